@@ -1,0 +1,2 @@
+//! The `entourage` command.
+fn main() {}
