@@ -1,1 +1,23 @@
-//! placeholder
+//! The `entourage` command as a library, which the binary and the end-to-end tests use.
+//!
+//! - [`command`]: `enum Command`, and one file per command.
+//! - [`args`]: values of flags that several commands share.
+//! - [`connect`]: from a kubeconfig to a client; what an error of a server means to the person at the keyboard.
+//! - [`apply`]: create or update one object and say what happened, in kubectl's words.
+//! - [`wait`]: wait for a condition of one object by watching it.
+
+pub mod apply;
+pub mod args;
+pub mod command;
+pub mod connect;
+pub mod logging;
+#[cfg(test)]
+mod mock;
+pub mod wait;
+
+/// Makes ring the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first
+/// connection when none was chosen. A second call changes nothing.
+pub fn install_tls_provider() {
+    // An error means that a provider is installed already, which is what is wanted.
+    drop(rustls::crypto::ring::default_provider().install_default());
+}

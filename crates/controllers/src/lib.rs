@@ -1,1 +1,236 @@
-//! placeholder
+//! The shell of Entourage: watches, queues, clients, carrying out plans. It decides nothing: every decision is a
+//! function of `entourage-core`, and what happens here is in what order requests go out.
+//!
+//! ```text
+//! watch ─┐                                                     ┌─► execute ─► hub and members
+//! members┼─► runtime (the brain: Index, queues) ─► plans ──────┤      │
+//!        │            ▲                                        └─► members, watches: what must run
+//!        └────────────┴──────────────── observations ◄────────────────┘
+//! ```
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`runtime`] | the one task that owns the Index: takes in observations, queues keys, has plans made |
+//! | [`watch`] | one list-and-watch |
+//! | [`execute`] | carries out a plan |
+//! | [`source`] | templates' payloads, fetched when delivered |
+//! | [`members`] | clients and probes of the members |
+//! | [`client`], [`limiter`], [`error`] | one request to one API server; how many at a time; what a failure means |
+//! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use entourage_core::{
+    index::{Config, Index},
+    object::Str,
+    observation::Server,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc, watch as cell},
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::{info, warn};
+
+pub mod client;
+pub mod clock;
+pub mod error;
+pub mod execute;
+pub mod lease;
+pub mod limiter;
+pub mod members;
+pub mod metrics;
+pub mod runtime;
+pub mod serve;
+pub mod source;
+pub mod watch;
+
+pub use client::{ClientFactory, plain_clients};
+pub use error::Error;
+
+use client::{Api, ApiOptions, Form, path::Path};
+use execute::{Hands, events};
+use limiter::Bounds;
+use members::{Members, MembersOptions};
+use metrics::Metrics;
+use runtime::BrainOptions;
+use source::Sources;
+
+/// How the control plane runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The feature gate PropagateDeps (seed 004).
+    pub propagate_deps: bool,
+    /// The only namespace that Secrets of Clusters may lie in (architecture 2.15).
+    pub cluster_namespace: String,
+    /// How long the copies of a dependency that was deleted on the hub while referenced are left alone.
+    pub deletion_grace: Duration,
+    /// How long a workload's first release to a cluster waits for its dependencies there.
+    pub dependency_wait: Duration,
+    /// Whether to act only while holding the Lease.
+    pub leader_election: bool,
+    /// Where the Lease lies.
+    pub lease_namespace: String,
+    /// Where health and metrics are served; `None` serves nothing.
+    pub health_addr: Option<SocketAddr>,
+    /// How many plans each API server is given at a time.
+    pub concurrency: Bounds,
+    /// The deadline of a call to the hub.
+    pub hub_deadline: Duration,
+    /// The deadline of a call to a member.
+    pub member_deadline: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            propagate_deps: true,
+            cluster_namespace: "karmada-cluster".to_owned(),
+            deletion_grace: Duration::from_secs(5),
+            dependency_wait: Duration::from_secs(30),
+            leader_election: false,
+            lease_namespace: "karmada-system".to_owned(),
+            health_addr: None,
+            concurrency: Bounds::default(),
+            hub_deadline: Duration::from_secs(5),
+            member_deadline: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The name of the Lease.
+const LEASE: &str = "entourage-controllers";
+
+/// Runs the control plane of a hub until `stop`. What is being carried out then has five seconds to end; the Lease is
+/// released after that.
+///
+/// # Errors
+/// The hub's client cannot be built, the health address cannot be bound, or a part ended that must not. A hub that does
+/// not answer is no error: it is asked until it does.
+pub async fn run(
+    options: Options,
+    mut hub: kube::Config,
+    clients: ClientFactory,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let Options { propagate_deps, cluster_namespace, deletion_grace, dependency_wait, .. } = options.clone();
+    let timing = lease::Timing::default();
+    let metrics = Metrics::new();
+    hub.default_retry = false;
+    hub.connect_timeout = Some(Duration::from_secs(5));
+    let client = clients("hub", hub)?;
+
+    // Health is served before anything else can fail to answer.
+    let (synced, is_synced) = cell::channel(false);
+    let stop_lease = CancellationToken::new();
+    let (leading, lease) = if options.leader_election {
+        let lease = lease::LeaseOptions {
+            namespace: options.lease_namespace.clone(),
+            name: LEASE.to_owned(),
+            identity: lease::identity(),
+            timing,
+        };
+        let (leading, campaign) = lease::elect(client.clone(), lease, stop_lease.clone());
+        (leading, tokio::spawn(campaign))
+    } else {
+        let (leading, receiver) = cell::channel(true);
+        let until = stop_lease.clone();
+        (receiver, tokio::spawn(async move {
+            until.cancelled().await;
+            drop(leading);
+        }))
+    };
+    let mut served = None;
+    if let Some(address) = options.health_addr {
+        let listener = TcpListener::bind(address).await?;
+        let readiness = serve::Readiness { leading: leading.clone(), synced: is_synced };
+        let task = tokio::spawn(serve::serve(listener, readiness, metrics.clone(), stop_lease.clone()));
+        served = Some(AbortOnDropHandle::new(task));
+    }
+
+    // No call may outlive leadership (architecture 2.10).
+    let longest = if options.leader_election {
+        (timing.duration - timing.renew_deadline).mul_f64(0.9)
+    } else {
+        Duration::MAX
+    };
+    let hub = Api::new(
+        client,
+        ApiOptions {
+            server: Server::Hub,
+            deadline: options.hub_deadline.min(longest),
+            bounds: options.concurrency,
+            metrics: metrics.clone(),
+            suspect: Arc::new(Notify::new()),
+            may_write: leading.clone(),
+        },
+    );
+    let result = match hub_id(&hub, &stop).await {
+        None => Ok(()),
+        Some(hub_id) => {
+            info!(hub = %hub_id, "controllers started");
+            let mut config = Config::new(&hub_id);
+            config.propagate_deps = propagate_deps;
+            config.deletion_grace = millis(deletion_grace);
+            config.dependency_wait = millis(dependency_wait);
+            let (brain, inbox) = mpsc::channel(runtime::INBOX);
+            let (events, recorder) = events::recorder(hub.clone());
+            let recorder = AbortOnDropHandle::new(tokio::spawn(recorder));
+            let members = Members::new(MembersOptions {
+                hub: hub.clone(),
+                clients,
+                cluster_namespace: cluster_namespace.as_str().into(),
+                deadline: options.member_deadline.min(longest),
+                bounds: options.concurrency,
+                metrics: metrics.clone(),
+                may_write: leading.clone(),
+                brain: brain.clone(),
+            });
+            let sources = Sources::new(hub.clone());
+            let hands = Hands { hub, hub_id: hub_id.clone(), sources, events, brain };
+            let decider = Index::new(config);
+            let brain = BrainOptions { decider, hands, members, hub: hub_id, inbox, leading, synced, metrics };
+            runtime::run(brain, stop.clone()).await;
+            drop(recorder);
+            if stop.is_cancelled() { Ok(()) } else { Err(Error::Ended("brain")) }
+        }
+    };
+    stop_lease.cancel();
+    if lease.await.is_err() {
+        warn!("the lease could not be released");
+    }
+    drop(served);
+    info!("controllers stopped");
+    result
+}
+
+/// The uid of the hub's kube-system namespace: what marks our copies. Asks until the hub answers; `None` on stop.
+async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
+    let path = Path::namespace(Some("kube-system"));
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let answer = tokio::select! {
+            () = stop.cancelled() => return None,
+            answer = hub.get(&path, Form::Metadata) => answer,
+        };
+        match answer {
+            Ok(object) => match object["metadata"]["uid"].as_str() {
+                Some(uid) if !uid.is_empty() => return Some(uid.into()),
+                _ => warn!("the hub's namespace kube-system has no uid"),
+            },
+            Err(failure) => {
+                let gvk = entourage_core::object::Gvk::new("v1", "Namespace");
+                warn!(error = failure.text(&gvk), "the hub's namespace kube-system cannot be read; asking again");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,1 +1,52 @@
-//! placeholder
+//! All decisions of Entourage: pure, synchronous, deterministic.
+//!
+//! ```text
+//! observation ──► Index::observe ──► dirty keys ──► plan(&index, key, now) ──► Plan: changes as data
+//! ```
+//!
+//! Nothing here reads a clock, sends a request or draws a random number; time and facts are passed in. The shell
+//! (`entourage-controllers`) fetches, carries out plans and feeds every answer back as an observation.
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`detector`] | which policy claims a template |
+//! | [`scheduler`] | which clusters a placement means |
+//! | [`dependencies`] | who needs an object where, and what holds it there |
+//! | [`binding`] | what a binding says: the one writer of its metadata and spec |
+//! | [`delivery`] | what a copy looks like, when it is written, released or removed |
+//! | [`status`] | what bindings and templates report |
+//! | [`cluster`] | what a Cluster reports and when it may go |
+//! | [`interpreter`] | what is known about each kind |
+
+pub mod binding;
+pub mod cluster;
+pub mod condition;
+pub mod delivery;
+pub mod dependencies;
+pub mod detector;
+pub mod index;
+pub mod interpreter;
+pub mod object;
+pub mod observation;
+pub mod plan;
+pub mod scheduler;
+pub mod selector;
+pub mod status;
+
+use index::Index;
+use object::Time;
+use plan::{Key, Plan};
+
+/// Decides what is to be done for a key now. Cost: named at each planner; never O(everything).
+#[must_use]
+pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
+    match key {
+        Key::Policy(name) => detector::plan_policy(index, name, now),
+        Key::Template(id) => detector::plan_template(index, id, now),
+        Key::TemplateStatus(id) => status::plan_template(index, id, now),
+        Key::Binding(id) => binding::plan(index, id, now),
+        Key::BindingStatus(id) => status::plan_binding(index, id, now),
+        Key::Copy(id, cluster) => delivery::plan::plan(index, id, cluster, now),
+        Key::Cluster(name) => cluster::plan(index, name, now),
+    }
+}

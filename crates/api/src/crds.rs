@@ -1,0 +1,195 @@
+//! The CustomResourceDefinitions of every group served: one table, and what is made from it.
+//!
+//! A definition starts as what the types derive. Then it is brought to the reference schema (`tidy`), gets
+//! the rules that a server can check itself ([`rules`]), and loses what the server at hand cannot store
+//! ([`crds`]). The result for a current server is committed as `crds/<group>_<plural>.yaml`.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
+    JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt;
+
+pub mod facts;
+pub mod rules;
+
+use crate::{cluster, policy, work};
+
+/// One kind that is served as a CRD.
+pub struct CrdEntry {
+    /// Name of the definition: `<plural>.<group>`.
+    pub name: &'static str,
+    /// What the kind is for, in one line.
+    pub summary: &'static str,
+    /// Makes the definition for a current server.
+    pub make: fn() -> CustomResourceDefinition,
+}
+
+/// Every CRD, sorted by name. The one place to add one.
+pub const CRDS: &[CrdEntry] = &[
+    CrdEntry {
+        name: "clusters.cluster.karmada.io",
+        summary: "A member cluster: how it is reached and how it fares.",
+        make: || finish(cluster::Cluster::crd()),
+    },
+    CrdEntry {
+        name: "propagationpolicies.policy.karmada.io",
+        summary: "Which templates of a namespace travel, and where to.",
+        make: || finish(policy::PropagationPolicy::crd()),
+    },
+    CrdEntry {
+        name: "resourcebindings.work.karmada.io",
+        summary: "Where one template of a namespace goes, why, and how it fares there.",
+        make: || {
+            let mut crd = work::ResourceBinding::crd();
+            let older = work::legacy::ResourceBinding::crd().spec.versions;
+            crd.spec.versions.splice(..0, older);
+            finish(crd)
+        },
+    },
+];
+
+/// The version of a Kubernetes API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+impl ServerVersion {
+    /// The first version that checks `x-kubernetes-validations` without being told to. Older ones drop it.
+    pub const CEL_RULES: Self = Self { major: 1, minor: 25 };
+    /// The first version that stores `selectableFields` without being told to. Older ones drop it.
+    pub const SELECTABLE_FIELDS: Self = Self { major: 1, minor: 31 };
+
+    /// Reads what `/version` answers. Suffixes of vendors, such as `20+`, are ignored; None if no number
+    /// is found.
+    pub fn parse(major: &str, minor: &str) -> Option<Self> {
+        Some(Self {
+            major: leading_number(major)?,
+            minor: leading_number(minor)?,
+        })
+    }
+}
+
+/// All definitions, sorted by name. With the version of an older server, without what it would drop: then
+/// what it stores equals what was sent. `None` stands for a current server.
+pub fn crds(server: Option<ServerVersion>) -> Vec<CustomResourceDefinition> {
+    CRDS.iter()
+        .map(|entry| {
+            let mut crd = (entry.make)();
+            if let Some(server) = server {
+                leave_out(&mut crd, server);
+            }
+            crd
+        })
+        .collect()
+}
+
+/// A definition as YAML, as it is committed and printed. Fails only if the serializer does.
+pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
+    serde_saphyr::to_string(crd)
+}
+
+/// The committed files: file name in `crds/` to content. What generates and what checks them both use this.
+pub fn files() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
+    crds(None)
+        .iter()
+        .map(|crd| {
+            let name = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
+            Ok((
+                name,
+                format!("# Generated from crates/api: do not edit.\n{}", to_yaml(crd)?),
+            ))
+        })
+        .collect()
+}
+
+/// Brings a derived definition to its final form.
+fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = root(version) {
+            tidy(schema);
+        }
+    }
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
+    rules::add(&mut crd);
+    crd
+}
+
+/// Makes a derived schema what the reference has: no `nullable` (a server would then accept an explicit null
+/// where Karmada's refuses it), the type's own fields named, each paragraph of a description on one line.
+fn tidy(root: &mut JSONSchemaProps) {
+    each(root, &mut |schema| {
+        schema.nullable = None;
+        schema.title = None;
+        if let Some(description) = &mut schema.description {
+            let paragraphs: Vec<String> = description
+                .split("\n\n")
+                .map(|paragraph| paragraph.replace('\n', " "))
+                .collect();
+            *description = paragraphs.join("\n\n");
+        }
+    });
+    // A server refuses a description on `metadata`: nothing may be said of it.
+    let own = [
+        ("apiVersion", "string", Some("Group and version of the object's schema.")),
+        ("kind", "string", Some("Kind of the object.")),
+        ("metadata", "object", None),
+    ];
+    for (name, type_, description) in own {
+        let schema = JSONSchemaProps {
+            type_: Some(type_.into()),
+            description: description.map(Into::into),
+            ..JSONSchemaProps::default()
+        };
+        root.properties.get_or_insert_default().insert(name.into(), schema);
+    }
+}
+
+/// Removes what `server` is too old to store.
+fn leave_out(crd: &mut CustomResourceDefinition, server: ServerVersion) {
+    for version in &mut crd.spec.versions {
+        if server < ServerVersion::SELECTABLE_FIELDS {
+            version.selectable_fields = None;
+        }
+        if server < ServerVersion::CEL_RULES
+            && let Some(schema) = root(version)
+        {
+            each(schema, &mut |schema| schema.x_kubernetes_validations = None);
+        }
+    }
+}
+
+/// The schema of a version.
+fn root(version: &mut CustomResourceDefinitionVersion) -> Option<&mut JSONSchemaProps> {
+    version.schema.as_mut()?.open_api_v3_schema.as_mut()
+}
+
+/// Calls `visit` for a schema and everything in it.
+fn each(schema: &mut JSONSchemaProps, visit: &mut dyn FnMut(&mut JSONSchemaProps)) {
+    visit(schema);
+    for property in schema.properties.iter_mut().flat_map(BTreeMap::values_mut) {
+        each(property, visit);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => each(items, visit),
+        Some(JSONSchemaPropsOrArray::Schemas(all)) => all.iter_mut().for_each(|one| each(one, visit)),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        each(values, visit);
+    }
+}
+
+fn leading_number(text: &str) -> Option<u32> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..digits].parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde_json::Value;
+
+use super::*;
+
+/// Where ours is stricter than the reference schema, on purpose: `(start of the reference line, reason)`.
+const STRICTER: &[(&str, &str)] = &[(
+    "clusters v1alpha1 .spec.syncMode string -",
+    "Karmada's API server refuses other modes in code; a schema must say so to keep every object readable",
+)];
+
+fn as_json(crd: &CustomResourceDefinition) -> Value {
+    serde_json::to_value(crd).unwrap()
+}
+
+fn our_facts() -> Vec<String> {
+    crds(None)
+        .iter()
+        .flat_map(|crd| facts::facts(&as_json(crd)))
+        .collect()
+}
+
+#[test]
+fn the_table_is_sorted_without_duplicates_and_each_entry_says_what_it_is() {
+    let names: Vec<_> = CRDS.iter().map(|entry| entry.name).collect();
+    let distinct: BTreeSet<_> = names.iter().copied().collect();
+    assert_eq!(names, distinct.into_iter().collect::<Vec<_>>());
+    for entry in CRDS {
+        assert!(entry.summary.ends_with('.'), "{}", entry.name);
+        assert_eq!((entry.make)().metadata.name.as_deref(), Some(entry.name));
+    }
+}
+
+#[test]
+fn every_field_of_the_reference_schema_is_kept() {
+    let ours: BTreeSet<String> = our_facts().into_iter().collect();
+    let by_path: BTreeMap<String, &String> = ours.iter().map(|line| (path_of(line), line)).collect();
+    let reference = include_str!("../../testdata/upstream-fields.txt");
+    let wrong: Vec<String> = reference
+        .lines()
+        .filter(|line| !ours.contains(*line))
+        .filter(|line| !STRICTER.iter().any(|(start, _)| line.starts_with(start)))
+        .map(|line| match by_path.get(&path_of(line)) {
+            Some(other) => format!("reference {line}\n     ours {other}"),
+            None => format!("reference {line}\n     ours lacks it"),
+        })
+        .collect();
+    assert!(
+        reference.lines().count() > 500,
+        "the list of reference fields is incomplete"
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_we_add_to_the_reference_schema_is_known() {
+    let reference: BTreeSet<String> = include_str!("../../testdata/upstream-fields.txt")
+        .lines()
+        .map(path_of)
+        .collect();
+    let added: Vec<String> = our_facts()
+        .iter()
+        .filter(|line| !line.contains(" #"))
+        .map(|line| path_of(line))
+        .filter(|path| !reference.contains(path))
+        .collect();
+    let copy = "resourcebindings v1alpha2 .status.aggregatedStatus[].copy";
+    let known: Vec<String> = ["", ".generation", ".resourceVersion", ".source", ".uid"]
+        .map(|f| format!("{copy}{f}"))
+        .into();
+    assert_eq!(added, known);
+}
+
+#[test]
+fn every_field_has_a_description() {
+    fn missing(path: &str, schema: &JSONSchemaProps, found: &mut Vec<String>) {
+        for (name, property) in schema.properties.iter().flatten() {
+            let path = format!("{path}.{name}");
+            if name == "metadata" {
+                assert_eq!(property.description, None, "{path}: a server refuses this");
+                continue;
+            }
+            if property.description.as_deref().is_none_or(str::is_empty) {
+                found.push(path.clone());
+            }
+            missing(&path, property, found);
+        }
+        if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
+            missing(&format!("{path}[]"), items, found);
+        }
+    }
+    let mut found = Vec::new();
+    for mut crd in crds(None) {
+        for version in &mut crd.spec.versions {
+            missing(&crd.spec.names.kind, root(version).unwrap(), &mut found);
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn no_description_shows_rust() {
+    for (name, text) in files().unwrap() {
+        for rust in ["[`", "::", "Option<"] {
+            assert!(!text.contains(rust), "{name} contains {rust}");
+        }
+    }
+}
+
+#[test]
+fn the_committed_files_are_what_the_types_say() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
+    let files = files().unwrap();
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(&dir).unwrap();
+        for (name, text) in &files {
+            fs::write(dir.join(name), text).unwrap();
+        }
+    }
+    let committed: BTreeSet<PathBuf> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
+    let generated: BTreeSet<PathBuf> = files.keys().map(|name| dir.join(name)).collect();
+    assert_eq!(committed, generated);
+    for (name, text) in &files {
+        assert_eq!(
+            &fs::read_to_string(dir.join(name)).unwrap(),
+            text,
+            "{name}: run with UPDATE_GOLDEN=1"
+        );
+    }
+}
+
+#[test]
+fn yaml_reads_back_as_the_same_definition() {
+    for crd in crds(None) {
+        let back: Value = serde_saphyr::from_str(&to_yaml(&crd).unwrap()).unwrap();
+        assert_eq!(back, as_json(&crd));
+    }
+}
+
+#[test]
+fn an_old_server_gets_no_rules() {
+    let has_rules = |server| {
+        let all: Vec<Value> = crds(server).iter().map(as_json).collect();
+        serde_json::to_string(&all)
+            .unwrap()
+            .contains("x-kubernetes-validations")
+    };
+    assert!(!has_rules(ServerVersion::parse("1", "20+")));
+    assert!(!has_rules(ServerVersion::parse("1", "24")));
+    assert!(has_rules(ServerVersion::parse("1", "25")));
+    assert!(has_rules(None));
+}
+
+#[test]
+fn server_versions_are_read_with_and_without_suffix() {
+    assert_eq!(
+        ServerVersion::parse("1", "33"),
+        Some(ServerVersion { major: 1, minor: 33 })
+    );
+    assert_eq!(
+        ServerVersion::parse("1", "20+"),
+        Some(ServerVersion { major: 1, minor: 20 })
+    );
+    assert_eq!(ServerVersion::parse("", ""), None);
+}
+
+/// The part of a line that names a path, column or property of a CRD, without what is said of it.
+fn path_of(line: &str) -> String {
+    let words = if line.contains(" #column ") { 4 } else { 3 };
+    line.split(' ').take(words).collect::<Vec<_>>().join(" ")
+}

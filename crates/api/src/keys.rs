@@ -1,0 +1,293 @@
+//! Every label, annotation, finalizer, event reason, condition type and condition reason, once.
+//!
+//! Each table is a sub-module of constants with an `ALL` slice of `(constant, string)`, so that docs, lint
+//! rules and tests can walk it. Source: Karmada reference 0.2 to 0.5; ours are marked "Ours".
+
+/// Declares one table: a sub-module with a documented constant per entry, and `ALL`.
+macro_rules! table {
+    ($(#[$doc:meta])* $name:ident { $($(#[$entry:meta])* $constant:ident = $value:literal;)+ }) => {
+        $(#[$doc])*
+        pub mod $name {
+            $($(#[$entry])* pub const $constant: &str = $value;)+
+
+            /// Every entry of this table in declaration order: the constant's name and its string.
+            pub const ALL: &[(&str, &str)] = &[$((stringify!($constant), $constant)),+];
+        }
+    };
+}
+
+table! {
+    /// Label keys, and the label values with a meaning. Source: Karmada reference 0.2.
+    label {
+        /// On a PropagationPolicy, the templates it claims and their bindings: the policy's permanent id.
+        PROPAGATION_POLICY_ID = "propagationpolicy.karmada.io/permanent-id";
+        /// On a ClusterPropagationPolicy, the templates it claims and their bindings: the policy's permanent id.
+        CLUSTER_PROPAGATION_POLICY_ID = "clusterpropagationpolicy.karmada.io/permanent-id";
+        /// On a ResourceBinding, its Works and its copies on members: the binding's permanent id.
+        RESOURCE_BINDING_ID = "resourcebinding.karmada.io/permanent-id";
+        /// On a ClusterResourceBinding, its Works and its copies on members: the binding's permanent id.
+        CLUSTER_RESOURCE_BINDING_ID = "clusterresourcebinding.karmada.io/permanent-id";
+        /// On a Work and the copy made from it: the Work's permanent id. Push copies do not carry it.
+        WORK_ID = "work.karmada.io/permanent-id";
+        /// On a copy on a member: [`super::TRUE`]. Says that some control plane manages it, not which one.
+        MANAGED = "karmada.io/managed";
+        /// On objects of the hub that belong to the system: [`super::TRUE`].
+        SYSTEM = "karmada.io/system";
+        /// Prefix of the label on an attached binding, one per referrer: the rest of the key is made by
+        /// [`crate::names::depended_by_key`], the value is the referrer's permanent id.
+        DEPENDED_BY_PREFIX = "resourcebinding.karmada.io/depended-by-";
+        /// On a binding made by another component: that component's name. Lets the scheduler take it without a policy.
+        BINDING_MANAGED_BY = "binding.karmada.io/managed-by";
+        /// On a template that another component takes care of: that component's name. The detector leaves it alone.
+        CLAIMED_BY = "resourcetemplate.karmada.io/claimed-by";
+        /// On any object of the hub: [`super::DELETION_PROTECTED_ALWAYS`] has its deletion refused at admission.
+        DELETION_PROTECTED = "resourcetemplate.karmada.io/deletion-protected";
+        /// On a workload template: [`super::TRUE`] keeps the replica count found on the member.
+        RETAIN_REPLICAS = "resourcetemplate.karmada.io/retain-replicas";
+        /// On a Namespace of the hub: [`super::TRUE`] keeps it from being synchronised to members.
+        SKIP_AUTO_PROPAGATION = "namespace.karmada.io/skip-auto-propagation";
+        /// Ours. On a copy on a member: the id of the hub that made it, which is the uid of the hub's
+        /// `kube-system` namespace. With the binding's namespace and name it proves ownership (architecture 2.3).
+        HUB = "entourage.dev/hub";
+    }
+}
+
+/// The value of a label that is a flag and set.
+pub const TRUE: &str = "true";
+
+/// The value of [`label::DELETION_PROTECTED`] that protects.
+pub const DELETION_PROTECTED_ALWAYS: &str = "Always";
+
+table! {
+    /// Annotation keys. Source: Karmada reference 0.3.
+    annotation {
+        /// On a template and its binding: namespace of the PropagationPolicy that claims it.
+        PROPAGATION_POLICY_NAMESPACE = "propagationpolicy.karmada.io/namespace";
+        /// On a template and its binding: name of the PropagationPolicy that claims it.
+        PROPAGATION_POLICY_NAME = "propagationpolicy.karmada.io/name";
+        /// On a template and its binding: name of the ClusterPropagationPolicy that claims it.
+        CLUSTER_PROPAGATION_POLICY_NAME = "clusterpropagationpolicy.karmada.io/name";
+        /// On a binding: JSON of the placement it was last scheduled with.
+        APPLIED_PLACEMENT = "policy.karmada.io/applied-placement";
+        /// On a Work and its copy: JSON of the OverridePolicy rules that were applied.
+        APPLIED_OVERRIDES = "policy.karmada.io/applied-overrides";
+        /// On a Work and its copy: JSON of the ClusterOverridePolicy rules that were applied.
+        APPLIED_CLUSTER_OVERRIDES = "policy.karmada.io/applied-cluster-overrides";
+        /// On an independent binding with `propagateDeps`: JSON array of the objects it depends on.
+        DEPENDENCIES = "resourcebinding.karmada.io/dependencies";
+        /// On a Work and its copy: namespace of the ResourceBinding it was made for.
+        RESOURCE_BINDING_NAMESPACE = "resourcebinding.karmada.io/namespace";
+        /// On a Work and its copy: name of the ResourceBinding it was made for.
+        RESOURCE_BINDING_NAME = "resourcebinding.karmada.io/name";
+        /// On a Work and its copy: name of the ClusterResourceBinding it was made for.
+        CLUSTER_RESOURCE_BINDING_NAME = "clusterresourcebinding.karmada.io/name";
+        /// On a copy: namespace of its Work, the member's execution namespace. Kept on push copies too.
+        WORK_NAMESPACE = "work.karmada.io/namespace";
+        /// On a copy: name of its Work. Kept on push copies too, where no Work exists.
+        WORK_NAME = "work.karmada.io/name";
+        /// On a template (a wish), a Work and a copy: [`super::CONFLICT_OVERWRITE`] or [`super::CONFLICT_ABORT`].
+        CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution";
+        /// On a copy: uid of its template.
+        TEMPLATE_UID = "resourcetemplate.karmada.io/uid";
+        /// On a copy of a kind with a status: generation of the template it was made from.
+        TEMPLATE_GENERATION = "resourcetemplate.karmada.io/generation";
+        /// On a copy: comma separated, sorted keys of the labels that we set.
+        MANAGED_LABELS = "resourcetemplate.karmada.io/managed-labels";
+        /// On a copy: comma separated, sorted keys of the annotations that we set.
+        MANAGED_ANNOTATIONS = "resourcetemplate.karmada.io/managed-annotations";
+        /// kubectl's own record on a template. It never travels: for a Secret it is the whole payload.
+        LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+        /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
+        /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
+        ON_UNJOIN = "entourage.dev/on-unjoin";
+        /// Ours. On the Secret with a member's credentials: when the token ends, RFC 3339. Absent if it does not.
+        TOKEN_EXPIRES = "entourage.dev/token-expires";
+    }
+}
+
+/// Value of [`annotation::ON_UNJOIN`]: the copies stay on the member, without our marks.
+pub const ON_UNJOIN_RELEASE: &str = "Release";
+
+/// Value of [`annotation::ON_UNJOIN`]: the copies are deleted from the member.
+pub const ON_UNJOIN_REMOVE: &str = "Remove";
+
+/// Value of [`annotation::CONFLICT_RESOLUTION`]: take over an object that is already on the member.
+pub const CONFLICT_OVERWRITE: &str = "overwrite";
+
+/// Value of [`annotation::CONFLICT_RESOLUTION`]: leave an object that is already on the member alone.
+pub const CONFLICT_ABORT: &str = "abort";
+
+table! {
+    /// Finalizers. Source: Karmada reference 0.4.
+    finalizer {
+        /// On a Cluster.
+        CLUSTER = "karmada.io/cluster-controller";
+        /// On a Work.
+        EXECUTION = "karmada.io/execution-controller";
+        /// On a ResourceBinding.
+        BINDING = "karmada.io/binding-controller";
+        /// On a ClusterResourceBinding.
+        CLUSTER_BINDING = "karmada.io/cluster-resource-binding-controller";
+        /// On a PropagationPolicy.
+        PROPAGATION_POLICY = "karmada.io/propagation-policy-controller";
+        /// On a ClusterPropagationPolicy.
+        CLUSTER_PROPAGATION_POLICY = "karmada.io/cluster-propagation-policy-controller";
+        /// On an independent ResourceBinding with `propagateDeps`.
+        DEPENDENCIES = "karmada.io/binding-dependencies-distributor";
+    }
+}
+
+table! {
+    /// Reasons of Kubernetes events. Source: Karmada reference 0.5.
+    event {
+        /// Normal, on the workload template: its dependencies were read.
+        GET_DEPENDENCIES_SUCCEED = "GetDependenciesSucceed";
+        /// Warning, on the workload template: its dependencies could not be read.
+        GET_DEPENDENCIES_FAILED = "GetDependenciesFailed";
+        /// Normal, on the independent binding: its dependencies follow its clusters.
+        SYNC_DEPENDENCIES_SUCCEED = "SyncScheduleResultToDependenciesSucceed";
+        /// Warning, on the independent binding: some dependency could not be made to follow.
+        SYNC_DEPENDENCIES_FAILED = "SyncScheduleResultToDependenciesFailed";
+        /// Warning, on an attached binding: its referrers ask for different conflict or deletion behaviour.
+        DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
+        /// Normal, on the template: a policy was applied to it.
+        APPLY_POLICY_SUCCEED = "ApplyPolicySucceed";
+        /// Warning, on the template: a policy could not be applied to it.
+        APPLY_POLICY_FAILED = "ApplyPolicyFailed";
+        /// Normal, on the template: a policy took it over from another one.
+        PREEMPT_POLICY_SUCCEED = "PreemptPolicySucceed";
+        /// Warning, on the template: a policy could not take it over from another one.
+        PREEMPT_POLICY_FAILED = "PreemptPolicyFailed";
+        /// Normal, on the template: override policies were applied.
+        APPLY_OVERRIDE_POLICY_SUCCEED = "ApplyOverridePolicySucceed";
+        /// Warning, on the template: an override policy could not be applied.
+        APPLY_OVERRIDE_POLICY_FAILED = "ApplyOverridePolicyFailed";
+        /// Normal, on the template: its replicas were read.
+        GET_REPLICAS_SUCCEED = "GetReplicasSucceed";
+        /// Warning, on the template: its replicas could not be read.
+        GET_REPLICAS_FAILED = "GetReplicasFailed";
+        /// Normal, on the binding and its template: clusters were chosen.
+        SCHEDULE_BINDING_SUCCEED = "ScheduleBindingSucceed";
+        /// Warning, on the binding and its template: no clusters could be chosen.
+        SCHEDULE_BINDING_FAILED = "ScheduleBindingFailed";
+        /// Normal, on the binding: replicas were taken back from clusters that cannot run them.
+        DESCHEDULE_BINDING_SUCCEED = "DescheduleBindingSucceed";
+        /// Warning, on the binding: replicas could not be taken back.
+        DESCHEDULE_BINDING_FAILED = "DescheduleBindingFailed";
+        /// Normal, on the binding and its template: it was evicted from a cluster.
+        EVICT_WORKLOAD_SUCCEED = "EvictWorkloadFromClusterSucceed";
+        /// Warning, on the binding and its template: it could not be evicted from a cluster.
+        EVICT_WORKLOAD_FAILED = "EvictWorkloadFromClusterFailed";
+        /// Normal, on the binding and its template: what its clusters shall hold is settled.
+        SYNC_WORK_SUCCEED = "SyncWorkSucceed";
+        /// Warning, on the binding and its template: what its clusters shall hold could not be settled.
+        SYNC_WORK_FAILED = "SyncWorkFailed";
+        /// Normal: a copy was written to a member.
+        SYNC_SUCCEED = "SyncSucceed";
+        /// Warning: a copy could not be written to a member.
+        SYNC_FAILED = "SyncFailed";
+        /// Warning: copies that are no longer wanted could not be removed.
+        CLEANUP_WORK_FAILED = "CleanupWorkFailed";
+        /// Normal: delivery was suspended or resumed.
+        WORK_DISPATCHING = "WorkDispatching";
+        /// Normal: the members' status was merged into the template.
+        AGGREGATE_STATUS_SUCCEED = "AggregateStatusSucceed";
+        /// Warning: the members' status could not be merged into the template.
+        AGGREGATE_STATUS_FAILED = "AggregateStatusFailed";
+        /// Normal: a copy's status was read.
+        REFLECT_STATUS_SUCCEED = "ReflectStatusSucceed";
+        /// Warning: a copy's status could not be read.
+        REFLECT_STATUS_FAILED = "ReflectStatusFailed";
+        /// Normal: a copy's health was judged.
+        INTERPRET_HEALTH_SUCCEED = "InterpretHealthSucceed";
+        /// Warning: a copy's health could not be judged.
+        INTERPRET_HEALTH_FAILED = "InterpretHealthFailed";
+        /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
+        CLUSTER_NOT_READY = "ClusterNotReady";
+    }
+}
+
+table! {
+    /// Condition types. Source: Karmada reference 1.2 and 1.5, architecture 2.9.
+    condition {
+        /// On a binding: clusters were chosen.
+        SCHEDULED = "Scheduled";
+        /// On a binding: every chosen cluster holds its copy.
+        FULLY_APPLIED = "FullyApplied";
+        /// Ours. On a binding: the dependencies of the workload are where the workload is.
+        DEPENDENCIES_READY = "DependenciesReady";
+        /// On a Cluster: its API server answers and says that it is healthy.
+        READY = "Ready";
+        /// On a Cluster: the list of APIs in its status is complete.
+        COMPLETE_API_ENABLEMENTS = "CompleteAPIEnablements";
+        /// On a Work: its copy is on the member.
+        APPLIED = "Applied";
+        /// On a Work: it is being delivered, or False while suspended.
+        DISPATCHING = "Dispatching";
+    }
+}
+
+table! {
+    /// Reasons of conditions; each says which condition types it belongs to.
+    reason {
+        /// Scheduled is True.
+        SUCCESS = "Success";
+        /// Scheduled is False: the scheduler failed.
+        SCHEDULER_ERROR = "SchedulerError";
+        /// Scheduled is False: no cluster passes the filters.
+        NO_CLUSTER_FIT = "NoClusterFit";
+        /// Scheduled is False: the clusters that fit cannot take all replicas.
+        UNSCHEDULABLE = "Unschedulable";
+        /// Scheduled is False: a quota of the federation is used up.
+        QUOTA_EXCEEDED = "QuotaExceeded";
+        /// FullyApplied is True.
+        FULLY_APPLIED_SUCCESS = "FullyAppliedSuccess";
+        /// FullyApplied is False.
+        FULLY_APPLIED_FAILED = "FullyAppliedFailed";
+        /// Ours. DependenciesReady is True.
+        DEPENDENCIES_DELIVERED = "DependenciesDelivered";
+        /// Ours. DependenciesReady is False: an object that is referred to does not exist on the hub.
+        DEPENDENCY_MISSING = "DependencyMissing";
+        /// Ours. DependenciesReady is False: an object that is referred to is not on some cluster yet.
+        NOT_DELIVERED = "NotDelivered";
+        /// Applied is True.
+        APPLIED_SUCCESSFUL = "AppliedSuccessful";
+        /// Applied is False.
+        APPLIED_FAILED = "AppliedFailed";
+        /// Dispatching is True.
+        DISPATCHING = "Dispatching";
+        /// Dispatching is False.
+        SUSPEND_DISPATCHING = "SuspendDispatching";
+        /// Ready of a Cluster is True.
+        CLUSTER_READY = "ClusterReady";
+        /// Ready of a Cluster is False: it answers, and says that it is not healthy.
+        CLUSTER_NOT_READY = "ClusterNotReady";
+        /// Ready of a Cluster is False: it cannot be reached.
+        CLUSTER_NOT_REACHABLE = "ClusterNotReachable";
+        /// Ready of a Cluster is Unknown: nobody reported on it in time.
+        CLUSTER_STATUS_UNKNOWN = "ClusterStatusUnknown";
+        /// CompleteAPIEnablements is True.
+        FULL_API_ENABLEMENTS = "FullAPIEnablements";
+        /// CompleteAPIEnablements is False: some groups could not be discovered.
+        PARTIAL_API_ENABLEMENTS = "PartialAPIEnablements";
+        /// CompleteAPIEnablements is False: nothing could be discovered.
+        EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
+        /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.
+        TAINT_UNTOLERATED = "TaintUntolerated";
+        /// Reason of an eviction task: the workload stayed unhealthy for too long.
+        APPLICATION_FAILURE = "ApplicationFailure";
+    }
+}
+
+table! {
+    /// Taints that we put on a Cluster ourselves. Source: Karmada reference 4.1.
+    taint {
+        /// Ready is False.
+        NOT_READY = "cluster.karmada.io/not-ready";
+        /// Ready is Unknown.
+        UNREACHABLE = "cluster.karmada.io/unreachable";
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Names that are computed: bindings, Works, execution namespaces, label keys and permanent ids.
+//!
+//! Clients find objects by these rules, so they are a wire contract. Source: Karmada reference 0.1.
+//! Identity is never read back from such a name (architecture 4).
+
+use sha2::{Digest, Sha256};
+
+use crate::keys::label;
+
+/// What [`execution_namespace`] puts before a cluster's name.
+pub const EXECUTION_NAMESPACE_PREFIX: &str = "karmada-es-";
+
+/// The alphabet of [`safe_encode`]: no vowels, no digits that look like letters.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The name of the binding of an object: its name and kind in lower case, `:` replaced by `.`.
+///
+/// The API group is not part of it, so two groups that serve one kind and name need another name for the
+/// second holder (architecture 6): see [`binding_name_of_group`].
+pub fn binding_name(kind: &str, name: &str) -> String {
+    format!("{}-{}", name.replace(':', "."), kind).to_lowercase()
+}
+
+/// The name of a binding when [`binding_name`] is already taken by the same kind and name of another group.
+pub fn binding_name_of_group(group: &str, kind: &str, name: &str) -> String {
+    format!(
+        "{}-{}",
+        binding_name(kind, name),
+        safe_encode(fnv1a_32(group.as_bytes()))
+    )
+}
+
+/// The name of the Work of an object. `namespace` is empty for a cluster-scoped object. A `:` in the name
+/// is replaced before anything is hashed.
+pub fn work_name(namespace: &str, name: &str, kind: &str) -> String {
+    let name = name.replace(':', ".").to_lowercase();
+    let hashed = match namespace {
+        "" => format!("{name}-{kind}"),
+        _ => format!("{namespace}-{name}-{kind}"),
+    };
+    let hash = fnv1a_32(hashed.to_lowercase().as_bytes());
+    format!("{name}-{}", safe_encode(hash))
+}
+
+/// The namespace on the hub that holds the Works of a cluster.
+pub fn execution_namespace(cluster: &str) -> String {
+    format!("{EXECUTION_NAMESPACE_PREFIX}{cluster}")
+}
+
+/// The cluster whose Works a namespace holds, or None if it is not an execution namespace.
+pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
+    namespace
+        .strip_prefix(EXECUTION_NAMESPACE_PREFIX)
+        .filter(|cluster| !cluster.is_empty())
+}
+
+/// The label key on an attached binding that names one referrer, the independent binding
+/// `namespace`/`name`. `namespace` is empty for a cluster-scoped binding.
+pub fn depended_by_key(namespace: &str, name: &str) -> String {
+    let hash = match namespace {
+        "" => fnv1a_32(name.as_bytes()),
+        _ => fnv1a_32(format!("{namespace}/{name}").as_bytes()),
+    };
+    format!("{}{}", label::DEPENDED_BY_PREFIX, safe_encode(hash))
+}
+
+/// The decimal digits of a hash in letters and digits that form no words.
+pub fn safe_encode(hash: u32) -> String {
+    hash.to_string()
+        .bytes()
+        .map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]))
+        .collect()
+}
+
+/// A permanent id: a UUID (RFC 9562, version 8) that is a function of `parts` alone, so that an object made
+/// again gets the id that its predecessor had. Each part counts with its length: `["ab", "c"]` and
+/// `["a", "bc"]` differ.
+pub fn permanent_id(parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let digest = hasher.finalize();
+    let mut id: [u8; 16] = std::array::from_fn(|at| digest[at]);
+    id[6] = 0x80 | (id[6] & 0x0f);
+    id[8] = 0x80 | (id[8] & 0x3f);
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+/// FNV-1a in 32 bits.
+pub fn fnv1a_32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests;

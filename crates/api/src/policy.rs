@@ -1,0 +1,230 @@
+//! `policy.karmada.io/v1alpha1`: which templates travel, and where to.
+//!
+//! Source: Karmada reference 1.2 (PropagationSpec fields) and 6.2 (what admission refuses).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema::is_false;
+
+mod failover;
+mod placement;
+
+pub use failover::{
+    ApplicationFailoverBehavior, ClusterFailoverBehavior, DecisionConditions, FailoverBehavior, PurgeMode,
+    StatePreservation, StatePreservationRule,
+};
+pub use placement::{
+    ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, DivisionPreference, DynamicWeight,
+    FieldRequirement, FieldSelector, OverflowAffinity, Placement, ReplicaSchedulingStrategy,
+    ReplicaSchedulingType, SpreadConstraint, SpreadField, StaticClusterWeight, WorkloadAffinity,
+    WorkloadAffinityTerm,
+};
+
+/// The scheduler that takes a policy's bindings unless it names another one.
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// What a policy selects and how that is propagated. A ClusterPropagationPolicy has the same fields.
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "policy.karmada.io",
+    version = "v1alpha1",
+    kind = "PropagationPolicy",
+    doc = "Selects templates of its own namespace and says to which clusters they are propagated.",
+    namespaced,
+    shortname = "pp",
+    category = "karmada-io",
+    derive = "PartialEq",
+    derive = "Default",
+    printcolumn(
+        name = "CONFLICT-RESOLUTION",
+        type_ = "string",
+        json_path = ".spec.conflictResolution"
+    ),
+    printcolumn(name = "PRIORITY", type_ = "string", json_path = ".spec.priority"),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PropagationSpec {
+    /// The templates to propagate; one that matches any of these is selected.
+    #[schemars(length(min = 1))]
+    pub resource_selectors: Vec<ResourceSelector>,
+
+    /// Deprecated and without effect; use propagateDeps.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub association: bool,
+
+    /// Whether everything that a selected workload refers to (ConfigMaps, Secrets, ServiceAccounts, claims)
+    /// is propagated to the same clusters, for as long as the workload is there.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub propagate_deps: bool,
+
+    /// Where the selected templates go. Without it they go to every cluster.
+    #[serde(default, skip_serializing_if = "Placement::is_empty")]
+    pub placement: Placement,
+
+    /// Decides between policies that select the same template: the highest wins. Between equal ones the
+    /// more exact selector wins, then the smaller name.
+    #[serde(default)]
+    pub priority: i32,
+
+    /// Whether the policy takes templates over from policies of lower priority that hold them already.
+    #[serde(default)]
+    pub preemption: Preemption,
+
+    /// Names of OverridePolicies of the same namespace that must exist before anything is propagated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependent_overrides: Vec<String>,
+
+    /// The scheduler that chooses the clusters. It cannot be changed later.
+    #[serde(default = "default_scheduler")]
+    pub scheduler_name: String,
+
+    /// What happens when a cluster or the application in it fails. Without it nothing is moved for a
+    /// failing application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<FailoverBehavior>,
+
+    /// What happens when a cluster already holds an object of that name which is not managed: Abort leaves
+    /// it alone, Overwrite takes it over.
+    #[serde(default)]
+    pub conflict_resolution: ConflictResolution,
+
+    /// When a change of the policy takes effect. Lazy waits for the next change of each template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation_preference: Option<ActivationPreference>,
+
+    /// Holds delivery back, to all clusters or to some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<Suspension>,
+
+    /// Whether the copies on the clusters stay, without our marks, when a user deletes the template, the
+    /// workload or the reference that needed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preserve_resources_on_deletion: Option<bool>,
+
+    /// How early the scheduler takes the bindings of this policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_priority: Option<SchedulePriority>,
+}
+
+impl Default for PropagationSpec {
+    fn default() -> Self {
+        Self {
+            resource_selectors: Vec::new(),
+            association: false,
+            propagate_deps: false,
+            placement: Placement::default(),
+            priority: 0,
+            preemption: Preemption::default(),
+            dependent_overrides: Vec::new(),
+            scheduler_name: default_scheduler(),
+            failover: None,
+            conflict_resolution: ConflictResolution::default(),
+            activation_preference: None,
+            suspension: None,
+            preserve_resources_on_deletion: None,
+            schedule_priority: None,
+        }
+    }
+}
+
+/// Selects templates by group, version and kind, and by name or labels.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceSelector {
+    /// Group and version of the templates, such as apps/v1.
+    pub api_version: String,
+
+    /// Kind of the templates.
+    pub kind: String,
+
+    /// Namespace of the templates. In a namespaced policy it is the policy's own and may be left out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+
+    /// Name of the one template that is meant. With a name, labelSelector is ignored.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+
+    /// Labels of the templates that are meant. Without name and labelSelector all of the kind are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::label_selector")]
+    pub label_selector: Option<LabelSelector>,
+}
+
+/// What to do about an object that is on a cluster already and that we do not manage.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConflictResolution {
+    /// Leave it alone and report.
+    #[default]
+    Abort,
+    /// Take it over.
+    Overwrite,
+}
+
+/// Whether a policy takes templates over from others.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preemption {
+    /// Take over from policies of lower priority.
+    Always,
+    /// Never take over.
+    #[default]
+    Never,
+}
+
+/// When a change of a policy takes effect.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivationPreference {
+    /// With the next change of each template.
+    Lazy,
+}
+
+/// Holds delivery back. Give one of the two.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspension {
+    /// True holds delivery back to every cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatching: Option<bool>,
+
+    /// Holds delivery back to some clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatching_on_clusters: Option<SuspendClusters>,
+}
+
+/// The clusters to which delivery is held back.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspendClusters {
+    /// Names of the clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_names: Vec<String>,
+}
+
+/// Names what a binding's scheduling priority is read from.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SchedulePriority {
+    /// The kind of object that priorityClassName names.
+    pub priority_class_source: PriorityClassSource,
+
+    /// Name of that object.
+    pub priority_class_name: String,
+}
+
+/// The kinds of object that a scheduling priority can be read from.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorityClassSource {
+    /// A PriorityClass of scheduling.k8s.io on the hub.
+    KubePriorityClass,
+}
+
+fn default_scheduler() -> String {
+    DEFAULT_SCHEDULER.into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! `work.karmada.io/v1alpha1`: the first shape of a ResourceBinding. It is served so that clients which
+//! still ask for it get an answer; nothing here reads or writes it.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Resources;
+use crate::schema::{is_false, is_zero};
+
+/// Where one template goes, in the first version of the API.
+#[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "work.karmada.io",
+    version = "v1alpha1",
+    kind = "ResourceBinding",
+    doc = "Says to which clusters one template goes. Superseded by v1alpha2.",
+    namespaced,
+    status = "ResourceBindingStatus",
+    shortname = "rb",
+    category = "karmada-io",
+    storage = false,
+    derive = "PartialEq",
+    derive = "Default"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceBindingSpec {
+    /// The template.
+    pub resource: ObjectReference,
+
+    /// The clusters that were chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<TargetCluster>,
+}
+
+/// Names a template.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectReference {
+    /// Group and version.
+    pub api_version: String,
+
+    /// Kind.
+    pub kind: String,
+
+    /// Namespace. Left out for a cluster-scoped object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+
+    /// Name.
+    pub name: String,
+
+    /// The resourceVersion that the binding was made from.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+
+    /// The resources that one replica requests.
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
+    #[schemars(schema_with = "crate::schema::quantities")]
+    pub resource_per_replicas: Resources,
+
+    /// How many replicas the template asks for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replicas: i32,
+}
+
+/// A cluster and what it gets.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetCluster {
+    /// Name of the cluster.
+    pub name: String,
+
+    /// How many replicas it gets.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replicas: i32,
+}
+
+/// How a binding's template fares.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceBindingStatus {
+    /// What holds for the binding as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
+
+    /// One entry a cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aggregated_status: Vec<AggregatedStatusItem>,
+}
+
+/// How the template fares on one cluster.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct AggregatedStatusItem {
+    /// Name of the cluster.
+    pub cluster_name: String,
+
+    /// The part of the copy's status that is worth reporting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::free_form")]
+    pub status: Option<serde_json::Value>,
+
+    /// Whether the cluster holds the copy.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub applied: bool,
+
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub applied_message: String,
+}

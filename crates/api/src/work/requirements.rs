@@ -1,0 +1,95 @@
+//! What the replicas of a template need from a cluster.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{NodeSelector, Toleration};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Quantities by resource name, such as cpu.
+pub type Resources = BTreeMap<String, Quantity>;
+
+/// What one replica needs.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplicaRequirements {
+    /// The nodes that it can run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_claim: Option<NodeClaim>,
+
+    /// The resources that it requests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "crate::schema::quantities")]
+    pub resource_request: Resources,
+
+    /// The namespace whose quota it uses up.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+
+    /// Its priority class.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub priority_class_name: String,
+}
+
+/// The nodes that a replica can run on.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeClaim {
+    /// The node affinity that must hold when it is scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::node_selector")]
+    pub hard_node_affinity: Option<NodeSelector>,
+
+    /// Labels that the node must have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+
+    /// Taints of the node that are put up with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
+}
+
+/// One part of a template with several pod templates.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Component {
+    /// Name of the part, unique in the template.
+    #[schemars(length(max = 32))]
+    pub name: String,
+
+    /// How many replicas the part asks for.
+    pub replicas: i32,
+
+    /// What one of them needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_requirements: Option<ComponentReplicaRequirements>,
+}
+
+/// What one replica of a part needs.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentReplicaRequirements {
+    /// The nodes that it can run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_claim: Option<NodeClaim>,
+
+    /// The resources that it requests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "crate::schema::quantities")]
+    pub resource_request: Resources,
+
+    /// Its priority class.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub priority_class_name: String,
+}
+
+/// How many replicas of a part a cluster gets.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetComponent {
+    /// Name of the part.
+    pub name: String,
+
+    /// How many replicas.
+    pub replicas: i32,
+}

@@ -1,0 +1,100 @@
+//! How a template fares on its clusters.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema::is_false;
+
+/// How a binding's template fares. Source: Karmada reference 1.2; `copy` of an entry is ours.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceBindingStatus {
+    /// The generation of the binding that the scheduler last answered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub scheduler_observed_generation: i64,
+
+    /// The group of placement.clusterAffinities that is in use.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scheduler_observing_affinity_name: String,
+
+    /// When clusters were last chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_scheduled_time: Option<Time>,
+
+    /// Scheduled, FullyApplied and DependenciesReady.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
+
+    /// One entry a cluster that has a copy or may have one, sorted by cluster. An entry stays until the
+    /// copy is known to be gone, so this is also the record of what is where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aggregated_status: Vec<AggregatedStatusItem>,
+}
+
+/// How the template fares on one cluster.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct AggregatedStatusItem {
+    /// Name of the cluster.
+    pub cluster_name: String,
+
+    /// The part of the copy's status that is worth reporting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::free_form")]
+    pub status: Option<serde_json::Value>,
+
+    /// Whether the cluster holds the copy.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub applied: bool,
+
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub applied_message: String,
+
+    /// Whether the copy is healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<ResourceHealth>,
+
+    /// The copy as it was last written. An addition of Entourage; other readers may ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyRecord>,
+}
+
+/// The copy on a cluster as it was last written. While the cluster still shows the same uid and version,
+/// and the template is still at the same source version, there is nothing to do, after a restart too.
+/// Source: architecture 2.5. It holds no digest of content.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct CopyRecord {
+    /// The copy's uid: a copy with another uid is not the one that we wrote.
+    pub uid: String,
+
+    /// The copy's resourceVersion after the write, for a kind without generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+
+    /// The copy's generation after the write, for a kind that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+
+    /// The version of the template that the copy was last written from: its uid with its generation (or its
+    /// resourceVersion where the kind has none) and a hash of its labels and annotations.
+    pub source: String,
+}
+
+/// Whether a copy is healthy.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResourceHealth {
+    /// It works as it should.
+    Healthy,
+    /// It does not.
+    Unhealthy,
+    /// It cannot be told.
+    Unknown,
+}
+
+fn is_zero(value: &i64) -> bool {
+    *value == 0
+}

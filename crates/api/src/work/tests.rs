@@ -1,0 +1,115 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn round_trip(spec: &Value) -> ResourceBindingSpec {
+    let read: ResourceBindingSpec = serde_json::from_value(spec.clone()).unwrap();
+    assert_eq!(&serde_json::to_value(&read).unwrap(), spec);
+    read
+}
+
+/// Source: the attached and the independent binding that Karmada 1.19 writes for a Deployment with a
+/// ConfigMap.
+#[test]
+fn bindings_that_karmada_writes_survive_unchanged() {
+    let attached = round_trip(&json!({
+        "conflictResolution": "Abort",
+        "preserveResourcesOnDeletion": false,
+        "requiredBy": [{
+            "clusters": [{ "name": "member1", "replicas": 2 }, { "name": "member2", "replicas": 2 }],
+            "name": "myapp-deployment",
+            "namespace": "default",
+        }],
+        "resource": {
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "myapp-config", "namespace": "default",
+            "resourceVersion": "383", "uid": "f5111ba1-a515-488e-b70d-2a1eb523ef90",
+        },
+    }));
+    assert_eq!(attached.placement, None);
+    assert_eq!(attached.required_by[0].clusters[1].name, "member2");
+
+    let independent = round_trip(&json!({
+        "clusters": [{ "name": "member1", "replicas": 2 }],
+        "conflictResolution": "Overwrite",
+        "placement": { "clusterAffinity": { "clusterNames": ["member1"] } },
+        "propagateDeps": true,
+        "replicas": 2,
+        "replicaRequirements": {
+            "nodeClaim": {
+                "hardNodeAffinity": { "nodeSelectorTerms": [
+                    { "matchExpressions": [{ "key": "disk", "operator": "In", "values": ["ssd"] }] },
+                ] },
+                "nodeSelector": { "pool": "a" },
+            },
+            "resourceRequest": { "cpu": "100m", "memory": "1Gi" },
+        },
+        "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "myapp", "namespace": "default" },
+        "schedulerName": "default-scheduler",
+        "suspension": { "dispatchingOnClusters": { "clusterNames": ["member1"] }, "scheduling": true },
+        "gracefulEvictionTasks": [{
+            "fromCluster": "member9", "purgeMode": "Gracefully", "reason": "TaintUntolerated",
+            "producer": "TaintManager", "creationTimestamp": "2026-01-02T03:04:05Z",
+            "clustersBeforeFailover": ["member9"],
+        }],
+        "rescheduleTriggeredAt": "2026-01-02T03:04:05Z",
+    }));
+    assert!(
+        independent
+            .suspension
+            .unwrap()
+            .dispatch
+            .dispatching_on_clusters
+            .is_some()
+    );
+}
+
+#[test]
+fn a_status_keeps_the_copies_as_they_were_written() {
+    let status = json!({
+        "schedulerObservedGeneration": 2,
+        "lastScheduledTime": "2026-11-20T15:07:25Z",
+        "conditions": [{
+            "type": "FullyApplied", "status": "True", "reason": "FullyAppliedSuccess",
+            "message": "All works have been successfully applied",
+            "lastTransitionTime": "2026-11-20T15:07:26Z",
+        }],
+        "aggregatedStatus": [
+            {
+                "clusterName": "member1", "applied": true, "health": "Healthy",
+                "status": { "replicas": 2, "anything": [null, {}] },
+                "copy": { "uid": "c0ffee", "generation": 1, "source": "f5111ba1/383/1a2b3c4d" },
+            },
+            { "clusterName": "member2", "appliedMessage": "refused" },
+        ],
+    });
+    let read: ResourceBindingStatus = serde_json::from_value(status.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), status);
+}
+
+#[test]
+fn an_empty_status_is_written_as_nothing() {
+    assert_eq!(
+        serde_json::to_value(ResourceBindingStatus::default()).unwrap(),
+        json!({})
+    );
+}
+
+#[test]
+fn a_dependency_is_written_as_karmada_writes_it() {
+    let text = r#"[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"myapp-config"}]"#;
+    let read: Vec<DependentObjectReference> = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), text);
+}
+
+#[test]
+fn the_first_version_of_the_api_is_still_readable() {
+    let spec = json!({
+        "resource": {
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "default",
+            "resourcePerReplicas": { "cpu": "1" }, "replicas": 3,
+        },
+        "clusters": [{ "name": "member1", "replicas": 3 }],
+    });
+    let read: legacy::ResourceBindingSpec = serde_json::from_value(spec.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), spec);
+}

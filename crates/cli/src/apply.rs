@@ -1,0 +1,352 @@
+//! Creates, updates or deletes one object and says what happened, in kubectl's words.
+
+use std::io::Write;
+
+use anyhow::{Context as _, Result, bail};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::Value;
+
+use crate::connect::{explain, is_not_found};
+
+/// A kind that a command reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Group and version as written in a manifest.
+    pub api_version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// The resource in URLs.
+    pub plural: &'static str,
+    /// Whether its objects lie in namespaces.
+    pub namespaced: bool,
+}
+
+/// Every kind that a command reads or writes.
+pub const KINDS: &[Kind] = &[
+    CLUSTER,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CRD,
+    NAMESPACE,
+    RESOURCE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+];
+
+/// A member cluster.
+pub const CLUSTER: Kind = cluster_scoped("cluster.karmada.io/v1alpha1", "Cluster", "clusters");
+/// Rights.
+pub const CLUSTER_ROLE: Kind = cluster_scoped("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
+/// Who has rights.
+pub const CLUSTER_ROLE_BINDING: Kind = cluster_scoped(
+    "rbac.authorization.k8s.io/v1",
+    "ClusterRoleBinding",
+    "clusterrolebindings",
+);
+/// A definition of a kind.
+pub const CRD: Kind = cluster_scoped(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+);
+/// A namespace.
+pub const NAMESPACE: Kind = cluster_scoped("v1", "Namespace", "namespaces");
+/// Where a template goes.
+pub const RESOURCE_BINDING: Kind =
+    namespaced("work.karmada.io/v1alpha2", "ResourceBinding", "resourcebindings");
+/// A Secret.
+pub const SECRET: Kind = namespaced("v1", "Secret", "secrets");
+/// An identity.
+pub const SERVICE_ACCOUNT: Kind = namespaced("v1", "ServiceAccount", "serviceaccounts");
+
+const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind {
+        api_version,
+        kind,
+        plural,
+        namespaced: false,
+    }
+}
+
+const fn namespaced(api_version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind {
+        api_version,
+        kind,
+        plural,
+        namespaced: true,
+    }
+}
+
+impl Kind {
+    /// `kind.group` in lower case, as kubectl writes it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        self.api_version
+            .split_once('/')
+            .map_or_else(|| kind.clone(), |(group, _)| format!("{kind}.{group}"))
+    }
+
+    fn resource(&self) -> ApiResource {
+        let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: self.api_version.to_owned(),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+}
+
+/// A server to write to, and where to say what was done.
+pub struct Target<'a> {
+    /// The server.
+    pub client: Client,
+    /// What it is called in the lines: `hub`, or `member`.
+    pub place: &'static str,
+    /// Whether to write nothing and only say what would be done.
+    pub dry_run: bool,
+    /// Where the lines go.
+    pub out: &'a mut (dyn Write + Send),
+}
+
+impl Target<'_> {
+    /// The objects of a kind in a namespace (ignored for a cluster-scoped kind).
+    #[must_use]
+    pub fn api(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+        if kind.namespaced {
+            Api::namespaced_with(self.client.clone(), namespace, &kind.resource())
+        } else {
+            Api::all_with(self.client.clone(), &kind.resource())
+        }
+    }
+
+    /// All objects of a kind, in every namespace.
+    ///
+    /// # Errors
+    /// The server's; in particular 404 when it does not serve the kind.
+    pub async fn list(&self, kind: Kind) -> kube::Result<Vec<DynamicObject>> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource());
+        Ok(api.list(&ListParams::default()).await?.items)
+    }
+
+    /// One object, or `None`.
+    ///
+    /// # Errors
+    /// Says what could not be read.
+    pub async fn get(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<DynamicObject>> {
+        let read = self.api(kind, namespace).get_opt(name).await;
+        read.map_err(explain)
+            .with_context(|| format!("cannot read {}/{name} on the {}", kind.label(), self.place))
+    }
+
+    /// Makes the object hold at least what `desired` says: created when missing, patched when a field differs, else left
+    /// alone. Fields that `desired` does not name stay, fields that are null there go. Returns the object as it is then.
+    ///
+    /// # Errors
+    /// Says what could not be read or written; for a Secret never with the server's free text, which may quote values.
+    pub async fn ensure(&mut self, kind: Kind, desired: Value) -> Result<DynamicObject> {
+        let text = |pointer: &str| {
+            desired
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let object: Option<DynamicObject> = serde_json::from_value(without_nulls(&desired)).ok();
+        // serde's own words could quote a value.
+        let object = object.with_context(|| format!("{} {name} is malformed", kind.kind))?;
+        let api = self.api(kind, &namespace);
+        let live = self.get(kind, &namespace, &name).await?;
+        let (verb, answer) = match live {
+            None => {
+                let post = PostParams::default();
+                (
+                    "created",
+                    if self.dry_run {
+                        Ok(object)
+                    } else {
+                        api.create(&post, &object).await
+                    },
+                )
+            }
+            Some(live) => {
+                let before = serde_json::to_value(&live).unwrap_or_default();
+                if covers(&before, &desired) {
+                    ("unchanged", Ok(live))
+                } else if self.dry_run {
+                    ("configured", Ok(live))
+                } else {
+                    let patch = Patch::Merge(&desired);
+                    (
+                        "configured",
+                        api.patch(&name, &PatchParams::default(), &patch).await,
+                    )
+                }
+            }
+        };
+        let answer = answer
+            .map_err(|error| {
+                if kind == SECRET {
+                    without_values(error)
+                } else {
+                    explain(error)
+                }
+            })
+            .with_context(|| format!("cannot write {}/{name} on the {}", kind.label(), self.place))?;
+        self.say(kind, &name, verb)?;
+        Ok(answer)
+    }
+
+    /// Deletes an object; says so, or that there was none.
+    ///
+    /// # Errors
+    /// The server's, except 404.
+    pub async fn delete(&mut self, kind: Kind, namespace: &str, name: &str) -> Result<()> {
+        let api = self.api(kind, namespace);
+        let answer = if self.dry_run {
+            api.get(name).await.map(drop)
+        } else {
+            api.delete(name, &DeleteParams::background()).await.map(drop)
+        };
+        match answer {
+            Ok(()) => self.say(kind, name, "deleted"),
+            Err(error) if is_not_found(&error) => self.say(kind, name, "not found"),
+            Err(error) => Err(explain(error))
+                .with_context(|| format!("cannot delete {}/{name} on the {}", kind.label(), self.place)),
+        }
+    }
+
+    /// Writes one line about an object.
+    ///
+    /// # Errors
+    /// When the line cannot be written.
+    pub fn say(&mut self, kind: Kind, name: &str, what: &str) -> Result<()> {
+        let dry = if self.dry_run { " (dry run)" } else { "" };
+        writeln!(self.out, "{}: {}/{name} {what}{dry}", self.place, kind.label())
+            .context("cannot write to the terminal")
+    }
+}
+
+/// The namespace called `name`; it exists or an error says why not.
+///
+/// # Errors
+/// As [`Target::ensure`]; also when the namespace is being deleted.
+pub async fn ensure_namespace(target: &mut Target<'_>, name: &str) -> Result<()> {
+    let desired = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let namespace = target.ensure(NAMESPACE, desired).await?;
+    if namespace.metadata.deletion_timestamp.is_some() {
+        bail!(
+            "the namespace {name} of the {} is being deleted; try again when it is gone",
+            target.place
+        );
+    }
+    Ok(())
+}
+
+/// Whether a merge patch of `desired` would leave `live` as it is.
+fn covers(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => {
+            desired.iter().all(|(key, wanted)| match live.get(key) {
+                Some(value) => covers(value, wanted),
+                // A server leaves empty maps, empty lists and false out.
+                None => wanted.is_null() || *wanted == Value::Bool(false) || is_empty(wanted),
+            })
+        }
+        (live, desired) => live == desired,
+    }
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(
+                kept.map(|(key, value)| (key.clone(), without_nulls(value)))
+                    .collect(),
+            )
+        }
+        other => other.clone(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+/// An error about a Secret: the reason and the fields, never the server's free text.
+fn without_values(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => {
+            let causes = status
+                .details
+                .as_ref()
+                .map(|details| details.causes.as_slice())
+                .unwrap_or_default();
+            let fields: Vec<_> = causes.iter().map(|cause| cause.field.as_str()).collect();
+            anyhow::anyhow!(
+                "the server answered {} {} {}",
+                status.code,
+                status.reason,
+                fields.join(", ")
+            )
+        }
+        other => explain(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_covers_what_it_holds_and_what_a_server_leaves_out() {
+        let live = json!({"metadata": {"labels": {"a": "b"}, "uid": "1"}, "rules": [{"verbs": ["get"]}]});
+        for same in [
+            json!({"metadata": {"labels": {"a": "b"}}}),
+            json!({"metadata": {"annotations": {}}, "secrets": [], "flag": false}),
+            json!({"rules": [{"verbs": ["get"]}]}),
+        ] {
+            assert!(covers(&live, &same), "{same}");
+        }
+        for other in [
+            json!({"metadata": {"labels": {"a": "c"}}}),
+            json!({"metadata": {"labels": {"x": "y"}}}),
+            json!({"rules": [{"verbs": ["get", "list"]}]}),
+            json!({"rules": []}),
+            json!({"flag": true}),
+        ] {
+            assert!(!covers(&live, &other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_error_about_a_secret_quotes_no_value() {
+        let status = serde_json::from_value(json!({
+            "code": 422, "reason": "Invalid", "message": "data: Invalid value: \"canary\"",
+            "details": {"causes": [{"field": "data[token]", "message": "Invalid value: canary", "reason": "x"}]}
+        }));
+        let error = format!("{:#}", without_values(kube::Error::Api(status.unwrap())));
+        assert!(
+            error.contains("422 Invalid data[token]") && !error.contains("canary"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn kinds_are_labelled_as_kubectl_does() {
+        assert_eq!(SECRET.label(), "secret");
+        assert_eq!(CLUSTER.label(), "cluster.cluster.karmada.io");
+        let mut names: Vec<_> = KINDS.iter().map(Kind::label).collect();
+        names.dedup();
+        assert_eq!(names.len(), KINDS.len());
+    }
+}

@@ -1,0 +1,149 @@
+//! Values of flags that several commands share, and their parsers.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use clap::Args;
+
+/// The namespace on the hub, and on every member, that holds what connects the two. Source: Karmada reference 1.1.
+pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
+
+/// Longest name of a Cluster: it becomes part of the name of its execution namespace, which has at most 63 characters.
+const LONGEST_CLUSTER_NAME: usize = 48;
+
+/// Which hub.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HubArgs {
+    /// Kubeconfig of the hub; without it $KUBECONFIG or ~/.kube/config, as kubectl does
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context in that kubeconfig; without it the current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// Reads a duration: a number with the unit `ms`, `s`, `m` or `h`.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("give a number and a unit: 500ms, 30s, 5m, 1h".to_owned()),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|count| count.checked_mul(millis))
+        .map(Duration::from_millis)
+        .ok_or_else(|| "give a number and a unit: 500ms, 30s, 5m, 1h".to_owned())
+}
+
+/// Reads `key=value,key=value`. Keys and values must be valid as labels.
+///
+/// # Errors
+/// A sentence for the user that names the offending pair.
+pub fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| format!("{pair:?} is not key=value"))?;
+        let name = match key.split_once('/') {
+            Some((prefix, name)) if is_dns_name(prefix, 253) => name,
+            Some(_) => return Err(format!("{key:?}: what stands before / must be a DNS name")),
+            None => key,
+        };
+        if name.is_empty() || !is_label_text(name) {
+            return Err(format!(
+                "{key:?} is not a label key: letters, digits, '-', '_', '.', at most 63"
+            ));
+        }
+        if !is_label_text(value) {
+            return Err(format!(
+                "{value:?} is not a label value: letters, digits, '-', '_', '.', at most 63"
+            ));
+        }
+        if labels.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(format!("{key:?} is given twice"));
+        }
+    }
+    Ok(labels)
+}
+
+/// Reads the name of a cluster: a DNS label of at most 48 characters.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn cluster_name(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST_CLUSTER_NAME || text.contains('.') || !is_dns_name(text, LONGEST_CLUSTER_NAME) {
+        return Err(format!(
+            "a cluster's name has lower-case letters, digits and '-', starts and ends with a letter or digit, and is \
+             at most {LONGEST_CLUSTER_NAME} long"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn is_label_text(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+    text.len() <= 63 && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().next_back())
+}
+
+fn is_dns_name(text: &str, longest: usize) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part.len() <= 63
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= longest && text.split('.').all(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        for wrong in ["", "5", "s", "-5s", "1.5s", "5d", "99999999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn labels_are_read_and_checked() {
+        let read = labels("env=prod, example.com/tier=a,empty=").unwrap();
+        assert_eq!(read.len(), 3);
+        assert_eq!(read["example.com/tier"], "a");
+        assert_eq!(labels(""), Ok(BTreeMap::new()));
+        for wrong in [
+            "env", "=x", "a=b,a=c", "a=b c", "-a=b", "a=-b", "/a=b", "Up/a=b", "a/b/c=d",
+        ] {
+            assert!(labels(wrong).is_err(), "{wrong}");
+        }
+        assert!(labels(&format!("a={}", "x".repeat(64))).is_err());
+    }
+
+    #[test]
+    fn cluster_names_fit_into_an_execution_namespace() {
+        for right in ["m1", "eu-west-1", "1", &"x".repeat(48)] {
+            assert_eq!(cluster_name(right), Ok(right.to_owned()));
+        }
+        for wrong in ["", "M1", "a.b", "-a", "a-", "a_b", &"x".repeat(49)] {
+            assert!(cluster_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

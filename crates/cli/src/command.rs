@@ -1,0 +1,102 @@
+//! The commands: one variant and one file each.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+pub mod controllers;
+pub mod crds;
+pub mod join;
+pub mod unjoin;
+
+/// A workload never travels alone: propagates Kubernetes workloads, and everything they need, to many clusters.
+#[derive(Debug, Parser)]
+#[command(name = "entourage", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the controllers against a hub
+    Controllers(controllers::ControllersArgs),
+    /// Print the CustomResourceDefinitions, or bring them to a hub
+    Crds(crds::CrdsArgs),
+    /// Make a cluster a member of a hub
+    Join(join::JoinArgs),
+    /// Take a member off a hub
+    Unjoin(unjoin::UnjoinArgs),
+}
+
+impl Cli {
+    /// Runs the command to its end.
+    ///
+    /// # Errors
+    /// What went wrong and what to do about it, for the person who typed the command.
+    pub async fn run(self) -> Result<()> {
+        let out = &mut std::io::stdout();
+        match self.command {
+            Command::Controllers(args) => controllers::run(args).await,
+            Command::Crds(args) => crds::run(args, out).await,
+            Command::Join(args) => join::run(args, out).await,
+            Command::Unjoin(args) => unjoin::run(args, out).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        for command in Cli::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{} {}",
+                    command.get_name(),
+                    argument.get_id()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn command_lines_of_the_documentation_parse() {
+        for line in [
+            "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
+            "entourage controllers --leader-elect true --log-format json --log-level debug",
+            "entourage crds --for v1.20.2",
+            "entourage crds --apply --kubeconfig hub.yaml",
+            "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
+            "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
+            "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
+            "entourage unjoin m1 --force",
+        ] {
+            Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        for line in [
+            "entourage",
+            "entourage join",
+            "entourage join M1 --cluster-kubeconfig m1.yaml",
+            "entourage join m1",
+            "entourage crds --for new",
+            "entourage crds --apply --for 1.20",
+            "entourage controllers --feature-gates Levitation=true",
+            "entourage controllers --health-addr 8080",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `entourage controllers`: runs the controllers against a hub until SIGINT or SIGTERM.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use entourage_controllers::Options;
+use kube::Config;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::{
+    args::{self, CLUSTER_NAMESPACE, HubArgs},
+    connect,
+    logging::{self, LogArgs},
+};
+
+pub mod features;
+
+use features::FeatureGates;
+
+/// The environment variable that Kubernetes sets in every pod.
+const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
+
+/// Flags of `entourage controllers`.
+#[derive(Args, Clone, Debug)]
+pub struct ControllersArgs {
+    /// Which hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Features to turn on or off: NAME=true,NAME=false
+    #[arg(long, value_name = "NAME=BOOL,…", value_parser = features::parse, default_value = "",
+        hide_default_value = true, long_help = features::help())]
+    pub feature_gates: FeatureGates,
+
+    /// Namespace on the hub in which the members' credentials lie; a Cluster cannot name a Secret elsewhere
+    #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
+    pub cluster_namespace: String,
+
+    /// How long copies of a dependency stay that was deleted on the hub while a workload still refers to it
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "5s")]
+    pub dependency_deletion_grace: Duration,
+
+    /// How long the first release of a workload to a member waits for its dependencies there
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
+    pub dependency_wait: Duration,
+
+    /// Whether to act only while holding a Lease on the hub; auto: in a pod
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    pub leader_elect: LeaderElect,
+
+    /// Address that serves /healthz, /readyz and /metrics, or off
+    #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
+    pub health_addr: HealthAddress,
+
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// When to elect a leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LeaderElect {
+    /// In a pod.
+    #[default]
+    Auto,
+    /// Always.
+    True,
+    /// Never: no second process may run against the hub.
+    False,
+}
+
+impl LeaderElect {
+    const fn is_on(self, in_pod: bool) -> bool {
+        match self {
+            Self::Auto => in_pod,
+            Self::True => true,
+            Self::False => false,
+        }
+    }
+}
+
+/// Where health and metrics are served; `None` nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthAddress(pub Option<SocketAddr>);
+
+/// Runs the controllers to their end.
+///
+/// # Errors
+/// When the hub cannot be reached at all with this configuration, or the controllers give up.
+pub async fn run(args: ControllersArgs) -> Result<()> {
+    logging::init(&args.log)?;
+    let in_pod = std::env::var_os(IN_POD).is_some();
+    let hub = hub(&args.hub, in_pod).await?;
+    let options = options(&args, in_pod);
+    let stop = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on(signals, stop.clone()));
+    let clients = entourage_controllers::plain_clients();
+    entourage_controllers::run(options, hub, clients, stop)
+        .await
+        .context("the controllers stopped")
+}
+
+async fn hub(args: &HubArgs, in_pod: bool) -> Result<Config> {
+    if in_pod && args.kubeconfig.is_none() && args.context.is_none() {
+        return Config::incluster()
+            .context("this pod has no usable service account; mount one, or give --kubeconfig");
+    }
+    connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await
+}
+
+/// The flags as the controllers take them.
+fn options(args: &ControllersArgs, in_pod: bool) -> Options {
+    Options {
+        propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
+        cluster_namespace: args.cluster_namespace.clone(),
+        deletion_grace: args.dependency_deletion_grace,
+        dependency_wait: args.dependency_wait,
+        leader_election: args.leader_elect.is_on(in_pod),
+        health_addr: args.health_addr.0,
+        ..Options::default()
+    }
+}
+
+/// The first signal asks for an orderly end; the second ends the process at once.
+async fn stop_on((mut interrupt, mut terminate): (Signal, Signal), stop: CancellationToken) {
+    for exit in [false, true] {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if exit {
+            std::process::exit(130);
+        }
+        info!("stopping: what is in flight is finished first; a second signal ends the process at once");
+        stop.cancel();
+    }
+}
+
+fn health_address(text: &str) -> Result<HealthAddress, String> {
+    match text {
+        "off" => Ok(HealthAddress(None)),
+        _ => text
+            .parse()
+            .map(|address| HealthAddress(Some(address)))
+            .map_err(|_| "give ADDRESS:PORT, such as 127.0.0.1:8080 or 0.0.0.0:8080, or off".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::command::{Cli, Command};
+
+    fn args(line: &str) -> ControllersArgs {
+        let line = format!("entourage controllers {line}");
+        match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
+            Command::Controllers(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_flags_the_defaults_of_the_design_hold() {
+        let options = options(&args(""), false);
+        assert!(options.propagate_deps && !options.leader_election);
+        assert_eq!(options.cluster_namespace, "karmada-cluster");
+        assert_eq!(options.deletion_grace, Duration::from_secs(5));
+        assert_eq!(options.dependency_wait, Duration::from_secs(30));
+        assert_eq!(
+            options.health_addr,
+            Some(SocketAddr::from(([127, 0, 0, 1], 8080)))
+        );
+    }
+
+    #[test]
+    fn flags_reach_the_controllers() {
+        let line = "--feature-gates PropagateDeps=false --dependency-deletion-grace 500ms --dependency-wait 1m \
+                    --leader-elect true --health-addr off --cluster-namespace fleet";
+        let options = options(&args(line), false);
+        assert!(!options.propagate_deps && options.leader_election);
+        assert_eq!(options.deletion_grace, Duration::from_millis(500));
+        assert_eq!(options.dependency_wait, Duration::from_secs(60));
+        assert_eq!(
+            (options.health_addr, options.cluster_namespace.as_str()),
+            (None, "fleet")
+        );
+    }
+
+    #[test]
+    fn a_leader_is_elected_in_a_pod_unless_told_otherwise() {
+        let table = [
+            (LeaderElect::Auto, [false, true]),
+            (LeaderElect::True, [true; 2]),
+            (LeaderElect::False, [false; 2]),
+        ];
+        for (flag, [outside, inside]) in table {
+            assert_eq!(
+                (flag.is_on(false), flag.is_on(true)),
+                (outside, inside),
+                "{flag:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The feature gates: one table, and the parser of `--feature-gates`.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+/// A behaviour that can be turned off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Name on the command line. Where Karmada has the same gate, its name.
+    pub name: &'static str,
+    /// Whether it is on unless told otherwise.
+    pub default: bool,
+    /// What it does, in one line.
+    pub summary: &'static str,
+}
+
+/// Every feature gate.
+pub const FEATURES: &[Feature] = &[Feature {
+    name: PROPAGATE_DEPS,
+    default: true,
+    summary: "a workload whose policy says propagateDeps takes along what it refers to",
+}];
+
+/// Dependencies travel with workloads.
+pub const PROPAGATE_DEPS: &str = "PropagateDeps";
+
+/// What was said on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureGates(BTreeMap<&'static str, bool>);
+
+impl FeatureGates {
+    /// Whether a feature of [`FEATURES`] is on; an unknown name is off.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        let said = self.0.get(name).copied();
+        said.unwrap_or_else(|| find(name).is_some_and(|feature| feature.default))
+    }
+}
+
+/// Reads `NAME=true,NAME=false`.
+///
+/// # Errors
+/// A sentence for the user: an unknown name with the known ones, a value that is no boolean, a name given twice.
+pub fn parse(text: &str) -> Result<FeatureGates, String> {
+    let mut gates = BTreeMap::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| format!("{pair:?} is not NAME=true or NAME=false"))?;
+        let feature = find(name).ok_or_else(|| {
+            let known: Vec<_> = FEATURES.iter().map(|feature| feature.name).collect();
+            format!("there is no feature {name:?}; known: {}", known.join(", "))
+        })?;
+        let value = value
+            .to_lowercase()
+            .parse()
+            .map_err(|_| format!("{pair:?}: give true or false"))?;
+        if gates.insert(feature.name, value).is_some() {
+            return Err(format!("{name:?} is given twice"));
+        }
+    }
+    Ok(FeatureGates(gates))
+}
+
+/// The table as help text.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from("Features to turn on or off: NAME=true,NAME=false. Known:");
+    for Feature {
+        name,
+        default,
+        summary,
+    } in FEATURES
+    {
+        // Writing to a String cannot fail.
+        write!(text, "\n  {name} (default {default}): {summary}").unwrap_or_default();
+    }
+    text
+}
+
+fn find(name: &str) -> Option<&'static Feature> {
+    FEATURES.iter().find(|feature| feature.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_feature_is_listed_once_and_says_what_it_does() {
+        let names: BTreeSet<_> = FEATURES.iter().map(|feature| feature.name).collect();
+        assert_eq!(names.len(), FEATURES.len());
+        for feature in FEATURES {
+            assert!(
+                !feature.summary.is_empty() && help().contains(feature.summary),
+                "{}",
+                feature.name
+            );
+            assert_eq!(FeatureGates::default().is_on(feature.name), feature.default);
+        }
+    }
+
+    #[test]
+    fn gates_are_set_by_name() {
+        for (text, on) in [
+            ("", true),
+            ("PropagateDeps=false", false),
+            (" PropagateDeps=True ,", true),
+        ] {
+            assert_eq!(parse(text).unwrap().is_on(PROPAGATE_DEPS), on, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_gate_is_refused_with_the_known_ones() {
+        let error = parse("Levitation=true").unwrap_err();
+        assert!(
+            error.contains("Levitation") && error.contains("PropagateDeps"),
+            "{error}"
+        );
+        for wrong in [
+            "PropagateDeps",
+            "PropagateDeps=maybe",
+            "PropagateDeps=true,PropagateDeps=false",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `entourage join`: makes a cluster a member of a hub.
+//!
+//! 1. Look (both servers): who are the two clusters, is the name free, is the member new ([`hub::standing`]).
+//! 2. Member: namespace, ServiceAccount, rights ([`rights`]), token ([`token`]).
+//! 3. Hub: namespace, Secret with the token, Cluster.
+//! 4. Wait until the controllers find the member ready.
+//!
+//! Every step looks before it writes: a second run with the same flags changes nothing, and one after an interruption
+//! goes on where the first one stopped.
+
+use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use kube::{Client, Config};
+
+use crate::{
+    apply::{Target, ensure_namespace},
+    args::{self, CLUSTER_NAMESPACE, HubArgs},
+    connect,
+};
+
+pub mod hub;
+pub mod rights;
+pub mod token;
+
+/// Flags of `entourage join`.
+#[derive(Args, Clone, Debug)]
+pub struct JoinArgs {
+    /// Name of the member on the hub
+    #[arg(value_parser = args::cluster_name)]
+    pub name: String,
+
+    /// Kubeconfig of the member, with the rights of an administrator; it is used for this command only
+    #[arg(long, value_name = "FILE")]
+    pub cluster_kubeconfig: PathBuf,
+
+    /// Context in that kubeconfig; without it the current one
+    #[arg(long, value_name = "NAME")]
+    pub cluster_context: Option<String>,
+
+    /// Which hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Labels of the Cluster, for policies to select it by, e.g. env=prod,tier=a
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = args::labels, default_value = "", hide_default_value = true)]
+    pub labels: std::collections::BTreeMap<String, String>,
+
+    /// Who runs the member, for policies to spread by
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// The region it is in
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+
+    /// A zone it spans; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub zone: Vec<String>,
+
+    /// Namespace for what connects the two, on the hub and on the member
+    #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
+    pub cluster_namespace: String,
+
+    /// Address at which the controllers reach the member, when it is not the kubeconfig's
+    #[arg(long, value_name = "URL")]
+    pub api_endpoint: Option<String>,
+
+    /// Have the controllers accept any certificate of the member; not for production
+    #[arg(long)]
+    pub insecure_skip_tls_verification: bool,
+
+    /// Proxy through which the controllers reach the member
+    #[arg(long, value_name = "URL")]
+    pub proxy_url: Option<String>,
+
+    /// Give the controllers every right on the member, so that every kind can be propagated to it
+    #[arg(long, conflicts_with = "allow")]
+    pub admin: bool,
+
+    /// A further kind that the controllers may manage there, as in RBAC: services, or networking.k8s.io/ingresses
+    #[arg(long, value_name = "[GROUP/]RESOURCE", value_delimiter = ',', value_parser = rights::extra)]
+    pub allow: Vec<rights::Extra>,
+
+    /// How long to wait for the member to be ready; 0s does not wait
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
+    pub wait: Duration,
+
+    /// Write nothing; say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How the controllers will reach a member.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// URL of its API server.
+    pub endpoint: String,
+    /// Certificates to trust, as PEM; `None` for those of the system.
+    pub ca_bundle: Option<String>,
+}
+
+/// Runs the command; lines go to `out`.
+///
+/// # Errors
+/// What is wrong and what to do about it. What was done until then stays and is found by the next run.
+pub async fn run(args: JoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let member = connect::config(Some(&args.cluster_kubeconfig), args.cluster_context.as_deref()).await?;
+    let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    let reach = reach(&args, &member)?;
+    join(
+        &args,
+        connect::client(hub)?,
+        connect::client(member)?,
+        &reach,
+        out,
+    )
+    .await
+}
+
+/// Joins with clients at hand.
+///
+/// # Errors
+/// As [`run`].
+pub async fn join(
+    args: &JoinArgs,
+    hub: Client,
+    member: Client,
+    reach: &Reach,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    let hub_id = connect::cluster_id(&hub, "the hub").await?;
+    let member_id = connect::cluster_id(&member, "the member").await?;
+    if hub_id == member_id {
+        bail!("the two kubeconfigs lead to the same cluster; a hub cannot be its own member");
+    }
+    let joined = {
+        let target = Target {
+            client: hub.clone(),
+            place: "hub",
+            dry_run: args.dry_run,
+            out: &mut *out,
+        };
+        hub::standing(&target, &args.name, &member_id).await?
+    };
+
+    let account = rights::account_name(&hub_id);
+    let minted = {
+        let mut target = Target {
+            client: member,
+            place: "member",
+            dry_run: args.dry_run,
+            out: &mut *out,
+        };
+        ensure_namespace(&mut target, &args.cluster_namespace).await?;
+        let rules = if args.admin {
+            rights::everything()
+        } else {
+            rights::rules(&args.allow)
+        };
+        rights::ensure(&mut target, &args.cluster_namespace, &account, rules).await?;
+        let hub = Target {
+            client: hub.clone(),
+            place: "hub",
+            dry_run: true,
+            out: &mut std::io::sink(),
+        };
+        let held = hub::held_token(&hub, &args.cluster_namespace, &args.name).await?;
+        token::obtain(&mut target, &args.cluster_namespace, &account, held).await?
+    };
+
+    let mut target = Target {
+        client: hub,
+        place: "hub",
+        dry_run: args.dry_run,
+        out: &mut *out,
+    };
+    ensure_namespace(&mut target, &args.cluster_namespace).await?;
+    hub::ensure_secret(&mut target, args, reach, &minted).await?;
+    hub::ensure_cluster(&mut target, args, reach, &member_id).await?;
+    if let Some(expires) = &minted.expires {
+        writeln!(
+            target.out,
+            "note: the member's token is valid until {expires}; run the same command again before"
+        )?;
+    }
+    if is_loopback(&reach.endpoint) && args.api_endpoint.is_none() {
+        writeln!(
+            target.out,
+            "note: {} means this machine; controllers that run elsewhere need --api-endpoint",
+            reach.endpoint
+        )?;
+    }
+    if args.dry_run || args.wait.is_zero() {
+        return Ok(());
+    }
+    hub::wait_ready(&mut target, args, joined).await
+}
+
+/// How the controllers will reach the member, from its kubeconfig and the flags.
+fn reach(args: &JoinArgs, config: &Config) -> Result<Reach> {
+    if config.accept_invalid_certs && !args.insecure_skip_tls_verification {
+        bail!(
+            "the kubeconfig {} skips the verification of certificates; give one with certificate-authority-data, or \
+             pass --insecure-skip-tls-verification to have the controllers skip it as well",
+            args.cluster_kubeconfig.display()
+        );
+    }
+    let endpoint = args
+        .api_endpoint
+        .clone()
+        .unwrap_or_else(|| config.cluster_url.to_string());
+    let endpoint = endpoint.trim_end_matches('/').to_owned();
+    if !endpoint.starts_with("https://") && !endpoint.starts_with("http://") {
+        bail!("the member's address {endpoint:?} is no URL; pass --api-endpoint https://HOST:PORT");
+    }
+    let certificates = config
+        .root_cert
+        .as_deref()
+        .filter(|_| !args.insecure_skip_tls_verification);
+    let ca_bundle = certificates
+        .map(|all| all.iter().map(|der| pem(der)).collect::<Result<String>>())
+        .transpose()?;
+    Ok(Reach { endpoint, ca_bundle })
+}
+
+/// A certificate as PEM.
+fn pem(der: &[u8]) -> Result<String> {
+    // ByteString is the base64 codec that Kubernetes' own types bring along.
+    let encoded = serde_json::to_value(k8s_openapi::ByteString(der.to_vec()))?;
+    let encoded = encoded.as_str().context("a certificate cannot be encoded")?;
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    for line in encoded.as_bytes().chunks(64) {
+        pem.extend(line.iter().map(|byte| char::from(*byte)));
+        pem.push('\n');
+    }
+    pem.push_str("-----END CERTIFICATE-----\n");
+    Ok(pem)
+}
+
+fn is_loopback(endpoint: &str) -> bool {
+    let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    ["127.", "localhost", "[::1]"]
+        .iter()
+        .any(|start| host.starts_with(start))
+}
+
+/// Marks an object on either side as made by this command.
+#[must_use]
+pub fn made_by_us() -> BTreeMap<&'static str, &'static str> {
+    BTreeMap::from([("app.kubernetes.io/managed-by", "entourage")])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! What the controllers may do on a member: one table, and the objects that grant it.
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::made_by_us;
+use crate::apply::{CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Target};
+
+/// Verbs on a kind that is propagated: copies are listed, watched, read, written whole and deleted.
+const MANAGE: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
+
+/// The kinds that are propagated without further ado: workloads, and what workloads refer to. Group, resource.
+pub const MANAGED: &[(&str, &str)] = &[
+    ("", "configmaps"),
+    ("", "persistentvolumeclaims"),
+    ("", "pods"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "jobs"),
+];
+
+/// Paths that a probe of the member reads.
+const PROBED: &[&str] = &[
+    "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/readyz", "/version",
+];
+
+/// A kind that `--allow` adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extra {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Resource: the plural in lower case.
+    pub resource: String,
+}
+
+/// Reads `resource` or `group/resource`.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn extra(text: &str) -> Result<Extra, String> {
+    let (group, resource) = text.rsplit_once('/').unwrap_or(("", text));
+    let plain = |text: &str, more: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || more.contains(c))
+    };
+    if resource.is_empty() || !plain(resource, "-") || !plain(group, "-.") {
+        return Err("give a resource as in RBAC: services, or networking.k8s.io/ingresses".to_owned());
+    }
+    Ok(Extra {
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+    })
+}
+
+/// The rules of the ClusterRole: [`MANAGED`] and `extras`, namespaces on demand, and what a probe reads.
+#[must_use]
+pub fn rules(extras: &[Extra]) -> Value {
+    let mut kinds: Vec<(&str, &str)> = MANAGED.to_vec();
+    kinds.extend(
+        extras
+            .iter()
+            .map(|extra| (extra.group.as_str(), extra.resource.as_str())),
+    );
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut rules = Vec::new();
+    for group in kinds.chunk_by(|a, b| a.0 == b.0) {
+        let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
+        rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": MANAGE}));
+    }
+    rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]}));
+    rules.push(json!({"nonResourceURLs": PROBED, "verbs": ["get"]}));
+    Value::Array(rules)
+}
+
+/// Rules that allow everything.
+#[must_use]
+pub fn everything() -> Value {
+    json!([
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]}
+    ])
+}
+
+/// The name of the ServiceAccount, ClusterRole and ClusterRoleBinding on a member: one per hub, so that two hubs do not
+/// share an identity.
+#[must_use]
+pub fn account_name(hub_id: &str) -> String {
+    let short: String = hub_id.chars().take_while(|c| *c != '-').take(8).collect();
+    format!("entourage-{}", short.to_lowercase())
+}
+
+/// Brings the ServiceAccount and its rights to the member.
+///
+/// # Errors
+/// As [`Target::ensure`]; also when a binding of that name grants another role, which cannot be changed.
+pub async fn ensure(target: &mut Target<'_>, namespace: &str, account: &str, rules: Value) -> Result<()> {
+    let labels = made_by_us();
+    let metadata = json!({"name": account, "namespace": namespace, "labels": labels});
+    let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+    target.ensure(SERVICE_ACCOUNT, object).await?;
+    let metadata = json!({"name": account, "labels": labels});
+    let object = json!({
+        "apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": metadata, "rules": rules,
+    });
+    target.ensure(CLUSTER_ROLE, object).await?;
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": account});
+    if let Some(live) = target.get(CLUSTER_ROLE_BINDING, "", account).await?
+        && live.data["roleRef"] != role
+    {
+        bail!(
+            "the clusterrolebinding {account} on the member grants another role; delete it and run this again"
+        );
+    }
+    let object = json!({
+        "apiVersion": CLUSTER_ROLE_BINDING.api_version, "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": role,
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    });
+    target.ensure(CLUSTER_ROLE_BINDING, object).await?;
+    Ok(())
+}
+
+/// Takes the ServiceAccount, its rights and its token off the member.
+///
+/// # Errors
+/// As [`Target::delete`].
+pub async fn remove(target: &mut Target<'_>, namespace: &str, account: &str) -> Result<()> {
+    target.delete(CLUSTER_ROLE_BINDING, "", account).await?;
+    target.delete(CLUSTER_ROLE, "", account).await?;
+    target.delete(SERVICE_ACCOUNT, namespace, account).await
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_core::interpreter::NATIVE;
+
+    use super::*;
+
+    #[test]
+    fn every_interpreted_kind_is_managed_and_nothing_else() {
+        let mut native: Vec<(String, String)> = NATIVE
+            .iter()
+            .map(|kind| {
+                (
+                    kind.gvk().group.to_owned(),
+                    format!("{}s", kind.gvk().kind.to_lowercase()),
+                )
+            })
+            .collect();
+        native.sort();
+        let managed: Vec<(String, String)> = MANAGED
+            .iter()
+            .map(|(group, resource)| ((*group).to_owned(), (*resource).to_owned()))
+            .collect();
+        assert_eq!(
+            managed, native,
+            "sorted, without duplicates, the same on both sides"
+        );
+    }
+
+    #[test]
+    fn rules_name_every_kind_and_no_wildcard_resource() {
+        let rules = rules(&[
+            extra("services").unwrap(),
+            extra("networking.k8s.io/ingresses").unwrap(),
+        ]);
+        let text = rules.to_string();
+        for (_, resource) in MANAGED {
+            assert!(text.contains(&format!("\"{resource}\"")), "{resource}");
+        }
+        assert!(text.contains("\"services\"") && text.contains("\"ingresses\""));
+        assert!(!text.contains("\"*\""), "{text}");
+        let groups: Vec<_> = rules
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rule| rule["apiGroups"][0].as_str())
+            .collect();
+        let wanted = [
+            Some(""),
+            Some("apps"),
+            Some("batch"),
+            Some("networking.k8s.io"),
+            Some(""),
+            None,
+        ];
+        assert_eq!(groups, wanted);
+    }
+
+    #[test]
+    fn extras_are_group_and_resource() {
+        assert_eq!(
+            extra("services"),
+            Ok(Extra {
+                group: String::new(),
+                resource: "services".into()
+            })
+        );
+        for wrong in ["", "Services", "a/", "*", "apps/*", "a b"] {
+            assert!(extra(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn two_hubs_use_two_accounts() {
+        assert_eq!(
+            account_name("1a2b3c4d-0000-4000-8000-000000000000"),
+            "entourage-1a2b3c4d"
+        );
+        assert_ne!(account_name("1a2b3c4d-0"), account_name("1a2b3c4e-0"));
+    }
+}

@@ -1,0 +1,249 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    command::{Cli, Command},
+    mock::Server,
+};
+
+const TOKEN_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/entourage-hub-token";
+const HUB_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/m1";
+const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m1";
+
+/// `entourage join <line>` parsed.
+fn args(line: &str) -> JoinArgs {
+    use clap::Parser as _;
+    let line = format!("entourage join {line} --cluster-kubeconfig unused");
+    match Cli::try_parse_from(line.split(' ')).unwrap().command {
+        Command::Join(args) => args,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn reached() -> Reach {
+    Reach {
+        endpoint: "https://member:6443".into(),
+        ca_bundle: Some("PEM".into()),
+    }
+}
+
+/// A hub whose controllers find every Cluster ready at once.
+fn hub() -> Server {
+    Server::new("hub-id").reacting(|_, path, objects| {
+        if let Some(cluster) = objects.get_mut(path).filter(|_| path.contains("/clusters/")) {
+            cluster["status"] = json!({
+                "kubernetesVersion": "v1.20.2",
+                "conditions": [{"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "ok"}],
+            });
+        }
+    })
+}
+
+/// A member with a token controller.
+fn member(id: &str) -> Server {
+    Server::new(id).reacting(|_, path, objects| {
+        if let Some(secret) = objects.get_mut(path).filter(|secret| secret["type"].is_string()) {
+            secret["data"] = json!({"token": encoded("good-controller")});
+        }
+    })
+}
+
+fn encoded(text: &str) -> Value {
+    serde_json::to_value(k8s_openapi::ByteString(text.as_bytes().to_vec())).unwrap()
+}
+
+async fn joined(line: &str, hub: &Server, member: &Server) -> (Result<()>, String) {
+    let mut out = Vec::new();
+    let done = join(&args(line), hub.client(), member.client(), &reached(), &mut out).await;
+    (done, String::from_utf8(out).unwrap())
+}
+
+async fn refused(line: &str, hub: &Server, member: &Server) -> String {
+    let (done, _) = joined(line, hub, member).await;
+    format!("{:#}", done.unwrap_err())
+}
+
+#[tokio::test]
+async fn a_join_leaves_an_account_there_and_a_cluster_here() {
+    let (hub, member) = (hub(), member("member-id"));
+    let (done, out) = joined(
+        "m1 --labels env=prod --region eu --zone a --zone b",
+        &hub,
+        &member,
+    )
+    .await;
+    done.unwrap();
+    assert!(
+        out.contains("member: serviceaccount/entourage-hub created"),
+        "{out}"
+    );
+    assert!(
+        out.contains("hub: cluster.cluster.karmada.io/m1 is ready (v1.20.2)"),
+        "{out}"
+    );
+    assert!(out.contains("next: "), "{out}");
+    let cluster = hub.object(CLUSTER).unwrap();
+    let spec = json!({
+        "id": "member-id", "syncMode": "Push", "apiEndpoint": "https://member:6443", "region": "eu",
+        "secretRef": {"namespace": "karmada-cluster", "name": "m1"}, "zones": ["a", "b"],
+        "insecureSkipTLSVerification": false,
+    });
+    assert_eq!(
+        (&cluster["spec"], &cluster["metadata"]["labels"]),
+        (&spec, &json!({"env": "prod"}))
+    );
+    let secret = hub.object(HUB_SECRET).unwrap();
+    assert_eq!(
+        secret["data"],
+        json!({"token": encoded("good-controller"), "caBundle": encoded("PEM")})
+    );
+    assert!(!out.contains("good-controller"), "{out}");
+}
+
+#[tokio::test]
+async fn a_second_join_writes_nothing() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1 --labels env=prod", &hub, &member).await.0.unwrap();
+    hub.take_writes();
+    member.take_writes();
+    let (done, out) = joined("m1 --labels env=prod", &hub, &member).await;
+    done.unwrap();
+    assert_eq!(
+        (hub.take_writes(), member.take_writes()),
+        (vec![], vec![]),
+        "{out}"
+    );
+    assert!(
+        out.contains("unchanged") && !out.contains("created") && !out.contains("configured"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn a_second_join_with_other_labels_says_configured() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1 --labels env=prod", &hub, &member).await.0.unwrap();
+    hub.take_writes();
+    let (done, out) = joined("m1 --labels env=test", &hub, &member).await;
+    done.unwrap();
+    assert_eq!(hub.take_writes(), [format!("PATCH {CLUSTER}")]);
+    assert!(out.contains("cluster.cluster.karmada.io/m1 configured"), "{out}");
+}
+
+#[tokio::test]
+async fn a_token_that_the_member_refuses_is_replaced() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1", &hub, &member).await.0.unwrap();
+    hub.put(
+        HUB_SECRET,
+        json!({"metadata": {"name": "m1"}, "data": {"token": encoded("revoked")}}),
+    );
+    joined("m1", &hub, &member).await.0.unwrap();
+    assert_eq!(
+        hub.object(HUB_SECRET).unwrap()["data"]["token"],
+        encoded("good-controller")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_token_controller_a_token_is_requested() {
+    let (hub, member) = (hub(), Server::new("member-id"));
+    let (done, out) = joined("m1", &hub, &member).await;
+    done.unwrap();
+    let secret = hub.object(HUB_SECRET).unwrap();
+    assert_eq!(secret["data"]["token"], encoded("good-requested"));
+    assert_eq!(
+        secret["metadata"]["annotations"]["entourage.dev/token-expires"],
+        "2099-01-01T00:00:00Z"
+    );
+    assert!(out.contains("valid until 2099-01-01T00:00:00Z"), "{out}");
+    assert_eq!(
+        member.object(TOKEN_SECRET),
+        None,
+        "the Secret that nobody fills is not left behind"
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing() {
+    let (hub, member) = (hub(), member("member-id"));
+    let (done, out) = joined("m1 --dry-run", &hub, &member).await;
+    done.unwrap();
+    assert_eq!((hub.take_writes(), member.take_writes()), (vec![], vec![]));
+    assert!(
+        out.contains("hub: cluster.cluster.karmada.io/m1 created (dry run)"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_stands_for_another_cluster_is_refused() {
+    let hub = hub();
+    joined("m1", &hub, &member("member-id")).await.0.unwrap();
+    let other = member("another-id");
+    let error = refused("m1", &hub, &other).await;
+    assert!(
+        error.contains("stands for another cluster") && error.contains("unjoin m1"),
+        "{error}"
+    );
+    assert_eq!(other.take_writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_member_is_not_joined_under_a_second_name() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1", &hub, &member).await.0.unwrap();
+    let error = refused("m2", &hub, &member).await;
+    assert!(error.contains("already, as m1"), "{error}");
+}
+
+#[tokio::test]
+async fn a_hub_is_not_its_own_member() {
+    let error = refused("m1", &hub(), &member("hub-id")).await;
+    assert!(error.contains("its own member"), "{error}");
+}
+
+#[tokio::test]
+async fn a_hub_without_the_kind_is_told_how_to_get_it() {
+    let hub = hub().without("/apis/cluster.karmada.io");
+    let error = refused("m1", &hub, &member("member-id")).await;
+    assert!(error.contains("entourage crds --apply"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_nobody_looks_at_is_reported() {
+    let (hub, member) = (Server::new("hub-id"), member("member-id"));
+    let error = refused("m1", &hub, &member).await;
+    assert!(error.contains("is `entourage controllers` running"), "{error}");
+    joined("m1 --wait 0s", &hub, &member).await.0.unwrap();
+}
+
+#[test]
+fn a_certificate_is_written_as_pem() {
+    let text = pem(&[7; 60]).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!((lines.len(), lines[1].len(), lines[2].len()), (4, 64, 16));
+    assert_eq!(
+        (lines[0], lines[3]),
+        ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")
+    );
+}
+
+#[test]
+fn verification_is_skipped_only_when_asked_for() {
+    crate::install_tls_provider();
+    let mut config = Config::new("https://127.0.0.1:6443".parse().unwrap());
+    config.accept_invalid_certs = true;
+    assert!(
+        reach(&args("m1"), &config)
+            .unwrap_err()
+            .to_string()
+            .contains("--insecure-skip-tls-verification")
+    );
+    let reached = reach(&args("m1 --insecure-skip-tls-verification"), &config).unwrap();
+    assert_eq!(
+        (reached.endpoint.as_str(), reached.ca_bundle),
+        ("https://127.0.0.1:6443", None)
+    );
+    assert!(is_loopback(&reached.endpoint) && !is_loopback("https://10.0.0.1"));
+}

@@ -1,0 +1,311 @@
+//! `entourage unjoin`: takes a member off a hub.
+//!
+//! The Cluster is told what becomes of its copies (an annotation) and deleted; the controllers carry that out on the
+//! member and then let the Cluster go (a finalizer). Credentials are removed last, since that work needs them.
+
+use std::{collections::BTreeSet, io::Write, path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use entourage_api::keys::{ON_UNJOIN_RELEASE, ON_UNJOIN_REMOVE, annotation, finalizer};
+use kube::{
+    Client,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use super::join::{hub::list_clusters, made_by_us, rights, token};
+use crate::{
+    apply::{CLUSTER, RESOURCE_BINDING, SECRET, Target},
+    args::{self, CLUSTER_NAMESPACE, HubArgs},
+    connect,
+    wait::{Waited, until},
+};
+
+/// How many copies are named when they stay behind.
+const NAMED: usize = 20;
+
+/// Flags of `entourage unjoin`.
+#[derive(Args, Clone, Debug)]
+pub struct UnjoinArgs {
+    /// Name of the member on the hub
+    #[arg(value_parser = args::cluster_name)]
+    pub name: String,
+
+    /// Which hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Kubeconfig of the member: also remove the controllers' account and rights there
+    #[arg(long, value_name = "FILE")]
+    pub cluster_kubeconfig: Option<PathBuf>,
+
+    /// Context in that kubeconfig; without it the current one
+    #[arg(long, value_name = "NAME", requires = "cluster_kubeconfig")]
+    pub cluster_context: Option<String>,
+
+    /// Namespace of what connects the two, on the hub and on the member
+    #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
+    pub cluster_namespace: String,
+
+    /// Delete the copies on the member; without it they stay there, without our marks
+    #[arg(long)]
+    pub remove_copies: bool,
+
+    /// Do not wait for the member, which is gone for good: its copies stay as they are
+    #[arg(long, conflicts_with = "remove_copies")]
+    pub force: bool,
+
+    /// How long to wait for the copies to be released or removed
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "60s")]
+    pub wait: Duration,
+}
+
+/// Runs the command; lines go to `out`.
+///
+/// # Errors
+/// What is wrong and what to do about it. The next run goes on where this one stopped.
+pub async fn run(args: UnjoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    let member = match &args.cluster_kubeconfig {
+        Some(file) => Some(connect::client(
+            connect::config(Some(file), args.cluster_context.as_deref()).await?,
+        )?),
+        None => None,
+    };
+    unjoin(&args, connect::client(hub)?, member, out).await
+}
+
+/// Unjoins with clients at hand.
+///
+/// # Errors
+/// As [`run`].
+pub async fn unjoin(
+    args: &UnjoinArgs,
+    hub: Client,
+    member: Option<Client>,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    let name = &args.name;
+    let hub_id = connect::cluster_id(&hub, "the hub").await?;
+    let mut target = Target {
+        client: hub,
+        place: "hub",
+        dry_run: false,
+        out: &mut *out,
+    };
+    let clusters = list_clusters(&target).await?;
+    let cluster = clusters
+        .into_iter()
+        .find(|cluster| cluster.metadata.name.as_deref() == Some(name));
+    if let (Some(member), Some(cluster)) = (&member, &cluster) {
+        same_cluster(member, cluster, name).await?;
+    }
+    match &cluster {
+        Some(cluster) => remove_cluster(&mut target, args, cluster).await?,
+        None => target.say(CLUSTER, name, "not found")?,
+    }
+    remove_secret(&mut target, &args.cluster_namespace, name).await?;
+    match member {
+        Some(client) => {
+            let account = rights::account_name(&hub_id);
+            let mut target = Target {
+                client,
+                place: "member",
+                dry_run: false,
+                out,
+            };
+            target
+                .delete(SECRET, &args.cluster_namespace, &token::secret_name(&account))
+                .await?;
+            rights::remove(&mut target, &args.cluster_namespace, &account).await
+        }
+        None => {
+            let account = rights::account_name(&hub_id);
+            writeln!(
+                target.out,
+                "note: the member keeps the serviceaccount {}/{account} and its clusterrole; with --cluster-kubeconfig \
+                 they are removed",
+                args.cluster_namespace
+            )?;
+            Ok(())
+        }
+    }
+}
+
+/// The kubeconfig must lead to the cluster that the name stands for.
+async fn same_cluster(member: &Client, cluster: &DynamicObject, name: &str) -> Result<()> {
+    let id = connect::cluster_id(member, "the member").await?;
+    let held = cluster
+        .data
+        .pointer("/spec/id")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !held.is_empty() && held != id {
+        bail!("--cluster-kubeconfig leads to another cluster (id {id}) than {name} (id {held})");
+    }
+    Ok(())
+}
+
+async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &DynamicObject) -> Result<()> {
+    let name = args.name.as_str();
+    let api = target.api(CLUSTER, "");
+    let failed = || format!("cannot remove the cluster {name} from the hub");
+    let wish = if args.remove_copies {
+        ON_UNJOIN_REMOVE
+    } else {
+        ON_UNJOIN_RELEASE
+    };
+    // The uid keeps both writes from another Cluster that got this name meanwhile.
+    let patch =
+        json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {annotation::ON_UNJOIN: wish}}});
+    match api
+        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+    {
+        Ok(_) => {}
+        Err(error) if connect::is_not_found(&error) => return target.say(CLUSTER, name, "not found"),
+        Err(error) => return Err(connect::explain(error)).with_context(failed),
+    }
+    let preconditions = kube::api::Preconditions {
+        uid: cluster.metadata.uid.clone(),
+        ..Default::default()
+    };
+    match api
+        .delete(name, &DeleteParams::background().preconditions(preconditions))
+        .await
+    {
+        Ok(_) => {}
+        Err(error) if connect::is_not_found(&error) => {}
+        Err(error) => return Err(connect::explain(error)).with_context(failed),
+    }
+    if args.force {
+        drop_finalizer(target, name).await?;
+    }
+    let uid = cluster.metadata.uid.as_deref();
+    let gone = |now: Option<&DynamicObject>| now.is_none_or(|now| now.metadata.uid.as_deref() != uid);
+    match until(&api, name, args.wait, gone)
+        .await
+        .map_err(connect::explain)
+        .with_context(failed)?
+    {
+        Waited::Met(_) => {
+            let what = match (args.force, args.remove_copies) {
+                (true, _) => "deleted by force",
+                (false, true) => "deleted, its copies removed",
+                (false, false) => "deleted, its copies stay without our marks",
+            };
+            target.say(CLUSTER, name, what)?;
+            if args.force {
+                report_left_behind(target, name).await
+            } else {
+                Ok(())
+            }
+        }
+        Waited::TimedOut(now) => {
+            let finalizers = now
+                .and_then(|now| now.metadata.finalizers)
+                .unwrap_or_default()
+                .join(", ");
+            bail!(
+                "{name} is still there after {} s, held by {finalizers}. Either `entourage controllers` is not running \
+                 or the member does not answer: run this again to go on waiting, or with --force to give its copies up",
+                args.wait.as_secs()
+            )
+        }
+    }
+}
+
+/// Removes our finalizer and no other.
+async fn drop_finalizer(target: &Target<'_>, name: &str) -> Result<()> {
+    let Some(cluster) = target.get(CLUSTER, "", name).await? else {
+        return Ok(());
+    };
+    let mut left = cluster.metadata.finalizers.unwrap_or_default();
+    left.retain(|each| each != finalizer::CLUSTER);
+    // With the resourceVersion, somebody else's change of the list is not lost.
+    let patch =
+        json!({"metadata": {"finalizers": left, "resourceVersion": cluster.metadata.resource_version}});
+    let done = target
+        .api(CLUSTER, "")
+        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .await;
+    match done {
+        Err(error) if !connect::is_not_found(&error) => Err(connect::explain(error))
+            .with_context(|| format!("cannot take the finalizer off the cluster {name}; run this again")),
+        _ => Ok(()),
+    }
+}
+
+/// Says which copies are still on a member that was given up.
+async fn report_left_behind(target: &mut Target<'_>, name: &str) -> Result<()> {
+    let Ok(bindings) = target.list(RESOURCE_BINDING).await else {
+        writeln!(
+            target.out,
+            "note: the copies on {name} stay there; the bindings that tell which cannot be listed"
+        )?;
+        return Ok(());
+    };
+    let left: BTreeSet<String> = bindings
+        .iter()
+        .filter(|binding| is_on(&binding.data, name))
+        .map(|binding| resource(&binding.data))
+        .collect();
+    if left.is_empty() {
+        writeln!(target.out, "note: no binding says that a copy is left on {name}")?;
+        return Ok(());
+    }
+    writeln!(
+        target.out,
+        "note: {} copies stay on {name}, with our marks:",
+        left.len()
+    )?;
+    for each in left.iter().take(NAMED) {
+        writeln!(target.out, "  {each}")?;
+    }
+    if left.len() > NAMED {
+        writeln!(target.out, "  and {} more", left.len() - NAMED)?;
+    }
+    Ok(())
+}
+
+/// Whether a binding says that its copy is on the cluster.
+fn is_on(binding: &Value, cluster: &str) -> bool {
+    let lists = [
+        ("/spec/clusters", "name"),
+        ("/status/aggregatedStatus", "clusterName"),
+    ];
+    lists.iter().any(|(list, field)| {
+        let entries = binding.pointer(list).and_then(Value::as_array);
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry[*field] == cluster))
+    })
+}
+
+/// What a binding is for.
+fn resource(binding: &Value) -> String {
+    let text = |field: &str| {
+        binding["spec"]["resource"][field]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    format!("{} {}/{}", text("kind"), text("namespace"), text("name"))
+}
+
+/// Deletes the member's Secret on the hub, unless somebody else made it.
+async fn remove_secret(target: &mut Target<'_>, namespace: &str, name: &str) -> Result<()> {
+    let Some(secret) = target.get(SECRET, namespace, name).await? else {
+        return target.say(SECRET, name, "not found");
+    };
+    let labels = secret.metadata.labels.unwrap_or_default();
+    if made_by_us()
+        .iter()
+        .all(|(key, value)| labels.get(*key).is_some_and(|held| held == value))
+    {
+        return target.delete(SECRET, namespace, name).await;
+    }
+    target.say(SECRET, name, "kept: it was not made by `entourage join`")
+}
+
+#[cfg(test)]
+mod tests;

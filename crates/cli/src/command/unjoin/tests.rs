@@ -1,0 +1,148 @@
+use serde_json::json;
+
+use super::*;
+use crate::{
+    command::{Cli, Command},
+    mock::Server,
+};
+
+const CLUSTER_PATH: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m1";
+const SECRET_PATH: &str = "/api/v1/namespaces/karmada-cluster/secrets/m1";
+
+fn args(line: &str) -> UnjoinArgs {
+    use clap::Parser as _;
+    let line = format!("entourage unjoin {line}");
+    match Cli::try_parse_from(line.split(' ')).unwrap().command {
+        Command::Unjoin(args) => args,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A hub with the member m1.
+fn hub() -> Server {
+    let hub = Server::new("hub-id");
+    hub.put(
+        CLUSTER_PATH,
+        json!({
+            "metadata": {"name": "m1", "uid": "u1", "finalizers": ["karmada.io/cluster-controller"]},
+            "spec": {"id": "member-id"},
+        }),
+    );
+    let labels = json!({"app.kubernetes.io/managed-by": "entourage"});
+    hub.put(SECRET_PATH, json!({"metadata": {"name": "m1", "labels": labels}}));
+    let binding = json!({
+        "metadata": {"name": "web-deployment", "namespace": "shop"},
+        "spec": {"resource": {"kind": "Deployment", "namespace": "shop", "name": "web"}, "clusters": [{"name": "m1"}]},
+    });
+    hub.put(
+        "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment",
+        binding,
+    );
+    hub
+}
+
+/// The same with controllers that let a deleted Cluster go.
+fn hub_with_controllers() -> Server {
+    hub().reacting(|_, path, objects| {
+        if objects
+            .get(path)
+            .is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string())
+        {
+            objects.remove(path);
+        }
+    })
+}
+
+async fn unjoined(line: &str, hub: &Server, member: Option<&Server>) -> (Result<()>, String) {
+    let mut out = Vec::new();
+    let done = unjoin(&args(line), hub.client(), member.map(Server::client), &mut out).await;
+    (done, String::from_utf8(out).unwrap())
+}
+
+#[tokio::test]
+async fn copies_stay_and_cluster_secret_and_account_go() {
+    let (hub, member) = (hub_with_controllers(), Server::new("member-id"));
+    member.put(
+        "/api/v1/namespaces/karmada-cluster/serviceaccounts/entourage-hub",
+        json!({"metadata": {}}),
+    );
+    let (done, out) = unjoined("m1", &hub, Some(&member)).await;
+    done.unwrap();
+    assert!(
+        out.contains("m1 deleted, its copies stay without our marks"),
+        "{out}"
+    );
+    assert!(out.contains("hub: secret/m1 deleted"), "{out}");
+    assert!(
+        out.contains("member: serviceaccount/entourage-hub deleted"),
+        "{out}"
+    );
+    assert_eq!((hub.object(CLUSTER_PATH), hub.object(SECRET_PATH)), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wish_is_on_the_cluster_before_it_is_deleted() {
+    for (line, wish) in [("m1", "Release"), ("m1 --remove-copies", "Remove")] {
+        let hub = hub();
+        let (done, _) = unjoined(line, &hub, None).await;
+        let error = format!("{:#}", done.unwrap_err());
+        assert!(
+            error.contains("karmada.io/cluster-controller") && error.contains("--force"),
+            "{error}"
+        );
+        let cluster = hub.object(CLUSTER_PATH).unwrap();
+        assert_eq!(
+            cluster["metadata"]["annotations"]["entourage.dev/on-unjoin"],
+            wish
+        );
+        assert_eq!(
+            hub.take_writes(),
+            [format!("PATCH {CLUSTER_PATH}"), format!("DELETE {CLUSTER_PATH}")]
+        );
+        assert!(
+            hub.object(SECRET_PATH).is_some(),
+            "the controllers still need the credentials"
+        );
+    }
+}
+
+#[tokio::test]
+async fn force_gives_the_member_up_and_says_what_stays_there() {
+    let hub = hub();
+    let (done, out) = unjoined("m1 --force", &hub, None).await;
+    done.unwrap();
+    assert_eq!(hub.object(CLUSTER_PATH), None);
+    assert!(
+        out.contains("1 copies stay on m1") && out.contains("Deployment shop/web"),
+        "{out}"
+    );
+    assert!(out.contains("note: the member keeps the serviceaccount"), "{out}");
+}
+
+#[tokio::test]
+async fn a_member_that_is_gone_already_is_no_error() {
+    let hub = Server::new("hub-id").reacting(|_, _, _| {});
+    let (done, out) = unjoined("m1", &hub, None).await;
+    done.unwrap();
+    assert!(out.contains("cluster.cluster.karmada.io/m1 not found"), "{out}");
+}
+
+#[tokio::test]
+async fn a_secret_that_somebody_else_made_is_kept() {
+    let hub = hub_with_controllers();
+    hub.put(SECRET_PATH, json!({"metadata": {"name": "m1"}}));
+    let (done, out) = unjoined("m1", &hub, None).await;
+    done.unwrap();
+    assert!(
+        out.contains("secret/m1 kept") && hub.object(SECRET_PATH).is_some(),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn the_kubeconfig_of_another_cluster_is_refused_before_anything_is_written() {
+    let hub = hub();
+    let (done, _) = unjoined("m1", &hub, Some(&Server::new("another-id"))).await;
+    assert!(format!("{:#}", done.unwrap_err()).contains("leads to another cluster"));
+    assert_eq!(hub.take_writes(), Vec::<String>::new());
+}

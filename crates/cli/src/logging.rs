@@ -1,0 +1,66 @@
+//! Structured logs to stderr, as text for people or as JSON for machines.
+
+use std::io::IsTerminal as _;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use tracing_subscriber::{EnvFilter, fmt};
+
+/// The shape of a log line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One line a record, for people.
+    #[default]
+    Text,
+    /// One JSON object a record.
+    Json,
+}
+
+/// How to log.
+#[derive(Args, Clone, Debug)]
+pub struct LogArgs {
+    /// Shape of a log line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub log_format: LogFormat,
+
+    /// Level (error, warn, info, debug, trace), or directives such as info,entourage_controllers=debug
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub log_level: String,
+}
+
+/// Starts logging for the whole process; call it once.
+///
+/// # Errors
+/// When the level cannot be read, or logging was started before.
+pub fn init(args: &LogArgs) -> Result<()> {
+    let builder = fmt()
+        .with_env_filter(filter(&args.log_level)?)
+        .with_writer(std::io::stderr);
+    let started = match args.log_format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => builder
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .try_init(),
+    };
+    started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
+}
+
+fn filter(level: &str) -> Result<EnvFilter> {
+    EnvFilter::try_new(level).with_context(|| {
+        format!("--log-level {level:?}: give error, warn, info, debug or trace, or directives")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_directives_are_understood() {
+        assert!(filter("info").is_ok());
+        assert!(filter("warn,entourage_core=trace").is_ok());
+        assert!(filter("info,entourage=loud").is_err());
+    }
+}

@@ -1,0 +1,283 @@
+//! An API server in memory, as small as the commands' tests allow: objects by path, merge patches, lists by field
+//! selector `metadata.name`, watches that replay what happens after they were opened.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use kube::{Client, client::Body, core::Status};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tower::service_fn;
+
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// What the server does of its own accord after a write: the method, the path, and the objects by path.
+pub(crate) type Reaction = Box<dyn Fn(&str, &str, &mut BTreeMap<String, Value>) + Send>;
+
+/// The server. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Server {
+    state: Arc<Mutex<State>>,
+    events: broadcast::Sender<(String, Value)>,
+}
+
+struct State {
+    objects: BTreeMap<String, Value>,
+    missing: BTreeSet<&'static str>,
+    writes: Vec<String>,
+    revision: u64,
+    reaction: Reaction,
+}
+
+impl Server {
+    /// A server whose kube-system namespace has this uid.
+    pub(crate) fn new(id: &str) -> Self {
+        let system =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": id}});
+        let state = State {
+            objects: BTreeMap::from([("/api/v1/namespaces/kube-system".to_owned(), system)]),
+            missing: BTreeSet::new(),
+            writes: Vec::new(),
+            revision: 1,
+            reaction: Box::new(|_, _, _| {}),
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            events: broadcast::channel(64).0,
+        }
+    }
+
+    /// Has the server react to writes.
+    pub(crate) fn reacting(
+        self,
+        reaction: impl Fn(&str, &str, &mut BTreeMap<String, Value>) + Send + 'static,
+    ) -> Self {
+        self.lock().reaction = Box::new(reaction);
+        self
+    }
+
+    /// Has the server not serve paths that start so.
+    pub(crate) fn without(self, path: &'static str) -> Self {
+        self.lock().missing.insert(path);
+        self
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        Client::new(service, "default")
+    }
+
+    pub(crate) fn object(&self, path: &str) -> Option<Value> {
+        self.lock().objects.get(path).cloned()
+    }
+
+    pub(crate) fn put(&self, path: &str, object: Value) {
+        self.lock().objects.insert(path.to_owned(), object);
+    }
+
+    /// Method and path of every write since the last call.
+    pub(crate) fn take_writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().writes)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Answer {
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let (path, query) = (
+            parts.uri.path().to_owned(),
+            parts.uri.query().unwrap_or_default().to_owned(),
+        );
+        if query.contains("watch=true") {
+            return self.watch(&path);
+        }
+        let before = self.lock().objects.clone();
+        let (code, answer) = self.lock().answer(parts.method.as_str(), &path, &query, body);
+        self.publish(&before);
+        response(code, &answer)
+    }
+
+    /// Tells watchers what differs from `before`.
+    fn publish(&self, before: &BTreeMap<String, Value>) {
+        let after = self.lock().objects.clone();
+        for (path, object) in &after {
+            if before.get(path) != Some(object) {
+                let kind = if before.contains_key(path) {
+                    "MODIFIED"
+                } else {
+                    "ADDED"
+                };
+                drop(
+                    self.events
+                        .send((path.clone(), json!({"type": kind, "object": object}))),
+                );
+            }
+        }
+        for (path, object) in before {
+            if !after.contains_key(path) {
+                drop(
+                    self.events
+                        .send((path.clone(), json!({"type": "DELETED", "object": object}))),
+                );
+            }
+        }
+    }
+
+    fn watch(&self, path: &str) -> Answer {
+        let collection = format!("{path}/");
+        let lines = stream::unfold(self.events.subscribe(), |mut events| async move {
+            events.recv().await.ok().map(|event| (event, events))
+        })
+        .filter_map(move |(path, event)| {
+            let line = path
+                .starts_with(&collection)
+                .then(|| Bytes::from(format!("{event}\n")));
+            async move { line.map(|line| Ok(http_body::Frame::data(line))) }
+        });
+        Response::new(StreamBody::new(lines).boxed_unsync())
+    }
+}
+
+impl State {
+    fn answer(&mut self, method: &str, path: &str, query: &str, mut body: Value) -> (u16, Value) {
+        if self.missing.iter().any(|missing| path.starts_with(missing)) {
+            return failure(404, "NotFound");
+        }
+        if method != "GET" {
+            self.writes.push(format!("{method} {path}"));
+        }
+        if path == "/apis/authentication.k8s.io/v1/tokenreviews" {
+            self.writes.pop();
+            let ok = body["spec"]["token"]
+                .as_str()
+                .is_some_and(|token| token.starts_with("good"));
+            let user = json!({"username": "system:serviceaccount:karmada-cluster:entourage-hub"});
+            body["status"] = json!({"authenticated": ok, "user": user});
+            return (201, body);
+        }
+        if path.ends_with("/token") {
+            body["status"] =
+                json!({"token": "good-requested", "expirationTimestamp": "2099-01-01T00:00:00Z"});
+            return (201, body);
+        }
+        self.revision += 1;
+        let answer = match method {
+            "GET" => return self.read(path, query),
+            "POST" => {
+                let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default());
+                if self.objects.contains_key(&path) {
+                    return failure(409, "AlreadyExists");
+                }
+                body["metadata"]["uid"] = json!(format!("uid-{}", self.revision));
+                body["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+                self.objects.insert(path.clone(), body.clone());
+                (self.reaction)(method, &path, &mut self.objects);
+                (201, body)
+            }
+            "PATCH" => {
+                let Some(object) = self.objects.get_mut(path) else {
+                    return failure(404, "NotFound");
+                };
+                merge(object, &body);
+                object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+                let answer = object.clone();
+                let done = answer["metadata"]["deletionTimestamp"].is_string()
+                    && answer["metadata"]["finalizers"]
+                        .as_array()
+                        .is_none_or(Vec::is_empty);
+                if done {
+                    self.objects.remove(path);
+                }
+                (self.reaction)(method, path, &mut self.objects);
+                (200, answer)
+            }
+            "DELETE" => {
+                let Some(object) = self.objects.get_mut(path) else {
+                    return failure(404, "NotFound");
+                };
+                if object["metadata"]["finalizers"]
+                    .as_array()
+                    .is_none_or(Vec::is_empty)
+                {
+                    self.objects.remove(path);
+                } else {
+                    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                }
+                (self.reaction)(method, path, &mut self.objects);
+                (200, serde_json::to_value(Status::success()).unwrap())
+            }
+            other => panic!("{other} {path}"),
+        };
+        answer
+    }
+
+    fn read(&self, path: &str, query: &str) -> (u16, Value) {
+        if let Some(object) = self.objects.get(path) {
+            return (200, object.clone());
+        }
+        // Behind the version, a collection's path has an odd number of segments, an object's an even one.
+        let segments = path.split('/').count() - if path.starts_with("/api/") { 3 } else { 4 };
+        if segments % 2 == 0 {
+            return failure(404, "NotFound");
+        }
+        let wanted = query
+            .split("metadata.name%3D")
+            .nth(1)
+            .map(|rest| rest.split('&').next().unwrap_or(rest));
+        let collection = format!("{path}/");
+        let plural = path.rsplit('/').next().unwrap_or_default();
+        let items: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(path, _)| path.starts_with(&collection) || path.contains(&format!("/{plural}/")))
+            .map(|(_, object)| object)
+            .filter(|object| wanted.is_none_or(|name| object["metadata"]["name"] == name))
+            .collect();
+        (
+            200,
+            json!({"metadata": {"resourceVersion": self.revision.to_string()}, "items": items}),
+        )
+    }
+}
+
+fn response(code: u16, body: &Value) -> Answer {
+    let body = Full::new(Bytes::from(serde_json::to_vec(body).unwrap())).boxed_unsync();
+    Response::builder().status(code).body(body).unwrap()
+}
+
+fn failure(code: u16, reason: &str) -> (u16, Value) {
+    let status = Status::failure(&format!("mock: {reason}"), reason).with_code(code);
+    (code, serde_json::to_value(status).unwrap())
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    let Some(patch) = patch.as_object() else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            into.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut into[key.as_str()], value);
+        }
+    }
+}

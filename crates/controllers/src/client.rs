@@ -1,0 +1,336 @@
+//! Talking to one API server: building clients, sending one request, counting it, and reading the answer.
+//!
+//! Requests go through [`kube::Client::send`] (authentication, TLS, connection pool) but not through its typed
+//! layer: answers are read once into the JSON that the core projects, without `managedFields`, which are half of most
+//! objects. Every call has a deadline, and its latency goes to the server's [`Limiter`].
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use entourage_core::observation::Server;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use kube::client::{Body, ClientBuilder};
+use serde_json::Value;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+use crate::{
+    clock,
+    error::{Answer, Class, Failure},
+    limiter::{Bounds, Limiter, Verdict},
+    metrics::{Metrics, Verb},
+};
+
+pub mod path;
+pub mod read;
+
+use path::Path;
+
+/// Builds the client of a server: the scope is "hub" or the name of a member. Tests put faults in here.
+pub type ClientFactory = Arc<dyn Fn(&str, kube::Config) -> kube::Result<kube::Client> + Send + Sync>;
+
+/// The factory of production: kube's default stack without its own retries (architecture 2.7).
+#[must_use]
+pub fn plain_clients() -> ClientFactory {
+    Arc::new(|_, mut config| {
+        // An error means that a provider is installed already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        config.default_retry = false;
+        Ok(ClientBuilder::try_from(config)?.build())
+    })
+}
+
+/// In which form an object is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The whole object.
+    Whole,
+    /// Its metadata, where the server can do that.
+    Metadata,
+}
+
+impl Form {
+    /// The Accept header for an object or a watch.
+    #[must_use]
+    pub const fn accept(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        }
+    }
+
+    /// The Accept header for a list.
+    #[must_use]
+    pub const fn accept_list(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        }
+    }
+}
+
+/// One request.
+pub struct Call<'a> {
+    /// For metrics; also the HTTP method.
+    pub verb: Verb,
+    /// Where.
+    pub path: &'a Path,
+    /// The Accept header.
+    pub accept: &'a str,
+    /// Media type and bytes of the body.
+    pub body: Option<(&'static str, Vec<u8>)>,
+    /// Instead of the server's usual deadline.
+    pub deadline: Option<Duration>,
+}
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+
+/// What an [`Api`] is made of.
+pub struct ApiOptions {
+    /// Which server.
+    pub server: Server,
+    /// The deadline of every call that does not bring its own.
+    pub deadline: Duration,
+    /// The range of the concurrency limit.
+    pub bounds: Bounds,
+    /// Where calls are counted.
+    pub metrics: Metrics,
+    /// Told when the server is silent or refuses the credentials.
+    pub suspect: Arc<Notify>,
+    /// Whether this process may write now. A plan that outlives leadership makes no further write (architecture 2.10).
+    pub may_write: watch::Receiver<bool>,
+}
+
+/// The client of one API server. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Api(Arc<Inner>);
+
+struct Inner {
+    client: kube::Client,
+    options: ApiOptions,
+    limiter: Mutex<Limiter>,
+    in_flight: AtomicUsize,
+}
+
+impl Api {
+    /// From a client that does not retry by itself.
+    #[must_use]
+    pub fn new(client: kube::Client, options: ApiOptions) -> Self {
+        let limiter = Mutex::new(Limiter::new(options.bounds));
+        Self(Arc::new(Inner { client, options, limiter, in_flight: AtomicUsize::new(0) }))
+    }
+
+    /// The server's name in metrics and logs: "hub" or the member's.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.0.options.server {
+            Server::Hub => "hub",
+            Server::Member(name) => name,
+        }
+    }
+
+    /// How many plans may be carried out on this server at a time.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner).limit()
+    }
+
+    /// The client below, for what needs kube's typed layer.
+    #[must_use]
+    pub fn client(&self) -> &kube::Client {
+        &self.0.client
+    }
+
+    /// GET.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn get(&self, path: &Path, form: Form) -> Result<Value, Failure> {
+        self.object(Call { verb: Verb::Get, path, accept: form.accept(), body: None, deadline: None }).await
+    }
+
+    /// POST of an object to its collection.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn create(&self, path: &Path, object: &Value, form: Form) -> Result<Value, Failure> {
+        let body = Some((JSON, bytes_of(object)));
+        self.object(Call { verb: Verb::Create, path, accept: form.accept(), body, deadline: None }).await
+    }
+
+    /// PUT.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn replace(&self, path: &Path, object: &Value, form: Form) -> Result<Value, Failure> {
+        let body = Some((JSON, bytes_of(object)));
+        self.object(Call { verb: Verb::Update, path, accept: form.accept(), body, deadline: None }).await
+    }
+
+    /// PATCH with a JSON merge patch.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn merge(&self, path: &Path, patch: &Value, form: Form) -> Result<Value, Failure> {
+        let body = Some((MERGE, bytes_of(patch)));
+        self.object(Call { verb: Verb::Patch, path, accept: form.accept(), body, deadline: None }).await
+    }
+
+    /// DELETE of exactly one object: other uid or resourceVersion is a conflict. Background propagation.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn delete(&self, path: &Path, uid: &str, resource_version: &str) -> Result<Value, Failure> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid, "resourceVersion": resource_version},
+            "propagationPolicy": "Background",
+        });
+        let body = Some((JSON, bytes_of(&options)));
+        self.object(Call { verb: Verb::Delete, path, accept: JSON, body, deadline: None }).await
+    }
+
+    /// Sends one request and reads the answer as one object; an empty answer is null.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn object(&self, call: Call<'_>) -> Result<Value, Failure> {
+        let body = self.bytes(call).await?;
+        if body.is_empty() {
+            return Ok(Value::Null);
+        }
+        read::object(&body).map_err(|error| Failure::garbled(&error))
+    }
+
+    /// Sends one request and gives the bytes of a successful answer.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn bytes(&self, call: Call<'_>) -> Result<Bytes, Failure> {
+        let (verb, deadline) = (call.verb, call.deadline.unwrap_or(self.0.options.deadline));
+        let path = call.path;
+        if !matches!(verb, Verb::Get | Verb::List | Verb::Watch) && !*self.0.options.may_write.borrow() {
+            return Err(Failure::Transport("this process is not the leader any more".into()));
+        }
+        let began = Instant::now();
+        let in_flight = InFlight::new(&self.0.in_flight);
+        let exchange = async {
+            let answer = self.send(call).await?;
+            let body = answer.into_body().collect().await.map_err(|error| Failure::transport(&error))?;
+            Ok(body.to_bytes())
+        };
+        let result = match tokio::time::timeout(deadline, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::Timeout(deadline)),
+        };
+        let took = began.elapsed();
+        if verb != Verb::List {
+            let verdict = match &result {
+                Err(failure) if matches!(failure.class(), Class::Busy | Class::Unknown) => Verdict::Overloaded,
+                _ => Verdict::Answered,
+            };
+            let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
+            limiter.record(clock::now(), took, in_flight.count, verdict);
+        }
+        self.account(verb, path, result.as_ref().err(), took);
+        result
+    }
+
+    /// Opens a watch: the answer's body goes on until either side ends it. The deadline is for the headers.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn open(&self, path: &Path, accept: &str, deadline: Duration) -> Result<Body, Failure> {
+        let call = Call { verb: Verb::Watch, path, accept, body: None, deadline: None };
+        let began = Instant::now();
+        let result = match tokio::time::timeout(deadline, self.send(call)).await {
+            Ok(result) => result.map(Response::into_body),
+            Err(_) => Err(Failure::Timeout(deadline)),
+        };
+        self.account(Verb::Watch, path, result.as_ref().err(), began.elapsed());
+        result
+    }
+
+    async fn send(&self, call: Call<'_>) -> Result<Response<Body>, Failure> {
+        let method = match call.verb {
+            Verb::Get | Verb::List | Verb::Watch => Method::GET,
+            Verb::Create => Method::POST,
+            Verb::Update => Method::PUT,
+            Verb::Patch => Method::PATCH,
+            Verb::Delete => Method::DELETE,
+        };
+        let mut request = Request::builder().method(method).uri(&call.path.uri).header(header::ACCEPT, call.accept);
+        let body = match call.body {
+            Some((media, bytes)) => {
+                request = request.header(header::CONTENT_TYPE, media);
+                Body::from(bytes)
+            }
+            None => Body::empty(),
+        };
+        let request = request.body(body).map_err(|error| Failure::Transport(error.to_string()))?;
+        let answer = self.0.client.send(request).await.map_err(|error| Failure::transport(&error))?;
+        if answer.status().is_success() || answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(answer);
+        }
+        let code = answer.status().as_u16();
+        let after = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = answer.into_body().collect().await.map_err(|error| Failure::transport(&error))?.to_bytes();
+        Err(Failure::Answer(Box::new(Answer::read(code, after, &body))))
+    }
+
+    fn account(&self, verb: Verb, path: &Path, failure: Option<&Failure>, took: Duration) {
+        let code = match failure {
+            None => Some(200),
+            Some(Failure::Answer(answer)) => Some(answer.code),
+            Some(_) => None,
+        };
+        self.0.options.metrics.request(self.name(), verb, &path.resource, code, took);
+        if failure.is_some_and(|each| each.is_silence() || each.class() == Class::Unauthorized) {
+            self.0.options.suspect.notify_one();
+        }
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Api({})", self.name())
+    }
+}
+
+/// Counts a call for as long as it lives, also when it is dropped half way.
+struct InFlight<'a> {
+    counter: &'a AtomicUsize,
+    count: usize,
+}
+
+impl<'a> InFlight<'a> {
+    fn new(counter: &'a AtomicUsize) -> Self {
+        Self { counter, count: counter.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// JSON values always serialise.
+fn bytes_of(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,216 @@
+//! Where things are on an API server.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use entourage_core::{
+    object::{Gvk, Id, Named},
+    observation::Watch,
+    plan::HubObject,
+};
+
+/// The address of an object or a collection, and the resource's plural for metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Path and query.
+    pub uri: String,
+    /// The plural.
+    pub resource: Cow<'static, str>,
+}
+
+/// The plurals of the kinds that are carried: group, kind, plural. A test compares it with the core's table of kinds.
+const PLURALS: &[(&str, &str, &str)] = &[
+    ("", "ConfigMap", "configmaps"),
+    ("", "Namespace", "namespaces"),
+    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("", "Pod", "pods"),
+    ("", "Secret", "secrets"),
+    ("", "Service", "services"),
+    ("", "ServiceAccount", "serviceaccounts"),
+    ("apps", "DaemonSet", "daemonsets"),
+    ("apps", "Deployment", "deployments"),
+    ("apps", "ReplicaSet", "replicasets"),
+    ("apps", "StatefulSet", "statefulsets"),
+    ("batch", "CronJob", "cronjobs"),
+    ("batch", "Job", "jobs"),
+];
+
+impl Path {
+    /// Any address that is not an object's.
+    #[must_use]
+    pub fn raw(uri: impl Into<String>, resource: &'static str) -> Self {
+        Self { uri: uri.into(), resource: Cow::Borrowed(resource) }
+    }
+
+    /// An object.
+    #[must_use]
+    pub fn object(id: &Id) -> Self {
+        Self::within(&id.gvk, &id.namespace, Some(&id.name))
+    }
+
+    /// The collection an object belongs to: where it is POSTed.
+    #[must_use]
+    pub fn collection(id: &Id) -> Self {
+        Self::within(&id.gvk, &id.namespace, None)
+    }
+
+    /// A Namespace, or with `None` the collection of Namespaces.
+    #[must_use]
+    pub fn namespace(name: Option<&str>) -> Self {
+        Self::build("/api/v1", Cow::Borrowed("namespaces"), "", name)
+    }
+
+    /// What a watch reads, over all namespaces.
+    #[must_use]
+    pub fn watched(watch: &Watch) -> Self {
+        match watch {
+            Watch::Policies => Self::build(POLICY, Cow::Borrowed("propagationpolicies"), "", None),
+            Watch::Bindings => Self::build(WORK, Cow::Borrowed("resourcebindings"), "", None),
+            Watch::Clusters => Self::build(CLUSTER, Cow::Borrowed("clusters"), "", None),
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) => Self::within(gvk, "", None),
+        }
+    }
+
+    /// An object of the hub.
+    #[must_use]
+    pub fn hub(object: &HubObject) -> Self {
+        Self::of_hub(object, true)
+    }
+
+    /// The collection an object of the hub belongs to.
+    #[must_use]
+    pub fn hub_collection(object: &HubObject) -> Self {
+        Self::of_hub(object, false)
+    }
+
+    /// Its status subresource.
+    #[must_use]
+    pub fn status(mut self) -> Self {
+        self.uri.push_str("/status");
+        self
+    }
+
+    /// With a query parameter; the value is escaped.
+    #[must_use]
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.uri.push(if self.uri.contains('?') { '&' } else { '?' });
+        self.uri.push_str(name);
+        self.uri.push('=');
+        escape(&mut self.uri, value);
+        self
+    }
+
+    fn of_hub(object: &HubObject, one: bool) -> Self {
+        let (prefix, resource, Named { namespace, name }) = match object {
+            HubObject::Policy(named) => (POLICY, "propagationpolicies", named.clone()),
+            HubObject::Binding(named) => (WORK, "resourcebindings", named.clone()),
+            HubObject::Cluster(name) => (CLUSTER, "clusters", Named::new("", name)),
+            HubObject::Template(id) => return if one { Self::object(id) } else { Self::collection(id) },
+        };
+        Self::build(prefix, Cow::Borrowed(resource), &namespace, one.then_some(&*name))
+    }
+
+    fn within(gvk: &Gvk, namespace: &str, name: Option<&str>) -> Self {
+        let prefix = if gvk.group.is_empty() {
+            format!("/api/{}", gvk.version)
+        } else {
+            format!("/apis/{}/{}", gvk.group, gvk.version)
+        };
+        Self::build(&prefix, plural(gvk), namespace, name)
+    }
+
+    fn build(prefix: &str, resource: Cow<'static, str>, namespace: &str, name: Option<&str>) -> Self {
+        let mut uri = String::with_capacity(prefix.len() + resource.len() + namespace.len() + 64);
+        uri.push_str(prefix);
+        if !namespace.is_empty() {
+            uri.push_str("/namespaces/");
+            escape(&mut uri, namespace);
+        }
+        uri.push('/');
+        uri.push_str(&resource);
+        if let Some(name) = name {
+            uri.push('/');
+            escape(&mut uri, name);
+        }
+        Self { uri, resource }
+    }
+}
+
+const POLICY: &str = "/apis/policy.karmada.io/v1alpha1";
+const WORK: &str = "/apis/work.karmada.io/v1alpha2";
+const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
+
+/// The plural of a kind. A kind outside the table gets the regular English one, which is right for almost all.
+#[must_use]
+pub fn plural(gvk: &Gvk) -> Cow<'static, str> {
+    if let Some((_, _, plural)) = PLURALS.iter().find(|(group, kind, _)| *group == &*gvk.group && *kind == &*gvk.kind)
+    {
+        return Cow::Borrowed(plural);
+    }
+    let kind = gvk.kind.to_lowercase();
+    Cow::Owned(match kind.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") || kind.ends_with("sh") => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    })
+}
+
+/// Appends a path segment or query value. Names of some kinds hold characters that mean something in a URL.
+fn escape(uri: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            uri.push(char::from(byte));
+        } else {
+            write!(uri, "%{byte:02X}").unwrap_or_default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_core::interpreter::NATIVE;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_that_is_carried_has_a_fixed_plural() {
+        for native in NATIVE {
+            let gvk = native.gvk();
+            let found = PLURALS.iter().any(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
+            assert!(found, "{} {}", gvk.group, gvk.kind);
+        }
+        let keys: std::collections::BTreeSet<_> = PLURALS.iter().map(|(group, kind, _)| (group, kind)).collect();
+        assert_eq!(keys.len(), PLURALS.len());
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_api_conventions() {
+        let secret = Id::new(Gvk::new("v1", "Secret"), "ns", "a");
+        assert_eq!(Path::object(&secret).uri, "/api/v1/namespaces/ns/secrets/a");
+        let deployment = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        assert_eq!(Path::collection(&deployment).uri, "/apis/apps/v1/namespaces/ns/deployments");
+        assert_eq!(
+            Path::hub(&HubObject::Binding(Named::new("ns", "b"))).status().uri,
+            "/apis/work.karmada.io/v1alpha2/namespaces/ns/resourcebindings/b/status"
+        );
+        assert_eq!(
+            Path::hub(&HubObject::Cluster("m1".into())).uri,
+            "/apis/cluster.karmada.io/v1alpha1/clusters/m1"
+        );
+        assert_eq!(Path::watched(&Watch::Templates(secret.gvk)).uri, "/api/v1/secrets");
+    }
+
+    #[test]
+    fn odd_names_and_selectors_are_escaped() {
+        let role = Id::new(Gvk::new("rbac.authorization.k8s.io/v1", "ClusterRole"), "", "system:a/b");
+        assert_eq!(
+            Path::object(&role).query("fieldSelector", "type!=x").uri,
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%2Fb?fieldSelector=type%21%3Dx"
+        );
+    }
+
+    #[test]
+    fn an_unknown_kind_gets_the_regular_plural() {
+        let plurals = ["NetworkPolicy", "Ingress", "Gateway", "Widget"].map(|kind| plural(&Gvk::new("x/v1", kind)));
+        assert_eq!(plurals, ["networkpolicies", "ingresses", "gateways", "widgets"]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The time that is passed to the core, and jitter. The only place that asks for either.
+
+use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    sync::OnceLock,
+    time::SystemTime,
+};
+
+use entourage_core::object::Time;
+use tokio::time::Instant;
+
+/// The wall clock at the first call, carried on by the monotonic clock: it never goes back, and in tests it stands
+/// still when Tokio's does.
+static START: OnceLock<(SystemTime, Instant)> = OnceLock::new();
+
+/// Now.
+#[must_use]
+pub fn now() -> Time {
+    let (wall, instant) = *START.get_or_init(|| (SystemTime::now(), Instant::now()));
+    let since = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + instant.elapsed();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The instant at which [`now`] will be `time`; now for a time that is past.
+#[must_use]
+pub fn instant(time: Time) -> Instant {
+    let millis = u64::try_from(time.0 - now().0).unwrap_or(0);
+    Instant::now() + std::time::Duration::from_millis(millis)
+}
+
+/// A number from 0 to 1, to spread timers; not for secrets.
+#[must_use]
+pub fn jitter() -> f64 {
+    (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,271 @@
+//! What can go wrong when talking to an API server, and the one place that says what kind of trouble it is.
+//!
+//! API servers echo values of the object in their refusals ("Invalid value: ..."). A [`Failure`] therefore has no
+//! `Display`, its `Debug` shows no server text, and whoever wants words says for which kind they are
+//! ([`Failure::text`]): for Secrets and ConfigMaps only reasons and field paths come out.
+
+use std::{error::Error as _, fmt, time::Duration};
+
+use entourage_core::object::Gvk;
+use serde_json::Value;
+
+/// The longest server message that is passed on, in characters.
+const LONGEST_TEXT: usize = 512;
+
+/// Why the control plane as a whole stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The hub's client could not be built.
+    #[error("cannot build the client of the hub: {0}")]
+    Client(#[from] kube::Error),
+    /// The health and metrics endpoint could not be served.
+    #[error("cannot serve health and metrics: {0}")]
+    Serve(#[from] std::io::Error),
+    /// A part that must run as long as the process ended.
+    #[error("the {0} ended unexpectedly")]
+    Ended(&'static str),
+}
+
+/// Why one call to an API server failed.
+#[derive(Clone)]
+pub enum Failure {
+    /// No answer: connection refused, reset, TLS. The outcome of a write is unknown.
+    Transport(String),
+    /// No answer before the deadline. The outcome of a write is unknown.
+    Timeout(Duration),
+    /// The server answered with an error.
+    Answer(Box<Answer>),
+    /// The server's answer could not be read. The outcome of a write is unknown.
+    Garbled(String),
+}
+
+/// An error as an API server put it.
+#[derive(Clone, Default)]
+pub struct Answer {
+    /// HTTP status code.
+    pub code: u16,
+    /// `Status.reason`, e.g. `AlreadyExists`.
+    pub reason: String,
+    /// `Status.details.kind`, e.g. `namespaces`.
+    pub kind: String,
+    /// `Status.details.causes`: field path and reason.
+    pub fields: Vec<(String, String)>,
+    /// The Retry-After header or `Status.details.retryAfterSeconds`.
+    pub retry_after: Option<Duration>,
+    /// `Status.message`; may hold content of the object, so it is private.
+    message: String,
+}
+
+/// What a failure means for the one who must act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// 404: the object, its namespace or its kind is not there.
+    Missing,
+    /// 409 because the name is taken.
+    Exists,
+    /// 409 because the object changed.
+    Conflict,
+    /// 410: the resourceVersion is too old.
+    Expired,
+    /// 401: the credentials are refused.
+    Unauthorized,
+    /// 429 or 5xx: the server wants to be asked later.
+    Busy,
+    /// No answer, or one that cannot be read: the outcome is unknown.
+    Unknown,
+    /// Any other 4xx: only a person can change it.
+    Refused,
+}
+
+impl Answer {
+    /// From an HTTP status, the Retry-After header in seconds, and the body, which is a `Status` or anything else.
+    #[must_use]
+    pub fn read(code: u16, retry_after: Option<u64>, body: &[u8]) -> Self {
+        let status: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let details = &status["details"];
+        let seconds = retry_after.or_else(|| details["retryAfterSeconds"].as_u64().filter(|each| *each > 0));
+        Self {
+            code,
+            reason: text(&status["reason"]),
+            kind: text(&details["kind"]),
+            fields: details["causes"]
+                .as_array()
+                .map(|all| all.iter().map(|each| (text(&each["field"]), text(&each["reason"]))).collect())
+                .unwrap_or_default(),
+            retry_after: seconds.map(Duration::from_secs),
+            message: text(&status["message"]),
+        }
+    }
+}
+
+impl Failure {
+    /// From what kube's client gives when there is no answer. The text names the chain of causes.
+    #[must_use]
+    pub fn transport(error: &kube::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(each) = cause {
+            let words = each.to_string();
+            if !text.contains(&words) {
+                text.push_str(": ");
+                text.push_str(&words);
+            }
+            cause = each.source();
+        }
+        Self::Transport(cut(&text))
+    }
+
+    /// A body that is not what was asked for. serde's own words are left out: they may quote the body.
+    #[must_use]
+    pub fn garbled(error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        Self::Garbled(format!("the answer is no JSON of the expected shape (line {line}, column {column})"))
+    }
+
+    /// The kind of trouble.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        let Self::Answer(answer) = self else { return Class::Unknown };
+        match (answer.code, answer.reason.as_str()) {
+            (401, _) => Class::Unauthorized,
+            (404, _) => Class::Missing,
+            (409, "AlreadyExists") => Class::Exists,
+            (409, _) => Class::Conflict,
+            (410, _) => Class::Expired,
+            (429 | 500..=599, _) => Class::Busy,
+            _ => Class::Refused,
+        }
+    }
+
+    /// Whether there was no answer at all: the server may be gone.
+    #[must_use]
+    pub const fn is_silence(&self) -> bool {
+        matches!(self, Self::Transport(_) | Self::Timeout(_))
+    }
+
+    /// Whether a write failed because its namespace does not exist.
+    #[must_use]
+    pub fn is_namespace_missing(&self) -> bool {
+        matches!(self, Self::Answer(answer) if answer.code == 404 && answer.kind == "namespaces")
+    }
+
+    /// How long the server asks to be left alone.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Self::Answer(answer) = self { answer.retry_after } else { None }
+    }
+
+    /// The HTTP status code, 0 when there was no answer; for metrics.
+    #[must_use]
+    pub const fn code(&self) -> u16 {
+        if let Self::Answer(answer) = self { answer.code } else { 0 }
+    }
+
+    /// The failure in words that may leave the process, given the kind of the object that was sent.
+    ///
+    /// For a kind that holds data (Secret, ConfigMap) the server's own sentence is withheld, because it may quote
+    /// the data; the reason and the field paths remain.
+    #[must_use]
+    pub fn text(&self, gvk: &Gvk) -> String {
+        match self {
+            Self::Transport(text) | Self::Garbled(text) => text.clone(),
+            Self::Timeout(after) => format!("no answer within {} s", after.as_secs()),
+            Self::Answer(answer) if holds_data(gvk) || answer.message.is_empty() => answer.outline(),
+            Self::Answer(answer) => cut(&answer.message),
+        }
+    }
+}
+
+impl Answer {
+    fn outline(&self) -> String {
+        let mut text = format!("{} {}", self.code, self.reason);
+        for (field, reason) in &self.fields {
+            text.push_str(&format!("; {field}: {reason}"));
+        }
+        cut(text.trim_end())
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(text) => write!(f, "Transport({text})"),
+            Self::Garbled(text) => write!(f, "Garbled({text})"),
+            Self::Timeout(after) => write!(f, "Timeout({after:?})"),
+            Self::Answer(answer) => write!(f, "Answer({} {})", answer.code, answer.reason),
+        }
+    }
+}
+
+/// Whether refusals of a kind may quote data that must not be shown.
+#[must_use]
+pub fn holds_data(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(code: u16, status: &Value) -> Failure {
+        Failure::Answer(Box::new(Answer::read(code, None, status.to_string().as_bytes())))
+    }
+
+    #[test]
+    fn a_refused_secret_is_described_without_the_servers_sentence() {
+        let failure = answer(
+            422,
+            &json!({"reason": "Invalid", "message": "data[k]: Invalid value: \"canary\"",
+                "details": {"causes": [{"field": "data[k]", "reason": "FieldValueInvalid", "message": "canary"}]}}),
+        );
+        for kind in ["Secret", "ConfigMap"] {
+            assert_eq!(failure.text(&Gvk::new("v1", kind)), "422 Invalid; data[k]: FieldValueInvalid");
+        }
+        assert!(!format!("{failure:?}").contains("canary"));
+        assert!(failure.text(&Gvk::new("apps/v1", "Deployment")).contains("Invalid value"));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let failure = answer(400, &json!({"message": "ä".repeat(600)}));
+        assert_eq!(failure.text(&Gvk::new("v1", "Service")).chars().count(), LONGEST_TEXT + 1);
+    }
+
+    #[test]
+    fn every_status_code_has_its_class() {
+        let cases = [
+            (401, "Unauthorized", Class::Unauthorized),
+            (403, "Forbidden", Class::Refused),
+            (404, "NotFound", Class::Missing),
+            (409, "AlreadyExists", Class::Exists),
+            (409, "Conflict", Class::Conflict),
+            (410, "Expired", Class::Expired),
+            (413, "", Class::Refused),
+            (422, "Invalid", Class::Refused),
+            (429, "TooManyRequests", Class::Busy),
+            (500, "InternalError", Class::Busy),
+            (503, "", Class::Busy),
+        ];
+        for (code, reason, class) in cases {
+            assert_eq!(answer(code, &json!({"reason": reason})).class(), class, "{code} {reason}");
+        }
+        assert_eq!(Failure::Timeout(Duration::from_secs(1)).class(), Class::Unknown);
+    }
+
+    #[test]
+    fn a_body_that_is_no_status_still_gives_an_answer() {
+        let failure = Failure::Answer(Box::new(Answer::read(502, Some(7), b"<html>")));
+        assert_eq!(failure.class(), Class::Busy);
+        assert_eq!(failure.retry_after(), Some(Duration::from_secs(7)));
+    }
+}

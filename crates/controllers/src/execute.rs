@@ -1,0 +1,105 @@
+//! Carrying out plans: the only place that writes to API servers on behalf of the core.
+//!
+//! Changes go out in order and stop at the first that fails. Each answer is sent to the brain at once, as an
+//! observation, before the next change begins (read your writes).
+
+use std::{sync::Arc, time::Duration};
+
+use entourage_core::{
+    object::Str,
+    observation::Observation,
+    plan::{Change, Key, Plan},
+};
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use crate::{
+    client::Api,
+    error::{Class, Failure},
+    members::Member,
+    runtime::{Message, retries::Trouble},
+    source::Sources,
+};
+
+mod deliver;
+pub mod events;
+mod hub;
+mod remove;
+
+use events::Events;
+
+/// What carrying out a plan needs. Cheap to clone.
+#[derive(Clone)]
+pub struct Hands {
+    /// The hub.
+    pub hub: Api,
+    /// Its id.
+    pub hub_id: Str,
+    /// Templates' whole objects.
+    pub sources: Sources,
+    /// Where Events go.
+    pub events: Events,
+    /// The brain.
+    pub brain: mpsc::Sender<Message>,
+}
+
+/// How carrying out a plan ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was done, or its failure was told to the core, which decides when to try again.
+    Done,
+    /// The key is to be tried again later by the shell's own rules.
+    Failed {
+        /// Why.
+        trouble: Trouble,
+        /// How long the server asks to be left alone.
+        asked: Option<Duration>,
+    },
+}
+
+impl Hands {
+    /// Carries out a plan. `member` is the client of the key's member, when it has one now.
+    pub async fn carry_out(&self, key: &Key, plan: Plan, member: Option<&Arc<Member>>) -> Outcome {
+        for change in plan.changes {
+            let outcome = match change {
+                Change::Hub { object, verb } => self.write(key, &object, verb).await,
+                Change::Deliver { id, cluster, recipe, live, read_first } => {
+                    let order = deliver::Order { id, cluster, recipe, live, read_first };
+                    self.deliver(order, member).await
+                }
+                Change::Remove { id, cluster, guard, how } => self.remove(id, cluster, guard, how, member).await,
+                Change::Confirm { id, cluster } => self.confirm(id, cluster, member).await,
+                Change::Need(id) => self.need(&id).await,
+                Change::Emit(event) => {
+                    self.events.emit(event);
+                    Outcome::Done
+                }
+            };
+            if outcome != Outcome::Done {
+                return outcome;
+            }
+        }
+        Outcome::Done
+    }
+
+    /// Tells the brain. It lives as long as anything is carried out, so a failure means that the process ends.
+    async fn tell(&self, seen: Observation) {
+        if self.brain.send(Message::Seen(seen)).await.is_err() {
+            debug!("the brain is gone");
+        }
+    }
+}
+
+/// What a failure on the hub means for the key, but for 404 and 409, which need a look at the object first.
+fn trouble(failure: &Failure) -> Outcome {
+    let trouble = match failure.class() {
+        Class::Missing | Class::Exists | Class::Conflict => Trouble::Conflict,
+        Class::Busy | Class::Expired => Trouble::Busy,
+        Class::Unknown | Class::Unauthorized => Trouble::Silence,
+        Class::Refused => Trouble::Refused,
+    };
+    Outcome::Failed { trouble, asked: failure.retry_after() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Bringing one copy on one member in line: fetch the source, render, send, observe.
+//!
+//! Which copy, whose it is and what it looks like are the core's functions; here is only the order of the requests:
+//! POST when nothing is known to stand there, PUT of exactly the known copy, or GET, compare, PUT.
+
+use std::sync::Arc;
+
+use entourage_core::{
+    delivery::{
+        Recipe,
+        render::{self, Refusal, Rendered, Standing},
+        source_version,
+    },
+    object::{Id, Str},
+    observation::{self, Delivered, Observation, Subject},
+    plan::Guard,
+};
+use serde_json::{Value, json};
+use tracing::debug;
+
+use super::{Hands, Outcome};
+use crate::{
+    client::{Form, path::Path},
+    error::{Class, Failure},
+    members::Member,
+    source::Source,
+};
+
+/// How often a copy that changes under us is read again before giving up for now.
+const ROUNDS: usize = 3;
+
+/// A `Change::Deliver`.
+pub(super) struct Order {
+    pub(super) id: Id,
+    pub(super) cluster: Str,
+    pub(super) recipe: Recipe,
+    pub(super) live: Option<Guard>,
+    pub(super) read_first: bool,
+}
+
+/// What the next request is.
+enum Step {
+    Create,
+    Update(Guard),
+    Read,
+}
+
+impl Hands {
+    /// Carries out one delivery. Its outcome is told to the core, which decides when to try again.
+    pub(super) async fn deliver(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
+        let outcome = match member {
+            Some(member) => self.bring(&order, member).await,
+            None => Delivered::Unreachable("there is no connection to the member".into()),
+        };
+        if !matches!(outcome, Delivered::Applied { .. }) {
+            debug!(object = %order.id, cluster = %order.cluster, "a copy could not be brought in line");
+        }
+        self.tell(Observation::Delivered(order.cluster, order.id, outcome)).await;
+        Outcome::Done
+    }
+
+    async fn bring(&self, order: &Order, member: &Member) -> Delivered {
+        let source = match self.sources.fetch(&order.id).await {
+            Ok(fetched) => {
+                if fetched.first {
+                    let template = observation::template(&order.id, fetched.source.object());
+                    self.tell(Observation::Seen(Subject::Template(order.id.clone(), template))).await;
+                }
+                fetched.source
+            }
+            Err(failure) if failure.class() == Class::Missing => {
+                self.tell(Observation::Absent(order.id.clone())).await;
+                return Delivered::NoSource("it does not exist on the hub".into());
+            }
+            Err(failure) => return Delivered::Unreachable(format!("the hub: {}", failure.text(&order.id.gvk))),
+        };
+        let delivery = Delivery { order, member, source: &source };
+        match delivery.run().await {
+            Ok(delivered) => delivered,
+            Err(Stop::Refused(refusal)) => {
+                if refusal == Refusal::Token {
+                    self.tell(Observation::NeverTravels(order.id.clone())).await;
+                }
+                Delivered::NoSource(refusal.to_string())
+            }
+            Err(Stop::Failed(failure)) => failed(&failure, &order.id),
+        }
+    }
+}
+
+/// Why a delivery ended without a copy.
+enum Stop {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+struct Delivery<'a> {
+    order: &'a Order,
+    member: &'a Member,
+    source: &'a Source,
+}
+
+impl Delivery<'_> {
+    async fn run(&self) -> Result<Delivered, Stop> {
+        let order = self.order;
+        let mut step = match &order.live {
+            None => Step::Create,
+            Some(_) if order.read_first => Step::Read,
+            Some(guard) => Step::Update(guard.clone()),
+        };
+        // One round more than a change under us may cost: the first may be the plan's guess.
+        for _ in 0..=ROUNDS {
+            step = match step {
+                Step::Create => match self.create().await {
+                    Ok(answer) => return Ok(self.applied(answer)),
+                    Err(Stop::Failed(failure)) if failure.class() == Class::Exists => Step::Read,
+                    Err(stop) => return Err(stop),
+                },
+                Step::Update(guard) => match self.update(&guard).await {
+                    Ok(answer) => return Ok(self.applied(answer)),
+                    Err(Stop::Failed(failure)) if failure.class() == Class::Conflict => Step::Read,
+                    Err(Stop::Failed(failure)) if failure.class() == Class::Missing => Step::Create,
+                    Err(stop) => return Err(stop),
+                },
+                Step::Read => match self.member.api.get(&Path::object(&order.id), Form::Whole).await {
+                    Ok(live) => {
+                        let live = Wiped(live);
+                        match self.reconcile(&live.0).await {
+                            Ok(delivered) => return Ok(delivered),
+                            Err(Stop::Failed(failure)) if failure.class() == Class::Conflict => Step::Read,
+                            Err(Stop::Failed(failure)) if failure.class() == Class::Missing => Step::Create,
+                            Err(stop) => return Err(stop),
+                        }
+                    }
+                    Err(failure) if failure.class() == Class::Missing => Step::Create,
+                    Err(failure) => return Err(failure.into()),
+                },
+            };
+        }
+        Ok(Delivered::Unreachable("the copy keeps changing on the member".into()))
+    }
+
+    async fn create(&self) -> Result<Value, Stop> {
+        let rendered = self.render(None)?;
+        let id = &self.order.id;
+        if id.namespace.is_empty() {
+            return Ok(self.post(&rendered).await?);
+        }
+        // The first delivery into a namespace goes alone: else all of them would try to create it.
+        let gate = self.member.namespaces.gate(&id.namespace);
+        let turn = gate.pass().await;
+        let mut result = self.post(&rendered).await;
+        if result.as_ref().is_err_and(Failure::is_namespace_missing) {
+            self.make_namespace().await?;
+            result = self.post(&rendered).await;
+        }
+        if let Some(turn) = turn {
+            turn.open();
+        }
+        Ok(result?)
+    }
+
+    async fn make_namespace(&self) -> Result<(), Failure> {
+        let namespace = &*self.order.id.namespace;
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        match self.member.api.create(&Path::namespace(None), &body, Form::Metadata).await {
+            Err(failure) if failure.class() != Class::Exists => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    async fn update(&self, guard: &Guard) -> Result<Value, Stop> {
+        // Nothing of the live copy is to be kept (else the plan says read_first), so its guard stands for it.
+        let live = json!({"metadata": {"uid": &*guard.uid, "resourceVersion": &*guard.resource_version}});
+        let rendered = self.render(Some(&live))?;
+        Ok(self.put(&rendered).await?)
+    }
+
+    async fn reconcile(&self, live: &Value) -> Result<Delivered, Stop> {
+        if render::standing(&self.order.recipe, live) == Standing::Foreign {
+            return Ok(Delivered::Foreign);
+        }
+        let rendered = self.render(Some(live))?;
+        if !render::differs(&rendered, live) {
+            return Ok(self.applied_as(live));
+        }
+        let answer = self.put(&rendered).await?;
+        Ok(self.applied(answer))
+    }
+
+    fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
+        let order = self.order;
+        render::render(&order.recipe, &order.id, &order.cluster, self.source.object(), live).map_err(Stop::Refused)
+    }
+
+    async fn post(&self, rendered: &Rendered) -> Result<Value, Failure> {
+        let path = Path::collection(&self.order.id);
+        self.member.api.create(&path, rendered.object(), self.answer_form()).await
+    }
+
+    async fn put(&self, rendered: &Rendered) -> Result<Value, Failure> {
+        let path = Path::object(&self.order.id);
+        self.member.api.replace(&path, rendered.object(), self.answer_form()).await
+    }
+
+    /// Of a kind that is not interpreted only metadata is kept, so no more is asked for: no Secret comes back.
+    fn answer_form(&self) -> Form {
+        if observation::is_interpreted(&self.order.id.gvk) { Form::Whole } else { Form::Metadata }
+    }
+
+    fn applied(&self, answer: Value) -> Delivered {
+        self.applied_as(&Wiped(answer).0)
+    }
+
+    fn applied_as(&self, copy: &Value) -> Delivered {
+        Delivered::Applied {
+            copy: observation::copy(&self.order.id.gvk, copy),
+            source: source_version(self.source.meta(), &self.order.recipe),
+        }
+    }
+}
+
+/// An object of a member that may hold a Secret.
+struct Wiped(Value);
+
+impl Drop for Wiped {
+    fn drop(&mut self) {
+        render::wipe(&mut self.0);
+    }
+}
+
+fn failed(failure: &Failure, id: &Id) -> Delivered {
+    let text = failure.text(&id.gvk);
+    match failure.class() {
+        Class::Refused | Class::Missing => Delivered::Rejected(text),
+        _ => Delivered::Unreachable(text),
+    }
+}

@@ -1,0 +1,174 @@
+//! Events on the hub: one after the other, behind everything else. Losing one is no error.
+//!
+//! The same sentence about the same object within [`SAME`] raises the count of one Event instead of making another.
+
+use std::{collections::HashMap, time::Duration};
+
+use entourage_core::{object::Time, plan::Event};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use crate::{
+    clock,
+    client::{Api, Form, path::Path},
+};
+
+/// How many may wait; further ones are dropped.
+const WAITING: usize = 1000;
+/// How long an Event is counted up, in milliseconds.
+const SAME: i64 = 600_000;
+/// The longest message that API servers take, in bytes.
+const LONGEST: usize = 1024;
+/// The least time between two requests: Events must not take the hub's attention from what matters.
+const PACE: Duration = Duration::from_millis(5);
+
+/// Where Events are handed in. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Events(mpsc::Sender<Event>);
+
+impl Events {
+    /// Hands one in; never waits.
+    pub fn emit(&self, event: Event) {
+        if self.0.try_send(event).is_err() {
+            debug!("an Event was dropped: too many are waiting");
+        }
+    }
+}
+
+/// The handle, and the task that records what is handed in until the last handle is dropped.
+#[must_use]
+pub fn recorder(hub: Api) -> (Events, impl Future<Output = ()> + Send) {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    (Events(sender), record(hub, receiver))
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Series {
+    uid: String,
+    reason: &'static str,
+    message: String,
+}
+
+struct Recorded {
+    path: Path,
+    count: u32,
+    at: Time,
+}
+
+async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
+    let mut series: HashMap<Series, Recorded> = HashMap::new();
+    while let Some(event) = events.recv().await {
+        let now = clock::now();
+        if series.len() >= WAITING {
+            series.retain(|_, recorded| now.0 - recorded.at.0 < SAME);
+        }
+        let key = Series {
+            uid: event.regarding.uid.to_string(),
+            reason: event.reason,
+            message: event.message.clone(),
+        };
+        let again = series.get_mut(&key).filter(|recorded| now.0 - recorded.at.0 < SAME);
+        let result = if let Some(recorded) = again {
+            recorded.count += 1;
+            let patch = json!({"count": recorded.count, "lastTimestamp": now.to_k8s()});
+            hub.merge(&recorded.path, &patch, Form::Metadata).await
+        } else {
+            let (collection, name) = place(&event, now);
+            let path = Path::raw(format!("{}/{name}", collection.uri), "events");
+            let result = hub.create(&collection, &body(&event, &name, now), Form::Metadata).await;
+            if result.is_ok() {
+                series.insert(key, Recorded { path, count: 1, at: now });
+            }
+            result
+        };
+        if let Err(failure) = result {
+            debug!(reason = event.reason, error = ?failure, "an Event could not be recorded");
+        }
+        tokio::time::sleep(PACE).await;
+    }
+}
+
+fn namespace(event: &Event) -> &str {
+    if event.regarding.namespace.is_empty() { "default" } else { &event.regarding.namespace }
+}
+
+fn place(event: &Event, now: Time) -> (Path, String) {
+    let collection = Path::raw(format!("/api/v1/namespaces/{}/events", namespace(event)), "events");
+    let mut name: String = event.regarding.name.chars().take(200).collect();
+    if name.contains([':', '/', '%']) {
+        name = name.replace([':', '/', '%'], ".");
+    }
+    // Two Events about one object within a millisecond differ in their jitter.
+    let unique = (now.0 as u64) << 16 | (clock::jitter() * 65_536.0) as u64;
+    (collection, format!("{name}.{unique:x}"))
+}
+
+fn body(event: &Event, name: &str, now: Time) -> Value {
+    let regarding = &event.regarding;
+    let mut object = json!({
+        "apiVersion": regarding.api_version,
+        "kind": regarding.kind,
+        "name": &*regarding.name,
+        "uid": &*regarding.uid,
+    });
+    if !regarding.namespace.is_empty() {
+        object["namespace"] = json!(&*regarding.namespace);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace(event)},
+        "involvedObject": object,
+        "reason": event.reason,
+        "message": cut(&event.message),
+        "type": if event.warning { "Warning" } else { "Normal" },
+        "count": 1,
+        "firstTimestamp": now.to_k8s(),
+        "lastTimestamp": now.to_k8s(),
+        "source": {"component": "entourage"},
+        "reportingComponent": "entourage",
+        "reportingInstance": "",
+    })
+}
+
+fn cut(message: &str) -> &str {
+    let mut end = message.len().min(LONGEST);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    &message[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_core::plan::Regarding;
+
+    use super::*;
+
+    fn event(namespace: &str, name: &str) -> Event {
+        let regarding = Regarding {
+            api_version: "cluster.karmada.io/v1alpha1".into(),
+            kind: "Cluster".into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: "u".into(),
+        };
+        Event { regarding, warning: true, reason: "SyncFailed", message: "ä".repeat(600) }
+    }
+
+    #[test]
+    fn an_event_on_a_cluster_scoped_object_goes_to_default() {
+        let event = event("", "m:1");
+        let (path, name) = place(&event, Time(1));
+        assert_eq!(path.uri, "/api/v1/namespaces/default/events");
+        assert!(name.starts_with("m.1."));
+        assert!(body(&event, &name, Time(1))["involvedObject"].get("namespace").is_none());
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        assert_eq!(cut(&event("ns", "a").message).len(), LONGEST);
+        assert_eq!(cut(&format!("x{}", event("ns", "a").message)).len(), LONGEST - 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! Writing objects of the hub, and answering what a decision needs to know of it.
+
+use entourage_core::{
+    interpreter,
+    observation::{self, Observation, Which, Watch},
+    object::Id,
+    plan::{HubObject, Key, Verb},
+};
+use entourage_core::delivery::render::wipe;
+use serde_json::Value;
+use tracing::{debug, warn};
+
+use super::{Hands, Outcome, trouble};
+use crate::{
+    client::{Form, path::Path},
+    error::{Class, Failure},
+};
+
+impl Hands {
+    /// Writes one object of the hub and observes the answer. After 404 or 409 the object is read and observed, and the
+    /// plan ends: the core plans again from what is there now.
+    pub(super) async fn write(&self, key: &Key, object: &HubObject, verb: Verb) -> Outcome {
+        let (watch, form) = read_as(object);
+        let path = Path::hub(object);
+        let result = match &verb {
+            Verb::Create(body) => self.hub.create(&Path::hub_collection(object), body, form).await,
+            Verb::Replace(body) => self.hub.replace(&path, body, form).await,
+            Verb::ReplaceStatus(body) => self.hub.replace(&path.status(), body, form).await,
+            Verb::Merge(patch) => self.hub.merge(&path, patch, form).await,
+            Verb::MergeStatus(patch) => self.hub.merge(&path.status(), patch, form).await,
+            Verb::Delete { uid, resource_version } => self.hub.delete(&path, uid, resource_version).await,
+        };
+        match result {
+            Ok(answer) => {
+                match &verb {
+                    Verb::Delete { uid, .. } if is_deleted(&answer) => {
+                        let (which, uid) = (which(object), Some(uid.clone()));
+                        self.tell(Observation::Gone { which, uid, revision: None }).await;
+                    }
+                    _ => self.see(&watch, answer).await,
+                }
+                Outcome::Done
+            }
+            Err(failure) => {
+                debug!(object = ?object, error = ?failure, "a write to the hub failed");
+                self.learn(key, object, &failure).await
+            }
+        }
+    }
+
+    /// Looks for a template on the hub.
+    pub(super) async fn need(&self, id: &Id) -> Outcome {
+        let secret = id.gvk.group.is_empty() && &*id.gvk.kind == "Secret";
+        // The type of a Secret is no metadata, and it decides whether the Secret travels.
+        let form = if secret || observation::is_interpreted(&id.gvk) { Form::Whole } else { Form::Metadata };
+        match self.hub.get(&Path::object(id), form).await {
+            Ok(mut object) => {
+                let travels = !interpreter::never_travels(&object);
+                let template = observation::template(id, &object);
+                wipe(&mut object);
+                let subject = observation::Subject::Template(id.clone(), template);
+                let seen =
+                    if travels { Observation::Seen(subject) } else { Observation::NeverTravels(id.clone()) };
+                self.tell(seen).await;
+                Outcome::Done
+            }
+            Err(failure) if failure.class() == Class::Missing => {
+                self.tell(Observation::Absent(id.clone())).await;
+                Outcome::Done
+            }
+            Err(failure) => {
+                debug!(object = %id, error = ?failure, "cannot look for a template");
+                trouble(&failure)
+            }
+        }
+    }
+
+    async fn learn(&self, key: &Key, object: &HubObject, failure: &Failure) -> Outcome {
+        let (watch, form) = read_as(object);
+        match failure.class() {
+            Class::Missing | Class::Exists | Class::Conflict => match self.hub.get(&Path::hub(object), form).await {
+                Ok(standing) => self.see(&watch, standing).await,
+                Err(failure) if failure.class() == Class::Missing => {
+                    self.tell(Observation::Gone { which: which(object), uid: None, revision: None }).await;
+                }
+                Err(failure) => return trouble(&failure),
+            },
+            Class::Refused => {
+                let message = failure.text(&gvk_of(object));
+                warn!(object = ?object, error = message, "the hub refused a write");
+                self.tell(Observation::Refused { key: key.clone(), message }).await;
+            }
+            _ => {}
+        }
+        trouble(failure)
+    }
+
+    async fn see(&self, watch: &Watch, mut object: Value) {
+        let seen = observation::project(watch, &object);
+        if let Watch::Templates(_) = watch {
+            wipe(&mut object);
+        }
+        match seen {
+            Some(subject) => self.tell(Observation::Seen(subject)).await,
+            None => warn!(watch = ?watch, "the hub answered with an object that cannot be read"),
+        }
+    }
+}
+
+/// A DELETE is answered with a Status when the object is gone, and with the object when finalizers hold it.
+fn is_deleted(answer: &Value) -> bool {
+    answer["kind"] == "Status"
+        || answer["metadata"]["deletionTimestamp"].is_null()
+        || answer["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// As what an object of the hub is observed, and in which form it is asked for.
+fn read_as(object: &HubObject) -> (Watch, Form) {
+    match object {
+        HubObject::Policy(_) => (Watch::Policies, Form::Whole),
+        HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
+        HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
+        HubObject::Template(id) => {
+            let form = if observation::is_interpreted(&id.gvk) { Form::Whole } else { Form::Metadata };
+            (Watch::Templates(id.gvk.clone()), form)
+        }
+    }
+}
+
+fn which(object: &HubObject) -> Which {
+    match object {
+        HubObject::Policy(named) => Which::Policy(named.clone()),
+        HubObject::Binding(named) => Which::Binding(named.clone()),
+        HubObject::Cluster(name) => Which::Cluster(name.clone()),
+        HubObject::Template(id) => Which::Template(id.clone()),
+    }
+}
+
+/// The kind, for deciding which words of a refusal may be shown. Our own kinds hold no data.
+fn gvk_of(object: &HubObject) -> entourage_core::object::Gvk {
+    match object {
+        HubObject::Template(id) => id.gvk.clone(),
+        HubObject::Binding(_) => entourage_core::object::Gvk::new("work.karmada.io/v1alpha2", "ResourceBinding"),
+        HubObject::Policy(_) => entourage_core::object::Gvk::new("policy.karmada.io/v1alpha1", "PropagationPolicy"),
+        HubObject::Cluster(_) => entourage_core::object::Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
+    }
+}

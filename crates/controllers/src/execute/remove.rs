@@ -1,0 +1,142 @@
+//! Ending one copy on one member: exactly the object that the core saw, or nothing.
+
+use std::sync::Arc;
+
+use entourage_api::keys::label;
+use entourage_core::{
+    delivery::render::{self, wipe},
+    object::{Id, Str},
+    observation::{self, Observation, Removed, Subject},
+    plan::{Guard, How},
+};
+use serde_json::Value;
+use tracing::debug;
+
+use super::{Hands, Outcome};
+use crate::{
+    client::{Form, path::Path},
+    error::{Class, Failure},
+    members::Member,
+    runtime::retries::Trouble,
+};
+
+/// How often a copy that changes while it is released is read again.
+const ROUNDS: usize = 3;
+
+impl Hands {
+    /// Carries out one removal. Its outcome is told to the core, which decides when to try again; only a copy that
+    /// changed meanwhile is told as it is now, and the key comes back at once.
+    pub(super) async fn remove(
+        &self,
+        id: Id,
+        cluster: Str,
+        guard: Guard,
+        how: How,
+        member: Option<&Arc<Member>>,
+    ) -> Outcome {
+        let result = match (member, how) {
+            (None, _) => Ok(Removed::Unreachable("there is no connection to the member".into())),
+            (Some(member), How::Delete) => delete(&id, &guard, member).await,
+            (Some(member), How::Release) => Ok(release(&id, &guard, member).await),
+        };
+        match result {
+            Ok(removed) => {
+                if matches!(removed, Removed::Rejected(_) | Removed::Unreachable(_)) {
+                    debug!(object = %id, cluster = %cluster, "a copy could not be removed");
+                }
+                self.tell(Observation::Removed(cluster, id, removed)).await;
+                Outcome::Done
+            }
+            Err(Changed(live)) => {
+                let copy = observation::copy(&id.gvk, &live);
+                self.tell(Observation::Seen(Subject::Copy(cluster, id, copy))).await;
+                Outcome::Failed { trouble: Trouble::Conflict, asked: None }
+            }
+        }
+    }
+}
+
+impl Hands {
+    /// Looks whether a copy stands on a member, after a write whose outcome is unknown.
+    pub(super) async fn confirm(&self, id: Id, cluster: Str, member: Option<&Arc<Member>>) -> Outcome {
+        let removed = match member {
+            None => Removed::Unreachable("there is no connection to the member".into()),
+            Some(member) => match member.api.get(&Path::object(&id), form(&id)).await {
+                Ok(live) => {
+                    let copy = observation::copy(&id.gvk, &live);
+                    if copy.meta.label(label::HUB) == Some(&*self.hub_id) {
+                        self.tell(Observation::Seen(Subject::Copy(cluster, id, copy))).await;
+                        return Outcome::Done;
+                    }
+                    Removed::Gone
+                }
+                Err(failure) => failed(&failure, &id),
+            },
+        };
+        self.tell(Observation::Removed(cluster, id, removed)).await;
+        Outcome::Done
+    }
+}
+
+/// The copy is another version than the one that was to be removed.
+struct Changed(Value);
+
+async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, Changed> {
+    let path = Path::object(id);
+    match member.api.delete(&path, &guard.uid, &guard.resource_version).await {
+        Ok(mut answer) => {
+            wipe(&mut answer);
+            Ok(Removed::Accepted)
+        }
+        Err(failure) if failure.class() == Class::Missing => Ok(Removed::Gone),
+        Err(failure) if failure.class() == Class::Conflict => {
+            match member.api.get(&path, form(id)).await {
+                Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
+                Ok(live) => Err(Changed(live)),
+                Err(failure) => Ok(failed(&failure, id)),
+            }
+        }
+        Err(failure) => Ok(failed(&failure, id)),
+    }
+}
+
+async fn release(id: &Id, guard: &Guard, member: &Member) -> Removed {
+    let path = Path::object(id);
+    for _ in 0..ROUNDS {
+        let mut live = match member.api.get(&path, Form::Whole).await {
+            Ok(live) => live,
+            Err(failure) => return failed(&failure, id),
+        };
+        let released = if is_other(&live, guard) { None } else { render::release(&live) };
+        wipe(&mut live);
+        let Some(mut released) = released else { return Removed::Gone };
+        let result = member.api.replace(&path, &released, form(id)).await;
+        wipe(&mut released);
+        match result {
+            Ok(mut answer) => {
+                wipe(&mut answer);
+                return Removed::Released;
+            }
+            Err(failure) if failure.class() == Class::Conflict => {}
+            Err(failure) => return failed(&failure, id),
+        }
+    }
+    Removed::Unreachable("the copy keeps changing on the member".into())
+}
+
+/// What is kept of a kind tells how much of it is asked for.
+fn form(id: &Id) -> Form {
+    if observation::is_interpreted(&id.gvk) { Form::Whole } else { Form::Metadata }
+}
+
+fn is_other(live: &Value, guard: &Guard) -> bool {
+    live["metadata"]["uid"].as_str() != Some(&*guard.uid)
+}
+
+fn failed(failure: &Failure, id: &Id) -> Removed {
+    match failure.class() {
+        Class::Missing => Removed::Gone,
+        Class::Refused => Removed::Rejected(failure.text(&id.gvk)),
+        _ => Removed::Unreachable(failure.text(&id.gvk)),
+    }
+}

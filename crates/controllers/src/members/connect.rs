@@ -1,0 +1,181 @@
+//! From a Cluster object and its Secret to a client.
+
+use std::{sync::Arc, time::Duration};
+
+use entourage_core::{
+    object::{Gvk, Id, Named, Str},
+    observation::Server,
+};
+use k8s_openapi::ByteString;
+use kube::Config;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::{Member, MembersOptions, Reach};
+use crate::{
+    client::{Api, ApiOptions, Form, path::Path},
+    error::Class,
+};
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Why there is no client: a CamelCase reason and a sentence for the person who must act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// What is read from a Secret. No `Debug`, on purpose.
+struct Credentials {
+    token: String,
+    ca: Option<Vec<u8>>,
+}
+
+/// Builds the connection to a member.
+pub(super) async fn connect(
+    name: &Str,
+    reach: &Reach,
+    options: &MembersOptions,
+    suspect: &Arc<Notify>,
+) -> Result<Member, Refused> {
+    let credentials = credentials(name, reach, options).await?;
+    let mut config = config(reach, &credentials)?;
+    config.connect_timeout = Some(CONNECT);
+    config.default_retry = false;
+    let client = (options.clients)(name, config).map_err(|error| Refused {
+        reason: "ClientNotBuilt",
+        message: format!("a client cannot be built from the Cluster and its Secret: {error}"),
+    })?;
+    let api = Api::new(
+        client,
+        ApiOptions {
+            server: Server::Member(name.clone()),
+            deadline: options.deadline,
+            bounds: options.bounds,
+            metrics: options.metrics.clone(),
+            suspect: suspect.clone(),
+            may_write: options.may_write.clone(),
+        },
+    );
+    Ok(Member::new(api))
+}
+
+async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Result<Credentials, Refused> {
+    let namespace = &options.cluster_namespace;
+    let Some(Named { namespace: lies_in, name: secret }) = &reach.secret else {
+        return Err(Refused {
+            reason: "SecretMissing",
+            message: format!("Cluster {name} has no spec.secretRef; name a Secret in namespace {namespace}"),
+        });
+    };
+    // A Cluster must not make us read, and use as credentials, any Secret of the hub (architecture 2.15).
+    if lies_in != namespace {
+        return Err(Refused {
+            reason: "SecretNamespaceForbidden",
+            message: format!("spec.secretRef.namespace is {lies_in}; Secrets of Clusters must lie in {namespace}"),
+        });
+    }
+    let id = Id::new(Gvk::new("v1", "Secret"), namespace, secret);
+    let mut object = options.hub.get(&Path::object(&id), Form::Whole).await.map_err(|failure| {
+        let reason = if failure.class() == Class::Missing { "SecretMissing" } else { "SecretNotRead" };
+        Refused { reason, message: format!("Secret {namespace}/{secret}: {}", failure.text(&id.gvk)) }
+    })?;
+    let token = decoded(&object, "token").and_then(|bytes| String::from_utf8(bytes).ok());
+    let ca = decoded(&object, "caBundle").filter(|bytes| !bytes.is_empty());
+    entourage_core::delivery::render::wipe(&mut object);
+    match token.map(|token| token.trim().to_owned()) {
+        Some(token) if !token.is_empty() => Ok(Credentials { token, ca }),
+        _ => Err(Refused {
+            reason: "CredentialsMissing",
+            message: format!("Secret {namespace}/{secret} has no key token"),
+        }),
+    }
+}
+
+fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
+    let bad = |what: &str| Refused { reason: "InvalidEndpoint", message: format!("{what} is no valid URL") };
+    let endpoint: http::Uri = reach.endpoint.parse().map_err(|_| bad("spec.apiEndpoint"))?;
+    if endpoint.scheme().is_none() || endpoint.host().is_none() {
+        return Err(bad("spec.apiEndpoint"));
+    }
+    let mut config = Config::new(endpoint);
+    if reach.insecure {
+        config.accept_invalid_certs = true;
+    } else if let Some(ca) = &credentials.ca {
+        config.root_cert = Some(certificates(ca).ok_or_else(|| Refused {
+            reason: "InvalidCABundle",
+            message: "the key caBundle of the Cluster's Secret holds no PEM certificate".into(),
+        })?);
+    }
+    config.auth_info.token = Some(credentials.token.clone().into());
+    if !reach.proxy.is_empty() {
+        config.proxy_url = Some(reach.proxy.parse().map_err(|_| bad("spec.proxyURL"))?);
+    }
+    Ok(config)
+}
+
+fn decoded(secret: &Value, key: &str) -> Option<Vec<u8>> {
+    let bytes: ByteString = serde_json::from_value(secret["data"].get(key)?.clone()).ok()?;
+    Some(bytes.0)
+}
+
+/// The certificates of a PEM bundle as DER; `None` when there is none or one is broken.
+fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let text = std::str::from_utf8(pem).ok()?;
+    let mut found = Vec::new();
+    for part in text.split("-----BEGIN CERTIFICATE-----").skip(1) {
+        let (body, _) = part.split_once("-----END CERTIFICATE-----")?;
+        let packed: String = body.split_whitespace().collect();
+        // k8s-openapi's ByteString is a base64 decoder.
+        let bytes: ByteString = serde_json::from_value(Value::String(packed)).ok()?;
+        found.push(bytes.0);
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(endpoint: &str) -> Reach {
+        Reach {
+            uid: "u".into(),
+            endpoint: endpoint.into(),
+            secret: None,
+            insecure: false,
+            proxy: String::new(),
+        }
+    }
+
+    fn credentials(ca: Option<&str>) -> Credentials {
+        Credentials { token: "t".into(), ca: ca.map(|each| each.as_bytes().to_vec()) }
+    }
+
+    #[test]
+    fn every_certificate_of_a_bundle_is_read() {
+        let one = "-----BEGIN CERTIFICATE-----\nAQI=\n-----END CERTIFICATE-----\n";
+        assert_eq!(certificates(format!("# a comment\n{one}{one}").as_bytes()), Some(vec![vec![1, 2], vec![1, 2]]));
+        assert_eq!(certificates(b"nothing"), None);
+        assert_eq!(certificates(b"-----BEGIN CERTIFICATE-----\nAQI=\n"), None);
+    }
+
+    #[test]
+    fn an_endpoint_without_scheme_or_host_is_refused() {
+        for endpoint in ["", "member:6443/x", "/path", "not a url"] {
+            let refused = config(&reach(endpoint), &credentials(None)).err();
+            assert_eq!(refused.map(|each| each.reason), Some("InvalidEndpoint"), "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_verified_unless_the_cluster_says_otherwise() {
+        let verified = config(&reach("https://m:6443"), &credentials(None)).unwrap();
+        assert!(!verified.accept_invalid_certs);
+        let insecure = Reach { insecure: true, ..reach("https://m:6443") };
+        assert!(config(&insecure, &credentials(Some("broken"))).unwrap().accept_invalid_certs);
+        let refused = config(&reach("https://m:6443"), &credentials(Some("broken"))).err();
+        assert_eq!(refused.map(|each| each.reason), Some("InvalidCABundle"));
+    }
+}

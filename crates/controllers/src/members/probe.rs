@@ -1,0 +1,104 @@
+//! One probe of a member: does it answer, is it healthy, what is it.
+
+use std::time::Duration;
+
+use entourage_api::keys::reason;
+use entourage_core::{object::Gvk, observation::Probe};
+
+use super::{connect::Refused, discovery};
+use crate::{
+    client::{Api, Call, path::Path},
+    error::{Class, Failure},
+    metrics::Verb,
+};
+
+/// How long a probe waits for its answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What a probe means for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It says that it is healthy.
+    Healthy,
+    /// It answers, but says that it is not.
+    Unhealthy,
+    /// It does not answer.
+    Silent,
+    /// It refuses the credentials.
+    Unauthorized,
+    /// There is no client to ask with.
+    Unknown,
+}
+
+/// What a probe found, for the connection and for the core.
+pub(super) struct Probed {
+    pub(super) health: Health,
+    pub(super) found: Probe,
+}
+
+impl From<Refused> for Probed {
+    fn from(refused: Refused) -> Self {
+        Self::unhealthy(Health::Unknown, refused.reason, refused.message)
+    }
+}
+
+impl Probed {
+    fn unhealthy(health: Health, reason: &str, message: String) -> Self {
+        let found = Probe { healthy: false, reason: reason.to_owned(), message, ..Probe::default() };
+        Self { health, found }
+    }
+}
+
+/// Probes; `ask` for version and APIs as well.
+pub(super) async fn probe(api: &Api, ask: bool) -> Probed {
+    match ready(api).await {
+        Ok(()) => {}
+        Err(failure) => return failed(&failure),
+    }
+    let mut found = Probe {
+        healthy: true,
+        reason: reason::CLUSTER_READY.to_owned(),
+        message: "the API server answers and is healthy".to_owned(),
+        ..Probe::default()
+    };
+    if ask {
+        found.kubernetes_version = discovery::version(api).await.ok();
+        found.api_enablements = discovery::apis(api).await.ok();
+    }
+    Probed { health: Health::Healthy, found }
+}
+
+async fn ready(api: &Api) -> Result<(), Failure> {
+    match get(api, "/readyz").await {
+        // Before Kubernetes 1.16 there was only /healthz.
+        Err(failure) if failure.class() == Class::Missing => get(api, "/healthz").await,
+        result => result,
+    }
+}
+
+async fn get(api: &Api, path: &'static str) -> Result<(), Failure> {
+    let path = Path::raw(path, "readyz");
+    let call = Call { verb: Verb::Get, path: &path, accept: "*/*", body: None, deadline: Some(DEADLINE) };
+    api.bytes(call).await.map(drop)
+}
+
+fn failed(failure: &Failure) -> Probed {
+    let text = failure.text(&Gvk::new("v1", "Cluster"));
+    match failure.class() {
+        Class::Unknown => Probed::unhealthy(
+            Health::Silent,
+            reason::CLUSTER_NOT_REACHABLE,
+            format!("the API server does not answer: {text}"),
+        ),
+        Class::Unauthorized => Probed::unhealthy(
+            Health::Unauthorized,
+            "CredentialsRefused",
+            "the API server refuses the token of the Cluster's Secret; put a valid one there".to_owned(),
+        ),
+        _ => Probed::unhealthy(
+            Health::Unhealthy,
+            reason::CLUSTER_NOT_READY,
+            format!("the API server says that it is not ready: {text}"),
+        ),
+    }
+}

@@ -1,0 +1,398 @@
+//! What this process counts, and its text exposition for Prometheus.
+//!
+//! Labels never hold a namespace, the name of an object or an error text: the number of series is bounded by
+//! servers × verbs × kinds × codes, and nothing of a Secret can get here. Counters of a member that left stay, so that
+//! sums over all members never fall; its gauges and histograms go ([`Metrics::forget`]).
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+mod process;
+
+/// Upper bounds of the latency buckets in seconds: a member on the same machine answers in a millisecond, one behind
+/// a slow link in seconds, and no call outlives its deadline of ten (architecture 2.7).
+const LATENCY: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+/// The value of the label `code` of a request that got no answer (connection, deadline).
+pub const NO_ANSWER: &str = "none";
+
+/// What a request does. Its name is the value of the label `verb`, as in Kubernetes' RBAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// One object is read.
+    Get,
+    /// A collection is read.
+    List,
+    /// A watch is opened; its duration is not a latency and is not recorded.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+}
+
+impl Verb {
+    /// Every verb.
+    pub const ALL: [Self; 7] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+    ];
+
+    /// The name in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What became of one plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// There was nothing to do.
+    Empty,
+    /// Every change was carried out.
+    Done,
+    /// A change met an object that had changed; the key is planned again.
+    Conflict,
+    /// A change failed; the key is tried again later.
+    Failed,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Done => "done",
+            Self::Conflict => "conflict",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// The counters of this process. Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<LatencyLabels, Histogram>,
+    plans: Family<PlanLabels, Counter>,
+    queue: Family<ServerLabels, Gauge>,
+    in_flight: Family<ServerLabels, Gauge>,
+    limit: Family<ServerLabels, Gauge<f64, AtomicU64>>,
+    objects: Family<KindLabels, Gauge>,
+    leading: Gauge,
+    synced: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    server: String,
+    verb: &'static str,
+    resource: String,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LatencyLabels {
+    server: String,
+    verb: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PlanLabels {
+    controller: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServerLabels {
+    server: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+}
+
+impl Metrics {
+    /// Everything at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::default();
+        let latency = Family::new_with_constructor(latency_histogram as fn() -> Histogram);
+        let plans = Family::default();
+        let (queue, in_flight, limit, objects) = (
+            Family::default(),
+            Family::default(),
+            Family::default(),
+            Family::default(),
+        );
+        let (leading, synced) = (Gauge::default(), Gauge::default());
+
+        let ours = registry.sub_registry_with_prefix("entourage");
+        ours.register(
+            "api_requests",
+            "Requests sent to API servers, by answer",
+            requests.clone(),
+        );
+        ours.register(
+            "api_request_duration_seconds",
+            "Time from sending a request to its whole answer, watches left out",
+            latency.clone(),
+        );
+        ours.register(
+            "plans",
+            "Plans made, by controller and by what became of them",
+            plans.clone(),
+        );
+        ours.register("queue_depth", "Keys waiting for a server", queue.clone());
+        ours.register(
+            "requests_in_flight",
+            "Plans being carried out on a server",
+            in_flight.clone(),
+        );
+        ours.register(
+            "concurrency_limit",
+            "Plans a server may have in flight now",
+            limit.clone(),
+        );
+        ours.register(
+            "objects",
+            "Records held in memory, by kind of record",
+            objects.clone(),
+        );
+        ours.register("leading", "1 while this process may act", leading.clone());
+        ours.register(
+            "synced",
+            "1 when everything that must be listed was listed",
+            synced.clone(),
+        );
+        registry.register_collector(Box::new(process::Process));
+
+        Self(Arc::new(Inner {
+            registry,
+            requests,
+            latency,
+            plans,
+            queue,
+            in_flight,
+            limit,
+            objects,
+            leading,
+            synced,
+        }))
+    }
+
+    /// Counts a request: the server ("hub" or a member's name), the resource's plural, the HTTP status or `None` when
+    /// no answer came, and how long it took.
+    pub fn request(&self, server: &str, verb: Verb, resource: &str, code: Option<u16>, took: Duration) {
+        let labels = RequestLabels {
+            server: server.to_owned(),
+            verb: verb.name(),
+            resource: resource.to_owned(),
+            code: code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.to_string()),
+        };
+        self.0.requests.get_or_create(&labels).inc();
+        if verb != Verb::Watch {
+            let labels = LatencyLabels {
+                server: labels.server,
+                verb: labels.verb,
+            };
+            self.0.latency.get_or_create(&labels).observe(took.as_secs_f64());
+        }
+    }
+
+    /// Counts a plan of a controller (a module of the core: `detector`, `scheduler`, `delivery` …).
+    pub fn planned(&self, controller: &'static str, outcome: Outcome) {
+        self.0
+            .plans
+            .get_or_create(&PlanLabels {
+                controller,
+                outcome: outcome.name(),
+            })
+            .inc();
+    }
+
+    /// Sets how many keys wait for a server.
+    pub fn queue_depth(&self, server: &str, keys: usize) {
+        self.0.queue.get_or_create(&of(server)).set(gauge(keys));
+    }
+
+    /// Sets how many plans are being carried out on a server, and how many may be.
+    pub fn concurrency(&self, server: &str, in_flight: usize, limit: f64) {
+        self.0.in_flight.get_or_create(&of(server)).set(gauge(in_flight));
+        self.0.limit.get_or_create(&of(server)).set(limit);
+    }
+
+    /// Sets how many records of a kind (`templates`, `bindings`, `copies`, `clusters`, `policies`) are in memory.
+    pub fn objects(&self, kind: &'static str, count: usize) {
+        self.0
+            .objects
+            .get_or_create(&KindLabels { kind })
+            .set(gauge(count));
+    }
+
+    /// Sets whether this process may act.
+    pub fn leading(&self, leading: bool) {
+        self.0.leading.set(i64::from(leading));
+    }
+
+    /// Sets whether everything that must be listed was listed.
+    pub fn synced(&self, synced: bool) {
+        self.0.synced.set(i64::from(synced));
+    }
+
+    /// Drops what is only true of a server that is there: its gauges and its latencies.
+    pub fn forget(&self, server: &str) {
+        self.0.queue.remove(&of(server));
+        self.0.in_flight.remove(&of(server));
+        self.0.limit.remove(&of(server));
+        for verb in Verb::ALL {
+            self.0.latency.remove(&LatencyLabels {
+                server: server.to_owned(),
+                verb: verb.name(),
+            });
+        }
+    }
+
+    /// Everything as OpenMetrics text.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String fails only when a collector says so, and ours do not.
+        if text::encode(&mut out, &self.0.registry).is_err() {
+            out.clear();
+        }
+        out
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn latency_histogram() -> Histogram {
+    Histogram::new(LATENCY.iter().copied())
+}
+
+fn of(server: &str) -> ServerLabels {
+    ServerLabels {
+        server: server.to_owned(),
+    }
+}
+
+fn gauge(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<'a>(text: &'a str, start: &str) -> Option<&'a str> {
+        text.lines().find(|line| line.starts_with(start))
+    }
+
+    #[test]
+    fn requests_are_counted_by_server_verb_resource_and_answer() {
+        let metrics = Metrics::new();
+        metrics.request("hub", Verb::Get, "secrets", Some(200), Duration::from_millis(3));
+        metrics.request("hub", Verb::Get, "secrets", Some(200), Duration::from_millis(3));
+        metrics.request("m1", Verb::Create, "configmaps", None, Duration::from_secs(10));
+        let text = metrics.render();
+        let hub = r#"entourage_api_requests_total{server="hub",verb="get",resource="secrets",code="200"} 2"#;
+        let member =
+            r#"entourage_api_requests_total{server="m1",verb="create",resource="configmaps",code="none"} 1"#;
+        assert!(text.contains(hub) && text.contains(member), "{text}");
+        let bucket = r#"entourage_api_request_duration_seconds_bucket{le="0.005",server="hub",verb="get"} 2"#;
+        let other = r#"entourage_api_request_duration_seconds_bucket{server="hub",verb="get",le="0.005"} 2"#;
+        assert!(text.contains(bucket) || text.contains(other), "{text}");
+    }
+
+    #[test]
+    fn a_watch_has_no_latency() {
+        let metrics = Metrics::new();
+        metrics.request("hub", Verb::Watch, "secrets", Some(200), Duration::from_secs(290));
+        assert!(!metrics.render().contains("duration_seconds_bucket"));
+    }
+
+    #[test]
+    fn a_member_that_left_keeps_its_counters_only() {
+        let metrics = Metrics::new();
+        metrics.request("m1", Verb::Get, "secrets", Some(200), Duration::from_millis(3));
+        metrics.queue_depth("m1", 7);
+        metrics.concurrency("m1", 3, 16.0);
+        metrics.forget("m1");
+        let text = metrics.render();
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("m1")).collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("entourage_api_requests_total"));
+    }
+
+    #[test]
+    fn the_exposition_tells_what_this_process_uses() {
+        let metrics = Metrics::new();
+        metrics.planned("delivery", Outcome::Done);
+        metrics.objects("templates", 4000);
+        metrics.leading(true);
+        let text = metrics.render();
+        assert_eq!(line(&text, "entourage_leading"), Some("entourage_leading 1"));
+        assert_eq!(
+            line(&text, "entourage_objects{"),
+            Some(r#"entourage_objects{kind="templates"} 4000"#)
+        );
+        assert!(text.contains(r#"entourage_plans_total{controller="delivery",outcome="done"} 1"#));
+        if cfg!(target_os = "linux") {
+            let rss =
+                line(&text, "process_resident_memory_bytes ").and_then(|line| line.split(' ').next_back());
+            assert!(
+                rss.and_then(|value| value.parse::<u64>().ok())
+                    .is_some_and(|bytes| bytes > 100_000),
+                "{text}"
+            );
+            assert!(line(&text, "process_cpu_seconds_total ").is_some(), "{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn no_verb_is_listed_twice() {
+        let mut names: Vec<_> = Verb::ALL.iter().map(|verb| verb.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Verb::ALL.len());
+    }
+}

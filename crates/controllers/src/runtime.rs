@@ -1,0 +1,398 @@
+//! The brain: the one task that owns the Index. It takes in what is observed, keeps the queues, has plans made when
+//! their server has room, and sees to their being carried out.
+//!
+//! Invariants:
+//! - What a task told before it ended is observed before its lane is free again (read your writes).
+//! - A plan is made at the moment it is carried out, never earlier: keys wait, plans do not.
+//! - Nothing is planned while another process may be leading.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use entourage_core::{
+    object::{Str, Time},
+    observation::{Delivered, Observation, Server, Subject, Which},
+    plan::{Change, Key},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::{Id as TaskId, JoinError, JoinSet},
+    time::{Instant, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, trace};
+
+use crate::{
+    clock,
+    execute::{Hands, Outcome},
+    members::{Member, Members},
+    metrics::{self, Metrics},
+};
+
+mod decide;
+pub mod queue;
+pub mod retries;
+pub mod timers;
+mod watches;
+
+pub use decide::Decide;
+use queue::{Priority, Queue};
+use retries::{Retries, Trouble};
+use timers::Timers;
+use watches::Watches;
+
+/// What the brain is told.
+pub enum Message {
+    /// An answer to a request, or a probe.
+    Seen(Observation),
+    /// What one run of a watch saw; `initial` while it lists.
+    Watched {
+        /// Which run.
+        run: u64,
+        /// What it saw, in order.
+        seen: Vec<Observation>,
+        /// Whether this is from a list.
+        initial: bool,
+    },
+    /// A member has a new client, or none.
+    Member {
+        /// The member.
+        name: Str,
+        /// Its connection.
+        member: Option<Arc<Member>>,
+    },
+}
+
+/// How many messages may wait for the brain; who sends more waits.
+pub const INBOX: usize = 1024;
+/// Plans made before the inbox is looked at again.
+const PLANS: usize = 64;
+/// How often the sizes are published, in milliseconds.
+const PUBLISH: i64 = 5_000;
+/// How long a stop waits for what is being carried out.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What the brain is made of.
+pub struct BrainOptions<D> {
+    /// The decisions.
+    pub decider: D,
+    /// What carries out plans.
+    pub hands: Hands,
+    /// The members' tasks.
+    pub members: Members,
+    /// Our hub's id.
+    pub hub: Str,
+    /// What it is told.
+    pub inbox: mpsc::Receiver<Message>,
+    /// Whether this process may act now.
+    pub leading: watch::Receiver<bool>,
+    /// Where it says whether everything is listed.
+    pub synced: watch::Sender<bool>,
+    /// Where it counts.
+    pub metrics: Metrics,
+}
+
+/// Runs the brain until `stop`; then waits up to five seconds for what is being carried out.
+pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) {
+    let watches = Watches::new(options.hub.clone(), options.hands.brain.clone());
+    let mut brain = Brain {
+        watches,
+        connections: BTreeMap::new(),
+        lanes: BTreeMap::new(),
+        timers: Timers::default(),
+        retries: Retries::default(),
+        tasks: JoinSet::new(),
+        carried: HashMap::new(),
+        published: Time(0),
+        options,
+    };
+    brain.think(&stop).await;
+    brain.finish().await;
+}
+
+type Ended = Result<(TaskId, Outcome), JoinError>;
+
+struct Brain<D> {
+    options: BrainOptions<D>,
+    watches: Watches,
+    connections: BTreeMap<Str, Arc<Member>>,
+    lanes: BTreeMap<Server, Queue>,
+    timers: Timers,
+    retries: Retries,
+    tasks: JoinSet<Outcome>,
+    carried: HashMap<TaskId, Key>,
+    published: Time,
+}
+
+impl<D: Decide> Brain<D> {
+    async fn think(&mut self, stop: &CancellationToken) {
+        self.demand();
+        let mut batch = Vec::with_capacity(INBOX);
+        let mut leads = *self.options.leading.borrow_and_update();
+        self.options.metrics.leading(leads);
+        let mut more = false;
+        loop {
+            let mut ended = Vec::new();
+            let wake = self.timers.next().filter(|_| leads);
+            if more {
+                // Let whoever has something to say get to say it.
+                tokio::task::yield_now().await;
+                if stop.is_cancelled() {
+                    return;
+                }
+            } else {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    count = self.options.inbox.recv_many(&mut batch, INBOX) => {
+                        if count == 0 {
+                            return;
+                        }
+                    }
+                    Some(end) = self.tasks.join_next_with_id() => ended.push(end),
+                    changed = self.options.leading.changed() => {
+                        if changed.is_err() {
+                            return;
+                        }
+                    }
+                    () = sleep_until(wake.map_or_else(Instant::now, clock::instant)), if wake.is_some() => {}
+                }
+            }
+            while let Some(end) = self.tasks.try_join_next_with_id() {
+                ended.push(end);
+            }
+            // Whatever an ended task told is in the inbox by now: take it in before its lane is freed.
+            let waiting = self.options.inbox.len();
+            if waiting > 0 {
+                self.options.inbox.recv_many(&mut batch, waiting).await;
+            }
+            let now = clock::now();
+            self.take_in(&mut batch, now);
+            for end in ended {
+                self.conclude(end, now);
+            }
+            while let Some((key, priority)) = self.timers.pop(now) {
+                self.push(key, priority);
+            }
+            let led = std::mem::replace(&mut leads, *self.options.leading.borrow_and_update());
+            if led != leads {
+                self.options.metrics.leading(leads);
+            }
+            more = leads && self.dispatch(now);
+            self.publish(now);
+        }
+    }
+
+    /// Observes a batch of messages.
+    fn take_in(&mut self, batch: &mut Vec<Message>, now: Time) {
+        if batch.is_empty() {
+            return;
+        }
+        let mut listed = false;
+        for message in batch.drain(..) {
+            match message {
+                Message::Seen(seen) => {
+                    let probed = matches!(seen, Observation::Probed(..));
+                    listed |= probed;
+                    // A member that begins to answer concerns every copy on it.
+                    self.observe(seen, if probed { Priority::Listed } else { Priority::Live }, now);
+                }
+                Message::Watched { run, .. } if !self.watches.is_current(run) => {}
+                Message::Watched { seen, initial, .. } => {
+                    listed |= initial;
+                    let priority = if initial { Priority::Listed } else { Priority::Live };
+                    for each in seen {
+                        self.observe(each, priority, now);
+                    }
+                }
+                Message::Member { name, member } => {
+                    listed = true;
+                    self.connect(name, member, now);
+                }
+            }
+        }
+        self.demand();
+        if listed {
+            let synced = self.options.decider.is_synced();
+            if self.options.synced.send_if_modified(|standing| std::mem::replace(standing, synced) != synced) {
+                self.options.metrics.synced(synced);
+            }
+        }
+    }
+
+    fn observe(&mut self, seen: Observation, priority: Priority, now: Time) {
+        match &seen {
+            Observation::Seen(Subject::Template(id, template)) => {
+                self.options.hands.sources.saw(id, template.meta.revision());
+            }
+            Observation::Gone { which: Which::Template(id), .. } => self.options.hands.sources.gone(id),
+            _ => {}
+        }
+        for key in self.options.decider.observe(seen, now) {
+            if let Key::Cluster(name) = &key {
+                let cluster = self.options.decider.cluster(name);
+                if self.options.members.ensure(name, cluster.as_deref()) {
+                    self.connect(name.clone(), None, now);
+                }
+            }
+            self.push(key, priority);
+        }
+    }
+
+    fn connect(&mut self, name: Str, member: Option<Arc<Member>>, now: Time) {
+        let lost = self.watches.reconnect(&name, member.as_ref().map(|each| &each.api));
+        match member {
+            Some(member) => self.connections.insert(name, member),
+            None => self.connections.remove(&name),
+        };
+        for each in lost {
+            self.observe(each, Priority::Listed, now);
+        }
+    }
+
+    fn demand(&mut self) {
+        let (hub, connections) = (&self.options.hands.hub, &self.connections);
+        self.watches.demand(self.options.decider.demand(), |server| match server {
+            Server::Hub => Some(hub.clone()),
+            Server::Member(name) => connections.get(name).map(|member| member.api.clone()),
+        });
+    }
+
+    fn push(&mut self, key: Key, priority: Priority) {
+        self.lanes.entry(key.server()).or_default().push(key, priority);
+    }
+
+    /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
+    fn dispatch(&mut self, now: Time) -> bool {
+        let mut left = PLANS;
+        for (server, queue) in &mut self.lanes {
+            let member = match server {
+                Server::Hub => None,
+                Server::Member(name) => self.connections.get(name),
+            };
+            let limit = match (server, member) {
+                (Server::Hub, _) => self.options.hands.hub.limit(),
+                (_, Some(member)) => member.api.limit(),
+                // Its plans end at once: there is nobody to ask.
+                (_, None) => 1,
+            };
+            while queue.in_flight() < limit {
+                if left == 0 {
+                    return true;
+                }
+                let Some(key) = queue.pop() else { break };
+                if let Some(at) = self.retries.held(&key, now) {
+                    self.timers.set(&key, at, Priority::Timer);
+                    continue;
+                }
+                left -= 1;
+                let plan = self.options.decider.plan(&key, now);
+                trace!(key = ?key, changes = plan.changes.len(), why = ?plan.why, "planned");
+                self.timers.clear(&key);
+                if let Some(at) = plan.again_at {
+                    self.timers.set(&key, at, Priority::Timer);
+                }
+                if plan.changes.is_empty() {
+                    self.options.metrics.planned(key.controller(), metrics::Outcome::Empty);
+                    continue;
+                }
+                queue.start(&key);
+                for change in &plan.changes {
+                    if let Change::Deliver { id, cluster, .. } = change {
+                        self.options.decider.observe(Observation::Started(cluster.clone(), id.clone()), now);
+                    }
+                }
+                let (hands, member, for_key) = (self.options.hands.clone(), member.cloned(), key.clone());
+                let task = self.tasks.spawn(async move { hands.carry_out(&for_key, plan, member.as_ref()).await });
+                self.carried.insert(task.id(), key);
+            }
+        }
+        false
+    }
+
+    /// A plan was carried out, or failed.
+    fn conclude(&mut self, end: Ended, now: Time) {
+        let (task, outcome) = match end {
+            Ok(end) => end,
+            Err(error) => {
+                error!(%error, "carrying out a plan ended unexpectedly");
+                (error.id(), Outcome::Failed { trouble: Trouble::Lost, asked: None })
+            }
+        };
+        let Some(key) = self.carried.remove(&task) else { return };
+        if let (Key::Copy(id, cluster), Outcome::Failed { trouble: Trouble::Lost, .. }) = (&key, outcome) {
+            let outcome = Delivered::Unreachable("the attempt was broken off".into());
+            self.observe(Observation::Delivered(cluster.clone(), id.clone(), outcome), Priority::Timer, now);
+        }
+        let server = key.server();
+        if let Some(queue) = self.lanes.get_mut(&server) {
+            queue.finish(&key);
+        }
+        let counted = match outcome {
+            Outcome::Done => {
+                self.retries.succeeded(&key);
+                for freed in self.retries.answers_again(&server, now) {
+                    self.push(freed, Priority::Timer);
+                }
+                metrics::Outcome::Done
+            }
+            Outcome::Failed { trouble, asked } => {
+                let at = self.retries.failed(&key, now, trouble, asked, clock::jitter());
+                let conflict = trouble == Trouble::Conflict;
+                self.timers.set(&key, at, if conflict { Priority::Live } else { Priority::Timer });
+                if conflict { metrics::Outcome::Conflict } else { metrics::Outcome::Failed }
+            }
+        };
+        self.options.metrics.planned(key.controller(), counted);
+    }
+
+    fn publish(&mut self, now: Time) {
+        if now.0 - self.published.0 < PUBLISH {
+            return;
+        }
+        self.published = now;
+        let metrics = &self.options.metrics;
+        for (server, queue) in &self.lanes {
+            let (name, limit) = match server {
+                Server::Hub => ("hub", self.options.hands.hub.limit()),
+                Server::Member(name) => match self.connections.get(name) {
+                    Some(member) => (&**name, member.api.limit()),
+                    None => continue,
+                },
+            };
+            metrics.queue_depth(name, queue.len());
+            metrics.concurrency(name, queue.in_flight(), limit as f64);
+        }
+        let stats = self.options.decider.stats();
+        metrics.objects("templates", stats.templates);
+        metrics.objects("bindings", stats.bindings);
+        metrics.objects("copies", stats.copies);
+        metrics.objects("clusters", stats.clusters);
+        metrics.objects("policies", stats.policies);
+    }
+
+    /// Nothing new is begun; what is being carried out may end.
+    async fn finish(&mut self) {
+        let deadline = Instant::now() + LAST_WORDS;
+        let mut batch = Vec::new();
+        while !self.tasks.is_empty() {
+            let ended = timeout_at(deadline, async {
+                tokio::select! {
+                    Some(_) = self.tasks.join_next() => {}
+                    // Else a task could wait for room in the inbox.
+                    _ = self.options.inbox.recv_many(&mut batch, INBOX) => batch.clear(),
+                }
+            });
+            if ended.await.is_err() {
+                break;
+            }
+        }
+        self.tasks.shutdown().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

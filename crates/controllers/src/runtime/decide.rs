@@ -1,0 +1,53 @@
+//! What the brain asks of the core. One implementation, the Index; a scripted one in tests.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use entourage_api::cluster::Cluster;
+use entourage_core::{
+    index::{Index, Stats},
+    object::Time,
+    observation::{Observation, Watch},
+    plan::{Key, Plan},
+};
+
+/// The decisions.
+pub trait Decide: Send + 'static {
+    /// Takes in one fact; the keys that are to be planned again, possibly repeated.
+    fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key>;
+    /// What is to be done for a key now.
+    fn plan(&self, key: &Key, now: Time) -> Plan;
+    /// Which list-and-watches must run.
+    fn demand(&self) -> &BTreeSet<Watch>;
+    /// A Cluster as last seen.
+    fn cluster(&self, name: &str) -> Option<Arc<Cluster>>;
+    /// Whether everything that must be listed was listed.
+    fn is_synced(&self) -> bool;
+    /// Sizes, for metrics.
+    fn stats(&self) -> Stats;
+}
+
+impl Decide for Index {
+    fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
+        Self::observe(self, seen, now)
+    }
+
+    fn plan(&self, key: &Key, now: Time) -> Plan {
+        entourage_core::plan(self, key, now)
+    }
+
+    fn demand(&self) -> &BTreeSet<Watch> {
+        Self::demand(self)
+    }
+
+    fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
+        Self::cluster(self, name)
+    }
+
+    fn is_synced(&self) -> bool {
+        Self::is_synced(self)
+    }
+
+    fn stats(&self) -> Stats {
+        Self::stats(self)
+    }
+}

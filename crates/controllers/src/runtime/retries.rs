@@ -1,0 +1,140 @@
+//! How long a key that failed is left alone. Pure: time and jitter are passed in.
+
+use std::{collections::HashMap, time::Duration};
+
+use entourage_core::{
+    object::Time,
+    observation::Server,
+    plan::Key,
+};
+
+/// Why a key is retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The object changed under us. What it is now has been observed.
+    Conflict,
+    /// 429 or 5xx.
+    Busy,
+    /// No answer.
+    Silence,
+    /// Only a person can change it.
+    Refused,
+    /// The task that carried out the plan ended without an outcome.
+    Lost,
+}
+
+impl Trouble {
+    /// First and longest wait in milliseconds.
+    const fn range(self) -> (i64, i64) {
+        match self {
+            Self::Conflict => (4, 1_000),
+            Self::Busy | Self::Silence => (100, 30_000),
+            Self::Refused | Self::Lost => (1_000, 60_000),
+        }
+    }
+}
+
+/// The keys that failed last time.
+#[derive(Debug, Default)]
+pub struct Retries {
+    failed: HashMap<Key, Retry>,
+}
+
+#[derive(Debug)]
+struct Retry {
+    failures: u32,
+    trouble: Trouble,
+    not_before: Time,
+}
+
+impl Retries {
+    /// Takes in a failure and says when to try again: exponential, at least what the server asked for, plus up to
+    /// half of it by `jitter` (0 to 1).
+    pub fn failed(
+        &mut self,
+        key: &Key,
+        now: Time,
+        trouble: Trouble,
+        asked: Option<Duration>,
+        jitter: f64,
+    ) -> Time {
+        let retry = self.failed.entry(key.clone()).or_insert(Retry { failures: 0, trouble, not_before: now });
+        if retry.trouble != trouble {
+            (retry.failures, retry.trouble) = (0, trouble);
+        }
+        let (first, longest) = trouble.range();
+        let wait = first.saturating_mul(1 << retry.failures.min(20)).min(longest);
+        let wait = wait.max(asked.and_then(|each| i64::try_from(each.as_millis()).ok()).unwrap_or(0));
+        retry.failures += 1;
+        retry.not_before = now.plus(wait + (wait as f64 * jitter / 2.0) as i64);
+        retry.not_before
+    }
+
+    /// It went well: nothing is left of its failures.
+    pub fn succeeded(&mut self, key: &Key) {
+        self.failed.remove(key);
+    }
+
+    /// Until when the key is to be left alone, if that lies ahead.
+    #[must_use]
+    pub fn held(&self, key: &Key, now: Time) -> Option<Time> {
+        self.failed.get(key).map(|retry| retry.not_before).filter(|at| *at > now)
+    }
+
+    /// A server that was silent answers again: the keys that waited for it need not wait any longer.
+    pub fn answers_again(&mut self, server: &Server, now: Time) -> Vec<Key> {
+        let mut freed = Vec::new();
+        for (key, retry) in &mut self.failed {
+            if retry.trouble == Trouble::Silence && retry.not_before > now && key.server() == *server {
+                retry.not_before = now;
+                freed.push(key.clone());
+            }
+        }
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key::Cluster("a".into())
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let mut retries = Retries::default();
+        let waits: Vec<i64> =
+            (0..11).map(|_| retries.failed(&key(), Time(0), Trouble::Busy, None, 0.0).0).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
+    }
+
+    #[test]
+    fn the_server_may_ask_for_more() {
+        let mut retries = Retries::default();
+        let at = retries.failed(&key(), Time(0), Trouble::Busy, Some(Duration::from_secs(7)), 0.0);
+        assert_eq!(at, Time(7000));
+    }
+
+    #[test]
+    fn a_key_is_held_until_its_time_and_forgotten_on_success() {
+        let mut retries = Retries::default();
+        let at = retries.failed(&key(), Time(0), Trouble::Refused, None, 1.0);
+        assert_eq!(at, Time(1500));
+        assert_eq!(retries.held(&key(), Time(1499)), Some(at));
+        assert_eq!(retries.held(&key(), at), None);
+        retries.succeeded(&key());
+        assert_eq!(retries.failed(&key(), Time(0), Trouble::Refused, None, 0.0), Time(1000));
+    }
+
+    #[test]
+    fn an_answer_after_silence_frees_the_keys_that_waited_for_it() {
+        let mut retries = Retries::default();
+        retries.failed(&key(), Time(0), Trouble::Silence, None, 0.0);
+        retries.failed(&Key::Cluster("b".into()), Time(0), Trouble::Busy, None, 0.0);
+        assert_eq!(retries.answers_again(&Server::Member("m".into()), Time(1)), []);
+        assert_eq!(retries.answers_again(&Server::Hub, Time(1)), [key()]);
+        assert_eq!(retries.held(&key(), Time(1)), None);
+    }
+}

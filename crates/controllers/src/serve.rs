@@ -1,0 +1,265 @@
+//! The small HTTP server for people, probes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
+//!
+//! `/readyz` is 200 when nothing is missing, else 503 with what is. `/readyz?exclude=leading` leaves a check out, as on
+//! Kubernetes' own servers: a standby that only waits for the lease is then ready, so that a rolling update proceeds.
+//! Plain HTTP without authentication: it tells counts, never an object's name or content.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::metrics::Metrics;
+
+/// The media type of [`Metrics::render`].
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A client that does not send its request within this time is cut off.
+const HEADER_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Connections served at once; further ones wait in the listener's queue.
+const CONNECTIONS: usize = 64;
+
+/// What `/readyz` looks at.
+#[derive(Clone, Debug)]
+pub struct Readiness {
+    /// Whether this process may act; always true without leader election.
+    pub leading: watch::Receiver<bool>,
+    /// Whether everything that must be listed was listed.
+    pub synced: watch::Receiver<bool>,
+}
+
+impl Readiness {
+    /// The names of the checks that fail, those in `exclude` left out.
+    #[must_use]
+    pub fn missing(&self, exclude: &[&str]) -> Vec<&'static str> {
+        [
+            ("leading", *self.leading.borrow()),
+            ("synced", *self.synced.borrow()),
+        ]
+        .into_iter()
+        .filter(|(name, passes)| !passes && !exclude.contains(name))
+        .map(|(name, _)| name)
+        .collect()
+    }
+}
+
+/// Serves until `stop`; requests that have begun are answered.
+pub async fn serve(listener: TcpListener, readiness: Readiness, metrics: Metrics, stop: CancellationToken) {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = permits.clone().acquire_owned().await else {
+            return;
+        };
+        let stream = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file descriptors, as a rule: accepting again at once would spin.
+                    warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+        };
+        let (readiness, metrics, stop) = (readiness.clone(), metrics.clone(), stop.clone());
+        tokio::spawn(async move {
+            connection(stream, readiness, metrics, stop).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, readiness: Readiness, metrics: Metrics, stop: CancellationToken) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = answer(
+            request.method(),
+            request.uri().path(),
+            request.uri().query(),
+            &readiness,
+            &metrics,
+        );
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_DEADLINE)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(%error, "a connection ended early");
+    }
+}
+
+/// The answer to one request; pure but for what it reads from `readiness` and `metrics`.
+fn answer(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    readiness: &Readiness,
+    metrics: &Metrics,
+) -> Response<Full<Bytes>> {
+    if method != Method::GET && method != Method::HEAD {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET is served\n");
+    }
+    match path {
+        "/healthz" | "/livez" => text(StatusCode::OK, "ok\n"),
+        "/readyz" => {
+            let exclude: Vec<&str> = query
+                .into_iter()
+                .flat_map(|query| query.split('&'))
+                .filter_map(|pair| pair.strip_prefix("exclude="))
+                .collect();
+            match readiness.missing(&exclude).as_slice() {
+                [] => text(StatusCode::OK, "ok\n"),
+                missing => text(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    format!("missing: {}\n", missing.join(", ")),
+                ),
+            }
+        }
+        "/metrics" => {
+            let mut response = text(StatusCode::OK, metrics.render());
+            response.headers_mut().insert(
+                header::CONTENT_TYPE,
+                header::HeaderValue::from_static(OPENMETRICS),
+            );
+            response
+        }
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "served here: /healthz, /readyz, /metrics\n",
+        ),
+    }
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    struct Served {
+        address: SocketAddr,
+        leading: watch::Sender<bool>,
+        synced: watch::Sender<bool>,
+        stop: CancellationToken,
+        task: tokio::task::JoinHandle<()>,
+    }
+
+    async fn served() -> Served {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let ((leading, leads), (synced, syncs)) = (watch::channel(false), watch::channel(false));
+        let stop = CancellationToken::new();
+        let readiness = Readiness {
+            leading: leads,
+            synced: syncs,
+        };
+        let task = tokio::spawn(serve(listener, readiness, Metrics::new(), stop.clone()));
+        Served {
+            address,
+            leading,
+            synced,
+            stop,
+            task,
+        }
+    }
+
+    /// Status and body of a request over a socket of its own.
+    async fn ask(address: SocketAddr, method: &str, target: &str) -> (u16, String) {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = answer
+            .split_once("\r\n\r\n")
+            .map(|(_, body)| body.to_owned())
+            .unwrap();
+        (status, body)
+    }
+
+    #[tokio::test]
+    async fn readyz_names_what_is_missing_until_nothing_is() {
+        let it = served().await;
+        assert_eq!(
+            ask(it.address, "GET", "/readyz").await,
+            (503, "missing: leading, synced\n".into())
+        );
+        it.synced.send_replace(true);
+        assert_eq!(
+            ask(it.address, "GET", "/readyz").await,
+            (503, "missing: leading\n".into())
+        );
+        assert_eq!(
+            ask(it.address, "GET", "/readyz?exclude=leading").await,
+            (200, "ok\n".into())
+        );
+        it.leading.send_replace(true);
+        assert_eq!(ask(it.address, "GET", "/readyz").await, (200, "ok\n".into()));
+    }
+
+    #[tokio::test]
+    async fn healthz_is_ok_before_anything_is_ready() {
+        let it = served().await;
+        assert_eq!(ask(it.address, "GET", "/healthz").await, (200, "ok\n".into()));
+    }
+
+    #[tokio::test]
+    async fn metrics_are_served_as_text() {
+        let it = served().await;
+        let (status, body) = ask(it.address, "GET", "/metrics").await;
+        assert_eq!(status, 200);
+        assert!(
+            body.contains("# TYPE entourage_leading gauge") && body.ends_with("# EOF\n"),
+            "{body}"
+        );
+    }
+
+    #[tokio::test]
+    async fn anything_else_is_told_what_is_served() {
+        let it = served().await;
+        assert_eq!(ask(it.address, "GET", "/debug").await.0, 404);
+        assert_eq!(ask(it.address, "POST", "/metrics").await.0, 405);
+    }
+
+    #[tokio::test]
+    async fn stop_ends_the_server_and_idle_connections() {
+        let it = served().await;
+        let mut idle = TcpStream::connect(it.address).await.unwrap();
+        assert_eq!(ask(it.address, "GET", "/healthz").await.0, 200);
+        it.stop.cancel();
+        it.task.await.unwrap();
+        let mut rest = Vec::new();
+        assert_eq!(idle.read_to_end(&mut rest).await.unwrap_or(0), 0);
+    }
+}

@@ -1,0 +1,310 @@
+//! One list-and-watch: what [`entourage_core::index::Index::demand`] asks for, kept going through every kind of end.
+//!
+//! An own loop instead of kube's watcher: items are projected one by one while a page is read, kinds that are not
+//! interpreted are asked for as metadata with a fallback that old servers understand, what arrives together is handed
+//! over together, and an outage is told once. Order of things:
+//!
+//! 1. list in pages (consistent: no resourceVersion is asked for); every item is `Seen`, then `Listed` with all of them;
+//! 2. watch from the list's resourceVersion, with bookmarks; resume from the last resourceVersion after an ordinary end;
+//! 3. 410, an ERROR event, or a second failure in a row: list again. A failure to list is told as `Lost`, once.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use entourage_api::keys::label;
+use entourage_core::{
+    delivery::render::wipe,
+    object::{Gvk, Str, revision},
+    observation::{self, Observation, Watch, Which},
+};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, warn};
+
+use crate::{
+    client::{
+        Api, Call, Form,
+        path::Path,
+        read::{self, ListMeta},
+    },
+    clock,
+    error::{Class, Failure},
+    metrics::Verb,
+    runtime::Message,
+};
+
+mod lines;
+
+use lines::Lines;
+
+/// Items asked for at a time.
+const PAGE: &str = "500";
+/// How long a page of a list may take.
+const LIST_DEADLINE: Duration = Duration::from_secs(60);
+/// How long the server is asked to keep a watch open, in seconds.
+const OPEN_FOR: &str = "290";
+/// A watch that says nothing for this long is dead: longer than the server keeps it open.
+const IDLE: Duration = Duration::from_secs(305);
+/// The same once the server has sent a bookmark: servers that do so send one a minute.
+const IDLE_WITH_BOOKMARKS: Duration = Duration::from_secs(90);
+/// How long opening a watch may take.
+const OPEN_DEADLINE: Duration = Duration::from_secs(30);
+/// A watch that ends sooner counts as a failure, so that a server that closes at once is not asked in a loop.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// A running list-and-watch.
+pub struct Watcher {
+    api: Api,
+    watch: Watch,
+    /// Tells this run from an earlier one of the same watch, whose last words may still be under way.
+    run: u64,
+    brain: mpsc::Sender<Message>,
+    list: Path,
+    form: Form,
+    failures: u32,
+    lost: bool,
+}
+
+/// Why a watch ended.
+enum End {
+    /// The resourceVersion cannot be watched from, or the server reports an error: list again.
+    Relist,
+    /// It can be resumed from here.
+    Resume(String),
+    /// The brain is gone.
+    Stop,
+}
+
+impl Watcher {
+    /// A watch over this server; `hub` is our hub's id, which copies on members carry.
+    #[must_use]
+    pub fn new(api: Api, watch: Watch, run: u64, hub: &Str, brain: mpsc::Sender<Message>) -> Self {
+        let list = match &watch {
+            Watch::Templates(gvk) if is_secret(gvk) => {
+                Path::watched(&watch).query("fieldSelector", "type!=kubernetes.io/service-account-token")
+            }
+            Watch::Copies(..) => Path::watched(&watch).query("labelSelector", &format!("{}={hub}", label::HUB)),
+            _ => Path::watched(&watch),
+        };
+        let form = match &watch {
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) if !observation::is_interpreted(gvk) => Form::Metadata,
+            _ => Form::Whole,
+        };
+        Self { api, watch, run, brain, list, form, failures: 0, lost: false }
+    }
+
+    /// Lists and watches until the brain is gone; drop the future to end it earlier.
+    pub async fn run(mut self) {
+        loop {
+            let mut from = match self.list().await {
+                Ok(Some(version)) => version,
+                Ok(None) => return,
+                Err(failure) => {
+                    if self.give_up(&failure).await.is_none() {
+                        return;
+                    }
+                    self.rest(&failure).await;
+                    continue;
+                }
+            };
+            (self.failures, self.lost) = (0, false);
+            loop {
+                let began = Instant::now();
+                match self.follow(from.clone()).await {
+                    Ok(End::Stop) => return,
+                    Ok(End::Relist) => break,
+                    Ok(End::Resume(version)) => {
+                        from = version;
+                        if began.elapsed() >= SHORTEST {
+                            self.failures = 0;
+                        } else {
+                            self.failures += 1;
+                            sleep(pause(self.failures)).await;
+                        }
+                    }
+                    Err(failure) if failure.class() == Class::Expired => break,
+                    Err(failure) => {
+                        debug!(watch = ?self.watch, error = ?failure, "a watch could not be opened");
+                        if self.failures > 0 {
+                            if self.give_up(&failure).await.is_none() {
+                                return;
+                            }
+                            self.rest(&failure).await;
+                            break;
+                        }
+                        self.rest(&failure).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the brain is gone.
+    async fn list(&self) -> Result<Option<String>, Failure> {
+        let mut present = BTreeSet::new();
+        let mut next = String::new();
+        loop {
+            let mut path = self.list.clone().query("limit", PAGE);
+            if !next.is_empty() {
+                path = path.query("continue", &next);
+            }
+            let accept = self.form.accept_list();
+            let call = Call { verb: Verb::List, path: &path, accept, body: None, deadline: Some(LIST_DEADLINE) };
+            let bytes = self.api.bytes(call).await?;
+            let (mut seen, meta) = self.page(&bytes, &mut present)?;
+            drop(bytes);
+            let last = meta.next.is_empty();
+            if last {
+                seen.push(Observation::Listed { watch: self.watch.clone(), present: std::mem::take(&mut present) });
+            }
+            if self.tell(seen, true).await.is_none() {
+                return Ok(None);
+            }
+            if last {
+                return Ok(Some(meta.resource_version));
+            }
+            next = meta.next;
+        }
+    }
+
+    fn page(
+        &self,
+        bytes: &[u8],
+        present: &mut BTreeSet<Which>,
+    ) -> Result<(Vec<Observation>, ListMeta), Failure> {
+        let mut seen = Vec::new();
+        let meta = read::list(bytes, &mut |mut item| {
+            present.extend(observation::which(&self.watch, &item));
+            seen.extend(self.project(&item));
+            self.wipe(&mut item);
+        })
+        .map_err(|error| Failure::garbled(&error))?;
+        Ok((seen, meta))
+    }
+
+    /// Watches until the server ends it.
+    async fn follow(&self, mut version: String) -> Result<End, Failure> {
+        let path = self
+            .list
+            .clone()
+            .query("watch", "true")
+            .query("allowWatchBookmarks", "true")
+            .query("timeoutSeconds", OPEN_FOR)
+            .query("resourceVersion", &version);
+        let mut body: Body = self.api.open(&path, self.form.accept(), OPEN_DEADLINE).await?;
+        let (mut lines, mut idle) = (Lines::default(), IDLE);
+        loop {
+            let frame = match timeout(idle, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                // Ended by the server, broken or dead: all that came is handed over, so it can be resumed.
+                Ok(None | Some(Err(_))) | Err(_) => return Ok(End::Resume(version)),
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            lines.push(&data);
+            let (mut seen, mut broken) = (Vec::new(), false);
+            while let Some(line) = lines.next() {
+                let Ok((kind, mut object)) = read::event(line) else {
+                    warn!(watch = ?self.watch, "a watch event cannot be read; listing again");
+                    broken = true;
+                    break;
+                };
+                if kind == "BOOKMARK" {
+                    idle = IDLE_WITH_BOOKMARKS;
+                } else if kind == "ERROR" {
+                    debug!(watch = ?self.watch, code = object["code"].as_u64(), "the server ended a watch");
+                    broken = true;
+                    break;
+                } else {
+                    seen.extend(self.event(&kind, &object));
+                }
+                if let Some(now) = object["metadata"]["resourceVersion"].as_str() {
+                    now.clone_into(&mut version);
+                }
+                self.wipe(&mut object);
+            }
+            if !seen.is_empty() && self.tell(seen, false).await.is_none() {
+                return Ok(End::Stop);
+            }
+            if broken {
+                return Ok(End::Relist);
+            }
+        }
+    }
+
+    fn event(&self, kind: &str, object: &Value) -> Option<Observation> {
+        if kind != "DELETED" {
+            return self.project(object);
+        }
+        let meta = &object["metadata"];
+        Some(Observation::Gone {
+            which: observation::which(&self.watch, object)?,
+            uid: meta["uid"].as_str().map(Into::into),
+            revision: meta["resourceVersion"].as_str().map(revision),
+        })
+    }
+
+    fn project(&self, object: &Value) -> Option<Observation> {
+        let subject = observation::project(&self.watch, object);
+        if subject.is_none() {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            warn!(watch = ?self.watch, object = name, "an object cannot be read and is skipped");
+        }
+        subject.map(Observation::Seen)
+    }
+
+    /// What was read of kinds that hold data is not left in memory: kubectl's annotation may hold all of it.
+    fn wipe(&self, object: &mut Value) {
+        if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = &self.watch
+            && is_secret(gvk)
+        {
+            wipe(object);
+        }
+    }
+
+    async fn tell(&self, seen: Vec<Observation>, initial: bool) -> Option<()> {
+        self.brain.send(Message::Watched { run: self.run, seen, initial }).await.ok()
+    }
+
+    /// Tells an outage, once.
+    async fn give_up(&mut self, failure: &Failure) -> Option<()> {
+        if std::mem::replace(&mut self.lost, true) {
+            return Some(());
+        }
+        let gvk = match &self.watch {
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) => gvk.clone(),
+            _ => Gvk::new("v1", "List"),
+        };
+        let why = failure.text(&gvk);
+        warn!(watch = ?self.watch, error = why, "cannot list");
+        self.tell(vec![Observation::Lost { watch: self.watch.clone(), why }], true).await
+    }
+
+    async fn rest(&mut self, failure: &Failure) {
+        self.failures += 1;
+        let wait = match failure.class() {
+            // Not served, or not allowed: that changes rarely.
+            Class::Missing | Class::Refused => LONGEST,
+            _ => pause(self.failures),
+        };
+        sleep(wait.max(failure.retry_after().unwrap_or_default())).await;
+    }
+}
+
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// 100 ms, doubled up to 5 s, and up to half of that more.
+fn pause(failures: u32) -> Duration {
+    let wait = Duration::from_millis(100 << failures.saturating_sub(1).min(6)).min(LONGEST);
+    wait.mul_f64(1.0 + clock::jitter() / 2.0)
+}
+
+fn is_secret(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && &*gvk.kind == "Secret"
+}
+
+#[cfg(test)]
+mod tests;

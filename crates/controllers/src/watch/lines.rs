@@ -1,0 +1,64 @@
+//! Cutting a stream of bytes into lines.
+
+/// What has come and was not read yet.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    bytes: Vec<u8>,
+    /// Where the unread part begins.
+    start: usize,
+    /// Up to where there is no end of a line.
+    searched: usize,
+}
+
+/// A buffer that grew beyond this for a large object is given back, in bytes.
+const KEPT: usize = 64 * 1024;
+
+impl Lines {
+    /// Adds what came.
+    pub(super) fn push(&mut self, data: &[u8]) {
+        if self.start > 0 {
+            self.bytes.drain(..self.start);
+            self.searched -= self.start;
+            self.start = 0;
+        }
+        if self.bytes.is_empty() && self.bytes.capacity() > KEPT {
+            self.bytes = Vec::new();
+        }
+        self.bytes.extend_from_slice(data);
+    }
+
+    /// The next complete line that is not empty.
+    pub(super) fn next(&mut self) -> Option<&[u8]> {
+        loop {
+            let Some(length) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') else {
+                self.searched = self.bytes.len();
+                return None;
+            };
+            let (start, end) = (self.start, self.searched + length);
+            (self.start, self.searched) = (end + 1, end + 1);
+            if end > start {
+                return Some(&self.bytes[start..end]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_may_come_in_any_pieces() {
+        let text = b"first\n\nsecond line\nrest";
+        for size in 1..text.len() {
+            let (mut lines, mut found) = (Lines::default(), Vec::new());
+            for piece in text.chunks(size) {
+                lines.push(piece);
+                while let Some(line) = lines.next() {
+                    found.push(String::from_utf8_lossy(line).into_owned());
+                }
+            }
+            assert_eq!(found, ["first", "second line"], "pieces of {size}");
+        }
+    }
+}

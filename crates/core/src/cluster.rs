@@ -1,0 +1,142 @@
+//! Member clusters: what a Cluster's status says, and when a Cluster may go.
+//!
+//! Status is written on transition only. A member that stops answering is given the failure threshold before its Ready
+//! condition turns False (karmada reference 4.1).
+
+use entourage_api::{
+    cluster::{ApiEnablement, ApiResource, Cluster, SyncMode},
+    keys::{condition, event, finalizer, reason},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use crate::{
+    condition as conditions,
+    index::{Index, Member},
+    object::{Str, Time},
+    observation::Probe,
+    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
+};
+
+/// Whether the Ready condition of a Cluster, as stored, is True.
+#[must_use]
+pub fn is_ready(cluster: &Cluster) -> bool {
+    let all = cluster.status.iter().flat_map(|status| &status.conditions);
+    all.into_iter().any(|each| each.type_ == condition::READY && each.status == "True")
+}
+
+/// Plans a Cluster. Cost: O(kinds it serves); O(entities) while it is being deleted.
+#[must_use]
+pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
+    let Some(member) = index.members.get(name) else { return Plan::nothing() };
+    if member.object.spec.sync_mode == SyncMode::Pull {
+        return Plan::wait("an agent takes care of it");
+    }
+    if member.meta.deleting.is_some() {
+        return leave(index, name, member);
+    }
+    if !member.meta.has_finalizer(finalizer::CLUSTER) {
+        let mut all: Vec<&str> = member.meta.finalizers.iter().map(|each| &**each).collect();
+        all.push(finalizer::CLUSTER);
+        return merge(name, member, json!({ "finalizers": all }), "it is new");
+    }
+    let Some(probe) = &member.probe else { return Plan::wait("it was not probed yet") };
+    if !probe.healthy
+        && is_ready(&member.object)
+        && let Some(since) = member.failing_since
+    {
+        let until = since.plus(index.config.cluster_failure_threshold);
+        if now < until {
+            return Plan::wait_until(until, "it may come back");
+        }
+    }
+    report(name, member, probe, now)
+}
+
+/// Nothing of ours must be left there, as far as that can be known.
+fn leave(index: &Index, name: &Str, member: &Member) -> Plan {
+    if !member.meta.has_finalizer(finalizer::CLUSTER) {
+        return Plan::nothing();
+    }
+    if let Some((id, _)) = index.entities().find(|(id, _)| index.may_exist(id, name)) {
+        return Plan::wait(format!("{id} may still stand there"));
+    }
+    let unknown = index
+        .kinds
+        .iter()
+        .find(|gvk| !index.copies_known(name, gvk));
+    if let Some(gvk) = unknown {
+        return Plan::wait(format!("what it holds of {gvk} is not known; unjoin --force gives up on a dead cluster"));
+    }
+    let rest: Vec<&str> =
+        member.meta.finalizers.iter().map(|each| &**each).filter(|each| *each != finalizer::CLUSTER).collect();
+    merge(name, member, json!({ "finalizers": rest }), "nothing of ours is left there")
+}
+
+fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
+    let mut status = member.object.status.clone().unwrap_or_default();
+    let generation = member.meta.generation;
+    let fallback = if probe.healthy { reason::CLUSTER_READY } else { reason::CLUSTER_NOT_REACHABLE };
+    let why = if probe.reason.is_empty() { fallback } else { &probe.reason };
+    let before = status.clone();
+    conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::READY.into(),
+            status: if probe.healthy { "True" } else { "False" }.into(),
+            reason: why.into(),
+            message: probe.message.clone(),
+            observed_generation: generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+    if let Some(version) = &probe.kubernetes_version {
+        status.kubernetes_version.clone_from(version);
+    }
+    if let Some(served) = &probe.api_enablements {
+        status.api_enablements = served
+            .iter()
+            .map(|(group_version, kinds)| ApiEnablement {
+                group_version: group_version.clone(),
+                resources: kinds
+                    .iter()
+                    .map(|(plural, kind)| ApiResource { name: plural.clone(), kind: kind.clone() })
+                    .collect(),
+            })
+            .collect();
+    }
+    if status == before {
+        return Plan::nothing();
+    }
+    let turned = is_ready(&member.object) != probe.healthy;
+    let body = json!({
+        "metadata": { "uid": &*member.meta.uid, "resourceVersion": &*member.meta.resource_version },
+        "status": serde_json::to_value(&status).unwrap_or_default(),
+    });
+    let mut plan = Plan::one(
+        Change::Hub { object: HubObject::Cluster(name.clone()), verb: Verb::MergeStatus(body) },
+        "its status differs",
+    );
+    if turned && !probe.healthy {
+        plan.changes.push(Change::Emit(Event {
+            regarding: Regarding {
+                api_version: "cluster.karmada.io/v1alpha1".into(),
+                kind: "Cluster".into(),
+                namespace: "".into(),
+                name: name.clone(),
+                uid: member.meta.uid.clone(),
+            },
+            warning: true,
+            reason: event::CLUSTER_NOT_READY,
+            message: probe.message.clone(),
+        }));
+    }
+    plan
+}
+
+fn merge(name: &Str, member: &Member, mut metadata: Value, why: &str) -> Plan {
+    metadata["uid"] = json!(&*member.meta.uid);
+    metadata["resourceVersion"] = json!(&*member.meta.resource_version);
+    let verb = Verb::Merge(json!({ "metadata": metadata }));
+    Plan::one(Change::Hub { object: HubObject::Cluster(name.clone()), verb }, why)
+}

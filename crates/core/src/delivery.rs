@@ -1,0 +1,79 @@
+//! Delivery: what a copy on a member looks like, whose it is, and when it is written, removed or released.
+//!
+//! - [`render`](render::render) turns a template into the copy for one cluster.
+//! - [`standing`](render::standing) tells whose an object on a member is.
+//! - [`plan`](plan::plan) decides for one (template, cluster).
+
+pub mod plan;
+pub mod render;
+
+use std::fmt::Write as _;
+
+use entourage_api::keys::{annotation, label};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::object::{Meta, Named, Str};
+
+/// The version of the renderer. A new one re-renders and compares; copies that come out equal are not written.
+pub const RENDERER: u32 = 1;
+
+/// How a template becomes a copy on one cluster: data only, no payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recipe {
+    /// Our hub's id: the uid of its kube-system namespace. On a copy it is the proof of ownership.
+    pub hub: Str,
+    /// The binding the copy belongs to.
+    pub binding: Named,
+    /// The binding's permanent id.
+    pub permanent_id: Str,
+    /// Replicas on this cluster, for kinds that have them; `None` leaves the template's own.
+    pub replicas: Option<i32>,
+    /// Whether an object that is not ours may be taken over (`conflictResolution: Overwrite`).
+    pub overwrite: bool,
+    /// The uid of the copy as we last wrote it: an object with this uid is ours even if somebody took our marks off.
+    pub written_uid: Option<Str>,
+}
+
+/// The version of a copy's source: what was rendered, from which template content, by which renderer.
+///
+/// `<uid>.<generation or resourceVersion>.<hash>`; the hash covers labels, annotations and the recipe. It never covers
+/// the object's content (architecture 2.5: no digest of a Secret is stored anywhere): content is told apart by
+/// uid and generation, or by uid and resourceVersion where the kind has no generation.
+///
+/// Cost: O(labels and annotations).
+#[must_use]
+pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    };
+    for (key, value) in template.labels.iter().chain(&template.annotations) {
+        add(key);
+        add(value);
+    }
+    add(&recipe.binding.name);
+    add(&recipe.permanent_id);
+    add(if recipe.overwrite { "overwrite" } else { "abort" });
+    add(&recipe.replicas.map_or_else(String::new, |count| count.to_string()));
+    add(&RENDERER.to_string());
+    let mut text = format!("{}.", template.uid);
+    match template.generation {
+        Some(generation) => write!(text, "g{generation}."),
+        None => write!(text, "v{}.", template.resource_version),
+    }
+    .unwrap_or_default();
+    for byte in &hash.finalize()[..5] {
+        write!(text, "{byte:02x}").unwrap_or_default();
+    }
+    text
+}
+
+/// Whether a copy says that it belongs to this binding of this hub.
+#[must_use]
+pub fn is_ours(copy: &Meta, hub: &str, binding: &Named) -> bool {
+    copy.label(label::HUB) == Some(hub)
+        && copy.annotation(annotation::RESOURCE_BINDING_NAMESPACE) == Some(&*binding.namespace)
+        && copy.annotation(annotation::RESOURCE_BINDING_NAME) == Some(&*binding.name)
+}

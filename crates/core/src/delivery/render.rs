@@ -1,0 +1,265 @@
+//! Rendering: template → copy, pure. The rendered object has no `Debug` and is wiped when dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entourage_api::{
+    keys::{annotation, label},
+    names,
+};
+use serde_json::{Map, Value, json};
+use zeroize::Zeroize as _;
+
+use super::{Recipe, is_ours};
+use crate::{
+    interpreter,
+    object::{Id, Meta, Str},
+    observation::template_meta,
+};
+
+/// A copy ready to be sent. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
+pub struct Rendered(Value);
+
+impl Rendered {
+    /// The object to send.
+    #[must_use]
+    pub fn object(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl Drop for Rendered {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+/// Overwrites every string of a value, so that a Secret does not linger in freed memory.
+pub fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(map) => map.values_mut().for_each(wipe),
+        _ => {}
+    }
+}
+
+/// Why a template is not rendered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Service-account tokens are credentials of the hub: they are worth nothing, or too much, on a member.
+    #[error("it is a service-account token Secret, which never travels; create a token on the member instead")]
+    Token,
+    /// The template is being deleted.
+    #[error("the template is being deleted")]
+    Deleting,
+}
+
+/// Whose an object on a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It carries our hub's id and this binding's namespace and name, or it is the very object that we wrote.
+    Ours,
+    /// It is not ours, and the policy says Overwrite.
+    Adoptable,
+    /// It is not ours, and the policy says Abort.
+    Foreign,
+}
+
+/// Tells whose an object on a member is (architecture 2.3; conflictResolution: karmada reference 1.5).
+#[must_use]
+pub fn standing(recipe: &Recipe, live: &Value) -> Standing {
+    let live = Meta::of(live);
+    let written_by_us = recipe.written_uid.as_ref().is_some_and(|uid| *uid == live.uid);
+    if written_by_us || is_ours(&live, &recipe.hub, &recipe.binding) {
+        Standing::Ours
+    } else if recipe.overwrite {
+        Standing::Adoptable
+    } else {
+        Standing::Foreign
+    }
+}
+
+/// Renders the copy of `template` for `cluster`.
+///
+/// With `live`, the object on the member, the kind's retain rule is applied, foreign labels and annotations stay, and
+/// the result carries the live object's resourceVersion, uid, finalizers and ownerReferences, ready for a PUT.
+///
+/// # Errors
+/// [`Refusal`] when the template must not travel.
+///
+/// Cost: O(size of the object).
+pub fn render(
+    recipe: &Recipe,
+    id: &Id,
+    cluster: &str,
+    template: &Value,
+    live: Option<&Value>,
+) -> Result<Rendered, Refusal> {
+    if interpreter::never_travels(template) {
+        return Err(Refusal::Token);
+    }
+    if !template["metadata"]["deletionTimestamp"].is_null() {
+        return Err(Refusal::Deleting);
+    }
+    let marks = Marks::of(&template_meta(&id.gvk, template), recipe, id, cluster);
+    let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
+    let mut copy = template.clone();
+    copy["apiVersion"] = json!(id.gvk.api_version());
+    copy["kind"] = json!(&*id.gvk.kind);
+    interpreter::common_prune(&mut copy);
+    if let Some(native) = native {
+        native.prune(&mut copy);
+        if let Some(count) = recipe.replicas {
+            native.revise_replicas(&mut copy, i64::from(count));
+        }
+    }
+    let (mut labels, mut annotations) = (marks.labels, marks.annotations);
+    if let Some(live) = live {
+        if let Some(native) = native {
+            native.retain(&mut copy, live);
+        }
+        keep_foreign(&mut labels, &live["metadata"]["labels"], live, annotation::MANAGED_LABELS);
+        keep_foreign(&mut annotations, &live["metadata"]["annotations"], live, annotation::MANAGED_ANNOTATIONS);
+    }
+    let mut meta = Map::new();
+    meta.insert("name".into(), json!(&*id.name));
+    if !id.namespace.is_empty() {
+        meta.insert("namespace".into(), json!(&*id.namespace));
+    }
+    meta.insert("labels".into(), json!(labels));
+    meta.insert("annotations".into(), json!(annotations));
+    for field in ["resourceVersion", "uid", "finalizers", "ownerReferences"] {
+        if let Some(value) = live.and_then(|live| live["metadata"].get(field)) {
+            meta.insert(field.into(), value.clone());
+        }
+    }
+    copy["metadata"] = Value::Object(meta);
+    Ok(Rendered(copy))
+}
+
+/// Whether the rendered copy differs from the live object in anything that we care for.
+#[must_use]
+pub fn differs(rendered: &Rendered, live: &Value) -> bool {
+    let same_strings = |field: &str| {
+        let of = |object: &Value| object["metadata"][field].as_object().cloned().unwrap_or_default();
+        of(&rendered.0) == of(live)
+    };
+    !same_strings("labels") || !same_strings("annotations") || interpreter::differs(&rendered.0, live)
+}
+
+/// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14).
+/// `None` when it carries none.
+#[must_use]
+pub fn release(live: &Value) -> Option<Value> {
+    let mut object = live.clone();
+    let ours = |key: &str| RELEASED_LABELS.contains(&key) || RELEASED_ANNOTATIONS.contains(&key);
+    let mut changed = false;
+    for field in ["labels", "annotations"] {
+        if let Some(map) = object["metadata"].get_mut(field).and_then(Value::as_object_mut) {
+            let before = map.len();
+            map.retain(|key, _| !ours(key));
+            changed |= map.len() != before;
+        }
+    }
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
+    changed.then_some(object)
+}
+
+const RELEASED_LABELS: &[&str] = &[
+    label::HUB,
+    label::MANAGED,
+    label::RESOURCE_BINDING_ID,
+    label::WORK_ID,
+    label::PROPAGATION_POLICY_ID,
+];
+
+const RELEASED_ANNOTATIONS: &[&str] = &[
+    annotation::RESOURCE_BINDING_NAMESPACE,
+    annotation::RESOURCE_BINDING_NAME,
+    annotation::WORK_NAMESPACE,
+    annotation::WORK_NAME,
+    annotation::CONFLICT_RESOLUTION,
+    annotation::TEMPLATE_UID,
+    annotation::TEMPLATE_GENERATION,
+    annotation::MANAGED_LABELS,
+    annotation::MANAGED_ANNOTATIONS,
+    annotation::PROPAGATION_POLICY_NAMESPACE,
+    annotation::PROPAGATION_POLICY_NAME,
+];
+
+/// The labels and annotations that a copy must carry: the template's own and ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// Labels.
+    pub labels: BTreeMap<Str, Str>,
+    /// Annotations.
+    pub annotations: BTreeMap<Str, Str>,
+}
+
+impl Marks {
+    /// From a template's metadata alone (karmada reference 0.2, 0.3, observed example).
+    #[must_use]
+    pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Self {
+        let mut labels = template.labels.clone();
+        labels.insert(label::MANAGED.into(), "true".into());
+        labels.insert(label::HUB.into(), recipe.hub.clone());
+        labels.insert(label::RESOURCE_BINDING_ID.into(), recipe.permanent_id.clone());
+
+        let mut annotations = template.annotations.clone();
+        let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
+        let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
+        let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
+        put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
+        put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
+        put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
+        put(annotation::WORK_NAME, &work);
+        put(annotation::CONFLICT_RESOLUTION, resolution);
+        put(annotation::TEMPLATE_UID, &template.uid);
+        if let Some(generation) = template.generation {
+            put(annotation::TEMPLATE_GENERATION, &generation.to_string());
+        }
+        put(annotation::MANAGED_LABELS, "");
+        put(annotation::MANAGED_ANNOTATIONS, "");
+        let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
+        let (label_keys, annotation_keys) = (keys(&labels), keys(&annotations));
+        annotations.insert(annotation::MANAGED_LABELS.into(), label_keys.into());
+        annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), annotation_keys.into());
+        Self { labels, annotations }
+    }
+
+    /// Whether a live copy carries all of them.
+    #[must_use]
+    pub fn are_on(&self, live: &Meta) -> bool {
+        let within = |wanted: &BTreeMap<Str, Str>, live: &BTreeMap<Str, Str>| {
+            wanted.iter().all(|(key, value)| live.get(key) == Some(value))
+        };
+        within(&self.labels, &live.labels) && within(&self.annotations, &live.annotations)
+    }
+
+    /// Whether a live copy carries labels, annotations, finalizers that are not among them: a PUT must then be
+    /// preceded by a GET, so that they stay.
+    #[must_use]
+    pub fn leave_foreign(&self, live: &Meta) -> bool {
+        live.labels.keys().any(|key| !self.labels.contains_key(key))
+            || live.annotations.keys().any(|key| !self.annotations.contains_key(key))
+            || !live.finalizers.is_empty()
+    }
+}
+
+/// Adds what stands on the live object and was never set by us.
+fn keep_foreign(wanted: &mut BTreeMap<Str, Str>, standing: &Value, live: &Value, managed: &str) {
+    let set_by_us: BTreeSet<&str> = live["metadata"]["annotations"][managed]
+        .as_str()
+        .map(|keys| keys.split(',').collect())
+        .unwrap_or_default();
+    for (key, value) in standing.as_object().into_iter().flatten() {
+        if let Some(value) = value.as_str()
+            && !set_by_us.contains(key.as_str())
+            && !wanted.contains_key(key.as_str())
+        {
+            wanted.insert(key.as_str().into(), value.into());
+        }
+    }
+}

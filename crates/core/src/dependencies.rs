@@ -1,0 +1,183 @@
+//! Dependencies: who needs an object where, what holds it there, and what the binding says about it.
+//!
+//! The truth is each referrer's references (architecture 2.2); `requiredBy` and the depended-by labels are a view that
+//! is computed here as a whole and written by [`crate::binding`].
+
+pub mod graph;
+
+use std::collections::BTreeSet;
+
+use entourage_api::{
+    keys::label,
+    policy::ConflictResolution,
+    work::{BindingSnapshot, TargetCluster},
+};
+
+use crate::{
+    delivery,
+    index::{Binding, Entity, Index},
+    object::{Id, Named, Str},
+};
+
+/// A referrer that takes the object along: its template names it, and its binding follows.
+fn followers<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = (&'a Id, &'a Entity, &'a Binding)> {
+    entity.referrers.iter().filter_map(move |id| {
+        let referrer = index.entity(id)?;
+        let binding = referrer.binding.as_ref()?;
+        (referrer.template.is_some() && index.is_following(referrer)).then_some((id, referrer, binding))
+    })
+}
+
+/// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
+#[must_use]
+pub fn is_required(index: &Index, entity: &Entity) -> bool {
+    followers(index, entity).any(|(_, _, binding)| !binding.object.spec.clusters.is_empty())
+}
+
+/// Whether a live referrer is placed on the cluster (I1). Cost: O(referrers), usually O(1).
+#[must_use]
+pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
+    followers(index, entity).any(|(_, _, binding)| binding.is_placed_on(cluster))
+}
+
+/// The `requiredBy` snapshots and depended-by labels: committed clusters of every live referrer, and of a former one
+/// those where its copy still is the one that needs the object. Sorted by namespace and name.
+///
+/// Cost: O(referrers × clusters).
+#[must_use]
+pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<(BindingSnapshot, Str)> {
+    let mut all: Vec<(BindingSnapshot, Str)> = followers(index, entity)
+        .filter(|(_, _, binding)| !binding.object.spec.clusters.is_empty())
+        .map(|(_, _, binding)| snapshot(binding, binding.object.spec.clusters.clone()))
+        .collect();
+    for referrer_id in &entity.former {
+        let Some(referrer) = index.entity(referrer_id) else { continue };
+        let Some(binding) = referrer.binding.as_ref().filter(|_| index.is_following(referrer)) else { continue };
+        let held: Vec<TargetCluster> = binding
+            .object
+            .spec
+            .clusters
+            .iter()
+            .filter(|target| entity.template.is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into()))
+            .cloned()
+            .collect();
+        if !held.is_empty() && referrer_id != id {
+            all.push(snapshot(binding, held));
+        }
+    }
+    all.sort();
+    all.dedup_by(|second, first| second.0.namespace == first.0.namespace && second.0.name == first.0.name);
+    all
+}
+
+fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> (BindingSnapshot, Str) {
+    let permanent_id = binding.meta.label(label::RESOURCE_BINDING_ID).unwrap_or_default();
+    let snapshot = BindingSnapshot {
+        namespace: binding.name.namespace.to_string(),
+        name: binding.name.name.to_string(),
+        clusters,
+    };
+    (snapshot, permanent_id.into())
+}
+
+/// What the referrers ask for together: any Overwrite is Overwrite, any preserve is preserve, and whether they disagree
+/// (karmada reference 2.5, 2.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// The merged conflictResolution.
+    pub conflict_resolution: ConflictResolution,
+    /// The merged preserveResourcesOnDeletion. What happens is decided per cluster, see [`preserves`].
+    pub preserve: bool,
+    /// The referrers' conflictResolution differ.
+    pub conflict_differs: bool,
+    /// The referrers' preserveResourcesOnDeletion differ.
+    pub preserve_differs: bool,
+}
+
+/// Merges what the live referrers ask for. Cost: O(referrers).
+#[must_use]
+pub fn merged(index: &Index, entity: &Entity) -> Merged {
+    let asked: BTreeSet<(bool, bool)> = followers(index, entity)
+        .map(|(_, _, binding)| {
+            let spec = &binding.object.spec;
+            (
+                spec.conflict_resolution == ConflictResolution::Overwrite,
+                spec.preserve_resources_on_deletion == Some(true),
+            )
+        })
+        .collect();
+    let overwrite = asked.iter().any(|(overwrite, _)| *overwrite);
+    let preserve = asked.iter().any(|(_, preserve)| *preserve);
+    Merged {
+        conflict_resolution: if overwrite { ConflictResolution::Overwrite } else { ConflictResolution::Abort },
+        preserve,
+        conflict_differs: overwrite && asked.iter().any(|(overwrite, _)| !overwrite),
+        preserve_differs: preserve && asked.iter().any(|(_, preserve)| !preserve),
+    }
+}
+
+/// Who may hold an object on a cluster: everyone who names it, who named it, and, as a hint that only ever delays a
+/// removal, everyone in the stored `requiredBy`.
+fn holders(index: &Index, entity: &Entity) -> BTreeSet<Id> {
+    let hints = entity.binding.iter().flat_map(|binding| &binding.object.spec.required_by).filter_map(|each| {
+        index.by_binding(&Named::new(&each.namespace, &each.name)).cloned()
+    });
+    entity.referrers.iter().chain(&entity.former).cloned().chain(hints).collect()
+}
+
+/// What keeps a copy that nobody is placed with any more where it is: a workload that needs it and may still be there
+/// (removal runs backwards, architecture 2.9; I2). Answers with the holder.
+///
+/// Cost: O(referrers).
+#[must_use]
+pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
+    holders(index, entity).into_iter().find(|holder| {
+        if holder == id || !index.may_exist(holder, cluster) {
+            return false;
+        }
+        let Some(referrer) = index.entity(holder) else { return false };
+        let names_it = entity.referrers.contains(holder);
+        match (&referrer.template, &entity.template) {
+            // The workload is gone from the hub and still stands on the member: it goes first.
+            (None, _) => true,
+            // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
+            (Some(_), None) => false,
+            // A live workload that names it: it is moving away, or its owner turned following off.
+            (Some(_), Some(_)) if names_it => index.is_following(referrer),
+            // A live workload that no longer names it: until its copy there no longer does either.
+            (Some(_), Some(_)) => holds_as_former(index, holder, cluster),
+        }
+    })
+}
+
+fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
+    index.may_exist(referrer, cluster) && !delivery::plan::is_current(index, referrer, cluster)
+}
+
+/// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): on this cluster a referrer that
+/// was placed here, and did not move away, asked for it; or the binding itself did, where a policy made it.
+///
+/// A referrer that can no longer be asked is answered for by the binding's merged field: in doubt a copy is kept.
+/// Cost: O(referrers).
+#[must_use]
+pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
+    let Some(binding) = &entity.binding else { return true };
+    if entity.preserved_on.contains(cluster) {
+        return true;
+    }
+    let spec = &binding.object.spec;
+    let asked = spec.preserve_resources_on_deletion == Some(true);
+    if binding.is_placed_on(cluster) {
+        return asked;
+    }
+    let on_cluster = |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
+    spec.required_by.iter().filter(on_cluster).any(|snapshot| {
+        let referrer = index.by_binding(&Named::new(&snapshot.namespace, &snapshot.name));
+        match referrer.and_then(|id| index.entity(id)).and_then(|each| each.binding.as_ref()) {
+            Some(referrer) => {
+                referrer.is_placed_on(cluster) && referrer.object.spec.preserve_resources_on_deletion == Some(true)
+            }
+            None => asked,
+        }
+    })
+}

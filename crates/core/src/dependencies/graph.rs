@@ -1,0 +1,93 @@
+//! The dependency graph as a graph: closure, cycles and drawing. The hot paths use the reverse index instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::{
+    graph::{DiGraph, NodeIndex},
+    visit::Dfs,
+};
+
+use crate::{
+    index::{Index, referred},
+    object::Id,
+};
+
+/// Referrer → dependency, for everything that a template refers to.
+#[derive(Debug, Default)]
+pub struct DependencyGraph {
+    graph: DiGraph<Id, ()>,
+    nodes: BTreeMap<Id, NodeIndex>,
+}
+
+impl DependencyGraph {
+    /// The graph of everything observed. Cost: O(templates + references).
+    #[must_use]
+    pub fn of(index: &Index) -> Self {
+        let mut all = Self::default();
+        for (id, entity) in index.entities() {
+            for reference in &entity.references {
+                all.add(id, &referred(reference));
+            }
+        }
+        all
+    }
+
+    /// Adds an edge.
+    pub fn add(&mut self, referrer: &Id, dependency: &Id) {
+        let (from, to) = (self.node(referrer), self.node(dependency));
+        self.graph.update_edge(from, to, ());
+    }
+
+    /// Everything that must travel with an object, itself left out. Cost: O(what it reaches).
+    #[must_use]
+    pub fn closure(&self, id: &Id) -> BTreeSet<Id> {
+        let Some(start) = self.nodes.get(id) else { return BTreeSet::new() };
+        let mut reached = BTreeSet::new();
+        let mut walk = Dfs::new(&self.graph, *start);
+        while let Some(node) = walk.next(&self.graph) {
+            reached.insert(self.graph[node].clone());
+        }
+        reached.remove(id);
+        reached
+    }
+
+    /// Groups of objects that refer to each other in a circle. Cost: O(graph).
+    #[must_use]
+    pub fn cycles(&self) -> Vec<BTreeSet<Id>> {
+        petgraph::algo::tarjan_scc(&self.graph)
+            .into_iter()
+            .filter(|group| group.len() > 1)
+            .map(|group| group.into_iter().map(|node| self.graph[node].clone()).collect())
+            .collect()
+    }
+
+    fn node(&mut self, id: &Id) -> NodeIndex {
+        if let Some(node) = self.nodes.get(id) {
+            return *node;
+        }
+        let node = self.graph.add_node(id.clone());
+        self.nodes.insert(id.clone(), node);
+        node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Gvk;
+
+    fn id(name: &str) -> Id {
+        Id::new(Gvk::new("v1", "ConfigMap"), "default", name)
+    }
+
+    #[test]
+    fn the_closure_follows_references_and_survives_a_cycle() {
+        let mut graph = DependencyGraph::default();
+        graph.add(&id("a"), &id("b"));
+        graph.add(&id("b"), &id("c"));
+        graph.add(&id("c"), &id("b"));
+        assert_eq!(graph.closure(&id("a")), [id("b"), id("c")].into());
+        assert_eq!(graph.cycles(), [BTreeSet::from([id("b"), id("c")])]);
+        assert!(graph.closure(&id("stranger")).is_empty());
+    }
+}

@@ -1,0 +1,137 @@
+//! The detector: which policy claims a template, and what a policy itself carries.
+//!
+//! A claim is sticky: it is the label and annotations on the template, and it stays while its policy exists and selects
+//! the template (karmada reference 1.1).
+
+pub mod matching;
+
+use std::collections::BTreeSet;
+
+use entourage_api::{
+    keys::{annotation, finalizer, label},
+    names,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    index::{Index, Policy, claim_of},
+    object::{Id, Meta, Named, Time},
+    plan::{Change, HubObject, Plan, Verb},
+};
+
+/// The policy whose claim on a template is valid: named by its annotations, with the same permanent id, not being
+/// deleted, and still selecting it. Cost: O(selectors of the policy).
+#[must_use]
+pub fn claimed_by<'a>(index: &'a Index, id: &Id, template: &Meta) -> Option<(&'a Named, &'a Policy)> {
+    let claim = claim_of(template)?;
+    let (name, policy) = index.policies.get_key_value(&claim)?;
+    let permanent_id = policy.meta.label(label::PROPAGATION_POLICY_ID)?;
+    let valid = template.label(label::PROPAGATION_POLICY_ID) == Some(permanent_id)
+        && policy.meta.deleting.is_none()
+        && matching::selects(&policy.object.spec, &name.namespace, id, &template.labels).is_some();
+    valid.then_some((name, policy))
+}
+
+/// Plans the claim of a template. Cost: O(policies of its namespace that select its kind).
+#[must_use]
+pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
+    let Some(template) = index.entity(id).and_then(|entity| entity.template.as_ref()) else { return Plan::nothing() };
+    if !index.is_hub_listed() {
+        return Plan::wait("the hub is not known yet");
+    }
+    let meta = &template.meta;
+    if meta.deleting.is_some() || meta.label(label::CLAIMED_BY).is_some() {
+        return Plan::nothing();
+    }
+    if claimed_by(index, id, meta).is_some() {
+        return Plan::nothing();
+    }
+    let held = claim_of(meta);
+    if held.is_some() && !index.is_hub_synced() {
+        return Plan::wait("whether the policy is gone is not known");
+    }
+    let best = if matching::is_skipped_namespace(&id.namespace) { None } else { best(index, id, meta) };
+    match best {
+        Some((name, policy)) => {
+            let Some(permanent_id) = policy.meta.label(label::PROPAGATION_POLICY_ID) else {
+                return Plan::wait(format!("{name} has no permanent id yet"));
+            };
+            let claim = json!({
+                "labels": {label::PROPAGATION_POLICY_ID: permanent_id},
+                "annotations": {
+                    annotation::PROPAGATION_POLICY_NAMESPACE: &*name.namespace,
+                    annotation::PROPAGATION_POLICY_NAME: &*name.name,
+                },
+            });
+            patch(id, meta, claim, format!("{name} selects it"))
+        }
+        None if held.is_some() || meta.label(label::PROPAGATION_POLICY_ID).is_some() => {
+            let none = json!({
+                "labels": {label::PROPAGATION_POLICY_ID: null},
+                "annotations": {
+                    annotation::PROPAGATION_POLICY_NAMESPACE: null,
+                    annotation::PROPAGATION_POLICY_NAME: null,
+                },
+            });
+            patch(id, meta, none, "its policy is gone or no longer selects it".into())
+        }
+        None => Plan::nothing(),
+    }
+}
+
+/// The policy that selects a template best. Cost: O(policies of the namespace that select the kind).
+fn best<'a>(index: &'a Index, id: &Id, meta: &Meta) -> Option<(&'a Named, &'a Policy)> {
+    let names = index.selecting.get(&(id.namespace.clone(), id.gvk.clone()))?;
+    let candidates: BTreeSet<Named> =
+        names.iter().map(|name| Named { namespace: id.namespace.clone(), name: name.clone() }).collect();
+    let candidates = candidates
+        .iter()
+        .filter_map(|name| index.policies.get_key_value(name))
+        .filter(|(_, policy)| policy.meta.deleting.is_none());
+    let best = matching::best(candidates.map(|(name, policy)| (name, &policy.object.spec)), id, &meta.labels)?;
+    index.policies.get_key_value(best)
+}
+
+fn patch(id: &Id, meta: &Meta, metadata: Value, why: String) -> Plan {
+    let mut body: Map<String, Value> = metadata.as_object().cloned().unwrap_or_default();
+    body.insert("uid".into(), json!(&*meta.uid));
+    body.insert("resourceVersion".into(), json!(&*meta.resource_version));
+    let verb = Verb::Merge(json!({ "metadata": body }));
+    Plan::one(Change::Hub { object: HubObject::Template(id.clone()), verb }, why)
+}
+
+/// Plans what a policy carries: its permanent id and finalizer, and the end of them.
+#[must_use]
+pub fn plan_policy(index: &Index, name: &Named, _now: Time) -> Plan {
+    let Some(policy) = index.policies.get(name) else { return Plan::nothing() };
+    let meta = &policy.meta;
+    let guarded = |mut metadata: Map<String, Value>, why: &str| {
+        metadata.insert("uid".into(), json!(&*meta.uid));
+        metadata.insert("resourceVersion".into(), json!(&*meta.resource_version));
+        let verb = Verb::Merge(json!({ "metadata": metadata }));
+        Plan::one(Change::Hub { object: HubObject::Policy(name.clone()), verb }, why)
+    };
+    let mut metadata = Map::new();
+    if meta.deleting.is_some() {
+        if !meta.has_finalizer(finalizer::PROPAGATION_POLICY) {
+            return Plan::nothing();
+        }
+        if !index.is_hub_synced() || index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
+            return Plan::wait("templates still carry its claim");
+        }
+        let rest: Vec<&str> =
+            meta.finalizers.iter().map(|each| &**each).filter(|each| *each != finalizer::PROPAGATION_POLICY).collect();
+        metadata.insert("finalizers".into(), json!(rest));
+        return guarded(metadata, "no template carries its claim any more");
+    }
+    if meta.label(label::PROPAGATION_POLICY_ID).is_none() {
+        let permanent_id = names::permanent_id(&[&index.config.hub, &meta.uid, "PropagationPolicy"]);
+        metadata.insert("labels".into(), json!({label::PROPAGATION_POLICY_ID: permanent_id}));
+    }
+    if !meta.has_finalizer(finalizer::PROPAGATION_POLICY) {
+        let mut all: Vec<&str> = meta.finalizers.iter().map(|each| &**each).collect();
+        all.push(finalizer::PROPAGATION_POLICY);
+        metadata.insert("finalizers".into(), json!(all));
+    }
+    if metadata.is_empty() { Plan::nothing() } else { guarded(metadata, "it is new") }
+}

@@ -1,0 +1,126 @@
+//! The golden cases: `testdata/interpreter/<kind>/<case>/`, every file one object.
+//!
+//! | file | what |
+//! |---|---|
+//! | `object.yaml` | the template as the hub serves it |
+//! | `live.yaml` | optional: the copy as a member serves it |
+//! | `members.yaml` | optional: a list of `{cluster, status}`, the reflected statuses to aggregate |
+//! | `want.yaml` | the answers of every operation |
+//!
+//! `UPDATE_GOLDEN=1` writes `want.yaml` anew; read the difference before you commit it.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use super::{NATIVE, NativeKind, common_prune, difference, native, never_travels, references::references};
+
+fn read(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    Some(
+        serde_saphyr::from_str_with_options(&text, options)
+            .unwrap_or_else(|error| panic!("{path:?}: {error}")),
+    )
+}
+
+fn answers(case: &Path) -> Value {
+    let object = read(&case.join("object.yaml")).unwrap_or_else(|| panic!("{case:?} has no object.yaml"));
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let native = native(group, version, object["kind"].as_str().unwrap()).unwrap();
+
+    let mut rendered = object.clone();
+    common_prune(&mut rendered);
+    native.prune(&mut rendered);
+    let mut answers = json!({
+        "neverTravels": never_travels(&object),
+        "references": references(native, object["metadata"]["namespace"].as_str().unwrap(), &object),
+        "replicas": native.replicas(&object),
+        "rendered": rendered,
+        "needsLive": native.needs_live(&rendered),
+    });
+    if let Some(live) = read(&case.join("live.yaml")) {
+        answers["health"] = json!(native.health(&live));
+        answers["reflected"] = json!(native.reflect(&live));
+        let mut retained = rendered.clone();
+        native.retain(&mut retained, &live);
+        answers["difference"] = json!(difference(&retained, &live));
+        if retained != rendered {
+            answers["retained"] = retained;
+        }
+    }
+    if let Some(members) = read(&case.join("members.yaml")) {
+        let items: Vec<_> = members
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|each| {
+                (
+                    each["cluster"].as_str().unwrap(),
+                    Some(&each["status"]).filter(|status| !status.is_null()),
+                )
+            })
+            .collect();
+        let aggregated = native.aggregate(&object, &items);
+        assert_stable(native, &object, &items, aggregated.as_ref(), case);
+        answers["aggregated"] = json!(aggregated);
+    }
+    answers
+}
+
+/// Aggregating again on top of the answer changes nothing: a quiet system writes nothing.
+fn assert_stable(
+    native: &dyn NativeKind,
+    template: &Value,
+    items: &[(&str, Option<&Value>)],
+    aggregated: Option<&Value>,
+    case: &Path,
+) {
+    let Some(status) = aggregated else { return };
+    let mut next = template.clone();
+    next["status"] = status.clone();
+    assert_eq!(native.aggregate(&next, items), None, "{case:?}: not stable");
+}
+
+#[test]
+fn every_golden_case_is_answered_as_written() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/interpreter");
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the switch of a test, not an input of a decision"
+    )]
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut failures = Vec::new();
+    for kind in NATIVE {
+        let folder = root.join(kind.gvk().kind.to_lowercase());
+        let mut cases: Vec<_> = fs::read_dir(&folder)
+            .unwrap_or_else(|_| panic!("{} has no golden cases in {folder:?}", kind.gvk().kind))
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        cases.sort();
+        assert!(
+            cases.len() >= 3,
+            "{} has fewer than 3 golden cases",
+            kind.gvk().kind
+        );
+        for case in cases {
+            let got = answers(&case);
+            let file = case.join("want.yaml");
+            if update {
+                fs::write(&file, serde_saphyr::to_string(&got).unwrap()).unwrap();
+            }
+            if read(&file) != Some(got.clone()) {
+                failures.push(format!(
+                    "{file:?}: got\n{}",
+                    serde_saphyr::to_string(&got).unwrap()
+                ));
+            }
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "UPDATE_GOLDEN=1 writes them anew\n{}",
+        failures.join("\n")
+    );
+}

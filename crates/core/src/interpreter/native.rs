@@ -1,0 +1,273 @@
+//! The interpreted kinds: one table, one file a kind with all its operations.
+//!
+//! An operation that a kind lacks keeps the trait's default, which says what "not available" means.
+
+mod config_map;
+mod counters;
+mod daemon_set;
+mod deployment;
+mod job;
+mod persistent_volume_claim;
+mod pod;
+mod replica_set;
+mod secret;
+mod service_account;
+mod stateful_set;
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::annotation;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::json::{at, remove, remove_keys, text};
+pub use job::{completions, revise_completions};
+
+/// Every interpreted kind.
+pub const NATIVE: &[&dyn NativeKind] = &[
+    &config_map::ConfigMap,
+    &daemon_set::DaemonSet,
+    &deployment::Deployment,
+    &job::Job,
+    &persistent_volume_claim::PersistentVolumeClaim,
+    &pod::Pod,
+    &replica_set::ReplicaSet,
+    &secret::Secret,
+    &service_account::ServiceAccount,
+    &stateful_set::StatefulSet,
+];
+
+/// The interpreted kind of this group, version and kind; versions are exact. `None` for any other.
+#[must_use]
+pub fn native(group: &str, version: &str, kind: &str) -> Option<&'static dyn NativeKind> {
+    let wanted = NativeGvk { group, version, kind };
+    NATIVE.iter().copied().find(|native| native.gvk() == wanted)
+}
+
+/// Group, version and kind as plain strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NativeGvk<'a> {
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// API version within the group.
+    pub version: &'a str,
+    /// Kind, in its singular camel-case form.
+    pub kind: &'a str,
+}
+
+/// How a copy is doing. Source: Karmada reference 0 (`aggregatedStatus[].health`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Health {
+    /// It does what its spec asks for; kinds without a rule are healthy once they exist.
+    Healthy,
+    /// It does not, or not yet.
+    Unhealthy,
+    /// Its status cannot be read.
+    #[default]
+    Unknown,
+}
+
+/// A kind understood without configuration. Every function takes the whole object as an API server serves it.
+pub trait NativeKind: Sync {
+    /// Group, version and kind.
+    fn gvk(&self) -> NativeGvk<'static>;
+
+    /// What the kind is to us, in one line.
+    fn summary(&self) -> &'static str;
+
+    /// Where the pod spec lies in the object; `None` for a kind without one.
+    fn pod_spec_path(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// The pod spec in the object; `None` if the kind has none or it is not an object.
+    fn pod_template_spec<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        Some(at(object, self.pod_spec_path()?)).filter(|spec| spec.is_object())
+    }
+
+    /// Names of claims that the workload makes itself and which are therefore no references. Default: none.
+    fn own_claims<'a>(&self, _object: &'a Value) -> BTreeSet<&'a str> {
+        BTreeSet::new()
+    }
+
+    /// How many replicas the object asks for (1 where an API server would fill that in); `None` for a kind that
+    /// is not divided into replicas.
+    fn replicas(&self, _object: &Value) -> Option<i64> {
+        None
+    }
+
+    /// Makes the object ask for this many replicas. Default: nothing changes.
+    fn revise_replicas(&self, _object: &mut Value, _replicas: i64) {}
+
+    /// Labels that the hub's own machinery put on a template and that do not travel.
+    fn hub_only_labels(&self, _template: &Value) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Annotations that the hub's own machinery put on a template and that do not travel.
+    fn hub_only_annotations(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Removes what the hub's own machinery set in the template: what is sent to a member must be what the user
+    /// wrote. Runs after [`common_prune`].
+    fn prune(&self, template: &mut Value) {
+        prune_metadata(
+            template,
+            self.hub_only_labels(template),
+            self.hub_only_annotations(),
+        );
+    }
+
+    /// Whether [`retain`](Self::retain) does anything for this rendered object, so that an update needs the live
+    /// copy first.
+    fn needs_live(&self, _desired: &Value) -> bool {
+        false
+    }
+
+    /// Takes over into the rendered object what belongs to the member: fields that its API server or controllers
+    /// set and that a PUT without them would be refused for, or fight over. Never touches metadata.
+    fn retain(&self, _desired: &mut Value, _live: &Value) {}
+
+    /// What of a live copy's status is reported to the hub; `None` for a kind without status, or when there is
+    /// none yet.
+    fn reflect(&self, _live: &Value) -> Option<Value> {
+        None
+    }
+
+    /// How a live copy is doing. Default: it exists, so it is healthy (Karmada reference 1.6).
+    fn health(&self, _live: &Value) -> Health {
+        Health::Healthy
+    }
+
+    /// The template's status as a whole, from what each cluster reported (name of the cluster, reflected status
+    /// or `None` when it has not reported). `template` is asked for its generation and its status as stored.
+    /// `None` when the status would not change, and for kinds without one. Answers an object that an API server
+    /// accepts as the next status after the stored one.
+    fn aggregate(&self, _template: &Value, _items: &[(&str, Option<&Value>)]) -> Option<Value> {
+        None
+    }
+}
+
+/// Removes from a template what no object of any kind takes to a member: everything an API server sets itself,
+/// ownership and finalizers (they name things of the hub), status, and kubectl's last-applied annotation (it holds
+/// the whole object, a Secret's content too).
+///
+/// Source: Karmada reference 1.4; `generateName` and the annotation are ours.
+pub fn common_prune(template: &mut Value) {
+    remove(template, &["status"]);
+    for field in SERVER_SET_METADATA {
+        remove(template, &["metadata", field]);
+    }
+    remove_keys(
+        template,
+        &["metadata", "annotations"],
+        &[annotation::LAST_APPLIED],
+    );
+}
+
+/// Whether an object must stay where it is, whatever refers to it: a service-account token is a credential of one
+/// cluster's API server. Source: architecture 2.4; Karmada reference B47.
+#[must_use]
+pub fn never_travels(object: &Value) -> bool {
+    text(object, &["kind"]) == "Secret" && text(object, &["type"]) == "kubernetes.io/service-account-token"
+}
+
+const SERVER_SET_METADATA: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// The default of [`NativeKind::prune`], for kinds that remove more than that.
+fn prune_metadata(template: &mut Value, labels: &[&str], annotations: &[&str]) {
+    remove_keys(template, &["metadata", "labels"], labels);
+    remove_keys(template, &["metadata", "annotations"], annotations);
+}
+
+/// Where the pod spec lies in every workload but a Pod.
+const TEMPLATE_SPEC: &[&str] = &["spec", "template", "spec"];
+
+/// The whole status of a live copy, for kinds of which the hub shows all of it (Karmada reference 3.1).
+fn whole_status(live: &Value) -> Option<Value> {
+    live.get("status").filter(|status| status.is_object()).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_kind_is_listed_twice_and_each_is_found_by_its_exact_version() {
+        let gvks: BTreeSet<_> = NATIVE.iter().map(|kind| kind.gvk()).collect();
+        assert_eq!(gvks.len(), NATIVE.len());
+        for kind in NATIVE {
+            let gvk = kind.gvk();
+            assert_eq!(
+                native(gvk.group, gvk.version, gvk.kind).map(|found| found.gvk()),
+                Some(gvk)
+            );
+            assert!(native(gvk.group, "v1beta1", gvk.kind).is_none());
+            assert!(!kind.summary().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_kind_asks_for_as_many_replicas_as_it_was_revised_to() {
+        let divided: Vec<_> = NATIVE
+            .iter()
+            .filter(|kind| {
+                let mut object = json!({"spec": {}});
+                assert!(
+                    kind.replicas(&object).is_none_or(|replicas| replicas == 1),
+                    "an API server fills in 1"
+                );
+                assert_eq!(kind.replicas(&json!({})), None);
+                kind.revise_replicas(&mut object, 3);
+                kind.replicas(&object) == Some(3)
+            })
+            .map(|kind| kind.gvk().kind)
+            .collect();
+        assert_eq!(divided, ["Deployment", "Job", "ReplicaSet", "StatefulSet"]);
+    }
+
+    #[test]
+    fn completions_are_revised_apart_from_replicas() {
+        let mut job = json!({"spec": {"parallelism": 2, "completions": 4}});
+        revise_completions(&mut job, 3);
+        assert_eq!(
+            (completions(&job), NativeKind::replicas(&job::Job, &job)),
+            (Some(3), Some(2))
+        );
+        assert_eq!(completions(&json!({})), None);
+    }
+
+    #[test]
+    fn a_service_account_token_never_travels_and_other_secrets_do() {
+        assert!(never_travels(
+            &json!({"kind": "Secret", "type": "kubernetes.io/service-account-token"})
+        ));
+        assert!(!never_travels(&json!({"kind": "Secret", "type": "Opaque"})));
+        assert!(!never_travels(
+            &json!({"kind": "ConfigMap", "type": "kubernetes.io/service-account-token"})
+        ));
+    }
+
+    #[test]
+    fn an_annotation_map_left_empty_by_pruning_goes_too() {
+        let mut object =
+            json!({"metadata": {"name": "a", "annotations": {annotation::LAST_APPLIED: "canary"}}});
+        common_prune(&mut object);
+        assert_eq!(object, json!({"metadata": {"name": "a"}}));
+    }
+}

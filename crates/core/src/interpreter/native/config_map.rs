@@ -1,0 +1,22 @@
+//! ConfigMap.
+
+use super::{NativeGvk, NativeKind};
+
+/// v1 ConfigMap.
+///
+/// Retained: nothing. All of it is the user's, and data that someone added on the member does not stay.
+pub(super) struct ConfigMap;
+
+impl NativeKind for ConfigMap {
+    fn gvk(&self) -> NativeGvk<'static> {
+        NativeGvk {
+            group: "",
+            version: "v1",
+            kind: "ConfigMap",
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        "dependency: configuration"
+    }
+}

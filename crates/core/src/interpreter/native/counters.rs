@@ -1,0 +1,132 @@
+//! What Deployment, StatefulSet, DaemonSet and ReplicaSet have in common: replicas, a status that is a handful of
+//! counters, and generations that say whether it is up to date.
+
+use entourage_api::keys::{self, annotation, label};
+use serde_json::{Map, Value, json};
+
+use crate::interpreter::json::{at, int, set, text};
+
+/// A counter in a status.
+pub(super) struct Counter {
+    /// Its field.
+    pub(super) name: &'static str,
+    /// Whether the API serves it when it is zero.
+    pub(super) always: bool,
+}
+
+/// A counter that is absent when zero.
+pub(super) const fn counter(name: &'static str) -> Counter {
+    Counter { name, always: false }
+}
+
+/// A counter that the API serves when zero, too.
+pub(super) const fn always(name: &'static str) -> Counter {
+    Counter { name, always: true }
+}
+
+/// `spec.replicas`, 1 when absent as an API server would fill in; `None` when there is no spec.
+pub(super) fn replicas(object: &Value) -> Option<i64> {
+    object["spec"].as_object()?;
+    Some(int(object, &["spec", "replicas"]).unwrap_or(1))
+}
+
+/// Sets `spec.replicas`.
+pub(super) fn revise_replicas(object: &mut Value, replicas: i64) {
+    set(object, &["spec", "replicas"], json!(replicas));
+}
+
+/// Whether the member's own replica count stays: the template carries the retain-replicas label, because an
+/// autoscaler on the member decides. Source: Karmada reference 0.2, 3.1.
+pub(super) fn retains_replicas(desired: &Value) -> bool {
+    text(desired, &["metadata", "labels", label::RETAIN_REPLICAS]) == keys::TRUE
+}
+
+/// Keeps the live replica count if [`retains_replicas`].
+pub(super) fn retain_replicas(desired: &mut Value, live: &Value) {
+    if retains_replicas(desired)
+        && let Some(replicas) = int(live, &["spec", "replicas"])
+    {
+        revise_replicas(desired, replicas);
+    }
+}
+
+/// Whether the controller has seen the latest spec; a status that says nothing has not.
+pub(super) fn is_observed(live: &Value) -> bool {
+    count(&live["status"], "observedGeneration") == int(live, &["metadata", "generation"]).unwrap_or_default()
+}
+
+/// A counter's value; absent and misshapen count as zero, as do negative ones, which no API server accepts.
+pub(super) fn count(status: &Value, name: &str) -> i64 {
+    status[name].as_i64().unwrap_or_default().max(0)
+}
+
+/// The counters of a live copy, with the generations that tell what they are about: `generation` and
+/// `observedGeneration` of the copy, `resourceTemplateGeneration` of the template it was made from.
+/// `None` when the object has no status yet. Source: Karmada reference 1.6, observed example.
+pub(super) fn reflect(live: &Value, counters: &[Counter]) -> Option<Value> {
+    live["status"].as_object()?;
+    let mut reflected = Map::new();
+    let mut put = |name: &str, value: i64, always: bool| {
+        if always || value != 0 {
+            reflected.insert(name.to_owned(), json!(value));
+        }
+    };
+    for counter in counters {
+        put(counter.name, count(&live["status"], counter.name), counter.always);
+    }
+    put(
+        "observedGeneration",
+        count(&live["status"], "observedGeneration"),
+        false,
+    );
+    put("generation", count(&live["metadata"], "generation"), false);
+    let template = text(
+        live,
+        &["metadata", "annotations", annotation::TEMPLATE_GENERATION],
+    );
+    put(
+        "resourceTemplateGeneration",
+        template.parse().unwrap_or_default(),
+        false,
+    );
+    Some(Value::Object(reflected))
+}
+
+/// The sums over all clusters in the template's status; `None` when that changes nothing.
+///
+/// `observedGeneration` becomes the template's generation only when every cluster's copy was made from that
+/// generation and its controller has seen it, so that "observed" means observed everywhere; until then, and while
+/// there is no cluster, it stays. Everything else in the stored status stays. Source: Karmada reference 1.6.
+pub(super) fn aggregate(
+    template: &Value,
+    items: &[(&str, Option<&Value>)],
+    counters: &[Counter],
+) -> Option<Value> {
+    let generation = int(template, &["metadata", "generation"]).unwrap_or_default();
+    let stored = at(template, &["status"]);
+    let mut status = stored.as_object().cloned().unwrap_or_default();
+    let mut changed = false;
+    let mut put = |name: &str, value: i64, always: bool| {
+        changed |= value != count(stored, name);
+        if always || value != 0 {
+            status.insert(name.to_owned(), json!(value));
+        } else {
+            status.remove(name);
+        }
+    };
+    for counter in counters {
+        let sum = items
+            .iter()
+            .filter_map(|(_, item)| *item)
+            .map(|item| count(item, counter.name));
+        put(counter.name, sum.fold(0, i64::saturating_add), counter.always);
+    }
+    let is_current = |item: &Value| {
+        count(item, "observedGeneration") >= count(item, "generation")
+            && count(item, "resourceTemplateGeneration") >= generation
+    };
+    if !items.is_empty() && items.iter().all(|(_, item)| item.is_some_and(is_current)) {
+        put("observedGeneration", generation, false);
+    }
+    changed.then_some(Value::Object(status))
+}

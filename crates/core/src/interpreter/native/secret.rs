@@ -1,0 +1,23 @@
+//! Secret.
+
+use super::{NativeGvk, NativeKind};
+
+/// v1 Secret.
+///
+/// Retained: nothing. All of it is the user's; a Secret that a member's controller fills, a service-account token,
+/// never travels ([`never_travels`](super::never_travels)).
+pub(super) struct Secret;
+
+impl NativeKind for Secret {
+    fn gvk(&self) -> NativeGvk<'static> {
+        NativeGvk {
+            group: "",
+            version: "v1",
+            kind: "Secret",
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        "dependency: confidential data"
+    }
+}

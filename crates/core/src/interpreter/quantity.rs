@@ -1,0 +1,115 @@
+//! Kubernetes quantities ("500m", "1Gi", "1e3"), compared by amount.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+/// Compares two quantities by amount; `None` when either is not a quantity. A JSON number counts as its decimal
+/// text, as an API server reads it.
+pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
+    Some(nanos(left)?.cmp(&nanos(right)?))
+}
+
+/// The amount in units of 10⁻⁹, the smallest an API server keeps; finer amounts are rounded up, as it does.
+fn nanos(value: &Value) -> Option<i128> {
+    match value {
+        Value::String(text) => parse(text),
+        Value::Number(number) => parse(&number.to_string()),
+        _ => None,
+    }
+}
+
+fn parse(text: &str) -> Option<i128> {
+    let (negative, text) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let number = text.len()
+        - text
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+            .len();
+    let (number, suffix) = text.split_at(number);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || fraction.len() > 30 {
+        return None;
+    }
+    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let (binary, decimal) = scale(suffix)?;
+    let exponent = decimal
+        .checked_add(9)?
+        .checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    let scaled = digits.checked_mul(1_i128.checked_shl(binary)?)?;
+    let magnitude = if let Ok(up) = u32::try_from(exponent) {
+        scaled.checked_mul(10_i128.checked_pow(up)?)?
+    } else {
+        let divisor = 10_i128.checked_pow(exponent.unsigned_abs())?;
+        scaled.checked_add(divisor - 1)? / divisor
+    };
+    Some(if negative { -magnitude } else { magnitude })
+}
+
+/// A suffix as (power of two, power of ten).
+fn scale(suffix: &str) -> Option<(u32, i32)> {
+    Some(match suffix {
+        "" => (0, 0),
+        "n" => (0, -9),
+        "u" => (0, -6),
+        "m" => (0, -3),
+        "k" => (0, 3),
+        "M" => (0, 6),
+        "G" => (0, 9),
+        "T" => (0, 12),
+        "P" => (0, 15),
+        "E" => (0, 18),
+        "Ki" => (10, 0),
+        "Mi" => (20, 0),
+        "Gi" => (30, 0),
+        "Ti" => (40, 0),
+        "Pi" => (50, 0),
+        "Ei" => (60, 0),
+        _ => (0, suffix.strip_prefix(['e', 'E'])?.parse().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_amounts_in_other_words_are_equal() {
+        for (left, right) in [
+            (json!("1024Mi"), json!("1Gi")),
+            (json!("1.5G"), json!("1500M")),
+            (json!("0.5"), json!("500m")),
+            (json!(1), json!("1000m")),
+            (json!("1e3"), json!("1k")),
+            (json!("1E"), json!("1000P")),
+            (json!("-1"), json!("-1000m")),
+            (json!("0.1n"), json!("1n")),
+        ] {
+            assert_eq!(compare(&left, &right), Some(Ordering::Equal), "{left} {right}");
+        }
+        assert_eq!(compare(&json!("1Gi"), &json!("1G")), Some(Ordering::Greater));
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_not_compared() {
+        for bad in [
+            "",
+            "-",
+            ".",
+            "1.2.3",
+            "1gi",
+            "Gi",
+            "1e",
+            "ü",
+            "99999999999999999999999999999999999999999Ei",
+        ] {
+            assert_eq!(compare(&json!(bad), &json!("1")), None, "{bad}");
+        }
+        assert_eq!(compare(&json!(null), &json!("1")), None);
+    }
+}

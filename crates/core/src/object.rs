@@ -1,0 +1,245 @@
+//! The vocabulary of the core: what an object is called, which version of it was seen, and what is kept of it.
+//!
+//! Nothing here holds a payload. A [`Meta`] keeps labels and annotations without kubectl's last-applied annotation,
+//! which would carry the whole content of a Secret.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A shared, immutable string.
+pub type Str = Arc<str>;
+
+/// The annotation in which `kubectl apply` keeps the whole object; it is dropped on arrival and never travels.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Milliseconds since the Unix epoch. The core never reads a clock: the caller passes the time in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// This time plus `millis`.
+    #[must_use]
+    pub const fn plus(self, millis: i64) -> Self {
+        Self(self.0 + millis)
+    }
+
+    /// The Kubernetes form, whole seconds as RFC 3339.
+    #[must_use]
+    pub fn to_k8s(self) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
+        let second = k8s_openapi::jiff::Timestamp::from_second(self.0.div_euclid(1000)).unwrap_or_default();
+        k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(second)
+    }
+
+    /// From the Kubernetes form.
+    #[must_use]
+    pub fn from_k8s(time: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time) -> Self {
+        Self(time.0.as_millisecond())
+    }
+}
+
+/// Group, version and kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gvk {
+    /// API group; empty for the core group.
+    pub group: Str,
+    /// API version within the group.
+    pub version: Str,
+    /// Kind, in its singular camel-case form.
+    pub kind: Str,
+}
+
+impl Gvk {
+    /// From an `apiVersion` ("v1", "apps/v1") and a kind.
+    #[must_use]
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// The `apiVersion` as it is written in a manifest.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+impl fmt::Display for Gvk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)
+    }
+}
+
+impl Serialize for Gvk {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{} {}", self.api_version(), self.kind))
+    }
+}
+
+/// The identity of an object: what a template on the hub, its binding and its copies have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// Namespace; empty for a cluster-scoped object.
+    pub namespace: Str,
+    /// Name.
+    pub name: Str,
+}
+
+impl Id {
+    /// An identity from its parts.
+    #[must_use]
+    pub fn new(gvk: Gvk, namespace: &str, name: &str) -> Self {
+        Self { gvk, namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{} {}", self.gvk.kind, self.name)
+        } else {
+            write!(f, "{} {}/{}", self.gvk.kind, self.namespace, self.name)
+        }
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Namespace and name of an object whose kind is known from where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Named {
+    /// Namespace; empty for a cluster-scoped object.
+    pub namespace: Str,
+    /// Name.
+    pub name: Str,
+}
+
+impl Named {
+    /// From its parts.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl Serialize for Named {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What is kept of an object's metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The uid the API server gave.
+    pub uid: Str,
+    /// The resourceVersion as served.
+    pub resource_version: Str,
+    /// `metadata.generation`, for kinds that have one.
+    pub generation: Option<i64>,
+    /// `metadata.deletionTimestamp`.
+    pub deleting: Option<Time>,
+    /// Labels.
+    pub labels: BTreeMap<Str, Str>,
+    /// Annotations, without [`LAST_APPLIED`].
+    pub annotations: BTreeMap<Str, Str>,
+    /// Finalizers in their order.
+    pub finalizers: Vec<Str>,
+}
+
+impl Meta {
+    /// Projects `object.metadata`. Absent or misshapen fields count as empty: an API server never serves them so.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let meta = &object["metadata"];
+        let text = |field: &str| -> Str { meta[field].as_str().unwrap_or_default().into() };
+        Self {
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+            generation: meta["generation"].as_i64(),
+            deleting: meta["deletionTimestamp"].as_str().map(parse_time),
+            labels: strings(&meta["labels"]),
+            annotations: strings(&meta["annotations"]),
+            finalizers: meta["finalizers"]
+                .as_array()
+                .map(|all| all.iter().filter_map(Value::as_str).map(Into::into).collect())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The resourceVersion as a number, to tell older from newer on one API server
+    /// (resourceVersions of one server are comparable integers, KEP-5504; a value that is none counts as newest).
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        revision(&self.resource_version)
+    }
+
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.get(key).map(|value| &**value)
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(|value| &**value)
+    }
+
+    /// Whether the finalizer is there.
+    #[must_use]
+    pub fn has_finalizer(&self, finalizer: &str) -> bool {
+        self.finalizers.iter().any(|each| &**each == finalizer)
+    }
+}
+
+/// A resourceVersion as a number; see [`Meta::revision`].
+#[must_use]
+pub fn revision(resource_version: &str) -> u64 {
+    resource_version.parse().unwrap_or(u64::MAX)
+}
+
+fn parse_time(text: &str) -> Time {
+    Time(text.parse::<k8s_openapi::jiff::Timestamp>().map_or(0, |stamp| stamp.as_millisecond()))
+}
+
+fn strings(value: &Value) -> BTreeMap<Str, Str> {
+    let Some(map) = value.as_object() else { return BTreeMap::new() };
+    map.iter()
+        .filter(|(key, _)| key.as_str() != LAST_APPLIED)
+        .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_applied_annotation_is_dropped_on_arrival() {
+        let meta = Meta::of(&json!({"metadata": {"annotations": {LAST_APPLIED: "canary", "a": "b"}}}));
+        assert!(!format!("{meta:?}").contains("canary"));
+        assert_eq!(meta.annotation("a"), Some("b"));
+    }
+
+    #[test]
+    fn a_deletion_timestamp_is_read_as_milliseconds() {
+        let meta = Meta::of(&json!({"metadata": {"deletionTimestamp": "1970-01-01T00:00:05Z"}}));
+        assert_eq!(meta.deleting, Some(Time(5000)));
+    }
+}

@@ -1,0 +1,299 @@
+//! What the shell tells the core: one door for watch events, list results, answers to writes and to needs.
+//!
+//! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use entourage_api::{cluster::Cluster, policy::PropagationPolicy, work::ResourceBinding};
+use serde_json::Value;
+
+use crate::{
+    interpreter::{self, Health, references::DependencyReference},
+    object::{Gvk, Id, Meta, Named, Str},
+};
+
+/// An API server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Server {
+    /// The control plane's own.
+    Hub,
+    /// A member cluster, by the name of its Cluster object.
+    Member(Str),
+}
+
+/// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Watch {
+    /// PropagationPolicies of the hub, whole objects.
+    Policies,
+    /// ResourceBindings of the hub, whole objects.
+    Bindings,
+    /// Clusters of the hub, whole objects.
+    Clusters,
+    /// Templates of a kind on the hub: whole objects for a workload kind, metadata for the others; token Secrets excluded.
+    Templates(Gvk),
+    /// Our copies of a kind on a member (label `entourage.dev/hub` = our hub's id): whole objects for a workload kind,
+    /// metadata for the others.
+    Copies(Str, Gvk),
+}
+
+impl Watch {
+    /// The API server it reads from.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        match self {
+            Self::Copies(cluster, _) => Server::Member(cluster.clone()),
+            _ => Server::Hub,
+        }
+    }
+}
+
+/// What decisions need of a template.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Template {
+    /// Its metadata.
+    pub meta: Meta,
+    /// Desired replicas, where the kind has them.
+    pub replicas: Option<i32>,
+    /// What its pod template refers to; sorted.
+    pub references: Vec<DependencyReference>,
+    /// Its status as stored, for interpreted kinds only.
+    pub status: Option<Value>,
+}
+
+/// What decisions need of a copy on a member.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Copy {
+    /// Its metadata.
+    pub meta: Meta,
+    /// The status reflected to the hub, for interpreted kinds only.
+    pub status: Option<Value>,
+    /// Its health; kinds without a health rule count as healthy.
+    pub health: Option<Health>,
+}
+
+/// An object as projected.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A PropagationPolicy.
+    Policy(Arc<PropagationPolicy>),
+    /// A ResourceBinding.
+    Binding(Arc<ResourceBinding>),
+    /// A Cluster.
+    Cluster(Arc<Cluster>),
+    /// A template on the hub.
+    Template(Id, Template),
+    /// A copy of ours on a member.
+    Copy(Str, Id, Copy),
+}
+
+/// Which object an event is about, when the object itself is not at hand.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Which {
+    /// A PropagationPolicy.
+    Policy(Named),
+    /// A ResourceBinding.
+    Binding(Named),
+    /// A Cluster.
+    Cluster(Str),
+    /// A template on the hub.
+    Template(Id),
+    /// A copy on a member.
+    Copy(Str, Id),
+}
+
+/// What became of one attempt to write a copy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delivered {
+    /// Written, or found equal: the copy as it is now, and the source version it was rendered from.
+    Applied {
+        /// The copy as the member answered.
+        copy: Copy,
+        /// The version of the template that was rendered, in the form of [`crate::delivery::source_version`].
+        source: String,
+    },
+    /// An object that is not ours stands there and the policy says Abort.
+    Foreign,
+    /// The source does not exist any more, or must never travel; nothing was written.
+    NoSource(String),
+    /// The member refused the object: its answer, without any of the object's content.
+    Rejected(String),
+    /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.
+    Unreachable(String),
+}
+
+/// What became of one attempt to remove or release a copy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Removed {
+    /// The DELETE was accepted; the copy is gone when the watch says so.
+    Accepted,
+    /// 404, another uid, or not ours any more: there is nothing of ours left.
+    Gone,
+    /// Our marks were taken off; the object stays.
+    Released,
+    /// The member refused.
+    Rejected(String),
+    /// The member could not be reached, or the outcome is unknown.
+    Unreachable(String),
+}
+
+/// What a probe of a member found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Probe {
+    /// Whether the member's API server answers and is healthy.
+    pub healthy: bool,
+    /// A CamelCase reason, e.g. `ClusterReady`, `ClusterNotReachable`, `CredentialsRefused`.
+    pub reason: String,
+    /// A sentence for the person who must act.
+    pub message: String,
+    /// The member's version, e.g. `v1.36.2`.
+    pub kubernetes_version: Option<String>,
+    /// The group versions and kinds it serves: (groupVersion, [(plural, kind)]); `None` when discovery was not asked.
+    pub api_enablements: Option<Vec<(String, Vec<(String, String)>)>>,
+}
+
+/// One fact seen by the shell.
+#[derive(Clone, Debug)]
+pub enum Observation {
+    /// An object was listed, changed, or returned by a write.
+    Seen(Subject),
+    /// A watch or a write told that an object is gone. `uid` and `revision` are those of the event when known.
+    Gone {
+        /// Which object.
+        which: Which,
+        /// Its uid, when known.
+        uid: Option<Str>,
+        /// The resourceVersion of the deletion, when known.
+        revision: Option<u64>,
+    },
+    /// An initial list, or a new one after a gap, is complete: what is not among `present` is gone.
+    Listed {
+        /// Which watch.
+        watch: Watch,
+        /// Everything that was listed.
+        present: BTreeSet<Which>,
+    },
+    /// The watch cannot list any more (credentials, connection); what it told stays, but proves nothing.
+    Lost {
+        /// Which watch.
+        watch: Watch,
+        /// Why, for a person.
+        why: String,
+    },
+    /// A point GET on the hub answered 404 for a template.
+    Absent(Id),
+    /// A point GET on the hub found a template that never travels (a token Secret).
+    NeverTravels(Id),
+    /// A [`crate::plan::Change::Deliver`] is about to be carried out: until its outcome is known a copy may stand there.
+    Started(Str, Id),
+    /// The outcome of [`crate::plan::Change::Deliver`].
+    Delivered(Str, Id, Delivered),
+    /// The outcome of [`crate::plan::Change::Remove`].
+    Removed(Str, Id, Removed),
+    /// A member was probed.
+    Probed(Str, Probe),
+    /// A hub write was refused for a reason that only a person can change (validation, quota, forbidden).
+    Refused {
+        /// The key whose plan it was.
+        key: crate::plan::Key,
+        /// The server's words.
+        message: String,
+    },
+    /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.
+    Tick,
+}
+
+/// Projects an object as a watch served it; `None` when the object cannot be read as what the watch promises
+/// (the caller logs and skips it: one bad object must not stop the others).
+///
+/// Cost: O(size of the object).
+#[must_use]
+pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
+    match watch {
+        Watch::Policies => read(object).map(|each| Subject::Policy(Arc::new(each))),
+        Watch::Bindings => read(object).map(|each| Subject::Binding(Arc::new(each))),
+        Watch::Clusters => read(object).map(|each| Subject::Cluster(Arc::new(each))),
+        Watch::Templates(gvk) => {
+            let id = identity(gvk, object)?;
+            let template = template(&id, object);
+            Some(Subject::Template(id, template))
+        }
+        Watch::Copies(cluster, gvk) => {
+            Some(Subject::Copy(cluster.clone(), identity(gvk, object)?, copy(gvk, object)))
+        }
+    }
+}
+
+/// Which object a served object is, in the terms of the watch.
+#[must_use]
+pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
+    let meta = &object["metadata"];
+    let (namespace, name) = (meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str()?);
+    Some(match watch {
+        Watch::Policies => Which::Policy(Named::new(namespace, name)),
+        Watch::Bindings => Which::Binding(Named::new(namespace, name)),
+        Watch::Clusters => Which::Cluster(name.into()),
+        Watch::Templates(gvk) => Which::Template(Id::new(gvk.clone(), namespace, name)),
+        Watch::Copies(cluster, gvk) => Which::Copy(cluster.clone(), Id::new(gvk.clone(), namespace, name)),
+    })
+}
+
+/// Projects a template.
+#[must_use]
+pub fn template(id: &Id, object: &Value) -> Template {
+    let meta = template_meta(&id.gvk, object);
+    let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
+        return Template { meta, ..Template::default() };
+    };
+    let interpreted = native.pod_template_spec(object).is_some();
+    Template {
+        replicas: native.replicas(object).and_then(|count| i32::try_from(count).ok()),
+        references: interpreter::references::references(native, &id.namespace, object),
+        status: interpreted.then(|| object["status"].clone()).filter(|status| !status.is_null()),
+        meta,
+    }
+}
+
+/// The metadata of a template without what the hub's own machinery put there, which neither travels nor makes a new
+/// version.
+#[must_use]
+pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
+    let mut meta = Meta::of(object);
+    if let Some(native) = interpreter::native(&gvk.group, &gvk.version, &gvk.kind) {
+        for key in native.hub_only_labels(object) {
+            meta.labels.remove(*key);
+        }
+        for key in native.hub_only_annotations() {
+            meta.annotations.remove(*key);
+        }
+    }
+    meta
+}
+
+/// Projects a copy.
+#[must_use]
+pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
+    let native = interpreter::native(&gvk.group, &gvk.version, &gvk.kind);
+    let interpreted = native.filter(|native| native.pod_template_spec(object).is_some());
+    Copy {
+        meta: Meta::of(object),
+        status: interpreted.and_then(|native| native.reflect(object)),
+        health: interpreted.map(|native| native.health(object)),
+    }
+}
+
+/// Whether a kind's whole objects are watched (it is a workload, so its spec and status matter).
+#[must_use]
+pub fn is_interpreted(gvk: &Gvk) -> bool {
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(|native| native.pod_spec_path().is_some())
+}
+
+fn identity(gvk: &Gvk, object: &Value) -> Option<Id> {
+    let meta = &object["metadata"];
+    Some(Id::new(gvk.clone(), meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str()?))
+}
+
+/// Reads a typed object, without the parts that no decision needs.
+fn read<T: serde::de::DeserializeOwned>(object: &Value) -> Option<T> {
+    T::deserialize(object).ok()
+}

@@ -1,0 +1,232 @@
+//! What the core answers: a [`Plan`] for a [`Key`]. Plans are data; the shell carries them out and nothing else.
+//!
+//! A plan concerns ONE API server. Its changes are carried out in order and stop at the first that fails; the outcome
+//! of each is an observation. A plan never holds a payload, so it can be printed, compared and stored.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    delivery::Recipe,
+    object::{Id, Named, Str, Time},
+    observation::Server,
+};
+
+/// What a plan is made for. Each key has one planner, and each object of an API server one writer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Key {
+    /// A PropagationPolicy: its permanent id, finalizer and conditions.
+    Policy(Named),
+    /// A template: which policy claims it.
+    Template(Id),
+    /// A template: its aggregated status.
+    TemplateStatus(Id),
+    /// The binding of a template: metadata and spec, creation and end.
+    Binding(Id),
+    /// The binding of a template: status.
+    BindingStatus(Id),
+    /// The copy of a template on a member.
+    Copy(Id, Str),
+    /// A Cluster: its status and finalizer.
+    Cluster(Str),
+}
+
+impl Key {
+    /// The API server its plan writes to.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        match self {
+            Self::Copy(_, cluster) => Server::Member(cluster.clone()),
+            _ => Server::Hub,
+        }
+    }
+
+    /// The object its plan writes to: two keys with the same lane are never carried out at the same time.
+    #[must_use]
+    pub fn lane(&self) -> Self {
+        match self {
+            Self::TemplateStatus(id) => Self::Template(id.clone()),
+            Self::BindingStatus(id) => Self::Binding(id.clone()),
+            other => other.clone(),
+        }
+    }
+
+    /// The word for metrics and spans.
+    #[must_use]
+    pub const fn controller(&self) -> &'static str {
+        match self {
+            Self::Policy(_) | Self::Template(_) => "detector",
+            Self::TemplateStatus(_) | Self::BindingStatus(_) => "status",
+            Self::Binding(_) => "dependencies",
+            Self::Copy(..) => "delivery",
+            Self::Cluster(_) => "cluster",
+        }
+    }
+}
+
+/// What is to be done for a key now, and when to ask again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Plan {
+    /// The changes, in order.
+    pub changes: Vec<Change>,
+    /// Ask again at this time although nothing may have been observed.
+    pub again_at: Option<Time>,
+    /// Why, for `entourage plan` and debug logs.
+    pub why: Vec<String>,
+}
+
+impl Plan {
+    /// Nothing to do.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// Nothing to do before `time`.
+    #[must_use]
+    pub fn wait_until(time: Time, why: impl Into<String>) -> Self {
+        Self { again_at: Some(time), why: vec![why.into()], ..Self::default() }
+    }
+
+    /// Nothing to do until something is observed.
+    #[must_use]
+    pub fn wait(why: impl Into<String>) -> Self {
+        Self { why: vec![why.into()], ..Self::default() }
+    }
+
+    /// One change.
+    #[must_use]
+    pub fn one(change: Change, why: impl Into<String>) -> Self {
+        Self { changes: vec![change], again_at: None, why: vec![why.into()] }
+    }
+}
+
+/// An object on the hub that the control plane writes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum HubObject {
+    /// A PropagationPolicy.
+    Policy(Named),
+    /// A ResourceBinding.
+    Binding(Named),
+    /// A Cluster.
+    Cluster(Str),
+    /// A template.
+    Template(Id),
+}
+
+/// How a hub object is written. Bodies hold objects that are the control plane's alone, never a template's payload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Verb {
+    /// POST the object.
+    Create(Value),
+    /// PUT the object; it carries its resourceVersion.
+    Replace(Value),
+    /// PUT the status subresource; the object carries its resourceVersion.
+    ReplaceStatus(Value),
+    /// JSON merge patch; it carries `metadata.resourceVersion` and `metadata.uid`.
+    Merge(Value),
+    /// JSON merge patch of the status subresource; it carries `metadata.resourceVersion` and `metadata.uid`.
+    MergeStatus(Value),
+    /// DELETE, background propagation, with uid and resourceVersion as preconditions.
+    Delete {
+        /// The uid it must have.
+        uid: Str,
+        /// The resourceVersion it must have.
+        resource_version: Str,
+    },
+}
+
+/// What must still hold on the member for a change to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Guard {
+    /// The uid of the copy.
+    pub uid: Str,
+    /// The resourceVersion of the copy.
+    pub resource_version: Str,
+}
+
+/// How a copy ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum How {
+    /// It is deleted.
+    Delete,
+    /// Our marks are removed and it stays.
+    Release,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Change {
+    /// Write an object of the hub.
+    Hub {
+        /// Which object.
+        object: HubObject,
+        /// How.
+        verb: Verb,
+    },
+    /// Fetch the template, render it and bring the member's copy in line. See [`crate::delivery`].
+    Deliver {
+        /// The template, and the copy's identity.
+        id: Id,
+        /// The member.
+        cluster: Str,
+        /// How to render it: data only.
+        recipe: Recipe,
+        /// The copy as last seen; `None` creates it.
+        live: Option<Guard>,
+        /// Whether the live copy must be read before it is written (retain rules, drift, foreign labels).
+        read_first: bool,
+    },
+    /// End a copy of ours on a member.
+    Remove {
+        /// The copy's identity.
+        id: Id,
+        /// The member.
+        cluster: Str,
+        /// Exactly this object; anything else is left alone.
+        guard: Guard,
+        /// Delete it, or release it.
+        how: How,
+    },
+    /// The decision needs to know whether a copy stands on the member, after a write whose outcome is unknown: a point
+    /// GET there. Answered by `Removed(.., Gone)` when there is none of ours, or by `Seen`.
+    Confirm {
+        /// The copy's identity.
+        id: Id,
+        /// The member.
+        cluster: Str,
+    },
+    /// The decision itself needs to know whether this template exists on the hub: a point GET of its metadata.
+    /// Answered by `Absent`, `NeverTravels`, or `Seen`.
+    Need(Id),
+    /// An Event to be recorded on the hub. Losing one is no error.
+    Emit(Event),
+}
+
+/// An Event on an object of the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// The `involvedObject`: apiVersion, kind, namespace, name, uid.
+    pub regarding: Regarding,
+    /// `Warning` or `Normal`.
+    pub warning: bool,
+    /// A reason of the table in `entourage_api::keys::event`.
+    pub reason: &'static str,
+    /// What happened, where, why and what to do; never an object's content.
+    pub message: String,
+}
+
+/// What an Event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Regarding {
+    /// `apiVersion`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped.
+    pub namespace: Str,
+    /// Name.
+    pub name: Str,
+    /// Uid.
+    pub uid: Str,
+}

@@ -1,0 +1,81 @@
+//! Whether an affinity selects a cluster.
+
+use entourage_api::{
+    cluster::Cluster,
+    policy::{ClusterAffinity, FieldRequirement},
+};
+
+use super::Candidate;
+use crate::selector;
+
+/// Whether all parts of the affinity that are given select the cluster and it is not excluded. Exclusion wins over
+/// being named.
+pub(super) fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
+    let is_in = |names: &[String]| names.iter().any(|name| name == candidate.name);
+    !is_in(&affinity.exclude)
+        && (affinity.cluster_names.is_empty() || is_in(&affinity.cluster_names))
+        && affinity
+            .label_selector
+            .as_ref()
+            .is_none_or(|wanted| selector::matches(wanted, candidate.labels))
+        && affinity
+            .field_selector
+            .iter()
+            .flat_map(|fields| &fields.match_expressions)
+            .all(|requirement| holds(requirement, candidate.cluster))
+}
+
+/// The zones a cluster spans; the deprecated single one counts where `zones` is empty.
+pub(super) fn zones(cluster: &Cluster) -> &[String] {
+    if cluster.spec.zones.is_empty() {
+        single(&cluster.spec.zone)
+    } else {
+        &cluster.spec.zones
+    }
+}
+
+/// Whether the field selector's requirement can be read.
+pub(super) fn check(requirement: &FieldRequirement) -> Result<(), String> {
+    if !["provider", "region", "zone"].contains(&requirement.key.as_str()) {
+        return Err(format!(
+            "{:?} is no field: the fields are provider, region and zone",
+            requirement.key
+        ));
+    }
+    if !["In", "NotIn"].contains(&requirement.operator.as_str()) {
+        return Err(format!(
+            "{:?} is no operator: the operators are In and NotIn",
+            requirement.operator
+        ));
+    }
+    if requirement.values.is_empty() {
+        return Err("give at least one value".into());
+    }
+    Ok(())
+}
+
+/// `In` needs a value, and every one that the cluster has among the listed: what spans zones a and b is not within
+/// zone a. `NotIn` needs none of them among the listed, so a cluster whose field is not set passes.
+/// Source: Karmada's field selector, whose zone rule this is; provider and region have at most one value.
+fn holds(requirement: &FieldRequirement, cluster: &Cluster) -> bool {
+    let found = match requirement.key.as_str() {
+        "provider" => single(&cluster.spec.provider),
+        "region" => single(&cluster.spec.region),
+        "zone" => zones(cluster),
+        _ => return false,
+    };
+    let is_listed = |value: &String| requirement.values.contains(value);
+    match requirement.operator.as_str() {
+        "In" => !found.is_empty() && found.iter().all(is_listed),
+        "NotIn" => !found.iter().any(is_listed),
+        _ => false,
+    }
+}
+
+fn single(value: &String) -> &[String] {
+    if value.is_empty() {
+        &[]
+    } else {
+        std::slice::from_ref(value)
+    }
+}

@@ -1,0 +1,133 @@
+//! What the filters made of all clusters, and how that is told to a person.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Candidate, FILTERS, Round, Why};
+
+/// The most names that a message lists.
+const NAMES_LISTED: usize = 5;
+
+/// All clusters, sorted into those that fit and those that do not.
+pub(super) struct Survey<'a> {
+    round: &'a Round<'a>,
+    /// The names of those that fit, in order.
+    pub(super) fitting: BTreeSet<&'a str>,
+    /// How many were left out for which reason; the number is the filter's place in [`FILTERS`].
+    left_out: BTreeMap<(usize, Why), usize>,
+    /// Names in the affinity that no Cluster has.
+    unknown: BTreeSet<&'a str>,
+}
+
+impl<'a> Survey<'a> {
+    /// Asks every filter about every cluster.
+    pub(super) fn of(round: &'a Round<'a>, candidates: &[Candidate<'a>]) -> Self {
+        let mut fitting = BTreeSet::new();
+        let mut left_out = BTreeMap::new();
+        for candidate in candidates {
+            match objection(round, candidate) {
+                None => {
+                    fitting.insert(candidate.name);
+                }
+                Some(objection) => *left_out.entry(objection).or_insert(0) += 1,
+            }
+        }
+        let known: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.name).collect();
+        let named = round.affinity.iter().flat_map(|affinity| &affinity.cluster_names);
+        let unknown = named
+            .map(String::as_str)
+            .filter(|name| !known.contains(name))
+            .collect();
+        Self {
+            round,
+            fitting,
+            left_out,
+            unknown,
+        }
+    }
+
+    /// How the policy calls the affinity.
+    pub(super) fn path(&self) -> &str {
+        &self.round.path
+    }
+
+    /// How many of all clusters fit, and why the others do not.
+    pub(super) fn failure(&self) -> String {
+        let all = self.fitting.len() + self.left_out.values().sum::<usize>();
+        let is_one_of_several = !self.round.request.placement.cluster_affinities.is_empty();
+        let group = if is_one_of_several {
+            format!("{}: ", self.path())
+        } else {
+            String::new()
+        };
+        let mut message = format!("{group}{} of {all} clusters fit", self.fitting.len());
+        if all == 0 {
+            message.push_str(": no cluster has joined");
+        }
+        self.finish(message, 0)
+    }
+
+    /// What is worth telling although clusters were found: clusters that the policy selects and that were left out
+    /// all the same, and names that no Cluster has.
+    pub(super) fn note(&self) -> Option<String> {
+        let left_out: usize = self
+            .left_out
+            .iter()
+            .filter(|((filter, _), _)| *filter > 0)
+            .map(|(_, count)| count)
+            .sum();
+        if left_out == 0 {
+            return self.unknown_names();
+        }
+        let selected = self.fitting.len() + left_out;
+        let by = self
+            .round
+            .affinity
+            .map_or_else(String::new, |_| format!(" selected by {}", self.round.path));
+        Some(self.finish(
+            format!("{} of {selected} clusters{by} fit", self.fitting.len()),
+            1,
+        ))
+    }
+
+    /// Adds the counts of the filters from `first` on, and the unknown names.
+    fn finish(&self, mut message: String, first: usize) -> String {
+        let counts: Vec<String> = self
+            .left_out
+            .iter()
+            .filter(|((filter, _), _)| *filter >= first)
+            .map(|((_, why), count)| format!("{count} {}", why.0))
+            .collect();
+        if !counts.is_empty() {
+            message.push_str(": ");
+            message.push_str(&counts.join(", "));
+        }
+        if let Some(unknown) = self.unknown_names() {
+            message.push_str("; ");
+            message.push_str(&unknown);
+        }
+        message
+    }
+
+    fn unknown_names(&self) -> Option<String> {
+        let listed: Vec<&str> = self.unknown.iter().copied().take(NAMES_LISTED).collect();
+        let rest = self.unknown.len() - listed.len();
+        let names = match (listed.as_slice(), rest) {
+            ([], _) => return None,
+            (names, 0) => names.join(", "),
+            (names, rest) => format!("{} and {rest} more", names.join(", ")),
+        };
+        let it = if self.unknown.len() == 1 { "it" } else { "them" };
+        Some(format!(
+            "{names}: no such Cluster; join {it} or correct placement.{}.clusterNames",
+            self.round.path
+        ))
+    }
+}
+
+/// The first filter that leaves the cluster out, by its place in [`FILTERS`], and why it does.
+fn objection(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<(usize, Why)> {
+    let verdicts = FILTERS.iter().enumerate();
+    verdicts
+        .filter_map(|(place, filter)| Some((place, (filter.check)(round, candidate).err()?)))
+        .next()
+}

@@ -1,0 +1,197 @@
+//! The golden cases in `testdata/scheduler`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
+
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+
+use entourage_api::{
+    cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
+    policy::Placement,
+    work::TargetCluster,
+};
+use k8s_openapi::api::core::v1::Taint;
+use serde::Deserialize;
+
+use super::{Candidate, Outcome, Request, schedule};
+use crate::object::{Gvk, Str};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/scheduler");
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Case {
+    placement: Placement,
+    /// apiVersion and kind; a Deployment if left out.
+    #[serde(default = "deployment")]
+    kind: String,
+    replicas: Option<i32>,
+    #[serde(default)]
+    current: Vec<String>,
+    clusters: Vec<Member>,
+    /// Compared as text.
+    #[serde(default, rename = "want")]
+    _want: serde::de::IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Member {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    provider: String,
+    #[serde(default)]
+    region: String,
+    #[serde(default)]
+    zone: String,
+    #[serde(default)]
+    zones: Vec<String>,
+    #[serde(default)]
+    taints: Vec<Taint>,
+    /// apiVersion and kind each; left out: not known.
+    #[serde(default)]
+    serves: Vec<String>,
+    #[serde(default = "yes")]
+    ready: bool,
+    #[serde(default)]
+    deleting: bool,
+}
+
+#[test]
+fn every_case_comes_out_as_its_file_says() {
+    let mut files: Vec<_> = fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 20, "{FOLDER} holds {} cases", files.len());
+    let wrong: Vec<String> = files.iter().filter_map(|file| run(file)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
+        wrong.join("\n")
+    );
+}
+
+/// What is wrong with a case.
+fn run(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let case: Case =
+        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let got = told(&outcome(&case));
+    let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
+    let want = format!("want:{want}");
+    if want == got {
+        return None;
+    }
+    if is_updating() {
+        fs::write(file, format!("{given}\n{got}")).unwrap();
+        return None;
+    }
+    Some(format!("--- {}\n{want}+++ got\n{got}", file.display()))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the switch of a test, not an input of a decision"
+)]
+fn is_updating() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
+fn outcome(case: &Case) -> Outcome {
+    let clusters: Vec<Cluster> = case.clusters.iter().map(cluster).collect();
+    let labels: Vec<BTreeMap<Str, Str>> = case
+        .clusters
+        .iter()
+        .map(|each| {
+            each.labels
+                .iter()
+                .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+                .collect()
+        })
+        .collect();
+    let candidates: Vec<Candidate<'_>> = case
+        .clusters
+        .iter()
+        .zip(&clusters)
+        .zip(&labels)
+        .map(|((each, cluster), labels)| Candidate {
+            name: &each.name,
+            labels,
+            cluster,
+            ready: each.ready,
+            deleting: each.deleting,
+        })
+        .collect();
+    let current: Vec<TargetCluster> = case
+        .current
+        .iter()
+        .map(|name| TargetCluster {
+            name: name.clone(),
+            ..Default::default()
+        })
+        .collect();
+    let (api_version, kind) = case.kind.split_once(' ').unwrap();
+    let gvk = Gvk::new(api_version, kind);
+    let request = Request {
+        placement: &case.placement,
+        gvk: &gvk,
+        replicas: case.replicas,
+        current: &current,
+    };
+    schedule(&request, &candidates)
+}
+
+fn cluster(member: &Member) -> Cluster {
+    let mut cluster = Cluster::default();
+    cluster.spec.provider = member.provider.clone();
+    cluster.spec.region = member.region.clone();
+    cluster.spec.zone = member.zone.clone();
+    cluster.spec.zones = member.zones.clone();
+    cluster.spec.taints = member.taints.clone();
+    let api_enablements = member
+        .serves
+        .iter()
+        .map(|served| {
+            let (group_version, kind) = served.split_once(' ').unwrap();
+            let resource = ApiResource {
+                name: format!("{}s", kind.to_lowercase()),
+                kind: kind.into(),
+            };
+            ApiEnablement {
+                group_version: group_version.into(),
+                resources: vec![resource],
+            }
+        })
+        .collect();
+    cluster.status = Some(ClusterStatus {
+        api_enablements,
+        ..Default::default()
+    });
+    cluster
+}
+
+fn told(outcome: &Outcome) -> String {
+    let mut text = String::from("want:\n");
+    match outcome {
+        Outcome::Placed { clusters, note } => {
+            text.push_str("  clusters:\n");
+            for target in clusters {
+                writeln!(text, "    {}: {}", target.name, target.replicas).unwrap();
+            }
+            writeln!(text, "  note: {note:?}").unwrap();
+        }
+        Outcome::Failed { reason, message } => {
+            writeln!(text, "  reason: {reason}\n  message: {message:?}").unwrap();
+        }
+    }
+    text
+}
+
+fn deployment() -> String {
+    "apps/v1 Deployment".into()
+}
+
+fn yes() -> bool {
+    true
+}

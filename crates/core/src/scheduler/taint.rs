@@ -1,0 +1,82 @@
+//! Taints of clusters and what tolerates them. Source: the Kubernetes API reference for Taint and Toleration.
+
+use entourage_api::keys::taint;
+use k8s_openapi::api::core::v1::{Taint, Toleration};
+
+use super::Candidate;
+
+/// The effects that keep new bindings away; PreferNoSchedule does not.
+const REPELLING: [&str; 2] = ["NoSchedule", "NoExecute"];
+
+/// The first taint of the cluster that keeps bindings away and is not tolerated, as `{key=value:effect}`.
+pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration]) -> Option<String> {
+    let not_ready = Taint {
+        key: taint::NOT_READY.into(),
+        effect: "NoSchedule".into(),
+        value: None,
+        time_added: None,
+    };
+    let own = candidate
+        .cluster
+        .spec
+        .taints
+        .iter()
+        .filter(|taint| REPELLING.contains(&taint.effect.as_str()));
+    let implied = (!candidate.ready).then_some(&not_ready);
+    own.chain(implied)
+        .find(|taint| !tolerations.iter().any(|each| tolerates(each, taint)))
+        .map(display)
+}
+
+/// Whether two lists of taints keep the same bindings away; when a taint was added plays no part in that.
+pub(super) fn is_same(old: &[Taint], new: &[Taint]) -> bool {
+    old.len() == new.len()
+        && old.iter().zip(new).all(|(old, new)| {
+            old.key == new.key && old.effect == new.effect && value(&old.value) == value(&new.value)
+        })
+}
+
+/// Whether the toleration can be read.
+pub(super) fn check(toleration: &Toleration) -> Result<(), String> {
+    let has_key = !value(&toleration.key).is_empty();
+    let has_value = !value(&toleration.value).is_empty();
+    match value(&toleration.operator) {
+        "Exists" if has_value => Err("the operator Exists takes no value".into()),
+        "Exists" => Ok(()),
+        "" | "Equal" if !has_key => Err("without a key the operator must be Exists".into()),
+        "" | "Equal" => Ok(()),
+        other => Err(format!(
+            "{other:?} is no operator: the operators are Equal and Exists"
+        )),
+    }?;
+    match value(&toleration.effect) {
+        "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute" => Ok(()),
+        other => Err(format!(
+            "{other:?} is no effect: the effects are NoSchedule, PreferNoSchedule and NoExecute"
+        )),
+    }
+}
+
+/// `tolerationSeconds` plays no part: it limits how long what is placed stays, not whether it is placed.
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let effect = value(&toleration.effect);
+    let key = value(&toleration.key);
+    let is_meant = (effect.is_empty() || effect == taint.effect) && (key.is_empty() || key == taint.key);
+    is_meant
+        && match value(&toleration.operator) {
+            "Exists" => true,
+            "" | "Equal" => !key.is_empty() && value(&toleration.value) == value(&taint.value),
+            _ => false,
+        }
+}
+
+fn display(taint: &Taint) -> String {
+    match value(&taint.value) {
+        "" => format!("{{{}:{}}}", taint.key, taint.effect),
+        value => format!("{{{}={value}:{}}}", taint.key, taint.effect),
+    }
+}
+
+fn value(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or_default()
+}

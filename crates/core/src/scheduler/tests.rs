@@ -1,0 +1,107 @@
+//! The table of filters, and which changes of a Cluster matter.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn every_filter_is_listed_once_and_says_what_it_asks() {
+    let names: BTreeSet<&str> = FILTERS.iter().map(|filter| filter.name).collect();
+    assert_eq!(names.len(), FILTERS.len());
+    for filter in FILTERS {
+        assert!(
+            filter.summary.ends_with('.') && filter.summary.len() > 20,
+            "{}",
+            filter.name
+        );
+    }
+    assert_eq!(
+        FILTERS[0].name, "clusterAffinity",
+        "notes count the other filters' victims only"
+    );
+}
+
+fn member() -> Value {
+    json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "m", "labels": {"tier": "x"}, "resourceVersion": "1"},
+        "spec": {
+            "syncMode": "Push", "provider": "p", "region": "r", "zones": ["z"],
+            "taints": [{"key": "k", "effect": "NoSchedule"}],
+        },
+        "status": {
+            "kubernetesVersion": "v1.35.0",
+            "apiEnablements": [{"groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod"}]}],
+            "conditions": [{
+                "type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }],
+        },
+    })
+}
+
+#[test]
+fn only_what_the_scheduler_reads_is_a_relevant_change() {
+    let cases = [
+        ("/metadata/labels", json!({"tier": "y"}), true),
+        ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"), true),
+        ("/metadata/resourceVersion", json!("2"), false),
+        ("/metadata/annotations", json!({"a": "b"}), false),
+        ("/spec/provider", json!("q"), true),
+        ("/spec/region", json!("q"), true),
+        ("/spec/zones", json!(["z", "y"]), true),
+        ("/spec/zone", json!("ignored, for there are zones"), false),
+        ("/spec/taints", json!([]), true),
+        ("/spec/taints/0/effect", json!("NoExecute"), true),
+        ("/spec/taints/0/value", json!("v"), true),
+        ("/spec/taints/0/value", json!(""), false),
+        ("/spec/taints/0/timeAdded", json!("2026-01-01T00:00:00Z"), false),
+        ("/spec/apiEndpoint", json!("https://10.0.0.1"), false),
+        ("/status/kubernetesVersion", json!("v1.36.0"), false),
+        ("/status/apiEnablements", json!([]), true),
+        ("/status/conditions/0/status", json!("False"), true),
+        ("/status/conditions/0/message", json!("/healthz answers"), false),
+        ("/status/conditions", json!([]), true),
+        ("/status/nodeSummary", json!({"totalNum": 3}), false),
+    ];
+    let old: Cluster = serde_json::from_value(member()).unwrap();
+    assert!(!relevant_change(&old, &old.clone()));
+    for (path, value, want) in cases {
+        let mut changed = member();
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        let parent = changed.pointer_mut(parent).unwrap();
+        match key.parse::<usize>() {
+            Ok(position) => parent[position] = value,
+            Err(_) => parent[key] = value,
+        }
+        let new: Cluster = serde_json::from_value(changed).unwrap();
+        assert_eq!(relevant_change(&old, &new), want, "{path}");
+        assert_eq!(relevant_change(&new, &old), want, "{path}, backwards");
+    }
+}
+
+#[test]
+fn a_long_list_of_unknown_names_is_cut() {
+    let names: Vec<String> = (0..9).map(|number| format!("m{number}")).collect();
+    let placement: Placement =
+        serde_json::from_value(json!({"clusterAffinity": {"clusterNames": names}})).unwrap();
+    let gvk = Gvk::new("v1", "ConfigMap");
+    let request = Request {
+        placement: &placement,
+        gvk: &gvk,
+        replicas: None,
+        current: &[],
+    };
+    let Outcome::Failed { reason, message } = schedule(&request, &[]) else {
+        panic!("placed without clusters")
+    };
+    assert_eq!(reason, reason::NO_CLUSTER_FIT);
+    assert_eq!(
+        message,
+        "0 of 0 clusters fit: no cluster has joined; m0, m1, m2, m3, m4 and 4 more: no such Cluster; join them or \
+         correct placement.clusterAffinity.clusterNames"
+    );
+}

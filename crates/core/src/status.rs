@@ -1,0 +1,404 @@
+//! Status: how a binding's template fares on its members, and what the template's own status says of it.
+//!
+//! A status is one write when all members that answer have answered, or when the last answer is `status_delay` old; at
+//! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
+
+use std::collections::BTreeMap;
+
+use entourage_api::{
+    keys::{condition, event, reason},
+    work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use crate::{
+    binding, condition as conditions, delivery,
+    detector,
+    index::{Binding, CopyState, Entity, Index, referred},
+    interpreter::{self, Health},
+    object::{Id, Str, Time},
+    observation::{Template, is_interpreted},
+    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
+    scheduler::Outcome,
+};
+
+/// The longest a status waits for members that are still being written to, in milliseconds.
+const LONGEST_WAIT: i64 = 30_000;
+
+/// Plans the status of a binding. Cost: O(its copies + references × clusters).
+#[must_use]
+pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
+    let Some(entity) = index.entity(id) else { return Plan::nothing() };
+    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else { return Plan::nothing() };
+    if !index.is_hub_listed() || stored.meta.deleting.is_some() || crate::index::is_kept_by_others(&stored.meta) {
+        return Plan::nothing();
+    }
+    let places = places(index, id, entity);
+    // At start the members' lists come later than the hub's: what they hold must not look lost.
+    if places.iter().any(|place| place.unknown) {
+        return Plan::wait("a member's list is on its way");
+    }
+    let before = stored.object.status.clone().unwrap_or_default();
+    let mut status = before.clone();
+    let dependencies = dependencies_ready(index, entity, &places);
+    fill(index, id, (stored, template), &places, &dependencies, &mut status, now);
+    if status == before {
+        return Plan::nothing();
+    }
+    if let Some(until) = too_early(index, entity, &places, &dependencies, now) {
+        return Plan::wait_until(until, "members are still answering");
+    }
+    let mut object = (*stored.object).clone();
+    let events = events(id, (stored, template), &before, &status);
+    object.status = Some(status);
+    let verb = Verb::ReplaceStatus(serde_json::to_value(&object).unwrap_or_default());
+    let mut plan =
+        Plan::one(Change::Hub { object: HubObject::Binding(stored.name.clone()), verb }, "the status differs");
+    plan.changes.extend(events.into_iter().map(Change::Emit));
+    plan
+}
+
+/// One place of a binding.
+struct Place<'a> {
+    cluster: &'a Str,
+    state: &'a CopyState,
+    wanted: bool,
+    current: bool,
+    /// The member answers, but what it holds is not listed yet.
+    unknown: bool,
+    answers: bool,
+}
+
+impl Place<'_> {
+    /// Whether an answer is still to come.
+    fn is_pending(&self) -> bool {
+        self.wanted && self.answers && !self.current && self.state.problem.is_none()
+    }
+
+    fn applied(&self) -> bool {
+        self.state.problem.is_none() && self.state.record.is_some() && (self.state.live.is_some() || !self.answers)
+    }
+
+    fn message(&self) -> String {
+        match &self.state.problem {
+            Some(problem) => problem.message.clone(),
+            None if self.applied() => String::new(),
+            None if !self.answers => format!(
+                "{} does not answer; it is delivered when it does (see the Ready condition of the Cluster)",
+                self.cluster
+            ),
+            None => "not delivered yet".into(),
+        }
+    }
+}
+
+fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
+    entity
+        .copies
+        .iter()
+        .filter_map(|(cluster, state)| {
+            let wanted = delivery::plan::wants(index, entity, cluster) && index.members.contains_key(cluster);
+            let answers = index.answers(cluster);
+            if !wanted && !index.may_exist(id, cluster) {
+                return None;
+            }
+            let unknown = answers && !index.copies_known(cluster, &id.gvk);
+            let current = delivery::plan::is_current(index, id, cluster);
+            Some(Place { cluster, state, wanted, current, unknown, answers })
+        })
+        .collect()
+}
+
+fn fill(
+    index: &Index,
+    id: &Id,
+    (stored, template): (&Binding, &Template),
+    places: &[Place<'_>],
+    dependencies: &Dependencies,
+    status: &mut ResourceBindingStatus,
+    now: Time,
+) {
+    status.aggregated_status = places.iter().map(|place| item(id, place)).collect();
+    let generation = stored.meta.generation;
+    let set = |all: &mut Vec<Condition>, type_: &str, good: bool, reason: &str, message: String| {
+        conditions::set(
+            all,
+            Condition {
+                type_: type_.into(),
+                status: if good { "True" } else { "False" }.into(),
+                reason: reason.into(),
+                message,
+                observed_generation: generation,
+                last_transition_time: now.to_k8s(),
+            },
+        )
+    };
+    let spec = &stored.object.spec;
+    match (&spec.placement, detector::claimed_by(index, id, &template.meta)) {
+        (Some(placement), Some(_)) => {
+            let outcome = binding::schedule(index, id, template, placement, &spec.clusters);
+            match outcome {
+                Outcome::Placed { note, clusters } => {
+                    set(&mut status.conditions, condition::SCHEDULED, true, reason::SUCCESS, note);
+                    if clusters == spec.clusters
+                        && (status.scheduler_observed_generation == 0 || status.last_scheduled_time.is_none())
+                    {
+                        status.last_scheduled_time = Some(now.to_k8s());
+                    }
+                }
+                Outcome::Failed { reason, message } => {
+                    set(&mut status.conditions, condition::SCHEDULED, false, reason, message);
+                }
+            }
+            status.scheduler_observed_generation = generation.unwrap_or_default();
+        }
+        (Some(_), None) => {}
+        (None, _) => {
+            conditions::remove(&mut status.conditions, condition::SCHEDULED);
+            status.scheduler_observed_generation = 0;
+            status.last_scheduled_time = None;
+        }
+    }
+    let lacking: Vec<String> = places
+        .iter()
+        .filter(|place| place.wanted && !place.applied())
+        .map(|place| format!("{}: {}", place.cluster, place.message()))
+        .collect();
+    if lacking.is_empty() {
+        let message = "Every cluster holds its copy.".into();
+        set(&mut status.conditions, condition::FULLY_APPLIED, true, reason::FULLY_APPLIED_SUCCESS, message);
+    } else {
+        let message = lacking.join("; ");
+        set(&mut status.conditions, condition::FULLY_APPLIED, false, reason::FULLY_APPLIED_FAILED, message);
+    }
+    match dependencies {
+        Dependencies::NotFollowed => conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY),
+        Dependencies::Ready => {
+            let message = "Everything it refers to is where it is.".into();
+            set(&mut status.conditions, condition::DEPENDENCIES_READY, true, reason::DEPENDENCIES_DELIVERED, message);
+        }
+        Dependencies::Missing(message) => {
+            let message = message.clone();
+            set(&mut status.conditions, condition::DEPENDENCIES_READY, false, reason::DEPENDENCY_MISSING, message);
+        }
+        Dependencies::NotDelivered { message, .. } => {
+            let message = message.clone();
+            set(&mut status.conditions, condition::DEPENDENCIES_READY, false, reason::NOT_DELIVERED, message);
+        }
+    }
+}
+
+fn item(id: &Id, place: &Place<'_>) -> AggregatedStatusItem {
+    let live = place.state.live.as_ref();
+    let applied = place.applied();
+    let health = match live.and_then(|live| live.health) {
+        Some(Health::Healthy) => ResourceHealth::Healthy,
+        Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
+        Some(Health::Unknown) => ResourceHealth::Unknown,
+        None if live.is_some() && applied && !is_interpreted(&id.gvk) => ResourceHealth::Healthy,
+        None => ResourceHealth::Unknown,
+    };
+    AggregatedStatusItem {
+        cluster_name: place.cluster.to_string(),
+        status: live.and_then(|live| live.status.clone()),
+        applied,
+        applied_message: place.message(),
+        health: Some(health),
+        copy: place.state.record.clone(),
+    }
+}
+
+// --- dependencies
+
+enum Dependencies {
+    /// The binding takes nothing along.
+    NotFollowed,
+    Ready,
+    Missing(String),
+    NotDelivered {
+        message: String,
+        /// Something went wrong; else it is merely on its way.
+        trouble: bool,
+    },
+}
+
+fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Dependencies {
+    if !index.is_following(entity) {
+        return Dependencies::NotFollowed;
+    }
+    let mut missing = Vec::new();
+    let mut lacking: BTreeMap<&Str, Vec<String>> = BTreeMap::new();
+    let mut trouble = false;
+    for reference in &entity.references {
+        let id = referred(reference);
+        let needed = index.entity(&id);
+        if needed.is_some_and(|each| each.never_travels) {
+            missing.push(format!("{id} is a service-account token, which never travels: create it on the members"));
+            continue;
+        }
+        let Some(needed) = needed.filter(|each| each.template.is_some()) else {
+            if !reference.optional {
+                missing.push(format!("{id} does not exist on the hub: create it, or drop the reference"));
+            }
+            continue;
+        };
+        for place in places.iter().filter(|place| place.wanted) {
+            let state = needed.copies.get(place.cluster);
+            let stands = state.is_some_and(|state| {
+                state.problem.is_none() && state.record.is_some() && (state.live.is_some() || !place.answers)
+            });
+            if !stands {
+                let problem = state.and_then(|state| state.problem.as_ref());
+                trouble |= problem.is_some();
+                let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
+                lacking.entry(place.cluster).or_default().push(why);
+            }
+        }
+    }
+    if !missing.is_empty() {
+        return Dependencies::Missing(missing.join("; "));
+    }
+    if lacking.is_empty() {
+        return Dependencies::Ready;
+    }
+    let listed: Vec<String> =
+        lacking.iter().map(|(cluster, all)| format!("not on {cluster}: {}", all.join(", "))).collect();
+    Dependencies::NotDelivered { message: listed.join("; "), trouble }
+}
+
+// --- when
+
+/// Until when a write waits for answers that are about to come.
+fn too_early(
+    index: &Index,
+    entity: &Entity,
+    places: &[Place<'_>],
+    dependencies: &Dependencies,
+    now: Time,
+) -> Option<Time> {
+    let config = &index.config;
+    let again = entity.status_written.map(|written| written.plus(config.status_interval)).filter(|until| now < *until);
+    let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
+    if !on_its_way && !places.iter().any(Place::is_pending) {
+        return again;
+    }
+    let since = places.iter().filter_map(|place| place.state.wanted_since).min().unwrap_or(now);
+    let longest = since.plus(LONGEST_WAIT).max(entity.status_written.unwrap_or_default().plus(config.status_delay));
+    let until = match entity.answers {
+        // A loaded member answers late: the others may take as long again as the first did.
+        Some((first, last)) if entity.status_written.is_none() => {
+            last.plus(config.status_delay.max(first.0 - since.0))
+        }
+        Some((_, last)) => last.plus(config.status_delay),
+        None if matches!(dependencies, Dependencies::Missing(_)) => return again,
+        None => longest,
+    };
+    let until = until.min(longest).max(again.unwrap_or_default());
+    (now < until).then_some(until)
+}
+
+// --- events
+
+fn events(
+    id: &Id,
+    (stored, template): (&Binding, &Template),
+    before: &ResourceBindingStatus,
+    after: &ResourceBindingStatus,
+) -> Vec<Event> {
+    let on_template = Regarding {
+        api_version: id.gvk.api_version(),
+        kind: id.gvk.kind.to_string(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+        uid: template.meta.uid.clone(),
+    };
+    let on_binding = Regarding {
+        api_version: "work.karmada.io/v1alpha2".into(),
+        kind: "ResourceBinding".into(),
+        namespace: stored.name.namespace.clone(),
+        name: stored.name.name.clone(),
+        uid: stored.meta.uid.clone(),
+    };
+    let mut all = Vec::new();
+    for (type_, warns, succeeds, regarding) in [
+        (condition::SCHEDULED, event::SCHEDULE_BINDING_FAILED, None, &on_template),
+        (condition::FULLY_APPLIED, event::SYNC_FAILED, None, &on_binding),
+        (
+            condition::DEPENDENCIES_READY,
+            event::SYNC_DEPENDENCIES_FAILED,
+            Some(event::SYNC_DEPENDENCIES_SUCCEED),
+            &on_template,
+        ),
+    ] {
+        let find = |status: &ResourceBindingStatus| status.conditions.iter().find(|each| each.type_ == type_).cloned();
+        let (old, new) = (find(before), find(after));
+        let Some(new) = new else { continue };
+        let turned = old.as_ref().map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
+        if !turned {
+            continue;
+        }
+        let warning = new.status == "False";
+        let Some(reason) = (if warning { Some(warns) } else { succeeds }) else { continue };
+        all.push(Event { regarding: regarding.clone(), warning, reason, message: new.message });
+    }
+    all
+}
+
+// --- the template's own status
+
+/// Plans the aggregated status of a template. Cost: O(its copies).
+#[must_use]
+pub fn plan_template(index: &Index, id: &Id, now: Time) -> Plan {
+    let Some(entity) = index.entity(id) else { return Plan::nothing() };
+    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else { return Plan::nothing() };
+    let independent = stored.object.spec.placement.is_some();
+    if !independent || !is_interpreted(&id.gvk) || stored.meta.deleting.is_some() || template.meta.deleting.is_some() {
+        return Plan::nothing();
+    }
+    let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
+        return Plan::nothing();
+    };
+    let targets = &stored.object.spec.clusters;
+    if targets.iter().any(|target| {
+        let cluster: Str = target.name.as_str().into();
+        index.answers(&cluster) && !index.copies_known(&cluster, &id.gvk)
+    }) {
+        return Plan::wait("a member's list is on its way");
+    }
+    let items: Vec<(&str, Option<&Value>)> = targets
+        .iter()
+        .map(|target| {
+            let state = entity.copies.get(target.name.as_str());
+            let status = state.and_then(|state| state.live.as_ref()).and_then(|live| live.status.as_ref());
+            (target.name.as_str(), status)
+        })
+        .collect();
+    let as_served = json!({
+        "metadata": { "generation": template.meta.generation },
+        "spec": { "replicas": template.replicas },
+        "status": template.status.clone().unwrap_or_else(|| json!({})),
+    });
+    let Some(status) = native.aggregate(&as_served, &items) else { return Plan::nothing() };
+    let pause = entity.template_status_written.map(|time| time.plus(index.config.status_interval));
+    if let Some(until) = pause.filter(|until| now < *until) {
+        return Plan::wait_until(until, "at most one status write a second");
+    }
+    let mut body = replacing(template.status.as_ref(), status);
+    body = json!({
+        "metadata": { "uid": &*template.meta.uid, "resourceVersion": &*template.meta.resource_version },
+        "status": body,
+    });
+    let verb = Verb::MergeStatus(body);
+    Plan::one(Change::Hub { object: HubObject::Template(id.clone()), verb }, "the members' status differs")
+}
+
+/// A merge patch that replaces one status by another: what is no longer there becomes null.
+fn replacing(before: Option<&Value>, mut after: Value) -> Value {
+    if let (Some(Value::Object(before)), Value::Object(after)) = (before, &mut after) {
+        for key in before.keys() {
+            after.entry(key.clone()).or_insert(Value::Null);
+        }
+    }
+    after
+}

@@ -1,0 +1,633 @@
+//! A small world in memory: a hub and members that behave as API servers do where it matters (uid, resourceVersion,
+//! generation, preconditions, finalizers, owner references), and a shell that carries out plans one at a time.
+//! It can crash after any change, lose all memory, and start again from lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entourage_core::{
+    delivery::{render, source_version},
+    index::{Config, Index},
+    object::{Gvk, Id, Meta, Named, Str, Time},
+    observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
+    plan::{Change, HubObject, Key, Verb},
+};
+use serde_json::{Value, json};
+
+/// (kind, namespace, name) → object.
+pub(crate) type Objects = BTreeMap<(String, String, String), Value>;
+
+#[derive(Default)]
+pub(crate) struct Cluster {
+    pub(crate) objects: Objects,
+    pub(crate) down: bool,
+}
+
+pub(crate) struct World {
+    pub(crate) hub: Objects,
+    pub(crate) members: BTreeMap<String, Cluster>,
+    pub(crate) index: Index,
+    pub(crate) now: Time,
+    pub(crate) events: Vec<String>,
+    /// Every write, in order: "hub POST ResourceBinding default/x".
+    pub(crate) writes: Vec<String>,
+    /// The world crashes when this many more changes were made.
+    pub(crate) crash_in: Option<usize>,
+    version: u64,
+    uids: u64,
+    queue: BTreeSet<Key>,
+    timers: BTreeMap<Key, Time>,
+    watches: BTreeSet<Watch>,
+    pub(crate) gate: bool,
+}
+
+const HUB_ID: &str = "hub-id";
+
+impl World {
+    pub(crate) fn new(members: &[&str]) -> Self {
+        let mut world = Self {
+            hub: Objects::new(),
+            members: BTreeMap::new(),
+            index: Index::new(Config::new(HUB_ID)),
+            now: Time(1_700_000_000_000),
+            events: Vec::new(),
+            writes: Vec::new(),
+            crash_in: None,
+            version: 100,
+            uids: 0,
+            queue: BTreeSet::new(),
+            timers: BTreeMap::new(),
+            watches: BTreeSet::new(),
+            gate: true,
+        };
+        for member in members {
+            world.members.insert((*member).into(), Cluster::default());
+            world.apply(json!({
+                "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": member},
+                "spec": {"syncMode": "Push", "apiEndpoint": "https://x"},
+            }));
+        }
+        world
+    }
+
+    /// Creates or updates an object on the hub as a user would.
+    pub(crate) fn apply(&mut self, object: Value) {
+        let key = key_of(&object);
+        let mut object = object;
+        if let Some(held) = self.hub.get(&key).cloned() {
+            let mut merged = held.clone();
+            for field in ["spec", "data"] {
+                if let Some(value) = object.get(field) {
+                    merged[field] = value.clone();
+                }
+            }
+            object = self.put(&held, merged);
+        } else {
+            self.stamp(&mut object);
+        }
+        self.hub.insert(key.clone(), object);
+        self.hub_changed(&key);
+    }
+
+    /// Deletes an object on the hub as a user would.
+    pub(crate) fn delete(&mut self, kind: &str, name: &str) {
+        let namespace = if kind == "Cluster" { "" } else { "default" };
+        self.delete_key(&(kind.into(), namespace.into(), name.into()));
+    }
+
+    /// Changes or deletes an object on a member by hand.
+    pub(crate) fn meddle(&mut self, member: &str, kind: &str, name: &str, change: impl FnOnce(Value) -> Option<Value>) {
+        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        let held = self.members.get(member).expect("member").objects.get(&key).cloned().unwrap_or(Value::Null);
+        let changed = change(held.clone());
+        match changed {
+            Some(mut object) => {
+                object = if held.is_null() {
+                    self.stamp(&mut object);
+                    object
+                } else {
+                    self.put(&held, object)
+                };
+                self.members.get_mut(member).expect("member").objects.insert(key.clone(), object);
+            }
+            None => {
+                self.members.get_mut(member).expect("member").objects.remove(&key);
+            }
+        }
+        self.member_changed(member, &key, held);
+    }
+
+    pub(crate) fn on(&self, member: &str, kind: &str, name: &str) -> Option<&Value> {
+        self.members.get(member)?.objects.get(&(kind.into(), "default".into(), name.into()))
+    }
+
+    /// Which members hold an object.
+    pub(crate) fn holders(&self, kind: &str, name: &str) -> Vec<&str> {
+        self.members.keys().map(String::as_str).filter(|member| self.on(member, kind, name).is_some()).collect()
+    }
+
+    pub(crate) fn hub_object(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.hub.get(&(kind.into(), "default".into(), name.into()))
+    }
+
+    pub(crate) fn set_down(&mut self, member: &str, down: bool) {
+        self.members.get_mut(member).expect("member").down = down;
+        let watches: Vec<Watch> =
+            self.watches.iter().filter(|watch| watch.server() == Server::Member(member.into())).cloned().collect();
+        for watch in watches {
+            self.watches.remove(&watch);
+            if down {
+                self.observe(Observation::Lost { watch, why: "down".into() });
+            }
+        }
+        self.probe(member);
+    }
+
+    /// Loses all memory and starts again.
+    pub(crate) fn restart(&mut self) {
+        let mut config = Config::new(HUB_ID);
+        config.propagate_deps = self.gate;
+        self.index = Index::new(config);
+        self.queue.clear();
+        self.timers.clear();
+        self.watches.clear();
+        self.crash_in = None;
+    }
+
+    /// Works until nothing is left to do, letting time pass for timers up to `patience` milliseconds.
+    /// Answers false when it crashed on the way.
+    pub(crate) fn settle_for(&mut self, patience: i64) -> bool {
+        let until = self.now.plus(patience);
+        for _ in 0..100_000 {
+            self.open_watches();
+            if let Some(key) = self.queue.pop_first() {
+                if !self.work(&key) {
+                    return false;
+                }
+                continue;
+            }
+            let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
+            match next {
+                Some((time, key)) if time <= until => {
+                    self.timers.remove(&key);
+                    self.now = self.now.max(time);
+                    self.queue.insert(key);
+                }
+                _ => return true,
+            }
+        }
+        panic!("it never settles; last writes: {:#?}", self.writes.iter().rev().take(12).collect::<Vec<_>>());
+    }
+
+    /// As [`Self::settle_for`], with patience for every timer that matters.
+    pub(crate) fn settle(&mut self) -> bool {
+        self.settle_for(20_000)
+    }
+
+    // --- the shell
+
+    fn open_watches(&mut self) {
+        loop {
+            let Some(watch) = self.index.demand().iter().find(|watch| self.can_open(watch)).cloned() else { return };
+            self.watches.insert(watch.clone());
+            let mut present = BTreeSet::new();
+            let objects: Vec<Value> = match watch.server() {
+                Server::Hub => self.hub.values().cloned().collect(),
+                Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
+            };
+            for object in objects.iter().filter(|object| covers(&watch, object)) {
+                present.insert(observation::which(&watch, object).expect("named"));
+                let seen = observation::project(&watch, object).expect("readable");
+                self.observe(Observation::Seen(seen));
+            }
+            self.observe(Observation::Listed { watch: watch.clone(), present });
+            if watch == Watch::Clusters {
+                for member in self.members.keys().cloned().collect::<Vec<_>>() {
+                    self.probe(&member);
+                }
+            }
+        }
+    }
+
+    fn can_open(&self, watch: &Watch) -> bool {
+        let reachable = match watch.server() {
+            Server::Hub => true,
+            Server::Member(name) => self.members.get(&*name).is_some_and(|member| !member.down),
+        };
+        reachable && !self.watches.contains(watch)
+    }
+
+    fn probe(&mut self, member: &str) {
+        let healthy = !self.members[member].down;
+        let probe = Probe {
+            healthy,
+            reason: if healthy { "ClusterReady" } else { "ClusterNotReachable" }.into(),
+            message: String::new(),
+            kubernetes_version: healthy.then(|| "v1.36.0".into()),
+            api_enablements: None,
+        };
+        self.observe(Observation::Probed(member.into(), probe));
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        let dirty = self.index.observe(observation, self.now);
+        self.queue.extend(dirty);
+    }
+
+    fn work(&mut self, key: &Key) -> bool {
+        let plan = entourage_core::plan(&self.index, key, self.now);
+        if let Some(time) = plan.again_at {
+            assert!(time > self.now, "{key:?} asks again in the past");
+            self.timers.insert(key.clone(), time);
+        }
+        for change in plan.changes {
+            let wrote = self.writes.len();
+            if let Change::Deliver { id, cluster, .. } = &change {
+                self.observe(Observation::Started(cluster.clone(), id.clone()));
+            }
+            let seen = self.carry_out(change);
+            self.now = self.now.plus(1);
+            if self.writes.len() > wrote
+                && let Some(left) = &mut self.crash_in
+            {
+                *left -= 1;
+                if *left == 0 {
+                    return false;
+                }
+            }
+            let failed = seen.is_none();
+            for observation in seen.into_iter().flatten() {
+                self.observe(observation);
+            }
+            if failed {
+                self.queue.insert(key.clone());
+                break;
+            }
+        }
+        true
+    }
+
+    /// The answer to a change; `None` when it failed.
+    fn carry_out(&mut self, change: Change) -> Option<Vec<Observation>> {
+        match change {
+            Change::Hub { object, verb } => self.write_hub(&object, verb),
+            Change::Deliver { id, cluster, recipe, live, read_first } => {
+                let outcome = self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
+                Some(vec![Observation::Delivered(cluster, id, outcome)])
+            }
+            Change::Remove { id, cluster, guard, how } => {
+                let key = id_key(&id);
+                let down = self.members[&*cluster].down;
+                let held = self.members[&*cluster].objects.get(&key).cloned();
+                let outcome = match held {
+                    _ if down => Removed::Unreachable("down".into()),
+                    Some(live) if live["metadata"]["uid"] == json!(&*guard.uid) => {
+                        assert_eq!(live["metadata"]["resourceVersion"], json!(&*guard.resource_version));
+                        self.writes.push(format!("{cluster} {how:?} {id}"));
+                        match how {
+                            entourage_core::plan::How::Delete => {
+                                self.members.get_mut(&*cluster).expect("member").objects.remove(&key);
+                                self.member_changed(&cluster, &key, live);
+                                Removed::Accepted
+                            }
+                            entourage_core::plan::How::Release => {
+                                let freed = render::release(&live).expect("marked");
+                                let freed = self.put(&live, freed);
+                                self.members.get_mut(&*cluster).expect("member").objects.insert(key.clone(), freed);
+                                self.member_changed(&cluster, &key, live);
+                                Removed::Released
+                            }
+                        }
+                    }
+                    _ => Removed::Gone,
+                };
+                Some(vec![Observation::Removed(cluster, id, outcome)])
+            }
+            Change::Confirm { id, cluster } => Some(vec![match self.members[&*cluster].objects.get(&id_key(&id)) {
+                Some(live) => Observation::Seen(Subject::Copy(cluster, id.clone(), observation::copy(&id.gvk, live))),
+                None => Observation::Removed(cluster, id, Removed::Gone),
+            }]),
+            Change::Need(id) => Some(vec![match self.hub.get(&id_key(&id)) {
+                None => Observation::Absent(id),
+                Some(object) if object["type"] == "kubernetes.io/service-account-token" => Observation::NeverTravels(id),
+                Some(object) => Observation::Seen(Subject::Template(id.clone(), observation::template(&id, object))),
+            }]),
+            Change::Emit(event) => {
+                self.events.push(format!("{} {} {}: {}", event.reason, event.regarding.kind, event.regarding.name, event.message));
+                Some(vec![])
+            }
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        id: &Id,
+        cluster: &Str,
+        recipe: &entourage_core::delivery::Recipe,
+        update: bool,
+        read_first: bool,
+    ) -> Delivered {
+        if self.members[&**cluster].down {
+            return Delivered::Unreachable("connection refused".into());
+        }
+        let key = id_key(id);
+        let Some(source) = self.hub.get(&key).cloned() else { return Delivered::NoSource("gone".into()) };
+        let live = self.members[&**cluster].objects.get(&key).cloned();
+        let source_is = source_version(&observation::template_meta(&id.gvk, &source), recipe);
+        let applied = |object: &Value| Delivered::Applied { copy: observation::copy(&id.gvk, object), source: source_is.clone() };
+        let Some(live) = live else {
+            let rendered = render::render(recipe, id, cluster, &source, None).expect("renders");
+            let mut object = rendered.object().clone();
+            self.stamp(&mut object);
+            self.writes.push(format!("{cluster} POST {id}"));
+            self.members.get_mut(&**cluster).expect("member").objects.insert(key.clone(), object.clone());
+            self.member_changed(cluster, &key, Value::Null);
+            return applied(&object);
+        };
+        if render::standing(recipe, &live) == render::Standing::Foreign {
+            return Delivered::Foreign;
+        }
+        let blind = update && !read_first;
+        let rendered = render::render(recipe, id, cluster, &source, (!blind).then_some(&live)).expect("renders");
+        if !blind && !render::differs(&rendered, &live) {
+            return applied(&live);
+        }
+        let object = self.put(&live, rendered.object().clone());
+        self.writes.push(format!("{cluster} PUT {id}"));
+        self.members.get_mut(&**cluster).expect("member").objects.insert(key.clone(), object.clone());
+        self.member_changed(cluster, &key, live);
+        applied(&object)
+    }
+
+    fn write_hub(&mut self, object: &HubObject, verb: Verb) -> Option<Vec<Observation>> {
+        let key = hub_key(object);
+        let held = self.hub.get(&key).cloned();
+        let name = format!("{} {}/{}", key.0, key.1, key.2);
+        match verb {
+            Verb::Create(mut body) => {
+                if held.is_some() {
+                    return None;
+                }
+                self.stamp(&mut body);
+                self.writes.push(format!("hub POST {name}"));
+                self.hub.insert(key.clone(), body);
+            }
+            Verb::Delete { uid, resource_version } => {
+                let held = held?;
+                if held["metadata"]["uid"] != json!(&*uid) || held["metadata"]["resourceVersion"] != json!(&*resource_version) {
+                    return None;
+                }
+                self.writes.push(format!("hub DELETE {name}"));
+                self.delete_key(&key);
+                return Some(vec![]);
+            }
+            Verb::Replace(body) | Verb::ReplaceStatus(body) | Verb::Merge(body) | Verb::MergeStatus(body) => {
+                let held = held?;
+                if held["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
+                    return None;
+                }
+                let mut next = held.clone();
+                merge(&mut next, &body);
+                if body["spec"].is_object() {
+                    // A PUT: what it does not say is gone.
+                    next = body.clone();
+                    next["metadata"]["deletionTimestamp"] = held["metadata"]["deletionTimestamp"].clone();
+                }
+                let next = self.put(&held, next);
+                self.writes.push(format!("hub PUT {name}"));
+                if next["metadata"]["deletionTimestamp"].is_string() && no_finalizers(&next) {
+                    self.hub.remove(&key);
+                    self.collect(&held["metadata"]["uid"]);
+                    self.hub_gone(&key, &held);
+                    return Some(vec![]);
+                }
+                self.hub.insert(key.clone(), next);
+            }
+        }
+        self.hub_changed(&key);
+        Some(vec![])
+    }
+
+    // --- the API servers
+
+    fn stamp(&mut self, object: &mut Value) {
+        self.version += 1;
+        self.uids += 1;
+        let meta = &mut object["metadata"];
+        if meta["namespace"].is_null() && object["kind"] != "Cluster" {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        let has_generation = has_generation(object);
+        let meta = &mut object["metadata"];
+        meta["uid"] = json!(format!("uid-{}", self.uids));
+        meta["resourceVersion"] = json!(self.version.to_string());
+        if has_generation {
+            meta["generation"] = json!(1);
+        }
+    }
+
+    fn put(&mut self, held: &Value, mut next: Value) -> Value {
+        let meta = &held["metadata"];
+        for field in ["uid", "generation", "creationTimestamp", "namespace"] {
+            if !meta[field].is_null() {
+                next["metadata"][field] = meta[field].clone();
+            }
+        }
+        next["metadata"]["resourceVersion"] = meta["resourceVersion"].clone();
+        if next["metadata"]["deletionTimestamp"].is_null() {
+            next["metadata"].as_object_mut().expect("meta").remove("deletionTimestamp");
+        }
+        if next == *held {
+            return next;
+        }
+        self.version += 1;
+        next["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        if has_generation(&next) && next["spec"] != held["spec"] {
+            next["metadata"]["generation"] = json!(meta["generation"].as_i64().unwrap_or(0) + 1);
+        }
+        next
+    }
+
+    fn delete_key(&mut self, key: &(String, String, String)) {
+        let Some(held) = self.hub.get(key).cloned() else { return };
+        if no_finalizers(&held) {
+            self.version += 1;
+            self.hub.remove(key);
+            self.collect(&held["metadata"]["uid"]);
+            self.hub_gone(key, &held);
+        } else if held["metadata"]["deletionTimestamp"].is_null() {
+            self.version += 1;
+            let mut next = held;
+            let second = k8s_openapi::jiff::Timestamp::from_second(self.now.0 / 1000).expect("time");
+            next["metadata"]["deletionTimestamp"] = json!(second.to_string());
+            next["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            self.hub.insert(key.clone(), next);
+            self.hub_changed(key);
+        }
+    }
+
+    /// The garbage collector: dependents of a uid that is gone.
+    fn collect(&mut self, uid: &Value) {
+        let owned: Vec<_> = self
+            .hub
+            .iter()
+            .filter(|(_, object)| {
+                object["metadata"]["ownerReferences"].as_array().is_some_and(|all| all.iter().any(|each| each["uid"] == *uid))
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in owned {
+            self.delete_key(&key);
+        }
+    }
+
+    fn hub_changed(&mut self, key: &(String, String, String)) {
+        let object = self.hub[key].clone();
+        let open: Vec<Watch> = self.watches.iter().filter(|watch| watch.server() == Server::Hub).cloned().collect();
+        for watch in open.iter().filter(|watch| covers(watch, &object)) {
+            let seen = observation::project(watch, &object).expect("readable");
+            self.observe(Observation::Seen(seen));
+        }
+    }
+
+    fn hub_gone(&mut self, key: &(String, String, String), held: &Value) {
+        let open: Vec<Watch> = self.watches.iter().filter(|watch| watch.server() == Server::Hub).cloned().collect();
+        for watch in open.iter().filter(|watch| covers(watch, held)) {
+            let which = observation::which(watch, held).expect("named");
+            let uid = held["metadata"]["uid"].as_str().map(Into::into);
+            self.observe(Observation::Gone { which, uid, revision: Some(self.version) });
+        }
+        let _ = key;
+    }
+
+    fn member_changed(&mut self, member: &str, key: &(String, String, String), before: Value) {
+        let after = self.members[member].objects.get(key).cloned().unwrap_or(Value::Null);
+        let some = if after.is_null() { &before } else { &after };
+        let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), &key.0);
+        let watch = Watch::Copies(member.into(), gvk);
+        if !self.watches.contains(&watch) {
+            return;
+        }
+        if covers(&watch, &after) {
+            self.observe(Observation::Seen(observation::project(&watch, &after).expect("readable")));
+        } else if covers(&watch, &before) {
+            self.version += 1;
+            let which = observation::which(&watch, &before).expect("named");
+            let uid = before["metadata"]["uid"].as_str().map(Into::into);
+            self.observe(Observation::Gone { which, uid, revision: Some(self.version) });
+        }
+    }
+
+    /// Everything that should be equal between a disturbed and an undisturbed run.
+    pub(crate) fn outline(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (key, object) in &self.hub {
+            let mut object = object.clone();
+            if key.0 == "ResourceBinding" {
+                mask(&mut object);
+            }
+            all.insert(format!("hub {}/{}/{}", key.0, key.1, key.2), masked(&object));
+        }
+        for (member, cluster) in &self.members {
+            for (key, object) in &cluster.objects {
+                all.insert(format!("{member} {}/{}", key.0, key.2), masked(object));
+            }
+        }
+        all
+    }
+}
+
+fn masked(object: &Value) -> String {
+    let mut object = object.clone();
+    mask(&mut object);
+    object.to_string()
+}
+
+/// uids, versions, times and permanent ids differ from run to run.
+fn mask(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                let volatile = ["uid", "resourceVersion", "generation", "observedGeneration", "lastTransitionTime",
+                    "lastScheduledTime", "schedulerObservedGeneration", "copy", "resourcetemplate.karmada.io/uid",
+                    "resourcetemplate.karmada.io/generation"];
+                if volatile.contains(&key.as_str()) || key.contains("permanent-id") || key.contains("depended-by") {
+                    *value = json!("*");
+                } else {
+                    mask(value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask),
+        _ => {}
+    }
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let map = target.as_object_mut().expect("object");
+    for (key, value) in patch {
+        if value.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+fn covers(watch: &Watch, object: &Value) -> bool {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    match watch {
+        Watch::Policies => kind == "PropagationPolicy",
+        Watch::Bindings => kind == "ResourceBinding",
+        Watch::Clusters => kind == "Cluster",
+        Watch::Templates(gvk) => *gvk.kind == *kind && object["type"] != "kubernetes.io/service-account-token",
+        Watch::Copies(_, gvk) => *gvk.kind == *kind && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID,
+    }
+}
+
+fn has_generation(object: &Value) -> bool {
+    !matches!(object["kind"].as_str(), Some("ConfigMap" | "Secret" | "ServiceAccount" | "PersistentVolumeClaim"))
+}
+
+fn no_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
+fn key_of(object: &Value) -> (String, String, String) {
+    let meta = &object["metadata"];
+    let kind = object["kind"].as_str().expect("kind").to_owned();
+    let namespace = if kind == "Cluster" { "" } else { meta["namespace"].as_str().unwrap_or("default") };
+    (kind, namespace.to_owned(), meta["name"].as_str().expect("name").to_owned())
+}
+
+fn id_key(id: &Id) -> (String, String, String) {
+    (id.gvk.kind.to_string(), id.namespace.to_string(), id.name.to_string())
+}
+
+fn hub_key(object: &HubObject) -> (String, String, String) {
+    let named = |kind: &str, name: &Named| (kind.to_owned(), name.namespace.to_string(), name.name.to_string());
+    match object {
+        HubObject::Policy(name) => named("PropagationPolicy", name),
+        HubObject::Binding(name) => named("ResourceBinding", name),
+        HubObject::Cluster(name) => ("Cluster".into(), String::new(), name.to_string()),
+        HubObject::Template(id) => id_key(id),
+    }
+}
+
+/// Metadata of an object of the world.
+#[allow(dead_code)]
+pub(crate) fn meta(object: &Value) -> Meta {
+    Meta::of(object)
+}
+
+/// Which object a copy is; for messages.
+#[allow(dead_code)]
+pub(crate) fn which(id: &Id) -> Which {
+    Which::Template(id.clone())
+}

@@ -1,0 +1,143 @@
+//! What went over the boundary.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::call::{Call, Verb};
+
+/// Counts calls, keeps the list of writes and counts the faults that struck. Clones share one record.
+#[derive(Clone, Default)]
+pub struct Recorder(Arc<Mutex<Record>>);
+
+#[derive(Default)]
+struct Record {
+    calls: BTreeMap<(String, Verb, String), u64>,
+    /// By number; numbers are never given twice, so that a call of before a reset cannot be taken for a later one.
+    writes: BTreeMap<u64, Recorded>,
+    next: u64,
+    faults: BTreeMap<&'static str, u64>,
+}
+
+/// A write call and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// What was asked.
+    pub call: Call,
+    /// What became of it, as far as the layer knows.
+    pub outcome: Outcome,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Sent, and not answered: still under way, or given up by the caller.
+    Sent,
+    /// The server's own status, whatever the caller was told.
+    Answered(u16),
+    /// Sent, and the connection failed by itself.
+    Failed,
+    /// A fault or the crash kept it from being sent.
+    NotSent,
+}
+
+/// The number of a write in the record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteId(u64);
+
+impl Recorder {
+    /// How many calls there were by scope, verb and resource, those that a fault kept from being sent included.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<(String, Verb, String), u64> {
+        self.record().calls.clone()
+    }
+
+    /// How many calls there were in all.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.record().calls.values().sum()
+    }
+
+    /// The writes that reached a server, in the order of sending, leader leases apart: a quiet system has none.
+    /// Source: architecture 2.11.
+    #[must_use]
+    pub fn writes(&self) -> Vec<Recorded> {
+        let lease = |w: &Recorded| w.call.resource == "leases.coordination.k8s.io";
+        let record = self.record();
+        record
+            .writes
+            .values()
+            .filter(|w| w.outcome != Outcome::NotSent && !lease(w))
+            .cloned()
+            .collect()
+    }
+
+    /// Every write call, leases and those that were kept from being sent included.
+    #[must_use]
+    pub fn all_writes(&self) -> Vec<Recorded> {
+        self.record().writes.values().cloned().collect()
+    }
+
+    /// How often each fault struck, by its key in the plan. A test of faults asserts on it that it tested something.
+    #[must_use]
+    pub fn faults(&self) -> BTreeMap<&'static str, u64> {
+        self.record().faults.clone()
+    }
+
+    /// Forgets everything: what follows is a record of its own.
+    pub fn reset(&self) {
+        let mut record = self.record();
+        *record = Record {
+            next: record.next,
+            ..Record::default()
+        };
+    }
+
+    pub(super) fn begin(&self, call: &Call) -> Option<WriteId> {
+        let mut record = self.record();
+        *record
+            .calls
+            .entry((call.scope.clone(), call.verb, call.resource.clone()))
+            .or_default() += 1;
+        if !call.is_write() {
+            return None;
+        }
+        let number = record.next;
+        record.next += 1;
+        record.writes.insert(
+            number,
+            Recorded {
+                call: call.clone(),
+                outcome: Outcome::NotSent,
+            },
+        );
+        Some(WriteId(number))
+    }
+
+    pub(super) fn became(&self, write: Option<WriteId>, outcome: Outcome) {
+        let Some(WriteId(number)) = write else { return };
+        if let Some(recorded) = self.record().writes.get_mut(&number) {
+            recorded.outcome = outcome;
+        }
+    }
+
+    pub(super) fn struck(&self, fault: &'static str) {
+        *self.record().faults.entry(fault).or_default() += 1;
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.call)?;
+        match self.outcome {
+            Outcome::Sent => f.write_str("sent"),
+            Outcome::Answered(code) => write!(f, "{code}"),
+            Outcome::Failed => f.write_str("connection failed"),
+            Outcome::NotSent => f.write_str("not sent"),
+        }
+    }
+}

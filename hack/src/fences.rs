@@ -1,0 +1,345 @@
+//! Which crate may know which: the arrows of the architecture as two tables, and cargo's own word on whether they hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{Outcome, tree};
+
+/// What one crate of the workspace may name in its manifest among our own crates, in any dependency section.
+struct Arrow {
+    from: &'static str,
+    to: &'static [&'static str],
+    reason: &'static str,
+}
+
+/// Packages that must not be in a crate's normal dependency tree, however deep.
+struct Absent {
+    from: &'static str,
+    packages: &'static [&'static str],
+    reason: &'static str,
+}
+
+/// Direction of knowledge. Source: architecture 4. A member of the workspace without a row is an error.
+const ARROWS: &[Arrow] = &[
+    Arrow {
+        from: "entourage-api",
+        to: &[],
+        reason: "types stand at the bottom: everyone can use them",
+    },
+    Arrow {
+        from: "entourage-core",
+        to: &["entourage-api"],
+        reason: "decisions know the types and nothing that acts",
+    },
+    Arrow {
+        from: "entourage-webhook",
+        to: &["entourage-core", "entourage-api"],
+        reason: "reviews carry decisions over HTTPS; the controllers use it, not the reverse",
+    },
+    Arrow {
+        from: "entourage-controllers",
+        to: &["entourage-webhook", "entourage-core", "entourage-api"],
+        reason: "the shell acts; it does not know the command line nor the embedded server",
+    },
+    Arrow {
+        from: "entourage-apiserver",
+        to: &[],
+        reason: "an API server learns CRDs as data and is usable alone",
+    },
+    Arrow {
+        from: "entourage",
+        to: &[
+            "entourage-controllers",
+            "entourage-webhook",
+            "entourage-core",
+            "entourage-api",
+            "entourage-apiserver",
+        ],
+        reason: "the binary puts everything together",
+    },
+    Arrow {
+        from: "entourage-e2e",
+        to: &[
+            "entourage",
+            "entourage-controllers",
+            "entourage-webhook",
+            "entourage-core",
+            "entourage-api",
+            "entourage-apiserver",
+        ],
+        reason: "end-to-end tests drive what the binary offers and look at the rest",
+    },
+    Arrow {
+        from: "xtask",
+        to: &["entourage-api", "entourage-core", "entourage-controllers"],
+        reason: "generated files come from the tables of these three",
+    },
+];
+
+/// What would let a crate do what it must not. Source: architecture 2 and 4.
+const ABSENT: &[Absent] = &[
+    Absent {
+        from: "entourage-core",
+        packages: &[
+            "tokio",
+            "tokio-util",
+            "async-trait",
+            "futures",
+            "futures-util",
+            "async-std",
+            "smol",
+        ],
+        reason: "core is synchronous",
+    },
+    Absent {
+        from: "entourage-core",
+        packages: &[
+            "kube-client",
+            "kube-runtime",
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "tower",
+            "rustls",
+        ],
+        reason: "core speaks to nobody: it returns a Plan",
+    },
+    Absent {
+        from: "entourage-core",
+        packages: &["rand", "rand_core", "getrandom", "fastrand", "uuid"],
+        reason: "randomness is an argument",
+    },
+    Absent {
+        from: "entourage-core",
+        packages: &["chrono", "time", "web-time"],
+        reason: "time is an argument, and its type is jiff's, as in k8s-openapi",
+    },
+    Absent {
+        from: "entourage-core",
+        packages: &["dashmap", "parking_lot", "rayon", "crossbeam-channel", "num_cpus"],
+        reason: "sharing and threads live in the shell",
+    },
+    Absent {
+        from: "entourage-core",
+        packages: &["tracing-subscriber", "prometheus-client", "clap"],
+        reason: "what is seen from outside is the shell's: core says why in its Plan",
+    },
+    Absent {
+        from: "entourage-api",
+        packages: &["tokio", "kube-client", "kube-runtime", "hyper", "rand", "chrono"],
+        reason: "types carry no client, so that any program can depend on them",
+    },
+    Absent {
+        from: "entourage-apiserver",
+        packages: &["kube-runtime", "chrono", "openssl"],
+        reason: "a server needs no controller library",
+    },
+];
+
+/// Checks both tables against `cargo metadata` and `cargo tree`.
+/// Errors: a list of every arrow and package that breaks a row, with the row's reason.
+pub(crate) fn run(args: &[String]) -> Result<Outcome> {
+    if !args.is_empty() {
+        bail!("fences takes no arguments");
+    }
+    let members = members(&cargo(&["metadata", "--no-deps", "--format-version", "1"])?)?;
+    let mut broken = check_arrows(&members);
+    for member in members.keys() {
+        if ABSENT.iter().any(|row| row.from == member) {
+            let listing = cargo(&[
+                "tree", "-p", member, "-e", "normal", "--prefix", "none", "--format", "{p}",
+            ])?;
+            broken.extend(check_absent(member, &packages(&listing)));
+        }
+    }
+    if !broken.is_empty() {
+        bail!("{} broken\n  {}", broken.len(), broken.join("\n  "));
+    }
+    let rows = ARROWS.len() + ABSENT.len();
+    let missing: Vec<_> = ARROWS
+        .iter()
+        .map(|row| row.from)
+        .filter(|from| !members.contains_key(*from))
+        .collect();
+    if !missing.is_empty() {
+        return Ok(Outcome::Lacks(format!(
+            "the crates {missing:?}; the rows of the others hold ({rows} in all)"
+        )));
+    }
+    Ok(Outcome::Done(format!(
+        "{} crates, {rows} rows hold",
+        members.len()
+    )))
+}
+
+/// Name of each member of the workspace → the names in its manifest's dependency sections.
+fn members(metadata: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
+    let metadata: Value = serde_json::from_str(metadata).context("cargo metadata is not JSON")?;
+    let mut members = BTreeMap::new();
+    for package in metadata["packages"]
+        .as_array()
+        .context("cargo metadata without packages")?
+    {
+        let names = package["dependencies"].as_array().into_iter().flatten();
+        let names = names
+            .filter_map(|d| d["name"].as_str())
+            .map(str::to_owned)
+            .collect();
+        members.insert(
+            package["name"]
+                .as_str()
+                .context("a package without a name")?
+                .to_owned(),
+            names,
+        );
+    }
+    Ok(members)
+}
+
+fn check_arrows(members: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (member, names) in members {
+        let Some(row) = ARROWS.iter().find(|row| row.from == member) else {
+            broken.push(format!(
+                "{member} has no row in ARROWS (hack/src/fences.rs): say what it may know, and why"
+            ));
+            continue;
+        };
+        // One of ours by the table or by the workspace: a crate named before it exists is one of ours too.
+        let ours = names
+            .iter()
+            .filter(|n| members.contains_key(*n) || ARROWS.iter().any(|r| r.from == *n));
+        for name in ours.filter(|n| !row.to.contains(&n.as_str())) {
+            broken.push(format!("{member} -> {name}: {}", row.reason));
+        }
+    }
+    broken
+}
+
+fn check_absent(member: &str, tree: &BTreeSet<String>) -> Vec<String> {
+    let rows = ABSENT.iter().filter(|row| row.from == member);
+    rows.flat_map(|row| {
+        row.packages
+            .iter()
+            .filter(|p| tree.contains(**p))
+            .map(|p| (*p, row.reason))
+    })
+    .map(|(package, reason)| {
+        format!("{member} has {package} in its tree: {reason} (cargo tree -p {member} -i {package})")
+    })
+    .collect()
+}
+
+/// The package names of `cargo tree --prefix none --format {p}`: the first word of each line.
+fn packages(listing: &str) -> BTreeSet<String> {
+    listing
+        .lines()
+        .filter_map(|l| l.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn cargo(args: &[&str]) -> Result<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(args)
+        .current_dir(tree::root())
+        .output()
+        .context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).context("cargo's output is not UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(members: &[(&str, &[&str])]) -> BTreeMap<String, BTreeSet<String>> {
+        let set = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        members
+            .iter()
+            .map(|(name, deps)| ((*name).to_owned(), set(deps)))
+            .collect()
+    }
+
+    #[test]
+    fn every_row_has_a_reason_and_no_crate_stands_twice() {
+        let from: BTreeSet<_> = ARROWS.iter().map(|row| row.from).collect();
+        assert_eq!(from.len(), ARROWS.len());
+        assert!(ARROWS.iter().all(|row| !row.reason.is_empty()));
+        let mut pairs = BTreeSet::new();
+        for row in ABSENT {
+            assert!(!row.reason.is_empty() && from.contains(row.from), "{}", row.from);
+            assert!(
+                row.packages.iter().all(|p| pairs.insert((row.from, *p))),
+                "{} lists one twice",
+                row.from
+            );
+        }
+    }
+
+    #[test]
+    fn the_arrows_make_no_circle_and_lead_to_known_crates() {
+        // Taking away crates whose arrows all lead to crates already taken must leave none.
+        let mut left: Vec<&Arrow> = ARROWS.iter().collect();
+        let mut taken: BTreeSet<&str> = BTreeSet::new();
+        while !left.is_empty() {
+            let before = left.len();
+            let ready: Vec<_> = left
+                .iter()
+                .filter(|r| r.to.iter().all(|t| taken.contains(t)))
+                .map(|r| r.from)
+                .collect();
+            taken.extend(&ready);
+            left.retain(|r| !ready.contains(&r.from));
+            assert!(
+                left.len() < before,
+                "a circle or an unknown crate among {:?}",
+                left.iter().map(|r| r.from).collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn every_allowed_arrow_passes_and_every_other_is_named() {
+        for row in ARROWS {
+            assert_eq!(check_arrows(&workspace(&[(row.from, row.to)])), [""; 0]);
+            for other in ARROWS.iter().map(|r| r.from).filter(|o| !row.to.contains(o)) {
+                let broken = check_arrows(&workspace(&[(row.from, &[other])]));
+                assert_eq!(broken, [format!("{} -> {other}: {}", row.from, row.reason)]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_crate_that_nobody_placed_is_an_error() {
+        let broken = check_arrows(&workspace(&[("entourage-extra", &["serde"])]));
+        assert!(broken[0].contains("no row"), "{broken:?}");
+    }
+
+    #[test]
+    fn each_absent_package_is_found_by_its_exact_name() {
+        for row in ABSENT {
+            for package in row.packages {
+                let tree = packages(&format!(
+                    "{} v0.1.0 (/x)\nx-{package} v1.0.0\n{package} v1.2.3 (*)\n",
+                    row.from
+                ));
+                let broken = check_absent(row.from, &tree);
+                assert_eq!(broken.len(), 1, "{broken:?}");
+                assert!(broken[0].contains(row.reason), "{broken:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn metadata_is_read_for_all_dependency_sections() {
+        let json = r#"{"packages":[{"name":"a","dependencies":[{"name":"b","kind":null},{"name":"c","kind":"dev"}]}]}"#;
+        assert_eq!(members(json).unwrap(), workspace(&[("a", &["b", "c"])]));
+    }
+}

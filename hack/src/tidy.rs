@@ -1,0 +1,407 @@
+//! What every text file of the checkout must keep: a table of rules, each with its reason and its own samples.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Result, bail};
+
+use crate::{Outcome, tree};
+
+/// One file as the rules see it.
+struct File<'a> {
+    text: &'a str,
+    /// Test code as a whole: under `tests/`, or a module that its parent declares under `#[cfg(test)]`.
+    test: bool,
+}
+
+/// A finding: line (from 1) and what is wrong there.
+type Finding = (usize, String);
+
+struct Rule {
+    name: &'static str,
+    reason: &'static str,
+    applies: fn(&str) -> bool,
+    check: fn(&File<'_>) -> Vec<Finding>,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        name: "module-doc",
+        reason: "a reader learns in the first line what a file is for",
+        applies: is_rust,
+        check: module_doc,
+    },
+    Rule {
+        name: "trailing-space",
+        reason: "diffs show changes, not spaces",
+        applies: is_prose_or_code,
+        check: trailing_space,
+    },
+    Rule {
+        name: "final-newline",
+        reason: "the last line is a line",
+        applies: is_prose_or_code,
+        check: final_newline,
+    },
+    Rule {
+        name: "size",
+        reason: "one subject a file; past 500 lines of production code the file says why: // over 500 lines: <reason>",
+        applies: is_rust,
+        check: size,
+    },
+    Rule {
+        name: "purity",
+        reason: "core has no clock, no randomness, no order that differs from run to run, no environment, no threads",
+        applies: is_core,
+        check: purity,
+    },
+    Rule {
+        name: "home-path",
+        reason: "a path of one machine means nothing on another",
+        applies: is_prose_or_code,
+        check: home_path,
+    },
+];
+
+/// The limit of the rule `size`, in lines of production code.
+const LONGEST: usize = 500;
+
+/// Words that the rule `purity` finds as whole words outside comments.
+const IMPURE: &[&str] = &[
+    "HashMap",
+    "HashSet",
+    "SystemTime",
+    "Instant",
+    "std::env",
+    "env::var",
+    "thread",
+    "std::fs",
+    "std::net",
+];
+
+/// Checks every file of the checkout against every rule. Errors: all findings, as `path:line: rule: what`.
+pub(crate) fn run(args: &[String]) -> Result<Outcome> {
+    if !args.is_empty() {
+        bail!("tidy takes no arguments");
+    }
+    let root = tree::root();
+    let (mut findings, mut texts) = (Vec::new(), BTreeMap::new());
+    for path in tree::files(&root)? {
+        if RULES.iter().any(|r| (r.applies)(&path)) {
+            let text = fs::read_to_string(root.join(&path))?;
+            texts.insert(path, text);
+        }
+    }
+    let test_modules: Vec<String> = texts
+        .iter()
+        .flat_map(|(path, text)| test_modules(path, text))
+        .collect();
+    for (path, text) in &texts {
+        let test = is_test(path, &test_modules);
+        let file = File { text, test };
+        let rules = RULES.iter().filter(|r| (r.applies)(path));
+        for rule in rules {
+            let found = (rule.check)(&file).into_iter();
+            findings.extend(
+                found.map(|(line, what)| format!("{path}:{line}: {}: {what} ({})", rule.name, rule.reason)),
+            );
+        }
+    }
+    if !findings.is_empty() {
+        bail!("{} findings\n  {}", findings.len(), findings.join("\n  "));
+    }
+    Ok(Outcome::Done(format!(
+        "{} files keep {} rules",
+        texts.len(),
+        RULES.len()
+    )))
+}
+
+// === which files ===
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
+}
+
+fn is_core(path: &str) -> bool {
+    is_rust(path) && path.starts_with("crates/core/src/")
+}
+
+fn is_prose_or_code(path: &str) -> bool {
+    let written_by_hand = [".rs", ".toml", ".md", ".sh"]
+        .iter()
+        .any(|end| path.ends_with(end));
+    (written_by_hand || path == ".ci/run") && !path.contains("/testdata/")
+}
+
+/// The modules that `path` declares as `#[cfg(test)] mod name;`, each as its path without `.rs`.
+fn test_modules(path: &str, text: &str) -> Vec<String> {
+    let Some(stem) = path.strip_suffix(".rs") else {
+        return Vec::new();
+    };
+    let folder = match stem.rsplit_once('/') {
+        Some((folder, "lib" | "main" | "mod")) => folder,
+        _ => stem,
+    };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let declared = lines
+        .windows(2)
+        .filter(|pair| pair[0] == "#[cfg(test)]")
+        .filter_map(|pair| {
+            let (_, name) = pair[1].strip_suffix(';')?.split_once("mod ")?;
+            Some(format!("{folder}/{name}"))
+        });
+    declared.collect()
+}
+
+fn is_test(path: &str, test_modules: &[String]) -> bool {
+    let in_module = |module: &String| {
+        path.strip_prefix(module.as_str())
+            .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    path.starts_with("tests/") || path.contains("/tests/") || test_modules.iter().any(in_module)
+}
+
+// === the rules ===
+
+fn module_doc(file: &File<'_>) -> Vec<Finding> {
+    match file.text.starts_with("//!") {
+        true => Vec::new(),
+        false => vec![(1, "does not start with //!".to_owned())],
+    }
+}
+
+fn trailing_space(file: &File<'_>) -> Vec<Finding> {
+    let bad = file
+        .text
+        .split('\n')
+        .enumerate()
+        .filter(|(_, line)| line.ends_with([' ', '\t', '\r']));
+    bad.map(|(n, _)| (n + 1, "space at the end of the line".to_owned()))
+        .collect()
+}
+
+fn final_newline(file: &File<'_>) -> Vec<Finding> {
+    match file.text.is_empty() || (file.text.ends_with('\n') && !file.text.ends_with("\n\n")) {
+        true => Vec::new(),
+        false => vec![(
+            file.text.lines().count(),
+            "the file does not end with exactly one newline".to_owned(),
+        )],
+    }
+}
+
+fn size(file: &File<'_>) -> Vec<Finding> {
+    let lines = production(file.text).lines().count();
+    let excused = file.text.lines().any(|line| {
+        let reason = line.trim_start().strip_prefix("// over 500 lines:");
+        reason.is_some_and(|reason| !reason.trim().is_empty())
+    });
+    if file.test || lines <= LONGEST || excused {
+        return Vec::new();
+    }
+    vec![(
+        LONGEST,
+        format!("{lines} lines of production code and no marker with a reason"),
+    )]
+}
+
+fn purity(file: &File<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if file.test {
+        return found;
+    }
+    for (n, line) in production(file.text).lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        found.extend(
+            IMPURE
+                .iter()
+                .filter(|w| has_word(code, w))
+                .map(|w| (n + 1, (*w).to_owned())),
+        );
+    }
+    found
+}
+
+fn home_path(file: &File<'_>) -> Vec<Finding> {
+    // Put together here so that this file does not find itself.
+    let prefixes = [["/ho", "me/"], ["/ro", "ot/"], ["/Use", "rs/"]].map(|parts| parts.concat());
+    let mut found = Vec::new();
+    for (n, line) in file.text.lines().enumerate() {
+        for prefix in &prefixes {
+            let starts_a_path = |at: usize| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| {
+                    c.is_alphanumeric() || matches!(c, '.' | '}' | '$' | '_' | '-' | '/' | '~')
+                })
+            };
+            if line
+                .match_indices(prefix.as_str())
+                .any(|(at, _)| starts_a_path(at))
+            {
+                found.push((n + 1, format!("an absolute path under {prefix}")));
+            }
+        }
+    }
+    found
+}
+
+/// What stands before the first inline test module: `#[cfg(test)]` and `mod … {` at the beginning of two lines.
+fn production(text: &str) -> &str {
+    let inline = |at: &usize| {
+        let next = text[*at..].lines().nth(1).unwrap_or_default();
+        next.contains("mod ") && next.ends_with('{')
+    };
+    let starts_line = |at: &usize| *at == 0 || text[..*at].ends_with('\n');
+    let mut markers = text
+        .match_indices("#[cfg(test)]\n")
+        .map(|(at, _)| at)
+        .filter(starts_line);
+    markers.find(inline).map_or(text, |end| &text[..end])
+}
+
+fn has_word(code: &str, word: &str) -> bool {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + word.len()..].chars().next();
+        !before.is_some_and(part_of_name) && !after.is_some_and(part_of_name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule, path, a text that it must refuse there, and one that it must accept.
+    fn samples() -> Vec<(&'static str, &'static str, String, String)> {
+        let sample = |rule, path, bad: &str, good: &str| (rule, path, bad.to_owned(), good.to_owned());
+        let long = ";\n".repeat(LONGEST + 1);
+        vec![
+            sample(
+                "module-doc",
+                "crates/api/src/a.rs",
+                "use std::fmt;\n",
+                "//! The a.\nuse std::fmt;\n",
+            ),
+            sample("trailing-space", "docs/a.md", "one \ntwo\n", "one\ntwo\n"),
+            sample("trailing-space", ".ci/run", "one\r\n", "one\n"),
+            sample("final-newline", "docs/a.md", "one", "one\n"),
+            sample("final-newline", "docs/a.md", "one\n\n", ""),
+            sample(
+                "size",
+                "crates/api/src/a.rs",
+                &long,
+                &format!("// over 500 lines: a table\n{long}"),
+            ),
+            sample(
+                "size",
+                "crates/api/src/a.rs",
+                &long,
+                &format!("//! A.\n#[cfg(test)]\nmod tests {{\n{long}}}\n"),
+            ),
+            sample(
+                "size",
+                "crates/api/src/a.rs",
+                &format!("// over 500 lines:\n{long}"),
+                &long[2..],
+            ),
+            sample(
+                "purity",
+                "crates/core/src/a.rs",
+                "use std::collections::HashMap;\n",
+                "// not a HashMap: its order differs\n",
+            ),
+            sample(
+                "purity",
+                "crates/core/src/a.rs",
+                "std::thread::spawn(f)\n",
+                "fn thread_pool(at: MyInstant) {}\n",
+            ),
+            sample(
+                "purity",
+                "crates/core/src/a.rs",
+                "let at: Instant;\n",
+                "//! A.\n#[cfg(test)]\nmod tests {\nuse std::env;\n}\n",
+            ),
+            sample(
+                "home-path",
+                "docs/a.md",
+                concat!("see /ho", "me/someone/src\n"),
+                "$HOME/src, https://example.com/home/page\n",
+            ),
+        ]
+    }
+
+    #[test]
+    fn every_rule_refuses_and_accepts_its_samples() {
+        for (name, path, bad, good) in samples() {
+            let rule = RULES.iter().find(|r| r.name == name).unwrap();
+            assert!((rule.applies)(path), "{name} does not look at {path}");
+            assert!(
+                !(rule.check)(&File {
+                    text: &bad,
+                    test: false
+                })
+                .is_empty(),
+                "{name} accepts {bad:?}"
+            );
+            let findings = (rule.check)(&File {
+                text: &good,
+                test: false,
+            });
+            assert!(findings.is_empty(), "{name} refuses {good:?}: {findings:?}");
+        }
+    }
+
+    #[test]
+    fn every_rule_has_a_reason_a_sample_and_a_name_of_its_own() {
+        for (n, rule) in RULES.iter().enumerate() {
+            assert!(!rule.reason.is_empty());
+            assert!(
+                samples().iter().any(|s| s.0 == rule.name),
+                "{} has no sample",
+                rule.name
+            );
+            assert!(
+                RULES[..n].iter().all(|other| other.name != rule.name),
+                "{} stands twice",
+                rule.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_declared_test_module_hides_nothing_of_its_parent() {
+        let long = format!("#[cfg(test)]\nmod golden;\n{}", ";\n".repeat(LONGEST));
+        let file = File {
+            text: &long,
+            test: false,
+        };
+        assert_eq!(size(&file).len(), 1);
+    }
+
+    #[test]
+    fn test_files_are_known_by_their_place_or_their_declaration() {
+        let mut modules = test_modules("crates/core/src/a.rs", "#[cfg(test)]\nmod golden;\nmod b;\n");
+        modules.extend(test_modules(
+            "crates/core/src/lib.rs",
+            "#[cfg(test)]\npub(crate) mod made;\n#[cfg(test)]\nmod inline {\n",
+        ));
+        assert_eq!(modules, ["crates/core/src/a/golden", "crates/core/src/made"]);
+        for (path, test) in [
+            ("crates/core/src/a/golden.rs", true),
+            ("crates/core/src/made/up.rs", true),
+            ("crates/core/src/made_up.rs", false),
+            ("crates/core/src/a/b.rs", false),
+            ("crates/core/tests/golden.rs", true),
+        ] {
+            assert_eq!(is_test(path, &modules), test, "{path}");
+        }
+    }
+
+    #[test]
+    fn test_data_is_left_to_itself() {
+        assert!(!is_prose_or_code("crates/api/testdata/a.md"));
+    }
+}
