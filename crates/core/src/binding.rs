@@ -194,7 +194,9 @@ fn desired(
             None
         }
         None => {
-            attach(&dependencies::merged(index, entity), &mut binding.spec);
+            if index.config.propagate_deps {
+                attach(&dependencies::merged(index, entity), &mut binding.spec);
+            }
             None
         }
     };

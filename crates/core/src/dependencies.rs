@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::label,
+    names,
     policy::ConflictResolution,
     work::{BindingSnapshot, TargetCluster},
 };
@@ -37,6 +38,10 @@ pub fn is_required(index: &Index, entity: &Entity) -> bool {
 /// Whether a live referrer is placed on the cluster (I1). Cost: O(referrers), usually O(1).
 #[must_use]
 pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
+    if !index.config.propagate_deps {
+        let stored = entity.binding.iter().flat_map(|binding| &binding.object.spec.required_by);
+        return stored.flat_map(|snapshot| &snapshot.clusters).any(|target| target.name == cluster);
+    }
     followers(index, entity).any(|(_, _, binding)| binding.is_placed_on(cluster))
 }
 
@@ -46,6 +51,9 @@ pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
 /// Cost: O(referrers × clusters).
 #[must_use]
 pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<(BindingSnapshot, Str)> {
+    if !index.config.propagate_deps {
+        return frozen(entity);
+    }
     let mut all: Vec<(BindingSnapshot, Str)> = followers(index, entity)
         .filter(|(_, _, binding)| !binding.object.spec.clusters.is_empty())
         .map(|(_, _, binding)| snapshot(binding, binding.object.spec.clusters.clone()))
@@ -68,6 +76,15 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<(BindingSnapsho
     all.sort();
     all.dedup_by(|second, first| second.0.namespace == first.0.namespace && second.0.name == first.0.name);
     all
+}
+
+/// With the feature gate off nothing new follows, and what was taken along stays as it is: the view is kept as stored.
+fn frozen(entity: &Entity) -> Vec<(BindingSnapshot, Str)> {
+    let Some(binding) = &entity.binding else { return Vec::new() };
+    let permanent_id = |each: &BindingSnapshot| {
+        binding.meta.label(&names::depended_by_key(&each.namespace, &each.name)).unwrap_or_default().into()
+    };
+    binding.object.spec.required_by.iter().map(|each| (each.clone(), permanent_id(each))).collect()
 }
 
 fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> (BindingSnapshot, Str) {

@@ -165,7 +165,10 @@ fn fill(
         .filter(|place| place.wanted && !place.applied())
         .map(|place| format!("{}: {}", place.cluster, place.message()))
         .collect();
-    if lacking.is_empty() {
+    let places = places.iter().any(|place| place.wanted);
+    if !places {
+        conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
+    } else if lacking.is_empty() {
         let message = "Every cluster holds its copy.".into();
         set(&mut status.conditions, condition::FULLY_APPLIED, true, reason::FULLY_APPLIED_SUCCESS, message);
     } else {
@@ -173,6 +176,7 @@ fn fill(
         set(&mut status.conditions, condition::FULLY_APPLIED, false, reason::FULLY_APPLIED_FAILED, message);
     }
     match dependencies {
+        Dependencies::Ready if !places => conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY),
         Dependencies::NotFollowed => conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY),
         Dependencies::Ready => {
             let message = "Everything it refers to is where it is.".into();

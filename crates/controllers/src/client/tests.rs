@@ -1,1 +1,183 @@
-//! Tests.
+//! A scripted API server in process, for the tests of this crate, and the tests of [`Api`] itself.
+
+use std::collections::VecDeque;
+
+use entourage_core::object::{Gvk, Id};
+use futures::{StreamExt as _, stream};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use serde_json::json;
+use std::convert::Infallible;
+
+use super::*;
+
+type Bytes_ = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A request as the server saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Method, path and query, e.g. `GET /api/v1/secrets?limit=500`.
+    pub(crate) line: String,
+    /// The Accept header.
+    pub(crate) accept: String,
+    /// The body as JSON.
+    pub(crate) body: Value,
+}
+
+/// What the server does with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Status code and body.
+    Json(u16, Value),
+    /// 200 and JSON lines; then the stream stays open, or ends.
+    Lines(Vec<Value>, bool),
+    /// The connection breaks.
+    Broken,
+    /// Nothing, for ever.
+    Silence,
+}
+
+/// A `Status` as API servers answer errors with.
+pub(crate) fn status(code: u16, reason: &str) -> Reply {
+    Reply::Json(code, json!({"kind": "Status", "reason": reason, "message": format!("{reason} it is"), "code": code}))
+}
+
+/// The requests so far.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<Asked>>>);
+
+impl Log {
+    pub(crate) fn all(&self) -> Vec<Asked> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.all().into_iter().map(|asked| asked.line).collect()
+    }
+}
+
+/// A client whose requests are answered by a function.
+pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (kube::Client, Log) {
+    let (log, reply) = (Log::default(), Arc::new(reply));
+    let seen = log.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (seen, reply) = (seen.clone(), reply.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            let bytes = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+            let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let asked = Asked {
+                line: format!("{} {}", parts.method, parts.uri),
+                accept: header(header::ACCEPT).to_owned(),
+                body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            };
+            let answer = reply(&asked);
+            seen.0.lock().unwrap().push(asked);
+            let (code, body): (u16, Bytes_) = match answer {
+                Reply::Json(code, value) => (code, Full::from(value.to_string()).boxed_unsync()),
+                Reply::Lines(lines, open) => {
+                    let frames = lines.into_iter().map(|line| Ok(Frame::data(Bytes::from(format!("{line}\n")))));
+                    let rest = if open { stream::pending().left_stream() } else { stream::empty().right_stream() };
+                    (200, StreamBody::new(stream::iter(frames).chain(rest)).boxed_unsync())
+                }
+                Reply::Broken => return Err("connection reset".to_owned()),
+                Reply::Silence => std::future::pending().await,
+            };
+            Response::builder().status(code).body(body).map_err(|error| error.to_string())
+        }
+    });
+    (kube::Client::new(service, "default"), log)
+}
+
+/// An [`Api`] over [`client`].
+pub(crate) fn api(server: Server, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Api, Log) {
+    let (client, log) = client(reply);
+    (Api::new(client, options(server)), log)
+}
+
+/// An [`Api`] that answers the given requests in this order, and breaks the connection on any other.
+pub(crate) fn script(server: Server, script: Vec<(&'static str, Reply)>) -> (Api, Log) {
+    let script = Mutex::new(VecDeque::from(script));
+    api(server, move |asked| {
+        let mut script = script.lock().unwrap();
+        match script.front() {
+            Some((line, _)) if *line == asked.line => script.pop_front().map_or(Reply::Broken, |(_, reply)| reply),
+            _ => Reply::Broken,
+        }
+    })
+}
+
+/// Options for a server, without bounds that a test could meet.
+pub(crate) fn options(server: Server) -> ApiOptions {
+    ApiOptions {
+        server,
+        deadline: Duration::from_secs(10),
+        bounds: Bounds::default(),
+        metrics: Metrics::new(),
+        suspect: Arc::new(Notify::new()),
+        may_write: always(),
+    }
+}
+
+/// A receiver that always says true.
+pub(crate) fn always() -> watch::Receiver<bool> {
+    watch::channel(true).1
+}
+
+fn path() -> Path {
+    Path::object(&Id::new(Gvk::new("v1", "ConfigMap"), "ns", "a"))
+}
+
+#[tokio::test]
+async fn an_object_comes_without_managed_fields() {
+    let (api, log) = script(
+        Server::Hub,
+        vec![(
+            "GET /api/v1/namespaces/ns/configmaps/a",
+            Reply::Json(200, json!({"metadata": {"name": "a", "managedFields": []}})),
+        )],
+    );
+    let object = api.get(&path(), Form::Metadata).await.unwrap();
+    assert_eq!(object, json!({"metadata": {"name": "a"}}));
+    assert!(log.all()[0].accept.contains("as=PartialObjectMetadata;"));
+}
+
+#[tokio::test]
+async fn a_delete_names_exactly_one_object() {
+    let (api, log) = api(Server::Hub, |_| Reply::Json(200, json!({"kind": "Status"})));
+    api.delete(&path(), "u", "7").await.unwrap();
+    assert_eq!(log.all()[0].body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+    assert_eq!(log.all()[0].body["propagationPolicy"], "Background");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_at_the_deadline_and_raises_suspicion() {
+    let (api, _) = api(Server::Hub, |_| Reply::Silence);
+    let failure = api.get(&path(), Form::Whole).await.unwrap_err();
+    assert!(failure.is_silence());
+    assert!(api.limit() < Bounds::default().start);
+    api.0.options.suspect.notified().await;
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_silence_and_retry_after_is_read() {
+    let (broken, _) = api(Server::Hub, |_| Reply::Broken);
+    assert!(broken.get(&path(), Form::Whole).await.unwrap_err().is_silence());
+    let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 3}});
+    let (busy, _) = api(Server::Hub, move |_| Reply::Json(429, busy.clone()));
+    let failure = busy.get(&path(), Form::Whole).await.unwrap_err();
+    assert_eq!((failure.class(), failure.retry_after()), (Class::Busy, Some(Duration::from_secs(3))));
+}
+
+#[tokio::test]
+async fn who_does_not_lead_writes_nothing() {
+    let (client, log) = client(|_| Reply::Json(200, json!({})));
+    let (leading, may_write) = watch::channel(true);
+    let api = Api::new(client, ApiOptions { may_write, ..options(Server::Hub) });
+    api.create(&path(), &json!({}), Form::Whole).await.unwrap();
+    leading.send_replace(false);
+    assert!(api.create(&path(), &json!({}), Form::Whole).await.unwrap_err().is_silence());
+    assert!(api.delete(&path(), "u", "1").await.is_err());
+    api.get(&path(), Form::Whole).await.unwrap();
+    assert_eq!(log.all().len(), 2);
+}

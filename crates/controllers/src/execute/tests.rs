@@ -1,1 +1,470 @@
-//! Tests.
+//! Carrying out changes against scripted servers: which requests go out, and what the brain is told.
+
+use entourage_core::{
+    delivery::Recipe,
+    interpreter::never_travels,
+    object::{Gvk, Id, Named},
+    observation::{Delivered, Removed, Server, Subject, Which},
+    plan::{Guard, How, HubObject, Verb},
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::client::tests::{Log, Reply, api, script, status};
+
+const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
+const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
+const POST: &str = "POST /api/v1/namespaces/ns/configmaps";
+const PUT: &str = "PUT /api/v1/namespaces/ns/configmaps/a";
+const DELETE: &str = "DELETE /api/v1/namespaces/ns/configmaps/a";
+
+/// A hub and a member with their scripts, and what the brain hears.
+struct Bench {
+    hands: Hands,
+    member: Arc<Member>,
+    inbox: mpsc::Receiver<Message>,
+    hub: Log,
+    on_member: Log,
+}
+
+fn bench(hub: Vec<(&'static str, Reply)>, member: Vec<(&'static str, Reply)>) -> Bench {
+    let (brain, inbox) = mpsc::channel(100);
+    let (hub_api, hub) = script(Server::Hub, hub);
+    let (member_api, on_member) = script(Server::Member("m1".into()), member);
+    let (events, _) = events::recorder(hub_api.clone());
+    let sources = Sources::new(hub_api.clone());
+    let hands = Hands { hub: hub_api, hub_id: "hub".into(), sources, events, brain };
+    Bench { hands, member: Arc::new(Member::new(member_api)), inbox, hub, on_member }
+}
+
+impl Bench {
+    async fn carry_out(&mut self, change: Change) -> (Outcome, Vec<Observation>) {
+        let plan = Plan { changes: vec![change], ..Plan::default() };
+        let key = Key::Binding(id("ConfigMap"));
+        let outcome = self.hands.carry_out(&key, plan, Some(&self.member)).await;
+        let mut heard = Vec::new();
+        while let Ok(message) = self.inbox.try_recv() {
+            match message {
+                Message::Seen(seen) => heard.push(seen),
+                _ => panic!("only answers are told"),
+            }
+        }
+        (outcome, heard)
+    }
+
+    async fn deliver(&mut self, kind: &str, live: Option<Guard>, read_first: bool) -> Delivered {
+        let (id, cluster) = (id(kind), "m1".into());
+        let recipe = Recipe {
+            hub: "hub".into(),
+            binding: Named::new("ns", "a-configmap"),
+            permanent_id: "p".into(),
+            replicas: None,
+            overwrite: false,
+        };
+        let (outcome, mut heard) =
+            self.carry_out(Change::Deliver { id, cluster, recipe, live, read_first }).await;
+        assert_eq!(outcome, Outcome::Done, "the core decides when to try again");
+        match heard.pop() {
+            Some(Observation::Delivered(_, _, delivered)) => delivered,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn remove(&mut self, how: How) -> (Outcome, Option<Observation>) {
+        let change = Change::Remove { id: id("ConfigMap"), cluster: "m1".into(), guard: guard("7"), how };
+        let (outcome, mut heard) = self.carry_out(change).await;
+        (outcome, heard.pop())
+    }
+}
+
+fn id(kind: &str) -> Id {
+    Id::new(Gvk::new("v1", kind), "ns", "a")
+}
+
+fn guard(version: &str) -> Guard {
+    Guard { uid: "copy".into(), resource_version: version.into() }
+}
+
+fn template() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"},
+        "metadata": {"namespace": "ns", "name": "a", "uid": "t", "resourceVersion": "5"}})
+}
+
+/// A copy on the member that is ours, with this data.
+fn live(version: &str, data: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": data}, "metadata": {
+        "namespace": "ns", "name": "a", "uid": "copy", "resourceVersion": version,
+        "labels": {"entourage.dev/hub": "hub"},
+        "annotations": {"resourcebinding.karmada.io/namespace": "ns", "resourcebinding.karmada.io/name": "a-configmap"}}})
+}
+
+fn foreign() -> Value {
+    json!({"data": {"k": "theirs"}, "metadata": {"name": "a", "uid": "x", "resourceVersion": "3"}})
+}
+
+fn ok(body: Value) -> Reply {
+    Reply::Json(200, body)
+}
+
+fn no_namespace() -> Reply {
+    Reply::Json(404, json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": "namespaces"}}))
+}
+
+fn is_applied(delivered: &Delivered, version: &str) -> bool {
+    matches!(delivered, Delivered::Applied { copy, source }
+        if &*copy.meta.resource_version == version && source.starts_with("t.v5."))
+}
+
+#[tokio::test]
+async fn a_copy_that_is_not_there_is_posted_with_our_marks() {
+    let mut bench =
+        bench(vec![(SOURCE, ok(template()))], vec![(POST, Reply::Json(201, live("1", "v")))]);
+    let delivered = bench.deliver("ConfigMap", None, false).await;
+    assert!(is_applied(&delivered, "1"), "{delivered:?}");
+    let asked = &bench.on_member.all()[0];
+    assert_eq!(asked.body["metadata"]["labels"]["entourage.dev/hub"], "hub");
+    assert_eq!(asked.body["data"], json!({"k": "v"}));
+    assert!(asked.accept.contains("PartialObjectMetadata"), "no payload comes back");
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_by_someone_else_is_foreign_and_not_written() {
+    let mut bench = bench(
+        vec![(SOURCE, ok(template()))],
+        vec![(POST, status(409, "AlreadyExists")), (LIVE, ok(foreign()))],
+    );
+    assert_eq!(bench.deliver("ConfigMap", None, false).await, Delivered::Foreign);
+    assert_eq!(bench.on_member.lines(), [POST, LIVE]);
+}
+
+#[tokio::test]
+async fn a_known_copy_is_replaced_without_reading_it() {
+    let mut bench = bench(vec![(SOURCE, ok(template()))], vec![(PUT, ok(live("8", "v")))]);
+    assert!(is_applied(&bench.deliver("ConfigMap", Some(guard("7")), false).await, "8"));
+    let body = &bench.on_member.all()[0].body;
+    assert_eq!((&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]), (&json!("copy"), &json!("7")));
+}
+
+#[tokio::test]
+async fn a_copy_that_changed_is_read_and_compared_before_it_is_written() {
+    let mut bench = bench(
+        vec![(SOURCE, ok(template()))],
+        vec![
+            (PUT, status(409, "Conflict")),
+            (LIVE, ok(live("9", "drift"))),
+            (PUT, status(409, "Conflict")),
+            (LIVE, ok(live("10", "drift"))),
+            (PUT, ok(live("11", "v"))),
+        ],
+    );
+    assert!(is_applied(&bench.deliver("ConfigMap", Some(guard("7")), false).await, "11"));
+    assert_eq!(bench.on_member.all()[4].body["metadata"]["resourceVersion"], "10");
+}
+
+#[tokio::test]
+async fn a_copy_that_keeps_changing_is_left_for_later() {
+    let mut script = vec![(PUT, status(409, "Conflict"))];
+    for _ in 0..10 {
+        script.extend([(LIVE, ok(live("9", "drift"))), (PUT, status(409, "Conflict"))]);
+    }
+    let mut bench = bench(vec![(SOURCE, ok(template()))], script);
+    let delivered = bench.deliver("ConfigMap", Some(guard("7")), false).await;
+    assert_eq!(delivered, Delivered::Unreachable("the copy keeps changing on the member".into()));
+    assert_eq!(bench.on_member.lines().len(), 7);
+}
+
+#[tokio::test]
+async fn an_equal_copy_is_not_written() {
+    // What a first delivery writes is what stands there for the second.
+    let mut first = bench(vec![(SOURCE, ok(template()))], vec![]);
+    let (member, log) = api(Server::Member("m1".into()), |asked| ok(asked.body.clone()));
+    first.member = Arc::new(Member::new(member));
+    first.deliver("ConfigMap", None, false).await;
+    let mut standing = log.all()[0].body.clone();
+    standing["metadata"]["resourceVersion"] = json!("7");
+    standing["metadata"]["uid"] = json!("copy");
+    let mut second = bench(vec![(SOURCE, ok(template()))], vec![(LIVE, ok(standing))]);
+    assert!(is_applied(&second.deliver("ConfigMap", Some(guard("7")), true).await, "7"));
+    assert_eq!(second.on_member.lines(), [LIVE]);
+}
+
+#[tokio::test]
+async fn a_missing_namespace_is_made_and_the_copy_posted_again() {
+    let mut bench = bench(
+        vec![(SOURCE, ok(template()))],
+        vec![
+            (POST, no_namespace()),
+            ("POST /api/v1/namespaces", Reply::Json(201, json!({}))),
+            (POST, Reply::Json(201, live("1", "v"))),
+        ],
+    );
+    assert!(is_applied(&bench.deliver("ConfigMap", None, false).await, "1"));
+    assert_eq!(bench.on_member.all()[1].body["metadata"], json!({"name": "ns"}));
+}
+
+#[tokio::test]
+async fn a_namespace_is_made_once_however_many_deliveries_go_there() {
+    let made = std::sync::atomic::AtomicBool::new(false);
+    let (member, log) = api(Server::Member("m1".into()), move |asked| {
+        use std::sync::atomic::Ordering::SeqCst;
+        match asked.line.as_str() {
+            "POST /api/v1/namespaces" => {
+                made.store(true, SeqCst);
+                Reply::Json(201, json!({}))
+            }
+            _ if made.load(SeqCst) => Reply::Json(201, live("1", "v")),
+            _ => no_namespace(),
+        }
+    });
+    let bench = bench(vec![(SOURCE, ok(template()))], vec![]);
+    let member = Arc::new(Member::new(member));
+    let recipe = Recipe {
+        hub: "hub".into(),
+        binding: Named::new("ns", "b"),
+        permanent_id: "p".into(),
+        replicas: None,
+        overwrite: false,
+    };
+    let key = Key::Cluster("m1".into());
+    futures::future::join_all((0..20).map(|_| {
+        let (id, cluster, recipe) = (id("ConfigMap"), "m1".into(), recipe.clone());
+        let change = Change::Deliver { id, cluster, recipe, live: None, read_first: false };
+        bench.hands.carry_out(&key, Plan { changes: vec![change], ..Plan::default() }, Some(&member))
+    }))
+    .await;
+    assert_eq!(log.lines().len(), 1 + 1 + 20);
+    assert_eq!(bench.hub.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_secret_never_shows_its_content() {
+    let refusal = json!({"kind": "Status", "code": 422, "reason": "Invalid",
+        "message": "Secret is invalid: data[k]: Invalid value: \"canary\"",
+        "details": {"causes": [{"field": "data[k]", "reason": "FieldValueInvalid", "message": "canary"}]}});
+    for kind in ["Secret", "ConfigMap"] {
+        let resource = format!("{}s", kind.to_lowercase());
+        let lines: [&'static str; 2] = [
+            format!("GET /api/v1/namespaces/ns/{resource}/a").leak(),
+            format!("POST /api/v1/namespaces/ns/{resource}").leak(),
+        ];
+        let mut bench = bench(
+            vec![(lines[0], ok(template()))],
+            vec![(lines[1], Reply::Json(422, refusal.clone()))],
+        );
+        let delivered = bench.deliver(kind, None, false).await;
+        assert_eq!(delivered, Delivered::Rejected("422 Invalid; data[k]: FieldValueInvalid".into()));
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_is_gone_is_told_as_absent() {
+    let mut bench = bench(vec![(SOURCE, status(404, "NotFound"))], vec![]);
+    let delivered = bench.deliver("ConfigMap", None, false).await;
+    assert!(matches!(delivered, Delivered::NoSource(_)), "{delivered:?}");
+    assert!(bench.on_member.lines().is_empty());
+}
+
+#[tokio::test]
+async fn a_token_secret_is_never_sent() {
+    let token = json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": "a", "uid": "t"}});
+    assert!(never_travels(&token));
+    let mut bench = bench(vec![("GET /api/v1/namespaces/ns/secrets/a", ok(token))], vec![]);
+    assert!(matches!(bench.deliver("Secret", None, false).await, Delivered::NoSource(_)));
+    assert!(bench.on_member.lines().is_empty());
+}
+
+#[tokio::test]
+async fn trouble_of_the_member_is_told_by_kind() {
+    let cases = [
+        (Reply::Broken, false),
+        (status(503, "ServiceUnavailable"), false),
+        (status(429, "TooManyRequests"), false),
+        (status(401, "Unauthorized"), false),
+        (status(403, "Forbidden"), true),
+        (status(404, "NotFound"), true),
+        (status(413, "RequestEntityTooLarge"), true),
+    ];
+    for (reply, rejected) in cases {
+        let mut bench = bench(vec![(SOURCE, ok(template()))], vec![(POST, reply.clone())]);
+        let delivered = bench.deliver("ConfigMap", None, false).await;
+        let told = match &delivered {
+            Delivered::Rejected(_) => true,
+            Delivered::Unreachable(_) => false,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, rejected, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_removal_names_the_copy_exactly() {
+    let mut bench = bench(vec![], vec![(DELETE, ok(json!({"kind": "Status"})))]);
+    let (_, heard) = bench.remove(How::Delete).await;
+    assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Accepted))), "{heard:?}");
+    assert_eq!(bench.on_member.all()[0].body["preconditions"], json!({"uid": "copy", "resourceVersion": "7"}));
+}
+
+#[tokio::test]
+async fn a_copy_that_is_not_there_any_more_is_gone() {
+    let mut bench = bench(vec![], vec![(DELETE, status(404, "NotFound"))]);
+    let (outcome, heard) = bench.remove(How::Delete).await;
+    assert_eq!(outcome, Outcome::Done);
+    assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_copy_that_changed_is_not_removed_but_planned_again() {
+    let mut bench = bench(vec![], vec![(DELETE, status(409, "Conflict")), (LIVE, ok(live("9", "v")))]);
+    let (outcome, heard) = bench.remove(How::Delete).await;
+    assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Conflict, asked: None });
+    assert!(matches!(heard, Some(Observation::Seen(Subject::Copy(..)))), "{heard:?}");
+}
+
+#[tokio::test]
+async fn another_object_under_the_same_name_is_left_alone() {
+    for how in [How::Delete, How::Release] {
+        let script = match how {
+            How::Delete => vec![(DELETE, status(409, "Conflict")), (LIVE, ok(foreign()))],
+            How::Release => vec![(LIVE, ok(foreign()))],
+        };
+        let mut bench = bench(vec![], script);
+        let (_, heard) = bench.remove(how).await;
+        assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_released_copy_loses_our_marks_and_stays() {
+    let mut bench = bench(
+        vec![],
+        vec![
+            (LIVE, ok(live("9", "v"))),
+            (PUT, status(409, "Conflict")),
+            (LIVE, ok(live("10", "v"))),
+            (PUT, ok(json!({}))),
+        ],
+    );
+    let (_, heard) = bench.remove(How::Release).await;
+    assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Released))), "{heard:?}");
+    let body = &bench.on_member.all()[3].body;
+    assert_eq!(body["metadata"]["resourceVersion"], "10");
+    assert!(!body.to_string().contains("entourage.dev/hub"));
+}
+
+#[tokio::test]
+async fn after_an_unknown_outcome_the_member_is_asked() {
+    let cases = [
+        (ok(live("9", "v")), "seen"),
+        (ok(foreign()), "gone"),
+        (status(404, "NotFound"), "gone"),
+        (Reply::Broken, "unreachable"),
+    ];
+    for (reply, expected) in cases {
+        let mut bench = bench(vec![], vec![(LIVE, reply)]);
+        let (_, heard) = bench.carry_out(Change::Confirm { id: id("ConfigMap"), cluster: "m1".into() }).await;
+        let told = match heard.as_slice() {
+            [Observation::Seen(_)] => "seen",
+            [Observation::Removed(_, _, Removed::Gone)] => "gone",
+            [Observation::Removed(_, _, Removed::Unreachable(_))] => "unreachable",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, expected);
+    }
+}
+
+const BINDINGS: &str = "POST /apis/work.karmada.io/v1alpha2/namespaces/ns/resourcebindings";
+const BINDING: &str = "/apis/work.karmada.io/v1alpha2/namespaces/ns/resourcebindings/b";
+
+fn binding(version: &str) -> Value {
+    json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"namespace": "ns", "name": "b", "uid": "b", "resourceVersion": version},
+        "spec": {"resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "a"}}})
+}
+
+fn write(verb: Verb) -> Change {
+    Change::Hub { object: HubObject::Binding(Named::new("ns", "b")), verb }
+}
+
+#[tokio::test]
+async fn the_answer_to_a_write_is_observed() {
+    let mut bench = bench(vec![(BINDINGS, Reply::Json(201, binding("1")))], vec![]);
+    let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
+    assert_eq!(outcome, Outcome::Done);
+    assert!(matches!(heard.as_slice(), [Observation::Seen(Subject::Binding(_))]), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
+    let put: &'static str = format!("PUT {BINDING}/status").leak();
+    let get: &'static str = format!("GET {BINDING}").leak();
+    for (standing, gone) in [(ok(binding("9")), false), (status(404, "NotFound"), true)] {
+        let mut bench = bench(vec![(put, status(409, "Conflict")), (get, standing)], vec![]);
+        let (outcome, heard) = bench.carry_out(write(Verb::ReplaceStatus(json!({})))).await;
+        assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Conflict, asked: None });
+        match heard.as_slice() {
+            [Observation::Seen(Subject::Binding(_))] => assert!(!gone),
+            [Observation::Gone { which: Which::Binding(_), .. }] => assert!(gone),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_write_is_told_with_its_key_and_retried_slowly() {
+    let mut bench = bench(vec![(BINDINGS, status(422, "Invalid"))], vec![]);
+    let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
+    assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Refused, asked: None });
+    assert!(matches!(heard.as_slice(), [Observation::Refused { key: Key::Binding(_), .. }]), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_deleted_binding_is_gone_unless_a_finalizer_holds_it() {
+    let delete: &'static str = format!("DELETE {BINDING}").leak();
+    let mut held = binding("9");
+    held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    held["metadata"]["finalizers"] = json!(["x/y"]);
+    for (answer, gone) in [(json!({"kind": "Status", "status": "Success"}), true), (held, false)] {
+        let mut bench = bench(vec![(delete, ok(answer))], vec![]);
+        let verb = Verb::Delete { uid: "b".into(), resource_version: "8".into() };
+        let (_, heard) = bench.carry_out(write(verb)).await;
+        assert_eq!(matches!(heard.as_slice(), [Observation::Gone { .. }]), gone, "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_need_is_answered_with_what_the_hub_holds() {
+    let token = json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": "a"}});
+    let cases = [
+        ("Secret", ok(token), "never"),
+        ("Secret", ok(json!({"type": "Opaque", "metadata": {"name": "a"}})), "seen"),
+        ("ConfigMap", ok(template()), "seen"),
+        ("ConfigMap", status(404, "NotFound"), "absent"),
+        ("ConfigMap", Reply::Broken, ""),
+    ];
+    for (kind, reply, expected) in cases {
+        let line: &'static str = format!("GET /api/v1/namespaces/ns/{}s/a", kind.to_lowercase()).leak();
+        let mut bench = bench(vec![(line, reply)], vec![]);
+        let (outcome, heard) = bench.carry_out(Change::Need(id(kind))).await;
+        let told = match heard.as_slice() {
+            [Observation::Seen(Subject::Template(..))] => "seen",
+            [Observation::NeverTravels(_)] => "never",
+            [Observation::Absent(_)] => "absent",
+            _ => "",
+        };
+        assert_eq!((told, outcome == Outcome::Done), (expected, !expected.is_empty()));
+        let whole = bench.hub.all()[0].accept == "application/json";
+        assert_eq!(whole, kind == "Secret", "only a Secret's type is no metadata");
+    }
+}
+
+#[tokio::test]
+async fn changes_stop_at_the_first_that_fails() {
+    let mut bench = bench(vec![(BINDINGS, status(500, "InternalError"))], vec![]);
+    let changes = vec![write(Verb::Create(json!({}))), Change::Need(id("ConfigMap"))];
+    let key = Key::Binding(id("ConfigMap"));
+    let plan = Plan { changes, ..Plan::default() };
+    let outcome = bench.hands.carry_out(&key, plan, None).await;
+    assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Busy, asked: None });
+    assert_eq!(bench.hub.lines(), [BINDINGS]);
+    assert!(bench.inbox.try_recv().is_err());
+}

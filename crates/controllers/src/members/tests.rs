@@ -1,1 +1,229 @@
-//! Tests.
+//! Members' tasks against scripted servers.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use entourage_api::cluster::{ClusterSpec, LocalSecretReference};
+use entourage_core::observation::Server;
+use serde_json::json;
+
+use super::*;
+use crate::client::tests::{Asked, Log, Reply, always, api, client, status};
+
+/// The members under test, what the brain hears, the hub's requests, and the number of clients built.
+struct Bench {
+    members: Members,
+    inbox: mpsc::Receiver<Message>,
+    hub: Log,
+    built: Arc<AtomicU32>,
+    probes: Arc<AtomicU64>,
+}
+
+fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
+    let (brain, inbox) = mpsc::channel(100);
+    let (hub_api, hub) = api(Server::Hub, |asked| match asked.line.as_str() {
+        "GET /api/v1/namespaces/karmada-cluster/secrets/m1" => {
+            Reply::Json(200, json!({"data": {"token": "dG9rZW4="}}))
+        }
+        _ => status(404, "NotFound"),
+    });
+    let (built, probes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    let (count, asked, member) = (built.clone(), probes.clone(), Arc::new(member));
+    let clients: ClientFactory = Arc::new(move |scope, config| {
+        assert_eq!((scope, config.default_retry), ("m1", false));
+        count.fetch_add(1, Ordering::SeqCst);
+        let (member, asked) = (member.clone(), asked.clone());
+        Ok(client(move |request| {
+            asked.fetch_add(u64::from(request.line == "GET /readyz"), Ordering::SeqCst);
+            member(request)
+        })
+        .0)
+    });
+    let members = Members::new(MembersOptions {
+        hub: hub_api,
+        clients,
+        cluster_namespace: "karmada-cluster".into(),
+        deadline: Duration::from_secs(10),
+        bounds: Bounds::default(),
+        metrics: Metrics::new(),
+        may_write: always(),
+        brain,
+    });
+    Bench { members, inbox, hub, built, probes }
+}
+
+impl Bench {
+    fn ensure(&mut self, cluster: &Cluster) {
+        assert!(!self.members.ensure(&"m1".into(), Some(cluster)));
+    }
+
+    /// The next probe, and what was told of the client before it.
+    async fn probe(&mut self) -> (Probe, Vec<Option<Arc<Member>>>) {
+        let mut clients = Vec::new();
+        loop {
+            match self.inbox.recv().await {
+                Some(Message::Seen(Observation::Probed(_, probe))) => return (probe, clients),
+                Some(Message::Member { member, .. }) => clients.push(member),
+                _ => panic!("something else was told"),
+            }
+        }
+    }
+}
+
+fn cluster(namespace: &str) -> Cluster {
+    let spec = ClusterSpec {
+        api_endpoint: "https://m1:6443".into(),
+        secret_ref: Some(LocalSecretReference { namespace: namespace.into(), name: "m1".into() }),
+        insecure_skip_tls_verification: true,
+        ..ClusterSpec::default()
+    };
+    Cluster::new("m1", spec)
+}
+
+fn healthy(asked: &Asked) -> Reply {
+    match asked.line.as_str() {
+        "GET /readyz" => Reply::Json(200, json!("ok")),
+        "GET /version" => Reply::Json(200, json!({"gitVersion": "v1.36.2"})),
+        "GET /api" => Reply::Json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
+        "GET /apis" => Reply::Json(200, json!({"kind": "APIGroupList", "groups": []})),
+        "GET /api/v1" => Reply::Json(200, json!({"resources": [{"name": "secrets", "kind": "Secret"}]})),
+        _ => status(404, "NotFound"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_healthy_member_is_lent_and_described() {
+    let mut bench = bench(healthy);
+    bench.ensure(&cluster("karmada-cluster"));
+    let (probe, clients) = bench.probe().await;
+    assert!(probe.healthy, "{probe:?}");
+    assert_eq!(probe.kubernetes_version.as_deref(), Some("v1.36.2"));
+    assert_eq!(probe.api_enablements, Some(vec![("v1".into(), vec![("secrets".into(), "Secret".into())])]));
+    assert!(matches!(clients.as_slice(), [Some(_)]));
+    let (probe, clients) = bench.probe().await;
+    assert!(probe.healthy && probe.api_enablements.is_none() && clients.is_empty(), "asked and told once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_outside_the_clusters_namespace_is_not_even_read() {
+    let mut bench = bench(healthy);
+    bench.ensure(&cluster("kube-system"));
+    let (probe, clients) = bench.probe().await;
+    assert_eq!((probe.healthy, probe.reason.as_str()), (false, "SecretNamespaceForbidden"));
+    assert!(probe.message.contains("karmada-cluster") && clients.is_empty());
+    assert!(bench.hub.lines().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_credentials_are_read_again_and_the_client_rebuilt() {
+    let answers = AtomicU32::new(0);
+    let mut bench = bench(move |asked| match answers.fetch_add(1, Ordering::SeqCst) {
+        0 => status(401, "Unauthorized"),
+        _ => healthy(asked),
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let (probe, clients) = bench.probe().await;
+    assert!(probe.healthy && clients.len() == 1, "{probe:?}");
+    assert_eq!((bench.built.load(Ordering::SeqCst), bench.hub.lines().len()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_stay_refused_are_a_reason_of_their_own() {
+    let mut bench = bench(|_| status(401, "Unauthorized"));
+    bench.ensure(&cluster("karmada-cluster"));
+    let (probe, clients) = bench.probe().await;
+    assert_eq!((probe.healthy, probe.reason.as_str()), (false, "CredentialsRefused"));
+    assert!(clients.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_takes_the_client_away_at_the_second_time_and_an_answer_brings_it_back() {
+    let answers = AtomicU32::new(0);
+    let mut bench = bench(move |asked| {
+        if asked.line != "GET /readyz" {
+            return healthy(asked);
+        }
+        match answers.fetch_add(1, Ordering::SeqCst) {
+            1 | 2 => Reply::Broken,
+            _ => healthy(asked),
+        }
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        let (probe, clients) = bench.probe().await;
+        told.push((probe.healthy, clients.iter().map(Option::is_some).collect::<Vec<_>>()));
+    }
+    assert_eq!(told, [(true, vec![true]), (false, vec![]), (false, vec![false]), (true, vec![true])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_member_is_not_probed_in_a_loop() {
+    let mut bench = bench(|_| Reply::Broken);
+    bench.ensure(&cluster("karmada-cluster"));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let probes = bench.probes.load(Ordering::SeqCst);
+    assert!((8..=12).contains(&probes), "{probes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_second() {
+    let mut bench = bench(|asked| match asked.line.as_str() {
+        "GET /version" | "GET /readyz" | "GET /api" | "GET /apis" | "GET /api/v1" => healthy(asked),
+        _ => Reply::Broken,
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let (_, clients) = bench.probe().await;
+    let Some(Some(member)) = clients.into_iter().next() else { panic!("no client") };
+    let path = crate::client::path::Path::namespace(Some("x"));
+    let began = Instant::now();
+    for _ in 0..10 {
+        assert!(member.api.get(&path, crate::client::Form::Whole).await.is_err());
+    }
+    bench.probe().await;
+    assert!(began.elapsed() <= LEAST * 2);
+    bench.probe().await;
+    assert!(began.elapsed() >= INTERVAL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_endpoint_rebuilds_the_client_and_a_changed_status_does_not() {
+    let mut bench = bench(healthy);
+    let mut cluster = cluster("karmada-cluster");
+    bench.ensure(&cluster);
+    bench.probe().await;
+    cluster.status = Some(entourage_api::cluster::ClusterStatus::default());
+    bench.ensure(&cluster);
+    let (_, clients) = bench.probe().await;
+    assert!(clients.is_empty());
+    cluster.spec.api_endpoint = "https://elsewhere:6443".into();
+    bench.ensure(&cluster);
+    let (_, clients) = bench.probe().await;
+    assert!(matches!(clients.as_slice(), [None, Some(_)]));
+    assert_eq!(bench.built.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_connects_to_a_pull_cluster_or_to_one_that_left() {
+    let mut bench = bench(healthy);
+    let mut cluster = cluster("karmada-cluster");
+    bench.ensure(&cluster);
+    bench.probe().await;
+    cluster.spec.sync_mode = SyncMode::Pull;
+    assert!(bench.members.ensure(&"m1".into(), Some(&cluster)));
+    assert!(!bench.members.ensure(&"m1".into(), None));
+    assert!(bench.members.tasks.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_lets_one_through_until_it_is_open() {
+    let namespaces = Namespaces::default();
+    let gate = namespaces.gate(&"ns".into());
+    let first = gate.pass().await;
+    assert!(first.is_some());
+    let other = namespaces.gate(&"ns".into());
+    assert!(other.pass().now_or_never().is_none(), "it waits");
+    if let Some(turn) = first {
+        turn.open();
+    }
+    assert!(other.pass().await.is_none());
+}

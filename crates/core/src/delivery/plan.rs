@@ -43,10 +43,8 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
     match &entity.template {
         Some(template) if template.meta.deleting.is_some() => Plan::wait("the template is being deleted"),
         Some(template) => match &entity.binding {
-            Some(binding) if binding.meta.deleting.is_none() => {
-                standing(index, id, cluster, (entity, template, binding, state), now)
-            }
-            _ => Plan::wait("there is no binding"),
+            Some(binding) => standing(index, id, cluster, (entity, template, binding, state), now),
+            None => Plan::wait("there is no binding"),
         },
         None => template_gone(index, id, cluster, (entity, state), now),
     }
@@ -60,8 +58,10 @@ fn standing(
     (entity, template, binding, state): (&Entity, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
+    let ending = binding.meta.deleting.is_some();
     if wants(index, entity, cluster) {
-        if !is_committed(binding, cluster) {
+        // A binding that ends while it is wanted is made again: until then nothing is touched.
+        if ending || !is_committed(binding, cluster) {
             return Plan::wait("the binding does not say so yet");
         }
         return deliver(index, id, cluster, (entity, template, binding, state), now);
@@ -69,7 +69,7 @@ fn standing(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
-    if is_committed(binding, cluster) || !index.is_hub_synced() {
+    if (is_committed(binding, cluster) && !ending) || !index.is_hub_synced() {
         return Plan::wait("the removal is not proven yet");
     }
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {

@@ -524,6 +524,7 @@ impl Index {
             Watch::Policies | Watch::Bindings | Watch::Clusters => {}
         }
         if on_hub && !known && self.is_hub_listed() {
+            self.remember_former();
             dirty.extend(self.policies.keys().cloned().map(Key::Policy));
             dirty.extend(self.members.keys().cloned().map(Key::Cluster));
             let ids: Vec<Id> = self.entities.keys().cloned().collect();
@@ -531,6 +532,24 @@ impl Index {
                 dirty.push(Key::Template(id.clone()));
                 self.dirty_entity(&id, dirty);
             }
+        }
+    }
+
+    /// After a start: who is named in a stored `requiredBy` and does not refer to the object any more may still hold it.
+    /// A hint that only ever delays a removal. Cost: O(bindings × snapshots), once.
+    fn remember_former(&mut self) {
+        let mut former = Vec::new();
+        for (id, entity) in &self.entities {
+            for snapshot in entity.binding.iter().flat_map(|binding| &binding.object.spec.required_by) {
+                let referrer = self.by_binding.get(&Named::new(&snapshot.namespace, &snapshot.name));
+                if let Some(referrer) = referrer.filter(|referrer| !entity.referrers.contains(*referrer)) {
+                    former.push((id.clone(), referrer.clone()));
+                }
+            }
+        }
+        for (id, referrer) in former {
+            self.entities.entry(id.clone()).or_default().former.insert(referrer.clone());
+            self.entities.entry(referrer).or_default().left_behind.insert(id);
         }
     }
 

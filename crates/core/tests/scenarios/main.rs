@@ -51,6 +51,7 @@ fn example() -> [Value; 3] {
 
 fn settled() -> World {
     let mut world = World::new(&["member1", "member2", "member3"]);
+    assert!(world.settle());
     for object in example() {
         world.apply(object);
     }

@@ -394,6 +394,7 @@ impl World {
                 }
                 let next = self.put(&held, next);
                 self.writes.push(format!("hub PUT {name}"));
+                if std::env::var("WORLD_DIFF").is_ok() { eprintln!("PUT {name}\n  from {held}\n  to   {next}"); }
                 if next["metadata"]["deletionTimestamp"].is_string() && no_finalizers(&next) {
                     self.hub.remove(&key);
                     self.collect(&held["metadata"]["uid"]);

@@ -52,7 +52,7 @@ pub(super) fn retain_replicas(desired: &mut Value, live: &Value) {
 
 /// Whether the controller has seen the latest spec; a status that says nothing has not.
 pub(super) fn is_observed(live: &Value) -> bool {
-    count(&live["status"], "observedGeneration") == int(live, &["metadata", "generation"]).unwrap_or_default()
+    count(&live["status"], "observedGeneration") == count(&live["metadata"], "generation")
 }
 
 /// A counter's value; absent and misshapen count as zero, as do negative ones, which no API server accepts.
@@ -102,7 +102,7 @@ pub(super) fn aggregate(
     items: &[(&str, Option<&Value>)],
     counters: &[Counter],
 ) -> Option<Value> {
-    let generation = int(template, &["metadata", "generation"]).unwrap_or_default();
+    let generation = count(&template["metadata"], "generation");
     let stored = at(template, &["status"]);
     let mut status = stored.as_object().cloned().unwrap_or_default();
     let mut changed = false;
