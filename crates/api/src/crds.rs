@@ -137,7 +137,11 @@ fn tidy(root: &mut JSONSchemaProps) {
     });
     // A server refuses a description on `metadata`: nothing may be said of it.
     let own = [
-        ("apiVersion", "string", Some("Group and version of the object's schema.")),
+        (
+            "apiVersion",
+            "string",
+            Some("Group and version of the object's schema."),
+        ),
         ("kind", "string", Some("Kind of the object.")),
         ("metadata", "object", None),
     ];
@@ -147,7 +151,9 @@ fn tidy(root: &mut JSONSchemaProps) {
             description: description.map(Into::into),
             ..JSONSchemaProps::default()
         };
-        root.properties.get_or_insert_default().insert(name.into(), schema);
+        root.properties
+            .get_or_insert_default()
+            .insert(name.into(), schema);
     }
 }
 

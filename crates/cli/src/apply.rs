@@ -102,6 +102,27 @@ impl Kind {
     }
 }
 
+/// Who writes, as the field managers of an object show it.
+const FIELD_MANAGER: &str = "entourage";
+
+/// How an object is created or replaced.
+#[must_use]
+pub fn post() -> PostParams {
+    PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+/// How an object is patched.
+#[must_use]
+pub fn patch() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
 /// A server to write to, and where to say what was done.
 pub struct Target<'a> {
     /// The server.
@@ -165,7 +186,7 @@ impl Target<'_> {
         let live = self.get(kind, &namespace, &name).await?;
         let (verb, answer) = match live {
             None => {
-                let post = PostParams::default();
+                let post = post();
                 (
                     "created",
                     if self.dry_run {
@@ -185,7 +206,7 @@ impl Target<'_> {
                     let patch = Patch::Merge(&desired);
                     (
                         "configured",
-                        api.patch(&name, &PatchParams::default(), &patch).await,
+                        api.patch(&name, &crate::apply::patch(), &patch).await,
                     )
                 }
             }
@@ -255,8 +276,7 @@ fn covers(live: &Value, desired: &Value) -> bool {
         (Value::Object(live), Value::Object(desired)) => {
             desired.iter().all(|(key, wanted)| match live.get(key) {
                 Some(value) => covers(value, wanted),
-                // A server leaves empty maps, empty lists and false out.
-                None => wanted.is_null() || *wanted == Value::Bool(false) || is_empty(wanted),
+                None => is_nothing(wanted),
             })
         }
         (live, desired) => live == desired,
@@ -276,8 +296,13 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
-    value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty)
+/// What a server leaves out, or what a merge patch removes: null, false, empty lists, and maps of nothing else.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.values().all(is_nothing),
+        Value::Array(items) => items.is_empty(),
+        other => other.is_null() || *other == Value::Bool(false),
+    }
 }
 
 /// An error about a Secret: the reason and the fields, never the server's free text.
@@ -313,6 +338,7 @@ mod tests {
         for same in [
             json!({"metadata": {"labels": {"a": "b"}}}),
             json!({"metadata": {"annotations": {}}, "secrets": [], "flag": false}),
+            json!({"metadata": {"annotations": {"gone": null}}}),
             json!({"rules": [{"verbs": ["get"]}]}),
         ] {
             assert!(covers(&live, &same), "{same}");
@@ -323,6 +349,7 @@ mod tests {
             json!({"rules": [{"verbs": ["get", "list"]}]}),
             json!({"rules": []}),
             json!({"flag": true}),
+            json!({"metadata": {"annotations": {"new": "x"}, "uid": null}}),
         ] {
             assert!(!covers(&live, &other), "{other}");
         }

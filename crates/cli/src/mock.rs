@@ -176,8 +176,8 @@ impl State {
             return (201, body);
         }
         self.revision += 1;
-        let answer = match method {
-            "GET" => return self.read(path, query),
+        match method {
+            "GET" => self.read(path, query),
             "POST" => {
                 let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default());
                 if self.objects.contains_key(&path) {
@@ -222,8 +222,7 @@ impl State {
                 (200, serde_json::to_value(Status::success()).unwrap())
             }
             other => panic!("{other} {path}"),
-        };
-        answer
+        }
     }
 
     fn read(&self, path: &str, query: &str) -> (u16, Value) {
@@ -232,7 +231,7 @@ impl State {
         }
         // Behind the version, a collection's path has an odd number of segments, an object's an even one.
         let segments = path.split('/').count() - if path.starts_with("/api/") { 3 } else { 4 };
-        if segments % 2 == 0 {
+        if segments.is_multiple_of(2) {
             return failure(404, "NotFound");
         }
         let wanted = query

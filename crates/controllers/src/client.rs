@@ -18,7 +18,6 @@ use entourage_core::observation::Server;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::client::{Body, ClientBuilder};
-use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
@@ -33,6 +32,7 @@ use crate::{
 
 pub mod path;
 pub mod read;
+mod verbs;
 
 use path::Path;
 
@@ -74,7 +74,9 @@ impl Form {
     pub const fn accept_list(self) -> &'static str {
         match self {
             Self::Whole => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            Self::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+            }
         }
     }
 }
@@ -92,9 +94,6 @@ pub struct Call<'a> {
     /// Instead of the server's usual deadline.
     pub deadline: Option<Duration>,
 }
-
-const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
 
 /// What an [`Api`] is made of.
 pub struct ApiOptions {
@@ -128,7 +127,12 @@ impl Api {
     #[must_use]
     pub fn new(client: kube::Client, options: ApiOptions) -> Self {
         let limiter = Mutex::new(Limiter::new(options.bounds));
-        Self(Arc::new(Inner { client, options, limiter, in_flight: AtomicUsize::new(0) }))
+        Self(Arc::new(Inner {
+            client,
+            options,
+            limiter,
+            in_flight: AtomicUsize::new(0),
+        }))
     }
 
     /// The server's name in metrics and logs: "hub" or the member's.
@@ -143,75 +147,17 @@ impl Api {
     /// How many plans may be carried out on this server at a time.
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner).limit()
+        self.0
+            .limiter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .limit()
     }
 
     /// The client below, for what needs kube's typed layer.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
         &self.0.client
-    }
-
-    /// GET.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn get(&self, path: &Path, form: Form) -> Result<Value, Failure> {
-        self.object(Call { verb: Verb::Get, path, accept: form.accept(), body: None, deadline: None }).await
-    }
-
-    /// POST of an object to its collection.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn create(&self, path: &Path, object: &Value, form: Form) -> Result<Value, Failure> {
-        let body = Some((JSON, bytes_of(object)));
-        self.object(Call { verb: Verb::Create, path, accept: form.accept(), body, deadline: None }).await
-    }
-
-    /// PUT.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn replace(&self, path: &Path, object: &Value, form: Form) -> Result<Value, Failure> {
-        let body = Some((JSON, bytes_of(object)));
-        self.object(Call { verb: Verb::Update, path, accept: form.accept(), body, deadline: None }).await
-    }
-
-    /// PATCH with a JSON merge patch.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn merge(&self, path: &Path, patch: &Value, form: Form) -> Result<Value, Failure> {
-        let body = Some((MERGE, bytes_of(patch)));
-        self.object(Call { verb: Verb::Patch, path, accept: form.accept(), body, deadline: None }).await
-    }
-
-    /// DELETE of exactly one object: other uid or resourceVersion is a conflict. Background propagation.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn delete(&self, path: &Path, uid: &str, resource_version: &str) -> Result<Value, Failure> {
-        let options = serde_json::json!({
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": uid, "resourceVersion": resource_version},
-            "propagationPolicy": "Background",
-        });
-        let body = Some((JSON, bytes_of(&options)));
-        self.object(Call { verb: Verb::Delete, path, accept: JSON, body, deadline: None }).await
-    }
-
-    /// Sends one request and reads the answer as one object; an empty answer is null.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn object(&self, call: Call<'_>) -> Result<Value, Failure> {
-        let body = self.bytes(call).await?;
-        if body.is_empty() {
-            return Ok(Value::Null);
-        }
-        read::object(&body).map_err(|error| Failure::garbled(&error))
     }
 
     /// Sends one request and gives the bytes of a successful answer.
@@ -222,13 +168,19 @@ impl Api {
         let (verb, deadline) = (call.verb, call.deadline.unwrap_or(self.0.options.deadline));
         let path = call.path;
         if !matches!(verb, Verb::Get | Verb::List | Verb::Watch) && !*self.0.options.may_write.borrow() {
-            return Err(Failure::Transport("this process is not the leader any more".into()));
+            return Err(Failure::Transport(
+                "this process is not the leader any more".into(),
+            ));
         }
         let began = Instant::now();
         let in_flight = InFlight::new(&self.0.in_flight);
         let exchange = async {
             let answer = self.send(call).await?;
-            let body = answer.into_body().collect().await.map_err(|error| Failure::transport(&error))?;
+            let body = answer
+                .into_body()
+                .collect()
+                .await
+                .map_err(|error| Failure::transport(&error))?;
             Ok(body.to_bytes())
         };
         let result = match tokio::time::timeout(deadline, exchange).await {
@@ -238,7 +190,9 @@ impl Api {
         let took = began.elapsed();
         if verb != Verb::List {
             let verdict = match &result {
-                Err(failure) if matches!(failure.class(), Class::Busy | Class::Unknown) => Verdict::Overloaded,
+                Err(failure) if matches!(failure.class(), Class::Busy | Class::Unknown) => {
+                    Verdict::Overloaded
+                }
                 _ => Verdict::Answered,
             };
             let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,7 +207,13 @@ impl Api {
     /// # Errors
     /// [`Failure`].
     pub async fn open(&self, path: &Path, accept: &str, deadline: Duration) -> Result<Body, Failure> {
-        let call = Call { verb: Verb::Watch, path, accept, body: None, deadline: None };
+        let call = Call {
+            verb: Verb::Watch,
+            path,
+            accept,
+            body: None,
+            deadline: None,
+        };
         let began = Instant::now();
         let result = match tokio::time::timeout(deadline, self.send(call)).await {
             Ok(result) => result.map(Response::into_body),
@@ -271,7 +231,10 @@ impl Api {
             Verb::Patch => Method::PATCH,
             Verb::Delete => Method::DELETE,
         };
-        let mut request = Request::builder().method(method).uri(&call.path.uri).header(header::ACCEPT, call.accept);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&call.path.uri)
+            .header(header::ACCEPT, call.accept);
         let body = match call.body {
             Some((media, bytes)) => {
                 request = request.header(header::CONTENT_TYPE, media);
@@ -279,14 +242,29 @@ impl Api {
             }
             None => Body::empty(),
         };
-        let request = request.body(body).map_err(|error| Failure::Transport(error.to_string()))?;
-        let answer = self.0.client.send(request).await.map_err(|error| Failure::transport(&error))?;
+        let request = request
+            .body(body)
+            .map_err(|error| Failure::Transport(error.to_string()))?;
+        let answer = self
+            .0
+            .client
+            .send(request)
+            .await
+            .map_err(|error| Failure::transport(&error))?;
         if answer.status().is_success() || answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(answer);
         }
         let code = answer.status().as_u16();
-        let after = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = answer.into_body().collect().await.map_err(|error| Failure::transport(&error))?.to_bytes();
+        let after = answer
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = answer
+            .into_body()
+            .collect()
+            .await
+            .map_err(|error| Failure::transport(&error))?
+            .to_bytes();
         Err(Failure::Answer(Box::new(Answer::read(code, after, &body))))
     }
 
@@ -296,7 +274,10 @@ impl Api {
             Some(Failure::Answer(answer)) => Some(answer.code),
             Some(_) => None,
         };
-        self.0.options.metrics.request(self.name(), verb, &path.resource, code, took);
+        self.0
+            .options
+            .metrics
+            .request(self.name(), verb, &path.resource, code, took);
         if failure.is_some_and(|each| each.is_silence() || each.class() == Class::Unauthorized) {
             self.0.options.suspect.notify_one();
         }
@@ -317,7 +298,10 @@ struct InFlight<'a> {
 
 impl<'a> InFlight<'a> {
     fn new(counter: &'a AtomicUsize) -> Self {
-        Self { counter, count: counter.fetch_add(1, Ordering::Relaxed) + 1 }
+        Self {
+            counter,
+            count: counter.fetch_add(1, Ordering::Relaxed) + 1,
+        }
     }
 }
 
@@ -325,11 +309,6 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// JSON values always serialise.
-fn bytes_of(value: &Value) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -91,7 +91,11 @@ impl Answer {
             kind: text(&details["kind"]),
             fields: details["causes"]
                 .as_array()
-                .map(|all| all.iter().map(|each| (text(&each["field"]), text(&each["reason"]))).collect())
+                .map(|all| {
+                    all.iter()
+                        .map(|each| (text(&each["field"]), text(&each["reason"])))
+                        .collect()
+                })
                 .unwrap_or_default(),
             retry_after: seconds.map(Duration::from_secs),
             message: text(&status["message"]),
@@ -120,13 +124,17 @@ impl Failure {
     #[must_use]
     pub fn garbled(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
-        Self::Garbled(format!("the answer is no JSON of the expected shape (line {line}, column {column})"))
+        Self::Garbled(format!(
+            "the answer is no JSON of the expected shape (line {line}, column {column})"
+        ))
     }
 
     /// The kind of trouble.
     #[must_use]
     pub fn class(&self) -> Class {
-        let Self::Answer(answer) = self else { return Class::Unknown };
+        let Self::Answer(answer) = self else {
+            return Class::Unknown;
+        };
         match (answer.code, answer.reason.as_str()) {
             (401, _) => Class::Unauthorized,
             (404, _) => Class::Missing,
@@ -153,13 +161,21 @@ impl Failure {
     /// How long the server asks to be left alone.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::Answer(answer) = self { answer.retry_after } else { None }
+        if let Self::Answer(answer) = self {
+            answer.retry_after
+        } else {
+            None
+        }
     }
 
     /// The HTTP status code, 0 when there was no answer; for metrics.
     #[must_use]
     pub const fn code(&self) -> u16 {
-        if let Self::Answer(answer) = self { answer.code } else { 0 }
+        if let Self::Answer(answer) = self {
+            answer.code
+        } else {
+            0
+        }
     }
 
     /// The failure in words that may leave the process, given the kind of the object that was sent.
@@ -229,16 +245,26 @@ mod tests {
                 "details": {"causes": [{"field": "data[k]", "reason": "FieldValueInvalid", "message": "canary"}]}}),
         );
         for kind in ["Secret", "ConfigMap"] {
-            assert_eq!(failure.text(&Gvk::new("v1", kind)), "422 Invalid; data[k]: FieldValueInvalid");
+            assert_eq!(
+                failure.text(&Gvk::new("v1", kind)),
+                "422 Invalid; data[k]: FieldValueInvalid"
+            );
         }
         assert!(!format!("{failure:?}").contains("canary"));
-        assert!(failure.text(&Gvk::new("apps/v1", "Deployment")).contains("Invalid value"));
+        assert!(
+            failure
+                .text(&Gvk::new("apps/v1", "Deployment"))
+                .contains("Invalid value")
+        );
     }
 
     #[test]
     fn a_long_message_is_cut_at_a_character() {
         let failure = answer(400, &json!({"message": "ä".repeat(600)}));
-        assert_eq!(failure.text(&Gvk::new("v1", "Service")).chars().count(), LONGEST_TEXT + 1);
+        assert_eq!(
+            failure.text(&Gvk::new("v1", "Service")).chars().count(),
+            LONGEST_TEXT + 1
+        );
     }
 
     #[test]
@@ -257,7 +283,11 @@ mod tests {
             (503, "", Class::Busy),
         ];
         for (code, reason, class) in cases {
-            assert_eq!(answer(code, &json!({"reason": reason})).class(), class, "{code} {reason}");
+            assert_eq!(
+                answer(code, &json!({"reason": reason})).class(),
+                class,
+                "{code} {reason}"
+            );
         }
         assert_eq!(Failure::Timeout(Duration::from_secs(1)).class(), Class::Unknown);
     }

@@ -63,11 +63,28 @@ impl Hands {
         for change in plan.changes {
             let outcome = match change {
                 Change::Hub { object, verb } => self.write(key, &object, verb).await,
-                Change::Deliver { id, cluster, recipe, live, read_first } => {
-                    let order = deliver::Order { id, cluster, recipe, live, read_first };
+                Change::Deliver {
+                    id,
+                    cluster,
+                    recipe,
+                    live,
+                    read_first,
+                } => {
+                    let order = deliver::Order {
+                        id,
+                        cluster,
+                        recipe,
+                        live,
+                        read_first,
+                    };
                     self.deliver(order, member).await
                 }
-                Change::Remove { id, cluster, guard, how } => self.remove(id, cluster, guard, how, member).await,
+                Change::Remove {
+                    id,
+                    cluster,
+                    guard,
+                    how,
+                } => self.remove(id, cluster, guard, how, member).await,
                 Change::Confirm { id, cluster } => self.confirm(id, cluster, member).await,
                 Change::Need(id) => self.need(&id).await,
                 Change::Emit(event) => {
@@ -84,7 +101,7 @@ impl Hands {
 
     /// Tells the brain. It lives as long as anything is carried out, so a failure means that the process ends.
     async fn tell(&self, seen: Observation) {
-        if self.brain.send(Message::Seen(seen)).await.is_err() {
+        if self.brain.send(Message::Seen(Box::new(seen))).await.is_err() {
             debug!("the brain is gone");
         }
     }
@@ -98,7 +115,10 @@ fn trouble(failure: &Failure) -> Outcome {
         Class::Unknown | Class::Unauthorized => Trouble::Silence,
         Class::Refused => Trouble::Refused,
     };
-    Outcome::Failed { trouble, asked: failure.retry_after() }
+    Outcome::Failed {
+        trouble,
+        asked: failure.retry_after(),
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+/// Who writes, as the Lease's field managers show it.
+const FIELD_MANAGER: &str = "entourage";
+
 /// How long things take. The default is client-go's: 15 s, 10 s, 2 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
@@ -303,10 +306,10 @@ impl Candidate {
                 ..self.spec(now, 0)
             }),
         };
-        match self.api.create(&PostParams::default(), &lease).await {
+        match self.api.create(&post(), &lease).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 self.make_namespace().await?;
-                self.api.create(&PostParams::default(), &lease).await
+                self.api.create(&post(), &lease).await
             }
             answer => answer,
         }
@@ -322,7 +325,7 @@ impl Candidate {
             ..Namespace::default()
         };
         match Api::<Namespace>::all(self.client.clone())
-            .create(&PostParams::default(), &namespace)
+            .create(&post(), &namespace)
             .await
         {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
@@ -344,9 +347,7 @@ impl Candidate {
             acquire_time: acquired,
             ..self.spec(now, count)
         });
-        self.api
-            .replace(&self.options.name, &PostParams::default(), &lease)
-            .await
+        self.api.replace(&self.options.name, &post(), &lease).await
     }
 
     fn spec(&self, now: MicroTime, transitions: i32) -> LeaseSpec {
@@ -377,7 +378,7 @@ impl Candidate {
                 (spec.renew_time, spec.acquire_time) = (Some(now.clone()), Some(now));
             }
             self.api
-                .replace(&self.options.name, &PostParams::default(), &lease)
+                .replace(&self.options.name, &post(), &lease)
                 .await
                 .map(drop)
         };
@@ -385,6 +386,13 @@ impl Candidate {
             let error: kube::Error = error;
             warn!(lease = self.options.name, %error, "could not release the lease; the next leader waits for it to end");
         }
+    }
+}
+
+fn post() -> PostParams {
+    PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
     }
 }
 

@@ -113,7 +113,13 @@ pub async fn run(
     clients: ClientFactory,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let Options { propagate_deps, cluster_namespace, deletion_grace, dependency_wait, .. } = options.clone();
+    let Options {
+        propagate_deps,
+        cluster_namespace,
+        deletion_grace,
+        dependency_wait,
+        ..
+    } = options.clone();
     let timing = lease::Timing::default();
     let metrics = Metrics::new();
     hub.default_retry = false;
@@ -135,16 +141,27 @@ pub async fn run(
     } else {
         let (leading, receiver) = cell::channel(true);
         let until = stop_lease.clone();
-        (receiver, tokio::spawn(async move {
-            until.cancelled().await;
-            drop(leading);
-        }))
+        (
+            receiver,
+            tokio::spawn(async move {
+                until.cancelled().await;
+                drop(leading);
+            }),
+        )
     };
     let mut served = None;
     if let Some(address) = options.health_addr {
         let listener = TcpListener::bind(address).await?;
-        let readiness = serve::Readiness { leading: leading.clone(), synced: is_synced };
-        let task = tokio::spawn(serve::serve(listener, readiness, metrics.clone(), stop_lease.clone()));
+        let readiness = serve::Readiness {
+            leading: leading.clone(),
+            synced: is_synced,
+        };
+        let task = tokio::spawn(serve::serve(
+            listener,
+            readiness,
+            metrics.clone(),
+            stop_lease.clone(),
+        ));
         served = Some(AbortOnDropHandle::new(task));
     }
 
@@ -187,12 +204,31 @@ pub async fn run(
                 brain: brain.clone(),
             });
             let sources = Sources::new(hub.clone());
-            let hands = Hands { hub, hub_id: hub_id.clone(), sources, events, brain };
+            let hands = Hands {
+                hub,
+                hub_id: hub_id.clone(),
+                sources,
+                events,
+                brain,
+            };
             let decider = Index::new(config);
-            let brain = BrainOptions { decider, hands, members, hub: hub_id, inbox, leading, synced, metrics };
+            let brain = BrainOptions {
+                decider,
+                hands,
+                members,
+                hub: hub_id,
+                inbox,
+                leading,
+                synced,
+                metrics,
+            };
             runtime::run(brain, stop.clone()).await;
             drop(recorder);
-            if stop.is_cancelled() { Ok(()) } else { Err(Error::Ended("brain")) }
+            if stop.is_cancelled() {
+                Ok(())
+            } else {
+                Err(Error::Ended("brain"))
+            }
         }
     };
     stop_lease.cancel();
@@ -220,7 +256,10 @@ async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
             },
             Err(failure) => {
                 let gvk = entourage_core::object::Gvk::new("v1", "Namespace");
-                warn!(error = failure.text(&gvk), "the hub's namespace kube-system cannot be read; asking again");
+                warn!(
+                    error = failure.text(&gvk),
+                    "the hub's namespace kube-system cannot be read; asking again"
+                );
             }
         }
         tokio::select! {
@@ -234,3 +273,6 @@ async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,11 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { least: 2, start: 16, most: 128 }
+        Self {
+            least: 2,
+            start: 16,
+            most: 128,
+        }
     }
 }
 
@@ -74,7 +78,14 @@ impl Limiter {
     pub fn new(bounds: Bounds) -> Self {
         let limit = bounds.start.clamp(bounds.least, bounds.most) as f64;
         let (turned, cut) = (Time(0), Time(i64::MIN));
-        Self { bounds, limit, window: Window::default(), floor: [None; 2], turned, cut }
+        Self {
+            bounds,
+            limit,
+            window: Window::default(),
+            floor: [None; 2],
+            turned,
+            cut,
+        }
     }
 
     /// How many may be in flight now.
@@ -93,7 +104,9 @@ impl Limiter {
             return;
         }
         self.window.calls += 1;
-        self.window.micros += u64::try_from(latency.as_micros()).unwrap_or(u64::MAX / 1024).min(60_000_000);
+        self.window.micros += u64::try_from(latency.as_micros())
+            .unwrap_or(u64::MAX / 1024)
+            .min(60_000_000);
         self.window.busy += u32::from(in_flight * 2 >= self.limit());
         if self.window.calls as usize >= self.limit().max(8) {
             let window = std::mem::take(&mut self.window);
@@ -111,7 +124,8 @@ impl Limiter {
         let floor = self.floor.iter().flatten().min().copied().unwrap_or(mean);
         if mean > floor * FAR && mean > floor + FAR_MICROS {
             self.decrease();
-        } else if window.busy * 2 >= window.calls && (mean <= floor * NEAR || mean <= floor + FAR_MICROS / 4) {
+        } else if window.busy * 2 >= window.calls && (mean <= floor * NEAR || mean <= floor + FAR_MICROS / 4)
+        {
             self.limit = (self.limit + 1.0).min(self.bounds.most as f64);
         }
     }
@@ -169,7 +183,11 @@ mod tests {
 
     #[test]
     fn it_stays_within_its_bounds() {
-        let bounds = Bounds { least: 2, start: 4, most: 6 };
+        let bounds = Bounds {
+            least: 2,
+            start: 4,
+            most: 6,
+        };
         let mut limiter = Limiter::new(bounds);
         feed(&mut limiter, 0, 1000, 1, true);
         assert_eq!(limiter.limit(), 6);

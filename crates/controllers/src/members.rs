@@ -4,14 +4,7 @@
 //! found (`Observation::Probed`). A member that is silent twice in a row loses its client until it answers: its watches
 //! end, and deliveries fail at once instead of waiting for their deadline.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entourage_api::cluster::{Cluster, SyncMode};
 use entourage_core::{
@@ -36,8 +29,10 @@ use crate::{
 
 mod connect;
 mod discovery;
+pub mod namespaces;
 mod probe;
 
+use namespaces::Namespaces;
 use probe::Health;
 
 /// The usual time between two probes; up to a tenth more, so that members are not probed in step.
@@ -62,49 +57,10 @@ impl Member {
     /// A connection over this client.
     #[must_use]
     pub fn new(api: Api) -> Self {
-        Self { api, namespaces: Namespaces::default() }
-    }
-}
-
-/// What was learnt of a member's namespaces: whether a delivery went into each.
-#[derive(Debug, Default)]
-pub struct Namespaces(Mutex<HashMap<Str, Arc<Gate>>>);
-
-impl Namespaces {
-    /// The gate of a namespace.
-    #[must_use]
-    pub fn gate(&self, namespace: &Str) -> Arc<Gate> {
-        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.entry(namespace.clone()).or_default().clone()
-    }
-}
-
-/// Lets one delivery at a time into a namespace until the first got through.
-#[derive(Debug, Default)]
-pub struct Gate {
-    open: AtomicBool,
-    turn: tokio::sync::Mutex<()>,
-}
-
-/// The delivery that goes first.
-#[derive(Debug)]
-pub struct Turn<'a>(&'a Gate, #[expect(dead_code, reason = "held until dropped")] tokio::sync::MutexGuard<'a, ()>);
-
-impl Gate {
-    /// Waits for one's turn; `None` when the gate is open.
-    pub async fn pass(&self) -> Option<Turn<'_>> {
-        if self.open.load(Ordering::Acquire) {
-            return None;
+        Self {
+            api,
+            namespaces: Namespaces::default(),
         }
-        let guard = self.turn.lock().await;
-        (!self.open.load(Ordering::Acquire)).then_some(Turn(self, guard))
-    }
-}
-
-impl Turn<'_> {
-    /// The namespace is there: nobody need wait any more.
-    pub fn open(self) {
-        self.0.open.store(true, Ordering::Release);
     }
 }
 
@@ -146,7 +102,10 @@ impl Reach {
         (spec.sync_mode == SyncMode::Push).then(|| Self {
             uid: cluster.metadata.uid.clone().unwrap_or_default(),
             endpoint: spec.api_endpoint.clone(),
-            secret: spec.secret_ref.as_ref().map(|each| Named::new(&each.namespace, &each.name)),
+            secret: spec
+                .secret_ref
+                .as_ref()
+                .map(|each| Named::new(&each.namespace, &each.name)),
             insecure: spec.insecure_skip_tls_verification,
             proxy: spec.proxy_url.clone(),
         })
@@ -163,7 +122,10 @@ impl Members {
     /// No member yet.
     #[must_use]
     pub fn new(options: MembersOptions) -> Self {
-        Self { options, tasks: BTreeMap::new() }
+        Self {
+            options,
+            tasks: BTreeMap::new(),
+        }
     }
 
     /// Takes in a Cluster as it is now, or that there is none. Returns whether the member's task ended: its client must
@@ -184,7 +146,8 @@ impl Members {
             None => {
                 let (sender, receiver) = watch::channel(reach);
                 let task = Keeper::new(name.clone(), self.options.clone(), receiver).keep();
-                self.tasks.insert(name.clone(), (sender, AbortOnDropHandle::new(tokio::spawn(task))));
+                self.tasks
+                    .insert(name.clone(), (sender, AbortOnDropHandle::new(tokio::spawn(task))));
             }
         }
         false
@@ -209,7 +172,17 @@ struct Keeper {
 impl Keeper {
     fn new(name: Str, options: MembersOptions, reach: watch::Receiver<Reach>) -> Self {
         let suspect = Arc::new(Notify::new());
-        Self { name, options, reach, suspect, member: None, lent: false, silent: 0, discovered: None, said: None }
+        Self {
+            name,
+            options,
+            reach,
+            suspect,
+            member: None,
+            lent: false,
+            silent: 0,
+            discovered: None,
+            said: None,
+        }
     }
 
     async fn keep(mut self) {
@@ -256,14 +229,22 @@ impl Keeper {
                 Err(refused) => refused.into(),
             };
         }
-        self.silent = if probe.health == Health::Silent { self.silent.saturating_add(1) } else { 0 };
+        self.silent = if probe.health == Health::Silent {
+            self.silent.saturating_add(1)
+        } else {
+            0
+        };
         match probe.health {
             Health::Healthy | Health::Unhealthy => self.lend().await?,
             Health::Silent if self.silent < SILENT => {}
             Health::Silent | Health::Unauthorized | Health::Unknown => self.take_back().await?,
         }
         self.log(&probe.found);
-        self.tell(Message::Seen(Observation::Probed(self.name.clone(), probe.found))).await
+        self.tell(Message::Seen(Box::new(Observation::Probed(
+            self.name.clone(),
+            probe.found,
+        ))))
+        .await
     }
 
     async fn connect(&mut self) -> Result<Arc<Member>, connect::Refused> {
@@ -298,14 +279,22 @@ impl Keeper {
             return Ok(());
         }
         self.lent = true;
-        self.tell(Message::Member { name: self.name.clone(), member: self.member.clone() }).await
+        self.tell(Message::Member {
+            name: self.name.clone(),
+            member: self.member.clone(),
+        })
+        .await
     }
 
     async fn take_back(&mut self) -> Result<(), Gone> {
         if !std::mem::take(&mut self.lent) {
             return Ok(());
         }
-        self.tell(Message::Member { name: self.name.clone(), member: None }).await
+        self.tell(Message::Member {
+            name: self.name.clone(),
+            member: None,
+        })
+        .await
     }
 
     async fn tell(&self, message: Message) -> Result<(), Gone> {

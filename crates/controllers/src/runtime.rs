@@ -14,24 +14,24 @@ use std::{
 
 use entourage_core::{
     object::{Str, Time},
-    observation::{Delivered, Observation, Server, Subject, Which},
-    plan::{Change, Key},
+    observation::{Observation, Server, Subject, Which},
+    plan::Key,
 };
 use tokio::{
     sync::{mpsc, watch},
     task::{Id as TaskId, JoinError, JoinSet},
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{error, trace};
 
 use crate::{
     clock,
     execute::{Hands, Outcome},
     members::{Member, Members},
-    metrics::{self, Metrics},
+    metrics::Metrics,
 };
 
+mod act;
 mod decide;
 pub mod queue;
 pub mod retries;
@@ -40,14 +40,14 @@ mod watches;
 
 pub use decide::Decide;
 use queue::{Priority, Queue};
-use retries::{Retries, Trouble};
+use retries::Retries;
 use timers::Timers;
 use watches::Watches;
 
 /// What the brain is told.
 pub enum Message {
     /// An answer to a request, or a probe.
-    Seen(Observation),
+    Seen(Box<Observation>),
     /// What one run of a watch saw; `initial` while it lists.
     Watched {
         /// Which run.
@@ -68,8 +68,8 @@ pub enum Message {
 
 /// How many messages may wait for the brain; who sends more waits.
 pub const INBOX: usize = 1024;
-/// Plans made before the inbox is looked at again.
-const PLANS: usize = 64;
+/// Plans made for one server before the inbox is looked at again.
+const PLANS: usize = 32;
 /// How often the sizes are published, in milliseconds.
 const PUBLISH: i64 = 5_000;
 /// How long a stop waits for what is being carried out.
@@ -195,10 +195,10 @@ impl<D: Decide> Brain<D> {
         for message in batch.drain(..) {
             match message {
                 Message::Seen(seen) => {
-                    let probed = matches!(seen, Observation::Probed(..));
+                    let probed = matches!(*seen, Observation::Probed(..));
                     listed |= probed;
                     // A member that begins to answer concerns every copy on it.
-                    self.observe(seen, if probed { Priority::Listed } else { Priority::Live }, now);
+                    self.observe(*seen, if probed { Priority::Listed } else { Priority::Live }, now);
                 }
                 Message::Watched { run, .. } if !self.watches.is_current(run) => {}
                 Message::Watched { seen, initial, .. } => {
@@ -217,7 +217,11 @@ impl<D: Decide> Brain<D> {
         self.demand();
         if listed {
             let synced = self.options.decider.is_synced();
-            if self.options.synced.send_if_modified(|standing| std::mem::replace(standing, synced) != synced) {
+            if self
+                .options
+                .synced
+                .send_if_modified(|standing| std::mem::replace(standing, synced) != synced)
+            {
                 self.options.metrics.synced(synced);
             }
         }
@@ -228,7 +232,10 @@ impl<D: Decide> Brain<D> {
             Observation::Seen(Subject::Template(id, template)) => {
                 self.options.hands.sources.saw(id, template.meta.revision());
             }
-            Observation::Gone { which: Which::Template(id), .. } => self.options.hands.sources.gone(id),
+            Observation::Gone {
+                which: Which::Template(id),
+                ..
+            } => self.options.hands.sources.gone(id),
             _ => {}
         }
         for key in self.options.decider.observe(seen, now) {
@@ -243,7 +250,9 @@ impl<D: Decide> Brain<D> {
     }
 
     fn connect(&mut self, name: Str, member: Option<Arc<Member>>, now: Time) {
-        let lost = self.watches.reconnect(&name, member.as_ref().map(|each| &each.api));
+        let lost = self
+            .watches
+            .reconnect(&name, member.as_ref().map(|each| &each.api));
         match member {
             Some(member) => self.connections.insert(name, member),
             None => self.connections.remove(&name),
@@ -255,142 +264,15 @@ impl<D: Decide> Brain<D> {
 
     fn demand(&mut self) {
         let (hub, connections) = (&self.options.hands.hub, &self.connections);
-        self.watches.demand(self.options.decider.demand(), |server| match server {
-            Server::Hub => Some(hub.clone()),
-            Server::Member(name) => connections.get(name).map(|member| member.api.clone()),
-        });
+        self.watches
+            .demand(self.options.decider.demand(), |server| match server {
+                Server::Hub => Some(hub.clone()),
+                Server::Member(name) => connections.get(name).map(|member| member.api.clone()),
+            });
     }
 
     fn push(&mut self, key: Key, priority: Priority) {
         self.lanes.entry(key.server()).or_default().push(key, priority);
-    }
-
-    /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
-    fn dispatch(&mut self, now: Time) -> bool {
-        let mut left = PLANS;
-        for (server, queue) in &mut self.lanes {
-            let member = match server {
-                Server::Hub => None,
-                Server::Member(name) => self.connections.get(name),
-            };
-            let limit = match (server, member) {
-                (Server::Hub, _) => self.options.hands.hub.limit(),
-                (_, Some(member)) => member.api.limit(),
-                // Its plans end at once: there is nobody to ask.
-                (_, None) => 1,
-            };
-            while queue.in_flight() < limit {
-                if left == 0 {
-                    return true;
-                }
-                let Some(key) = queue.pop() else { break };
-                if let Some(at) = self.retries.held(&key, now) {
-                    self.timers.set(&key, at, Priority::Timer);
-                    continue;
-                }
-                left -= 1;
-                let plan = self.options.decider.plan(&key, now);
-                trace!(key = ?key, changes = plan.changes.len(), why = ?plan.why, "planned");
-                self.timers.clear(&key);
-                if let Some(at) = plan.again_at {
-                    self.timers.set(&key, at, Priority::Timer);
-                }
-                if plan.changes.is_empty() {
-                    self.options.metrics.planned(key.controller(), metrics::Outcome::Empty);
-                    continue;
-                }
-                queue.start(&key);
-                for change in &plan.changes {
-                    if let Change::Deliver { id, cluster, .. } = change {
-                        self.options.decider.observe(Observation::Started(cluster.clone(), id.clone()), now);
-                    }
-                }
-                let (hands, member, for_key) = (self.options.hands.clone(), member.cloned(), key.clone());
-                let task = self.tasks.spawn(async move { hands.carry_out(&for_key, plan, member.as_ref()).await });
-                self.carried.insert(task.id(), key);
-            }
-        }
-        false
-    }
-
-    /// A plan was carried out, or failed.
-    fn conclude(&mut self, end: Ended, now: Time) {
-        let (task, outcome) = match end {
-            Ok(end) => end,
-            Err(error) => {
-                error!(%error, "carrying out a plan ended unexpectedly");
-                (error.id(), Outcome::Failed { trouble: Trouble::Lost, asked: None })
-            }
-        };
-        let Some(key) = self.carried.remove(&task) else { return };
-        if let (Key::Copy(id, cluster), Outcome::Failed { trouble: Trouble::Lost, .. }) = (&key, outcome) {
-            let outcome = Delivered::Unreachable("the attempt was broken off".into());
-            self.observe(Observation::Delivered(cluster.clone(), id.clone(), outcome), Priority::Timer, now);
-        }
-        let server = key.server();
-        if let Some(queue) = self.lanes.get_mut(&server) {
-            queue.finish(&key);
-        }
-        let counted = match outcome {
-            Outcome::Done => {
-                self.retries.succeeded(&key);
-                for freed in self.retries.answers_again(&server, now) {
-                    self.push(freed, Priority::Timer);
-                }
-                metrics::Outcome::Done
-            }
-            Outcome::Failed { trouble, asked } => {
-                let at = self.retries.failed(&key, now, trouble, asked, clock::jitter());
-                let conflict = trouble == Trouble::Conflict;
-                self.timers.set(&key, at, if conflict { Priority::Live } else { Priority::Timer });
-                if conflict { metrics::Outcome::Conflict } else { metrics::Outcome::Failed }
-            }
-        };
-        self.options.metrics.planned(key.controller(), counted);
-    }
-
-    fn publish(&mut self, now: Time) {
-        if now.0 - self.published.0 < PUBLISH {
-            return;
-        }
-        self.published = now;
-        let metrics = &self.options.metrics;
-        for (server, queue) in &self.lanes {
-            let (name, limit) = match server {
-                Server::Hub => ("hub", self.options.hands.hub.limit()),
-                Server::Member(name) => match self.connections.get(name) {
-                    Some(member) => (&**name, member.api.limit()),
-                    None => continue,
-                },
-            };
-            metrics.queue_depth(name, queue.len());
-            metrics.concurrency(name, queue.in_flight(), limit as f64);
-        }
-        let stats = self.options.decider.stats();
-        metrics.objects("templates", stats.templates);
-        metrics.objects("bindings", stats.bindings);
-        metrics.objects("copies", stats.copies);
-        metrics.objects("clusters", stats.clusters);
-        metrics.objects("policies", stats.policies);
-    }
-
-    /// Nothing new is begun; what is being carried out may end.
-    async fn finish(&mut self) {
-        let deadline = Instant::now() + LAST_WORDS;
-        let mut batch = Vec::new();
-        while !self.tasks.is_empty() {
-            let ended = timeout_at(deadline, async {
-                tokio::select! {
-                    Some(_) = self.tasks.join_next() => {}
-                    // Else a task could wait for room in the inbox.
-                    _ = self.options.inbox.recv_many(&mut batch, INBOX) => batch.clear(),
-                }
-            });
-            if ended.await.is_err() {
-                break;
-            }
-        }
-        self.tasks.shutdown().await;
     }
 }
 

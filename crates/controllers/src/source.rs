@@ -90,7 +90,11 @@ impl Sources {
     #[must_use]
     pub fn new(hub: Api) -> Self {
         let (permits, flights) = (Semaphore::new(AT_ONCE), Mutex::default());
-        Self(Arc::new(Inner { hub, permits, flights }))
+        Self(Arc::new(Inner {
+            hub,
+            permits,
+            flights,
+        }))
     }
 
     /// The template, at least as new as anything that was seen of it.
@@ -144,7 +148,11 @@ impl Sources {
 
     /// It is gone: nothing of it is shared from now on.
     pub fn gone(&self, id: &Id) {
-        self.0.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.0
+            .flights
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
     }
 
     fn flight(&self, id: &Id) -> Arc<Flight> {
@@ -168,7 +176,10 @@ impl Sources {
     /// Takes a flight out, unless another has taken its place.
     fn forget(&self, id: &Id, flight: &Arc<Flight>) {
         let mut flights = self.0.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.get(id).is_some_and(|standing| Arc::ptr_eq(standing, flight)) {
+        if flights
+            .get(id)
+            .is_some_and(|standing| Arc::ptr_eq(standing, flight))
+        {
             flights.remove(id);
         }
     }
@@ -176,7 +187,10 @@ impl Sources {
     async fn get(&self, id: &Id) -> Result<Arc<Source>, Failure> {
         let _permit = self.0.permits.acquire().await;
         let object = self.0.hub.get(&Path::object(id), Form::Whole).await?;
-        Ok(Arc::new(Source { meta: Meta::of(&object), object }))
+        Ok(Arc::new(Source {
+            meta: Meta::of(&object),
+            object,
+        }))
     }
 }
 

@@ -8,13 +8,13 @@
 //! 2. watch from the list's resourceVersion, with bookmarks; resume from the last resourceVersion after an ordinary end;
 //! 3. 410, an ERROR event, or a second failure in a row: list again. A failure to list is told as `Lost`, once.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use entourage_api::keys::label;
 use entourage_core::{
     delivery::render::wipe,
     object::{Gvk, Str, revision},
-    observation::{self, Observation, Watch, Which},
+    observation::{self, Observation, Watch},
 };
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -26,18 +26,14 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    client::{
-        Api, Call, Form,
-        path::Path,
-        read::{self, ListMeta},
-    },
+    client::{Api, Form, path::Path, read},
     clock,
     error::{Class, Failure},
-    metrics::Verb,
     runtime::Message,
 };
 
 mod lines;
+mod list;
 
 use lines::Lines;
 
@@ -87,14 +83,27 @@ impl Watcher {
             Watch::Templates(gvk) if is_secret(gvk) => {
                 Path::watched(&watch).query("fieldSelector", "type!=kubernetes.io/service-account-token")
             }
-            Watch::Copies(..) => Path::watched(&watch).query("labelSelector", &format!("{}={hub}", label::HUB)),
+            Watch::Copies(..) => {
+                Path::watched(&watch).query("labelSelector", &format!("{}={hub}", label::HUB))
+            }
             _ => Path::watched(&watch),
         };
         let form = match &watch {
-            Watch::Templates(gvk) | Watch::Copies(_, gvk) if !observation::is_interpreted(gvk) => Form::Metadata,
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) if !observation::is_interpreted(gvk) => {
+                Form::Metadata
+            }
             _ => Form::Whole,
         };
-        Self { api, watch, run, brain, list, form, failures: 0, lost: false }
+        Self {
+            api,
+            watch,
+            run,
+            brain,
+            list,
+            form,
+            failures: 0,
+            lost: false,
+        }
     }
 
     /// Lists and watches until the brain is gone; drop the future to end it earlier.
@@ -128,7 +137,7 @@ impl Watcher {
                     }
                     Err(failure) if failure.class() == Class::Expired => break,
                     Err(failure) => {
-                        debug!(watch = ?self.watch, error = ?failure, "a watch could not be opened");
+                        debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "a watch could not be opened");
                         if self.failures > 0 {
                             if self.give_up(&failure).await.is_none() {
                                 return;
@@ -141,49 +150,6 @@ impl Watcher {
                 }
             }
         }
-    }
-
-    /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the brain is gone.
-    async fn list(&self) -> Result<Option<String>, Failure> {
-        let mut present = BTreeSet::new();
-        let mut next = String::new();
-        loop {
-            let mut path = self.list.clone().query("limit", PAGE);
-            if !next.is_empty() {
-                path = path.query("continue", &next);
-            }
-            let accept = self.form.accept_list();
-            let call = Call { verb: Verb::List, path: &path, accept, body: None, deadline: Some(LIST_DEADLINE) };
-            let bytes = self.api.bytes(call).await?;
-            let (mut seen, meta) = self.page(&bytes, &mut present)?;
-            drop(bytes);
-            let last = meta.next.is_empty();
-            if last {
-                seen.push(Observation::Listed { watch: self.watch.clone(), present: std::mem::take(&mut present) });
-            }
-            if self.tell(seen, true).await.is_none() {
-                return Ok(None);
-            }
-            if last {
-                return Ok(Some(meta.resource_version));
-            }
-            next = meta.next;
-        }
-    }
-
-    fn page(
-        &self,
-        bytes: &[u8],
-        present: &mut BTreeSet<Which>,
-    ) -> Result<(Vec<Observation>, ListMeta), Failure> {
-        let mut seen = Vec::new();
-        let meta = read::list(bytes, &mut |mut item| {
-            present.extend(observation::which(&self.watch, &item));
-            seen.extend(self.project(&item));
-            self.wipe(&mut item);
-        })
-        .map_err(|error| Failure::garbled(&error))?;
-        Ok((seen, meta))
     }
 
     /// Watches until the server ends it.
@@ -208,20 +174,23 @@ impl Watcher {
             let (mut seen, mut broken) = (Vec::new(), false);
             while let Some(line) = lines.next() {
                 let Ok((kind, mut object)) = read::event(line) else {
-                    warn!(watch = ?self.watch, "a watch event cannot be read; listing again");
+                    warn!(cluster = self.api.name(), resource = %self.list.resource, "a watch event cannot be read; listing again");
                     broken = true;
                     break;
                 };
                 if kind == "BOOKMARK" {
                     idle = IDLE_WITH_BOOKMARKS;
                 } else if kind == "ERROR" {
-                    debug!(watch = ?self.watch, code = object["code"].as_u64(), "the server ended a watch");
+                    debug!(cluster = self.api.name(), resource = %self.list.resource, code = object["code"].as_u64(), "the server ended a watch");
                     broken = true;
                     break;
                 } else {
                     seen.extend(self.event(&kind, &object));
                 }
-                if let Some(now) = object["metadata"]["resourceVersion"].as_str() {
+                // Events may come late; the server is only ever asked to go on from the newest.
+                if let Some(now) = object["metadata"]["resourceVersion"].as_str()
+                    && revision(now) >= revision(&version)
+                {
                     now.clone_into(&mut version);
                 }
                 self.wipe(&mut object);
@@ -251,7 +220,7 @@ impl Watcher {
         let subject = observation::project(&self.watch, object);
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            warn!(watch = ?self.watch, object = name, "an object cannot be read and is skipped");
+            warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, "an object cannot be read and is skipped");
         }
         subject.map(Observation::Seen)
     }
@@ -266,7 +235,14 @@ impl Watcher {
     }
 
     async fn tell(&self, seen: Vec<Observation>, initial: bool) -> Option<()> {
-        self.brain.send(Message::Watched { run: self.run, seen, initial }).await.ok()
+        self.brain
+            .send(Message::Watched {
+                run: self.run,
+                seen,
+                initial,
+            })
+            .await
+            .ok()
     }
 
     /// Tells an outage, once.
@@ -279,8 +255,15 @@ impl Watcher {
             _ => Gvk::new("v1", "List"),
         };
         let why = failure.text(&gvk);
-        warn!(watch = ?self.watch, error = why, "cannot list");
-        self.tell(vec![Observation::Lost { watch: self.watch.clone(), why }], true).await
+        warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
+        self.tell(
+            vec![Observation::Lost {
+                watch: self.watch.clone(),
+                why,
+            }],
+            true,
+        )
+        .await
     }
 
     async fn rest(&mut self, failure: &Failure) {

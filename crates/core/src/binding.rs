@@ -68,6 +68,10 @@ fn template_here(
     let required = dependencies::snapshots(index, id, entity);
     if own.is_none() && required.is_empty() {
         return match binding {
+            None if entity.unaccounted && entity.copies.values().any(|state| state.live.is_some()) => {
+                let fresh = ResourceBinding { metadata: identity(index, id, entity, template), ..Default::default() };
+                create(id, &desired(index, id, (entity, template), None, &[], fresh))
+            }
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
             Some(_) if !index.is_hub_synced() => Plan::wait("the removal is not proven yet"),

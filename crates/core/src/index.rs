@@ -11,7 +11,7 @@ mod observe;
 pub use observe::{claim_of, content_version};
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -143,6 +143,8 @@ pub struct Entity {
     pub never_travels: bool,
     /// Its binding as stored.
     pub binding: Option<Binding>,
+    /// Its binding went away while copies stood: whoever wants it or not, they must be accounted for again.
+    pub unaccounted: bool,
     /// The permanent id its binding had, also after the binding is gone.
     pub permanent_id: Option<Str>,
     /// Its copies, by member.
@@ -252,6 +254,9 @@ pub struct Index {
     pub(crate) selecting: BTreeMap<(Str, Gvk), BTreeSet<Str>>,
     /// Policy → templates or bindings that carry its claim.
     pub(crate) claimed: BTreeMap<Named, BTreeSet<Id>>,
+    /// Forgotten entities: below these revisions (of the template, of the binding) events are old news. Bounded.
+    pub(crate) tombstones: BTreeMap<Id, (u64, u64)>,
+    pub(crate) buried: VecDeque<(Time, Id)>,
     pub(crate) demand: BTreeSet<Watch>,
     /// Watches that have listed at least once.
     pub(crate) listed: BTreeSet<Watch>,
@@ -275,6 +280,8 @@ impl Index {
             by_binding: BTreeMap::new(),
             selecting: BTreeMap::new(),
             claimed: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            buried: VecDeque::new(),
             demand: [Watch::Policies, Watch::Bindings, Watch::Clusters].into(),
             listed: BTreeSet::new(),
             synced: BTreeSet::new(),

@@ -6,9 +6,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use entourage_api::crds::{ServerVersion, crds, to_yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client};
 
 use crate::{
+    apply::post,
     args::HubArgs,
     connect,
     wait::{Waited, until},
@@ -121,23 +122,23 @@ fn print(definitions: &[CustomResourceDefinition], out: &mut (dyn Write + Send))
     Ok(())
 }
 
-/// Creates or replaces one definition and says which. A server does not count a replacement that changes nothing.
+/// Creates or replaces one definition and says which. A replacement that changes nothing leaves the generation as it is.
 async fn write(
     api: &Api<CustomResourceDefinition>,
     name: &str,
     mut definition: CustomResourceDefinition,
 ) -> kube::Result<&'static str> {
-    let post = PostParams::default();
+    let post = post();
     let Some(live) = api.get_opt(name).await? else {
         return api.create(&post, &definition).await.map(|_| "created");
     };
-    let before = live.metadata.resource_version.clone();
+    let before = live.metadata.generation;
     // What others put on it stays: labels, annotations, finalizers, a conversion webhook.
     definition.metadata = live.metadata;
     definition.metadata.managed_fields = None;
     definition.spec.conversion = definition.spec.conversion.or(live.spec.conversion);
     let after = api.replace(name, &post, &definition).await?;
-    Ok(if after.metadata.resource_version == before {
+    Ok(if after.metadata.generation == before {
         "unchanged"
     } else {
         "configured"

@@ -10,13 +10,16 @@ use clap::Args;
 use entourage_api::keys::{ON_UNJOIN_RELEASE, ON_UNJOIN_REMOVE, annotation, finalizer};
 use kube::{
     Client,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch},
 };
 use serde_json::{Value, json};
 
-use super::join::{hub::list_clusters, made_by_us, rights, token};
+use super::join::{
+    hub::{list_clusters, ready},
+    made_by_us, rights, token,
+};
 use crate::{
-    apply::{CLUSTER, RESOURCE_BINDING, SECRET, Target},
+    apply::{CLUSTER, RESOURCE_BINDING, SECRET, Target, patch},
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
     wait::{Waited, until},
@@ -157,12 +160,9 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
         ON_UNJOIN_RELEASE
     };
     // The uid keeps both writes from another Cluster that got this name meanwhile.
-    let patch =
+    let body =
         json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {annotation::ON_UNJOIN: wish}}});
-    match api
-        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-    {
+    match api.patch(name, &patch(), &Patch::Merge(&body)).await {
         Ok(_) => {}
         Err(error) if connect::is_not_found(&error) => return target.say(CLUSTER, name, "not found"),
         Err(error) => return Err(connect::explain(error)).with_context(failed),
@@ -179,7 +179,10 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
         Err(error) if connect::is_not_found(&error) => {}
         Err(error) => return Err(connect::explain(error)).with_context(failed),
     }
+    let mut left = None;
     if args.force {
+        // Before the finalizer goes: the controllers forget what was on a member that is no more.
+        left = copies_on(target, name).await;
         drop_finalizer(target, name).await?;
     }
     let uid = cluster.metadata.uid.as_deref();
@@ -197,18 +200,23 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
             };
             target.say(CLUSTER, name, what)?;
             if args.force {
-                report_left_behind(target, name).await
+                report_left_behind(target, name, left)
             } else {
                 Ok(())
             }
         }
         Waited::TimedOut(now) => {
+            let why = now
+                .as_ref()
+                .and_then(|now| ready(&now.data))
+                .filter(|(status, _)| *status != "True");
+            let why = why.map_or_else(String::new, |(_, why)| format!(" ({why})"));
             let finalizers = now
                 .and_then(|now| now.metadata.finalizers)
                 .unwrap_or_default()
                 .join(", ");
             bail!(
-                "{name} is still there after {} s, held by {finalizers}. Either `entourage controllers` is not running \
+                "{name} is still there after {} s, held by {finalizers}{why}. Either `entourage controllers` is not running \
                  or the member does not answer: run this again to go on waiting, or with --force to give its copies up",
                 args.wait.as_secs()
             )
@@ -224,11 +232,11 @@ async fn drop_finalizer(target: &Target<'_>, name: &str) -> Result<()> {
     let mut left = cluster.metadata.finalizers.unwrap_or_default();
     left.retain(|each| each != finalizer::CLUSTER);
     // With the resourceVersion, somebody else's change of the list is not lost.
-    let patch =
+    let body =
         json!({"metadata": {"finalizers": left, "resourceVersion": cluster.metadata.resource_version}});
     let done = target
         .api(CLUSTER, "")
-        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .patch(name, &patch(), &Patch::Merge(&body))
         .await;
     match done {
         Err(error) if !connect::is_not_found(&error) => Err(connect::explain(error))
@@ -237,27 +245,32 @@ async fn drop_finalizer(target: &Target<'_>, name: &str) -> Result<()> {
     }
 }
 
+/// What the bindings say is on a member; `None` when they cannot be listed.
+async fn copies_on(target: &Target<'_>, name: &str) -> Option<BTreeSet<String>> {
+    let bindings = target.list(RESOURCE_BINDING).await.ok()?;
+    let there = bindings
+        .iter()
+        .map(|binding| &binding.data)
+        .filter(|binding| is_on(binding, name));
+    Some(there.map(resource).collect())
+}
+
 /// Says which copies are still on a member that was given up.
-async fn report_left_behind(target: &mut Target<'_>, name: &str) -> Result<()> {
-    let Ok(bindings) = target.list(RESOURCE_BINDING).await else {
+fn report_left_behind(target: &mut Target<'_>, name: &str, left: Option<BTreeSet<String>>) -> Result<()> {
+    let Some(left) = left else {
         writeln!(
             target.out,
             "note: the copies on {name} stay there; the bindings that tell which cannot be listed"
         )?;
         return Ok(());
     };
-    let left: BTreeSet<String> = bindings
-        .iter()
-        .filter(|binding| is_on(&binding.data, name))
-        .map(|binding| resource(&binding.data))
-        .collect();
     if left.is_empty() {
         writeln!(target.out, "note: no binding says that a copy is left on {name}")?;
         return Ok(());
     }
     writeln!(
         target.out,
-        "note: {} copies stay on {name}, with our marks:",
+        "note: copies that stay on {name}, with our marks: {}",
         left.len()
     )?;
     for each in left.iter().take(NAMED) {
@@ -269,16 +282,16 @@ async fn report_left_behind(target: &mut Target<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a binding says that its copy is on the cluster.
+/// Whether a binding says that its copy is on the cluster: for its own sake, for a referrer's, or still.
 fn is_on(binding: &Value, cluster: &str) -> bool {
-    let lists = [
-        ("/spec/clusters", "name"),
-        ("/status/aggregatedStatus", "clusterName"),
-    ];
-    lists.iter().any(|(list, field)| {
-        let entries = binding.pointer(list).and_then(Value::as_array);
-        entries.is_some_and(|entries| entries.iter().any(|entry| entry[*field] == cluster))
-    })
+    let names = |value: &Value, list: &str, field: &str| {
+        let entries = value.pointer(list).and_then(Value::as_array);
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry[field] == cluster))
+    };
+    let referrers = binding.pointer("/spec/requiredBy").and_then(Value::as_array);
+    names(binding, "/spec/clusters", "name")
+        || names(binding, "/status/aggregatedStatus", "clusterName")
+        || referrers.is_some_and(|all| all.iter().any(|referrer| names(referrer, "/clusters", "name")))
 }
 
 /// What a binding is for.

@@ -38,7 +38,10 @@ impl Path {
     /// Any address that is not an object's.
     #[must_use]
     pub fn raw(uri: impl Into<String>, resource: &'static str) -> Self {
-        Self { uri: uri.into(), resource: Cow::Borrowed(resource) }
+        Self {
+            uri: uri.into(),
+            resource: Cow::Borrowed(resource),
+        }
     }
 
     /// An object.
@@ -104,7 +107,13 @@ impl Path {
             HubObject::Policy(named) => (POLICY, "propagationpolicies", named.clone()),
             HubObject::Binding(named) => (WORK, "resourcebindings", named.clone()),
             HubObject::Cluster(name) => (CLUSTER, "clusters", Named::new("", name)),
-            HubObject::Template(id) => return if one { Self::object(id) } else { Self::collection(id) },
+            HubObject::Template(id) => {
+                return if one {
+                    Self::object(id)
+                } else {
+                    Self::collection(id)
+                };
+            }
         };
         Self::build(prefix, Cow::Borrowed(resource), &namespace, one.then_some(&*name))
     }
@@ -142,14 +151,18 @@ const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
 /// The plural of a kind. A kind outside the table gets the regular English one, which is right for almost all.
 #[must_use]
 pub fn plural(gvk: &Gvk) -> Cow<'static, str> {
-    if let Some((_, _, plural)) = PLURALS.iter().find(|(group, kind, _)| *group == &*gvk.group && *kind == &*gvk.kind)
+    if let Some((_, _, plural)) = PLURALS
+        .iter()
+        .find(|(group, kind, _)| *group == &*gvk.group && *kind == &*gvk.kind)
     {
         return Cow::Borrowed(plural);
     }
     let kind = gvk.kind.to_lowercase();
     Cow::Owned(match kind.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") || kind.ends_with("sh") => format!("{kind}es"),
+        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") || kind.ends_with("sh") => {
+            format!("{kind}es")
+        }
         _ => format!("{kind}s"),
     })
 }
@@ -175,10 +188,13 @@ mod tests {
     fn every_kind_that_is_carried_has_a_fixed_plural() {
         for native in NATIVE {
             let gvk = native.gvk();
-            let found = PLURALS.iter().any(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
+            let found = PLURALS
+                .iter()
+                .any(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
             assert!(found, "{} {}", gvk.group, gvk.kind);
         }
-        let keys: std::collections::BTreeSet<_> = PLURALS.iter().map(|(group, kind, _)| (group, kind)).collect();
+        let keys: std::collections::BTreeSet<_> =
+            PLURALS.iter().map(|(group, kind, _)| (group, kind)).collect();
         assert_eq!(keys.len(), PLURALS.len());
     }
 
@@ -187,7 +203,10 @@ mod tests {
         let secret = Id::new(Gvk::new("v1", "Secret"), "ns", "a");
         assert_eq!(Path::object(&secret).uri, "/api/v1/namespaces/ns/secrets/a");
         let deployment = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
-        assert_eq!(Path::collection(&deployment).uri, "/apis/apps/v1/namespaces/ns/deployments");
+        assert_eq!(
+            Path::collection(&deployment).uri,
+            "/apis/apps/v1/namespaces/ns/deployments"
+        );
         assert_eq!(
             Path::hub(&HubObject::Binding(Named::new("ns", "b"))).status().uri,
             "/apis/work.karmada.io/v1alpha2/namespaces/ns/resourcebindings/b/status"
@@ -196,12 +215,19 @@ mod tests {
             Path::hub(&HubObject::Cluster("m1".into())).uri,
             "/apis/cluster.karmada.io/v1alpha1/clusters/m1"
         );
-        assert_eq!(Path::watched(&Watch::Templates(secret.gvk)).uri, "/api/v1/secrets");
+        assert_eq!(
+            Path::watched(&Watch::Templates(secret.gvk)).uri,
+            "/api/v1/secrets"
+        );
     }
 
     #[test]
     fn odd_names_and_selectors_are_escaped() {
-        let role = Id::new(Gvk::new("rbac.authorization.k8s.io/v1", "ClusterRole"), "", "system:a/b");
+        let role = Id::new(
+            Gvk::new("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            "",
+            "system:a/b",
+        );
         assert_eq!(
             Path::object(&role).query("fieldSelector", "type!=x").uri,
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%2Fb?fieldSelector=type%21%3Dx"
@@ -210,7 +236,8 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_gets_the_regular_plural() {
-        let plurals = ["NetworkPolicy", "Ingress", "Gateway", "Widget"].map(|kind| plural(&Gvk::new("x/v1", kind)));
+        let plurals =
+            ["NetworkPolicy", "Ingress", "Gateway", "Widget"].map(|kind| plural(&Gvk::new("x/v1", kind)));
         assert_eq!(plurals, ["networkpolicies", "ingresses", "gateways", "widgets"]);
     }
 }

@@ -71,7 +71,11 @@ impl<'de> Visitor<'de> for Object {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let value = if key == "metadata" { map.next_value_seed(Metadata)? } else { map.next_value()? };
+            let value = if key == "metadata" {
+                map.next_value_seed(Metadata)?
+            } else {
+                map.next_value()?
+            };
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -132,7 +136,10 @@ impl<'de> Visitor<'de> for List<'_> {
                 "metadata" => {
                     let value: Value = map.next_value()?;
                     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-                    meta = ListMeta { resource_version: text("resourceVersion"), next: text("continue") };
+                    meta = ListMeta {
+                        resource_version: text("resourceVersion"),
+                        next: text("continue"),
+                    };
                 }
                 "items" => map.next_value_seed(Items(&mut *self.0))?,
                 _ => {
@@ -227,8 +234,16 @@ mod tests {
         let page = json!({"kind": "List", "metadata": {"resourceVersion": "7", "continue": "c"},
             "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]});
         let mut names = Vec::new();
-        let meta = list(page.to_string().as_bytes(), &mut |item| names.push(item["metadata"]["name"].clone()));
-        assert_eq!(meta.unwrap(), ListMeta { resource_version: "7".into(), next: "c".into() });
+        let meta = list(page.to_string().as_bytes(), &mut |item| {
+            names.push(item["metadata"]["name"].clone())
+        });
+        assert_eq!(
+            meta.unwrap(),
+            ListMeta {
+                resource_version: "7".into(),
+                next: "c".into()
+            }
+        );
         assert_eq!(names, ["a", "b"]);
     }
 
@@ -236,13 +251,19 @@ mod tests {
     fn an_empty_list_may_have_no_items_at_all() {
         for items in ["null", "[]"] {
             let page = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":{items}}}"#);
-            assert_eq!(list(page.as_bytes(), &mut |_| panic!("no item")).unwrap().resource_version, "7");
+            assert_eq!(
+                list(page.as_bytes(), &mut |_| panic!("no item"))
+                    .unwrap()
+                    .resource_version,
+                "7"
+            );
         }
     }
 
     #[test]
     fn a_watch_event_is_its_type_and_its_object() {
-        let (kind, object) = event(br#"{"type":"ADDED","object":{"metadata":{"managedFields":[]}}}"#).unwrap();
+        let (kind, object) =
+            event(br#"{"type":"ADDED","object":{"metadata":{"managedFields":[]}}}"#).unwrap();
         assert_eq!((kind.as_str(), object), ("ADDED", json!({"metadata": {}})));
     }
 

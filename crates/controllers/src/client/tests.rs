@@ -6,7 +6,7 @@ use entourage_core::object::{Gvk, Id};
 use futures::{StreamExt as _, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 
 use super::*;
@@ -39,7 +39,10 @@ pub(crate) enum Reply {
 
 /// A `Status` as API servers answer errors with.
 pub(crate) fn status(code: u16, reason: &str) -> Reply {
-    Reply::Json(code, json!({"kind": "Status", "reason": reason, "message": format!("{reason} it is"), "code": code}))
+    Reply::Json(
+        code,
+        json!({"kind": "Status", "reason": reason, "message": format!("{reason} it is"), "code": code}),
+    )
 }
 
 /// The requests so far.
@@ -64,8 +67,18 @@ pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) ->
         let (seen, reply) = (seen.clone(), reply.clone());
         async move {
             let (parts, body) = request.into_parts();
-            let bytes = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-            let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let bytes = body
+                .collect()
+                .await
+                .map_err(|error| error.to_string())?
+                .to_bytes();
+            let header = |name| {
+                parts
+                    .headers
+                    .get(name)
+                    .and_then(|value| value.to_str().ok())
+                    .unwrap_or_default()
+            };
             let asked = Asked {
                 line: format!("{} {}", parts.method, parts.uri),
                 accept: header(header::ACCEPT).to_owned(),
@@ -76,14 +89,26 @@ pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) ->
             let (code, body): (u16, Bytes_) = match answer {
                 Reply::Json(code, value) => (code, Full::from(value.to_string()).boxed_unsync()),
                 Reply::Lines(lines, open) => {
-                    let frames = lines.into_iter().map(|line| Ok(Frame::data(Bytes::from(format!("{line}\n")))));
-                    let rest = if open { stream::pending().left_stream() } else { stream::empty().right_stream() };
-                    (200, StreamBody::new(stream::iter(frames).chain(rest)).boxed_unsync())
+                    let frames = lines
+                        .into_iter()
+                        .map(|line| Ok(Frame::data(Bytes::from(format!("{line}\n")))));
+                    let rest = if open {
+                        stream::pending().left_stream()
+                    } else {
+                        stream::empty().right_stream()
+                    };
+                    (
+                        200,
+                        StreamBody::new(stream::iter(frames).chain(rest)).boxed_unsync(),
+                    )
                 }
                 Reply::Broken => return Err("connection reset".to_owned()),
                 Reply::Silence => std::future::pending().await,
             };
-            Response::builder().status(code).body(body).map_err(|error| error.to_string())
+            Response::builder()
+                .status(code)
+                .body(body)
+                .map_err(|error| error.to_string())
         }
     });
     (kube::Client::new(service, "default"), log)
@@ -101,7 +126,9 @@ pub(crate) fn script(server: Server, script: Vec<(&'static str, Reply)>) -> (Api
     api(server, move |asked| {
         let mut script = script.lock().unwrap();
         match script.front() {
-            Some((line, _)) if *line == asked.line => script.pop_front().map_or(Reply::Broken, |(_, reply)| reply),
+            Some((line, _)) if *line == asked.line => {
+                script.pop_front().map_or(Reply::Broken, |(_, reply)| reply)
+            }
             _ => Reply::Broken,
         }
     })
@@ -146,7 +173,10 @@ async fn an_object_comes_without_managed_fields() {
 async fn a_delete_names_exactly_one_object() {
     let (api, log) = api(Server::Hub, |_| Reply::Json(200, json!({"kind": "Status"})));
     api.delete(&path(), "u", "7").await.unwrap();
-    assert_eq!(log.all()[0].body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+    assert_eq!(
+        log.all()[0].body["preconditions"],
+        json!({"uid": "u", "resourceVersion": "7"})
+    );
     assert_eq!(log.all()[0].body["propagationPolicy"], "Background");
 }
 
@@ -166,17 +196,31 @@ async fn a_broken_connection_is_silence_and_retry_after_is_read() {
     let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 3}});
     let (busy, _) = api(Server::Hub, move |_| Reply::Json(429, busy.clone()));
     let failure = busy.get(&path(), Form::Whole).await.unwrap_err();
-    assert_eq!((failure.class(), failure.retry_after()), (Class::Busy, Some(Duration::from_secs(3))));
+    assert_eq!(
+        (failure.class(), failure.retry_after()),
+        (Class::Busy, Some(Duration::from_secs(3)))
+    );
 }
 
 #[tokio::test]
 async fn who_does_not_lead_writes_nothing() {
     let (client, log) = client(|_| Reply::Json(200, json!({})));
     let (leading, may_write) = watch::channel(true);
-    let api = Api::new(client, ApiOptions { may_write, ..options(Server::Hub) });
+    let api = Api::new(
+        client,
+        ApiOptions {
+            may_write,
+            ..options(Server::Hub)
+        },
+    );
     api.create(&path(), &json!({}), Form::Whole).await.unwrap();
     leading.send_replace(false);
-    assert!(api.create(&path(), &json!({}), Form::Whole).await.unwrap_err().is_silence());
+    assert!(
+        api.create(&path(), &json!({}), Form::Whole)
+            .await
+            .unwrap_err()
+            .is_silence()
+    );
     assert!(api.delete(&path(), "u", "1").await.is_err());
     api.get(&path(), Form::Whole).await.unwrap();
     assert_eq!(log.all().len(), 2);

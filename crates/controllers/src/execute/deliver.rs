@@ -55,7 +55,8 @@ impl Hands {
         if !matches!(outcome, Delivered::Applied { .. }) {
             debug!(object = %order.id, cluster = %order.cluster, "a copy could not be brought in line");
         }
-        self.tell(Observation::Delivered(order.cluster, order.id, outcome)).await;
+        self.tell(Observation::Delivered(order.cluster, order.id, outcome))
+            .await;
         Outcome::Done
     }
 
@@ -64,7 +65,8 @@ impl Hands {
             Ok(fetched) => {
                 if fetched.first {
                     let template = observation::template(&order.id, fetched.source.object());
-                    self.tell(Observation::Seen(Subject::Template(order.id.clone(), template))).await;
+                    self.tell(Observation::Seen(Subject::Template(order.id.clone(), template)))
+                        .await;
                 }
                 fetched.source
             }
@@ -72,9 +74,15 @@ impl Hands {
                 self.tell(Observation::Absent(order.id.clone())).await;
                 return Delivered::NoSource("it does not exist on the hub".into());
             }
-            Err(failure) => return Delivered::Unreachable(format!("the hub: {}", failure.text(&order.id.gvk))),
+            Err(failure) => {
+                return Delivered::Unreachable(format!("the hub: {}", failure.text(&order.id.gvk)));
+            }
         };
-        let delivery = Delivery { order, member, source: &source };
+        let delivery = Delivery {
+            order,
+            member,
+            source: &source,
+        };
         match delivery.run().await {
             Ok(delivered) => delivered,
             Err(Stop::Refused(refusal)) => {
@@ -143,7 +151,9 @@ impl Delivery<'_> {
                 },
             };
         }
-        Ok(Delivered::Unreachable("the copy keeps changing on the member".into()))
+        Ok(Delivered::Unreachable(
+            "the copy keeps changing on the member".into(),
+        ))
     }
 
     async fn create(&self) -> Result<Value, Stop> {
@@ -169,7 +179,12 @@ impl Delivery<'_> {
     async fn make_namespace(&self) -> Result<(), Failure> {
         let namespace = &*self.order.id.namespace;
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        match self.member.api.create(&Path::namespace(None), &body, Form::Metadata).await {
+        match self
+            .member
+            .api
+            .create(&Path::namespace(None), &body, Form::Metadata)
+            .await
+        {
             Err(failure) if failure.class() != Class::Exists => Err(failure),
             _ => Ok(()),
         }
@@ -196,22 +211,39 @@ impl Delivery<'_> {
 
     fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
         let order = self.order;
-        render::render(&order.recipe, &order.id, &order.cluster, self.source.object(), live).map_err(Stop::Refused)
+        render::render(
+            &order.recipe,
+            &order.id,
+            &order.cluster,
+            self.source.object(),
+            live,
+        )
+        .map_err(Stop::Refused)
     }
 
     async fn post(&self, rendered: &Rendered) -> Result<Value, Failure> {
         let path = Path::collection(&self.order.id);
-        self.member.api.create(&path, rendered.object(), self.answer_form()).await
+        self.member
+            .api
+            .create(&path, rendered.object(), self.answer_form())
+            .await
     }
 
     async fn put(&self, rendered: &Rendered) -> Result<Value, Failure> {
         let path = Path::object(&self.order.id);
-        self.member.api.replace(&path, rendered.object(), self.answer_form()).await
+        self.member
+            .api
+            .replace(&path, rendered.object(), self.answer_form())
+            .await
     }
 
     /// Of a kind that is not interpreted only metadata is kept, so no more is asked for: no Secret comes back.
     fn answer_form(&self) -> Form {
-        if observation::is_interpreted(&self.order.id.gvk) { Form::Whole } else { Form::Metadata }
+        if observation::is_interpreted(&self.order.id.gvk) {
+            Form::Whole
+        } else {
+            Form::Metadata
+        }
     }
 
     fn applied(&self, answer: Value) -> Delivered {

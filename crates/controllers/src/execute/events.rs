@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use crate::{
-    clock,
     client::{Api, Form, path::Path},
+    clock,
 };
 
 /// How many may wait; further ones are dropped.
@@ -37,7 +37,6 @@ impl Events {
 }
 
 /// The handle, and the task that records what is handed in until the last handle is dropped.
-#[must_use]
 pub fn recorder(hub: Api) -> (Events, impl Future<Output = ()> + Send) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Events(sender), record(hub, receiver))
@@ -68,7 +67,9 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
             reason: event.reason,
             message: event.message.clone(),
         };
-        let again = series.get_mut(&key).filter(|recorded| now.0 - recorded.at.0 < SAME);
+        let again = series
+            .get_mut(&key)
+            .filter(|recorded| now.0 - recorded.at.0 < SAME);
         let result = if let Some(recorded) = again {
             recorded.count += 1;
             let patch = json!({"count": recorded.count, "lastTimestamp": now.to_k8s()});
@@ -76,9 +77,18 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
         } else {
             let (collection, name) = place(&event, now);
             let path = Path::raw(format!("{}/{name}", collection.uri), "events");
-            let result = hub.create(&collection, &body(&event, &name, now), Form::Metadata).await;
+            let result = hub
+                .create(&collection, &body(&event, &name, now), Form::Metadata)
+                .await;
             if result.is_ok() {
-                series.insert(key, Recorded { path, count: 1, at: now });
+                series.insert(
+                    key,
+                    Recorded {
+                        path,
+                        count: 1,
+                        at: now,
+                    },
+                );
             }
             result
         };
@@ -90,11 +100,18 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
 }
 
 fn namespace(event: &Event) -> &str {
-    if event.regarding.namespace.is_empty() { "default" } else { &event.regarding.namespace }
+    if event.regarding.namespace.is_empty() {
+        "default"
+    } else {
+        &event.regarding.namespace
+    }
 }
 
 fn place(event: &Event, now: Time) -> (Path, String) {
-    let collection = Path::raw(format!("/api/v1/namespaces/{}/events", namespace(event)), "events");
+    let collection = Path::raw(
+        format!("/api/v1/namespaces/{}/events", namespace(event)),
+        "events",
+    );
     let mut name: String = event.regarding.name.chars().take(200).collect();
     if name.contains([':', '/', '%']) {
         name = name.replace([':', '/', '%'], ".");
@@ -154,7 +171,12 @@ mod tests {
             name: name.into(),
             uid: "u".into(),
         };
-        Event { regarding, warning: true, reason: "SyncFailed", message: "ä".repeat(600) }
+        Event {
+            regarding,
+            warning: true,
+            reason: "SyncFailed",
+            message: "ä".repeat(600),
+        }
     }
 
     #[test]
@@ -163,7 +185,11 @@ mod tests {
         let (path, name) = place(&event, Time(1));
         assert_eq!(path.uri, "/api/v1/namespaces/default/events");
         assert!(name.starts_with("m.1."));
-        assert!(body(&event, &name, Time(1))["involvedObject"].get("namespace").is_none());
+        assert!(
+            body(&event, &name, Time(1))["involvedObject"]
+                .get("namespace")
+                .is_none()
+        );
     }
 
     #[test]

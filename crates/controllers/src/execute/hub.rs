@@ -1,12 +1,12 @@
 //! Writing objects of the hub, and answering what a decision needs to know of it.
 
+use entourage_core::delivery::render::wipe;
 use entourage_core::{
     interpreter,
-    observation::{self, Observation, Which, Watch},
     object::Id,
+    observation::{self, Observation, Watch, Which},
     plan::{HubObject, Key, Verb},
 };
-use entourage_core::delivery::render::wipe;
 use serde_json::Value;
 use tracing::{debug, warn};
 
@@ -28,14 +28,22 @@ impl Hands {
             Verb::ReplaceStatus(body) => self.hub.replace(&path.status(), body, form).await,
             Verb::Merge(patch) => self.hub.merge(&path, patch, form).await,
             Verb::MergeStatus(patch) => self.hub.merge(&path.status(), patch, form).await,
-            Verb::Delete { uid, resource_version } => self.hub.delete(&path, uid, resource_version).await,
+            Verb::Delete {
+                uid,
+                resource_version,
+            } => self.hub.delete(&path, uid, resource_version).await,
         };
         match result {
             Ok(answer) => {
                 match &verb {
                     Verb::Delete { uid, .. } if is_deleted(&answer) => {
                         let (which, uid) = (which(object), Some(uid.clone()));
-                        self.tell(Observation::Gone { which, uid, revision: None }).await;
+                        self.tell(Observation::Gone {
+                            which,
+                            uid,
+                            revision: None,
+                        })
+                        .await;
                     }
                     _ => self.see(&watch, answer).await,
                 }
@@ -52,15 +60,22 @@ impl Hands {
     pub(super) async fn need(&self, id: &Id) -> Outcome {
         let secret = id.gvk.group.is_empty() && &*id.gvk.kind == "Secret";
         // The type of a Secret is no metadata, and it decides whether the Secret travels.
-        let form = if secret || observation::is_interpreted(&id.gvk) { Form::Whole } else { Form::Metadata };
+        let form = if secret || observation::is_interpreted(&id.gvk) {
+            Form::Whole
+        } else {
+            Form::Metadata
+        };
         match self.hub.get(&Path::object(id), form).await {
             Ok(mut object) => {
                 let travels = !interpreter::never_travels(&object);
                 let template = observation::template(id, &object);
                 wipe(&mut object);
                 let subject = observation::Subject::Template(id.clone(), template);
-                let seen =
-                    if travels { Observation::Seen(subject) } else { Observation::NeverTravels(id.clone()) };
+                let seen = if travels {
+                    Observation::Seen(subject)
+                } else {
+                    Observation::NeverTravels(id.clone())
+                };
                 self.tell(seen).await;
                 Outcome::Done
             }
@@ -78,17 +93,28 @@ impl Hands {
     async fn learn(&self, key: &Key, object: &HubObject, failure: &Failure) -> Outcome {
         let (watch, form) = read_as(object);
         match failure.class() {
-            Class::Missing | Class::Exists | Class::Conflict => match self.hub.get(&Path::hub(object), form).await {
-                Ok(standing) => self.see(&watch, standing).await,
-                Err(failure) if failure.class() == Class::Missing => {
-                    self.tell(Observation::Gone { which: which(object), uid: None, revision: None }).await;
+            Class::Missing | Class::Exists | Class::Conflict => {
+                match self.hub.get(&Path::hub(object), form).await {
+                    Ok(standing) => self.see(&watch, standing).await,
+                    Err(failure) if failure.class() == Class::Missing => {
+                        self.tell(Observation::Gone {
+                            which: which(object),
+                            uid: None,
+                            revision: None,
+                        })
+                        .await;
+                    }
+                    Err(failure) => return trouble(&failure),
                 }
-                Err(failure) => return trouble(&failure),
-            },
+            }
             Class::Refused => {
                 let message = failure.text(&gvk_of(object));
                 warn!(object = ?object, error = message, "the hub refused a write");
-                self.tell(Observation::Refused { key: key.clone(), message }).await;
+                self.tell(Observation::Refused {
+                    key: key.clone(),
+                    message,
+                })
+                .await;
             }
             _ => {}
         }
@@ -111,7 +137,9 @@ impl Hands {
 fn is_deleted(answer: &Value) -> bool {
     answer["kind"] == "Status"
         || answer["metadata"]["deletionTimestamp"].is_null()
-        || answer["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+        || answer["metadata"]["finalizers"]
+            .as_array()
+            .is_none_or(Vec::is_empty)
 }
 
 /// As what an object of the hub is observed, and in which form it is asked for.
@@ -121,7 +149,11 @@ fn read_as(object: &HubObject) -> (Watch, Form) {
         HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
         HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
         HubObject::Template(id) => {
-            let form = if observation::is_interpreted(&id.gvk) { Form::Whole } else { Form::Metadata };
+            let form = if observation::is_interpreted(&id.gvk) {
+                Form::Whole
+            } else {
+                Form::Metadata
+            };
             (Watch::Templates(id.gvk.clone()), form)
         }
     }
@@ -140,8 +172,12 @@ fn which(object: &HubObject) -> Which {
 fn gvk_of(object: &HubObject) -> entourage_core::object::Gvk {
     match object {
         HubObject::Template(id) => id.gvk.clone(),
-        HubObject::Binding(_) => entourage_core::object::Gvk::new("work.karmada.io/v1alpha2", "ResourceBinding"),
-        HubObject::Policy(_) => entourage_core::object::Gvk::new("policy.karmada.io/v1alpha1", "PropagationPolicy"),
+        HubObject::Binding(_) => {
+            entourage_core::object::Gvk::new("work.karmada.io/v1alpha2", "ResourceBinding")
+        }
+        HubObject::Policy(_) => {
+            entourage_core::object::Gvk::new("policy.karmada.io/v1alpha1", "PropagationPolicy")
+        }
         HubObject::Cluster(_) => entourage_core::object::Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
     }
 }

@@ -35,7 +35,9 @@ impl Hands {
         member: Option<&Arc<Member>>,
     ) -> Outcome {
         let result = match (member, how) {
-            (None, _) => Ok(Removed::Unreachable("there is no connection to the member".into())),
+            (None, _) => Ok(Removed::Unreachable(
+                "there is no connection to the member".into(),
+            )),
             (Some(member), How::Delete) => delete(&id, &guard, member).await,
             (Some(member), How::Release) => Ok(release(&id, &guard, member).await),
         };
@@ -49,8 +51,12 @@ impl Hands {
             }
             Err(Changed(live)) => {
                 let copy = observation::copy(&id.gvk, &live);
-                self.tell(Observation::Seen(Subject::Copy(cluster, id, copy))).await;
-                Outcome::Failed { trouble: Trouble::Conflict, asked: None }
+                self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
+                    .await;
+                Outcome::Failed {
+                    trouble: Trouble::Conflict,
+                    asked: None,
+                }
             }
         }
     }
@@ -65,7 +71,8 @@ impl Hands {
                 Ok(live) => {
                     let copy = observation::copy(&id.gvk, &live);
                     if copy.meta.label(label::HUB) == Some(&*self.hub_id) {
-                        self.tell(Observation::Seen(Subject::Copy(cluster, id, copy))).await;
+                        self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
+                            .await;
                         return Outcome::Done;
                     }
                     Removed::Gone
@@ -83,19 +90,21 @@ struct Changed(Value);
 
 async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, Changed> {
     let path = Path::object(id);
-    match member.api.delete(&path, &guard.uid, &guard.resource_version).await {
+    match member
+        .api
+        .delete(&path, &guard.uid, &guard.resource_version)
+        .await
+    {
         Ok(mut answer) => {
             wipe(&mut answer);
             Ok(Removed::Accepted)
         }
         Err(failure) if failure.class() == Class::Missing => Ok(Removed::Gone),
-        Err(failure) if failure.class() == Class::Conflict => {
-            match member.api.get(&path, form(id)).await {
-                Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
-                Ok(live) => Err(Changed(live)),
-                Err(failure) => Ok(failed(&failure, id)),
-            }
-        }
+        Err(failure) if failure.class() == Class::Conflict => match member.api.get(&path, form(id)).await {
+            Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
+            Ok(live) => Err(Changed(live)),
+            Err(failure) => Ok(failed(&failure, id)),
+        },
         Err(failure) => Ok(failed(&failure, id)),
     }
 }
@@ -107,9 +116,15 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Removed {
             Ok(live) => live,
             Err(failure) => return failed(&failure, id),
         };
-        let released = if is_other(&live, guard) { None } else { render::release(&live) };
+        let released = if is_other(&live, guard) {
+            None
+        } else {
+            render::release(&live)
+        };
         wipe(&mut live);
-        let Some(mut released) = released else { return Removed::Gone };
+        let Some(mut released) = released else {
+            return Removed::Gone;
+        };
         let result = member.api.replace(&path, &released, form(id)).await;
         wipe(&mut released);
         match result {
@@ -126,7 +141,11 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Removed {
 
 /// What is kept of a kind tells how much of it is asked for.
 fn form(id: &Id) -> Form {
-    if observation::is_interpreted(&id.gvk) { Form::Whole } else { Form::Metadata }
+    if observation::is_interpreted(&id.gvk) {
+        Form::Whole
+    } else {
+        Form::Metadata
+    }
 }
 
 fn is_other(live: &Value, guard: &Guard) -> bool {

@@ -33,19 +33,34 @@ fn bench(hub: Vec<(&'static str, Reply)>, member: Vec<(&'static str, Reply)>) ->
     let (member_api, on_member) = script(Server::Member("m1".into()), member);
     let (events, _) = events::recorder(hub_api.clone());
     let sources = Sources::new(hub_api.clone());
-    let hands = Hands { hub: hub_api, hub_id: "hub".into(), sources, events, brain };
-    Bench { hands, member: Arc::new(Member::new(member_api)), inbox, hub, on_member }
+    let hands = Hands {
+        hub: hub_api,
+        hub_id: "hub".into(),
+        sources,
+        events,
+        brain,
+    };
+    Bench {
+        hands,
+        member: Arc::new(Member::new(member_api)),
+        inbox,
+        hub,
+        on_member,
+    }
 }
 
 impl Bench {
     async fn carry_out(&mut self, change: Change) -> (Outcome, Vec<Observation>) {
-        let plan = Plan { changes: vec![change], ..Plan::default() };
+        let plan = Plan {
+            changes: vec![change],
+            ..Plan::default()
+        };
         let key = Key::Binding(id("ConfigMap"));
         let outcome = self.hands.carry_out(&key, plan, Some(&self.member)).await;
         let mut heard = Vec::new();
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                Message::Seen(seen) => heard.push(seen),
+                Message::Seen(seen) => heard.push(*seen),
                 _ => panic!("only answers are told"),
             }
         }
@@ -54,15 +69,16 @@ impl Bench {
 
     async fn deliver(&mut self, kind: &str, live: Option<Guard>, read_first: bool) -> Delivered {
         let (id, cluster) = (id(kind), "m1".into());
-        let recipe = Recipe {
-            hub: "hub".into(),
-            binding: Named::new("ns", "a-configmap"),
-            permanent_id: "p".into(),
-            replicas: None,
-            overwrite: false,
-        };
-        let (outcome, mut heard) =
-            self.carry_out(Change::Deliver { id, cluster, recipe, live, read_first }).await;
+        let recipe = recipe();
+        let (outcome, mut heard) = self
+            .carry_out(Change::Deliver {
+                id,
+                cluster,
+                recipe,
+                live,
+                read_first,
+            })
+            .await;
         assert_eq!(outcome, Outcome::Done, "the core decides when to try again");
         match heard.pop() {
             Some(Observation::Delivered(_, _, delivered)) => delivered,
@@ -71,7 +87,12 @@ impl Bench {
     }
 
     async fn remove(&mut self, how: How) -> (Outcome, Option<Observation>) {
-        let change = Change::Remove { id: id("ConfigMap"), cluster: "m1".into(), guard: guard("7"), how };
+        let change = Change::Remove {
+            id: id("ConfigMap"),
+            cluster: "m1".into(),
+            guard: guard("7"),
+            how,
+        };
         let (outcome, mut heard) = self.carry_out(change).await;
         (outcome, heard.pop())
     }
@@ -81,8 +102,22 @@ fn id(kind: &str) -> Id {
     Id::new(Gvk::new("v1", kind), "ns", "a")
 }
 
+fn recipe() -> Recipe {
+    Recipe {
+        hub: "hub".into(),
+        binding: Named::new("ns", "a-configmap"),
+        permanent_id: "p".into(),
+        replicas: None,
+        overwrite: false,
+        written_uid: None,
+    }
+}
+
 fn guard(version: &str) -> Guard {
-    Guard { uid: "copy".into(), resource_version: version.into() }
+    Guard {
+        uid: "copy".into(),
+        resource_version: version.into(),
+    }
 }
 
 fn template() -> Value {
@@ -107,7 +142,10 @@ fn ok(body: Value) -> Reply {
 }
 
 fn no_namespace() -> Reply {
-    Reply::Json(404, json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": "namespaces"}}))
+    Reply::Json(
+        404,
+        json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": "namespaces"}}),
+    )
 }
 
 fn is_applied(delivered: &Delivered, version: &str) -> bool {
@@ -117,14 +155,19 @@ fn is_applied(delivered: &Delivered, version: &str) -> bool {
 
 #[tokio::test]
 async fn a_copy_that_is_not_there_is_posted_with_our_marks() {
-    let mut bench =
-        bench(vec![(SOURCE, ok(template()))], vec![(POST, Reply::Json(201, live("1", "v")))]);
+    let mut bench = bench(
+        vec![(SOURCE, ok(template()))],
+        vec![(POST, Reply::Json(201, live("1", "v")))],
+    );
     let delivered = bench.deliver("ConfigMap", None, false).await;
     assert!(is_applied(&delivered, "1"), "{delivered:?}");
     let asked = &bench.on_member.all()[0];
     assert_eq!(asked.body["metadata"]["labels"]["entourage.dev/hub"], "hub");
     assert_eq!(asked.body["data"], json!({"k": "v"}));
-    assert!(asked.accept.contains("PartialObjectMetadata"), "no payload comes back");
+    assert!(
+        asked.accept.contains("PartialObjectMetadata"),
+        "no payload comes back"
+    );
 }
 
 #[tokio::test]
@@ -140,9 +183,15 @@ async fn a_name_that_is_taken_by_someone_else_is_foreign_and_not_written() {
 #[tokio::test]
 async fn a_known_copy_is_replaced_without_reading_it() {
     let mut bench = bench(vec![(SOURCE, ok(template()))], vec![(PUT, ok(live("8", "v")))]);
-    assert!(is_applied(&bench.deliver("ConfigMap", Some(guard("7")), false).await, "8"));
+    assert!(is_applied(
+        &bench.deliver("ConfigMap", Some(guard("7")), false).await,
+        "8"
+    ));
     let body = &bench.on_member.all()[0].body;
-    assert_eq!((&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]), (&json!("copy"), &json!("7")));
+    assert_eq!(
+        (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
+        (&json!("copy"), &json!("7"))
+    );
 }
 
 #[tokio::test]
@@ -157,7 +206,10 @@ async fn a_copy_that_changed_is_read_and_compared_before_it_is_written() {
             (PUT, ok(live("11", "v"))),
         ],
     );
-    assert!(is_applied(&bench.deliver("ConfigMap", Some(guard("7")), false).await, "11"));
+    assert!(is_applied(
+        &bench.deliver("ConfigMap", Some(guard("7")), false).await,
+        "11"
+    ));
     assert_eq!(bench.on_member.all()[4].body["metadata"]["resourceVersion"], "10");
 }
 
@@ -169,7 +221,10 @@ async fn a_copy_that_keeps_changing_is_left_for_later() {
     }
     let mut bench = bench(vec![(SOURCE, ok(template()))], script);
     let delivered = bench.deliver("ConfigMap", Some(guard("7")), false).await;
-    assert_eq!(delivered, Delivered::Unreachable("the copy keeps changing on the member".into()));
+    assert_eq!(
+        delivered,
+        Delivered::Unreachable("the copy keeps changing on the member".into())
+    );
     assert_eq!(bench.on_member.lines().len(), 7);
 }
 
@@ -184,7 +239,10 @@ async fn an_equal_copy_is_not_written() {
     standing["metadata"]["resourceVersion"] = json!("7");
     standing["metadata"]["uid"] = json!("copy");
     let mut second = bench(vec![(SOURCE, ok(template()))], vec![(LIVE, ok(standing))]);
-    assert!(is_applied(&second.deliver("ConfigMap", Some(guard("7")), true).await, "7"));
+    assert!(is_applied(
+        &second.deliver("ConfigMap", Some(guard("7")), true).await,
+        "7"
+    ));
     assert_eq!(second.on_member.lines(), [LIVE]);
 }
 
@@ -218,18 +276,24 @@ async fn a_namespace_is_made_once_however_many_deliveries_go_there() {
     });
     let bench = bench(vec![(SOURCE, ok(template()))], vec![]);
     let member = Arc::new(Member::new(member));
-    let recipe = Recipe {
-        hub: "hub".into(),
-        binding: Named::new("ns", "b"),
-        permanent_id: "p".into(),
-        replicas: None,
-        overwrite: false,
-    };
     let key = Key::Cluster("m1".into());
     futures::future::join_all((0..20).map(|_| {
-        let (id, cluster, recipe) = (id("ConfigMap"), "m1".into(), recipe.clone());
-        let change = Change::Deliver { id, cluster, recipe, live: None, read_first: false };
-        bench.hands.carry_out(&key, Plan { changes: vec![change], ..Plan::default() }, Some(&member))
+        let (id, cluster, recipe) = (id("ConfigMap"), "m1".into(), recipe());
+        let change = Change::Deliver {
+            id,
+            cluster,
+            recipe,
+            live: None,
+            read_first: false,
+        };
+        bench.hands.carry_out(
+            &key,
+            Plan {
+                changes: vec![change],
+                ..Plan::default()
+            },
+            Some(&member),
+        )
     }))
     .await;
     assert_eq!(log.lines().len(), 1 + 1 + 20);
@@ -252,7 +316,10 @@ async fn a_refused_secret_never_shows_its_content() {
             vec![(lines[1], Reply::Json(422, refusal.clone()))],
         );
         let delivered = bench.deliver(kind, None, false).await;
-        assert_eq!(delivered, Delivered::Rejected("422 Invalid; data[k]: FieldValueInvalid".into()));
+        assert_eq!(
+            delivered,
+            Delivered::Rejected("422 Invalid; data[k]: FieldValueInvalid".into())
+        );
     }
 }
 
@@ -266,10 +333,14 @@ async fn a_template_that_is_gone_is_told_as_absent() {
 
 #[tokio::test]
 async fn a_token_secret_is_never_sent() {
-    let token = json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": "a", "uid": "t"}});
+    let token = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": "a", "uid": "t"}});
     assert!(never_travels(&token));
     let mut bench = bench(vec![("GET /api/v1/namespaces/ns/secrets/a", ok(token))], vec![]);
-    assert!(matches!(bench.deliver("Secret", None, false).await, Delivered::NoSource(_)));
+    assert!(matches!(
+        bench.deliver("Secret", None, false).await,
+        Delivered::NoSource(_)
+    ));
     assert!(bench.on_member.lines().is_empty());
 }
 
@@ -300,8 +371,14 @@ async fn trouble_of_the_member_is_told_by_kind() {
 async fn a_removal_names_the_copy_exactly() {
     let mut bench = bench(vec![], vec![(DELETE, ok(json!({"kind": "Status"})))]);
     let (_, heard) = bench.remove(How::Delete).await;
-    assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Accepted))), "{heard:?}");
-    assert_eq!(bench.on_member.all()[0].body["preconditions"], json!({"uid": "copy", "resourceVersion": "7"}));
+    assert!(
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Accepted))),
+        "{heard:?}"
+    );
+    assert_eq!(
+        bench.on_member.all()[0].body["preconditions"],
+        json!({"uid": "copy", "resourceVersion": "7"})
+    );
 }
 
 #[tokio::test]
@@ -309,15 +386,30 @@ async fn a_copy_that_is_not_there_any_more_is_gone() {
     let mut bench = bench(vec![], vec![(DELETE, status(404, "NotFound"))]);
     let (outcome, heard) = bench.remove(How::Delete).await;
     assert_eq!(outcome, Outcome::Done);
-    assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))), "{heard:?}");
+    assert!(
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_copy_that_changed_is_not_removed_but_planned_again() {
-    let mut bench = bench(vec![], vec![(DELETE, status(409, "Conflict")), (LIVE, ok(live("9", "v")))]);
+    let mut bench = bench(
+        vec![],
+        vec![(DELETE, status(409, "Conflict")), (LIVE, ok(live("9", "v")))],
+    );
     let (outcome, heard) = bench.remove(How::Delete).await;
-    assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Conflict, asked: None });
-    assert!(matches!(heard, Some(Observation::Seen(Subject::Copy(..)))), "{heard:?}");
+    assert_eq!(
+        outcome,
+        Outcome::Failed {
+            trouble: Trouble::Conflict,
+            asked: None
+        }
+    );
+    assert!(
+        matches!(heard, Some(Observation::Seen(Subject::Copy(..)))),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]
@@ -329,7 +421,10 @@ async fn another_object_under_the_same_name_is_left_alone() {
         };
         let mut bench = bench(vec![], script);
         let (_, heard) = bench.remove(how).await;
-        assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))), "{heard:?}");
+        assert!(
+            matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
+            "{heard:?}"
+        );
     }
 }
 
@@ -345,7 +440,10 @@ async fn a_released_copy_loses_our_marks_and_stays() {
         ],
     );
     let (_, heard) = bench.remove(How::Release).await;
-    assert!(matches!(heard, Some(Observation::Removed(_, _, Removed::Released))), "{heard:?}");
+    assert!(
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Released))),
+        "{heard:?}"
+    );
     let body = &bench.on_member.all()[3].body;
     assert_eq!(body["metadata"]["resourceVersion"], "10");
     assert!(!body.to_string().contains("entourage.dev/hub"));
@@ -361,7 +459,12 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
     ];
     for (reply, expected) in cases {
         let mut bench = bench(vec![], vec![(LIVE, reply)]);
-        let (_, heard) = bench.carry_out(Change::Confirm { id: id("ConfigMap"), cluster: "m1".into() }).await;
+        let (_, heard) = bench
+            .carry_out(Change::Confirm {
+                id: id("ConfigMap"),
+                cluster: "m1".into(),
+            })
+            .await;
         let told = match heard.as_slice() {
             [Observation::Seen(_)] => "seen",
             [Observation::Removed(_, _, Removed::Gone)] => "gone",
@@ -382,7 +485,10 @@ fn binding(version: &str) -> Value {
 }
 
 fn write(verb: Verb) -> Change {
-    Change::Hub { object: HubObject::Binding(Named::new("ns", "b")), verb }
+    Change::Hub {
+        object: HubObject::Binding(Named::new("ns", "b")),
+        verb,
+    }
 }
 
 #[tokio::test]
@@ -390,7 +496,10 @@ async fn the_answer_to_a_write_is_observed() {
     let mut bench = bench(vec![(BINDINGS, Reply::Json(201, binding("1")))], vec![]);
     let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
     assert_eq!(outcome, Outcome::Done);
-    assert!(matches!(heard.as_slice(), [Observation::Seen(Subject::Binding(_))]), "{heard:?}");
+    assert!(
+        matches!(heard.as_slice(), [Observation::Seen(Subject::Binding(_))]),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]
@@ -400,10 +509,21 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
     for (standing, gone) in [(ok(binding("9")), false), (status(404, "NotFound"), true)] {
         let mut bench = bench(vec![(put, status(409, "Conflict")), (get, standing)], vec![]);
         let (outcome, heard) = bench.carry_out(write(Verb::ReplaceStatus(json!({})))).await;
-        assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Conflict, asked: None });
+        assert_eq!(
+            outcome,
+            Outcome::Failed {
+                trouble: Trouble::Conflict,
+                asked: None
+            }
+        );
         match heard.as_slice() {
             [Observation::Seen(Subject::Binding(_))] => assert!(!gone),
-            [Observation::Gone { which: Which::Binding(_), .. }] => assert!(gone),
+            [
+                Observation::Gone {
+                    which: Which::Binding(_),
+                    ..
+                },
+            ] => assert!(gone),
             other => panic!("{other:?}"),
         }
     }
@@ -413,8 +533,23 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
 async fn a_refused_write_is_told_with_its_key_and_retried_slowly() {
     let mut bench = bench(vec![(BINDINGS, status(422, "Invalid"))], vec![]);
     let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
-    assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Refused, asked: None });
-    assert!(matches!(heard.as_slice(), [Observation::Refused { key: Key::Binding(_), .. }]), "{heard:?}");
+    assert_eq!(
+        outcome,
+        Outcome::Failed {
+            trouble: Trouble::Refused,
+            asked: None
+        }
+    );
+    assert!(
+        matches!(
+            heard.as_slice(),
+            [Observation::Refused {
+                key: Key::Binding(_),
+                ..
+            }]
+        ),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]
@@ -423,20 +558,35 @@ async fn a_deleted_binding_is_gone_unless_a_finalizer_holds_it() {
     let mut held = binding("9");
     held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     held["metadata"]["finalizers"] = json!(["x/y"]);
-    for (answer, gone) in [(json!({"kind": "Status", "status": "Success"}), true), (held, false)] {
+    for (answer, gone) in [
+        (json!({"kind": "Status", "status": "Success"}), true),
+        (held, false),
+    ] {
         let mut bench = bench(vec![(delete, ok(answer))], vec![]);
-        let verb = Verb::Delete { uid: "b".into(), resource_version: "8".into() };
+        let verb = Verb::Delete {
+            uid: "b".into(),
+            resource_version: "8".into(),
+        };
         let (_, heard) = bench.carry_out(write(verb)).await;
-        assert_eq!(matches!(heard.as_slice(), [Observation::Gone { .. }]), gone, "{heard:?}");
+        assert_eq!(
+            matches!(heard.as_slice(), [Observation::Gone { .. }]),
+            gone,
+            "{heard:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_need_is_answered_with_what_the_hub_holds() {
-    let token = json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": "a"}});
+    let token = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": "a"}});
     let cases = [
         ("Secret", ok(token), "never"),
-        ("Secret", ok(json!({"type": "Opaque", "metadata": {"name": "a"}})), "seen"),
+        (
+            "Secret",
+            ok(json!({"type": "Opaque", "metadata": {"name": "a"}})),
+            "seen",
+        ),
         ("ConfigMap", ok(template()), "seen"),
         ("ConfigMap", status(404, "NotFound"), "absent"),
         ("ConfigMap", Reply::Broken, ""),
@@ -462,9 +612,18 @@ async fn changes_stop_at_the_first_that_fails() {
     let mut bench = bench(vec![(BINDINGS, status(500, "InternalError"))], vec![]);
     let changes = vec![write(Verb::Create(json!({}))), Change::Need(id("ConfigMap"))];
     let key = Key::Binding(id("ConfigMap"));
-    let plan = Plan { changes, ..Plan::default() };
+    let plan = Plan {
+        changes,
+        ..Plan::default()
+    };
     let outcome = bench.hands.carry_out(&key, plan, None).await;
-    assert_eq!(outcome, Outcome::Failed { trouble: Trouble::Busy, asked: None });
+    assert_eq!(
+        outcome,
+        Outcome::Failed {
+            trouble: Trouble::Busy,
+            asked: None
+        }
+    );
     assert_eq!(bench.hub.lines(), [BINDINGS]);
     assert!(bench.inbox.try_recv().is_err());
 }

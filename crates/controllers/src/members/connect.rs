@@ -64,7 +64,11 @@ pub(super) async fn connect(
 
 async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Result<Credentials, Refused> {
     let namespace = &options.cluster_namespace;
-    let Some(Named { namespace: lies_in, name: secret }) = &reach.secret else {
+    let Some(Named {
+        namespace: lies_in,
+        name: secret,
+    }) = &reach.secret
+    else {
         return Err(Refused {
             reason: "SecretMissing",
             message: format!("Cluster {name} has no spec.secretRef; name a Secret in namespace {namespace}"),
@@ -74,14 +78,27 @@ async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Res
     if lies_in != namespace {
         return Err(Refused {
             reason: "SecretNamespaceForbidden",
-            message: format!("spec.secretRef.namespace is {lies_in}; Secrets of Clusters must lie in {namespace}"),
+            message: format!(
+                "spec.secretRef.namespace is {lies_in}; Secrets of Clusters must lie in {namespace}"
+            ),
         });
     }
     let id = Id::new(Gvk::new("v1", "Secret"), namespace, secret);
-    let mut object = options.hub.get(&Path::object(&id), Form::Whole).await.map_err(|failure| {
-        let reason = if failure.class() == Class::Missing { "SecretMissing" } else { "SecretNotRead" };
-        Refused { reason, message: format!("Secret {namespace}/{secret}: {}", failure.text(&id.gvk)) }
-    })?;
+    let mut object = options
+        .hub
+        .get(&Path::object(&id), Form::Whole)
+        .await
+        .map_err(|failure| {
+            let reason = if failure.class() == Class::Missing {
+                "SecretMissing"
+            } else {
+                "SecretNotRead"
+            };
+            Refused {
+                reason,
+                message: format!("Secret {namespace}/{secret}: {}", failure.text(&id.gvk)),
+            }
+        })?;
     let token = decoded(&object, "token").and_then(|bytes| String::from_utf8(bytes).ok());
     let ca = decoded(&object, "caBundle").filter(|bytes| !bytes.is_empty());
     entourage_core::delivery::render::wipe(&mut object);
@@ -95,7 +112,10 @@ async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Res
 }
 
 fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
-    let bad = |what: &str| Refused { reason: "InvalidEndpoint", message: format!("{what} is no valid URL") };
+    let bad = |what: &str| Refused {
+        reason: "InvalidEndpoint",
+        message: format!("{what} is no valid URL"),
+    };
     let endpoint: http::Uri = reach.endpoint.parse().map_err(|_| bad("spec.apiEndpoint"))?;
     if endpoint.scheme().is_none() || endpoint.host().is_none() {
         return Err(bad("spec.apiEndpoint"));
@@ -150,13 +170,19 @@ mod tests {
     }
 
     fn credentials(ca: Option<&str>) -> Credentials {
-        Credentials { token: "t".into(), ca: ca.map(|each| each.as_bytes().to_vec()) }
+        Credentials {
+            token: "t".into(),
+            ca: ca.map(|each| each.as_bytes().to_vec()),
+        }
     }
 
     #[test]
     fn every_certificate_of_a_bundle_is_read() {
         let one = "-----BEGIN CERTIFICATE-----\nAQI=\n-----END CERTIFICATE-----\n";
-        assert_eq!(certificates(format!("# a comment\n{one}{one}").as_bytes()), Some(vec![vec![1, 2], vec![1, 2]]));
+        assert_eq!(
+            certificates(format!("# a comment\n{one}{one}").as_bytes()),
+            Some(vec![vec![1, 2], vec![1, 2]])
+        );
         assert_eq!(certificates(b"nothing"), None);
         assert_eq!(certificates(b"-----BEGIN CERTIFICATE-----\nAQI=\n"), None);
     }
@@ -165,7 +191,11 @@ mod tests {
     fn an_endpoint_without_scheme_or_host_is_refused() {
         for endpoint in ["", "member:6443/x", "/path", "not a url"] {
             let refused = config(&reach(endpoint), &credentials(None)).err();
-            assert_eq!(refused.map(|each| each.reason), Some("InvalidEndpoint"), "{endpoint}");
+            assert_eq!(
+                refused.map(|each| each.reason),
+                Some("InvalidEndpoint"),
+                "{endpoint}"
+            );
         }
     }
 
@@ -173,8 +203,15 @@ mod tests {
     fn certificates_are_verified_unless_the_cluster_says_otherwise() {
         let verified = config(&reach("https://m:6443"), &credentials(None)).unwrap();
         assert!(!verified.accept_invalid_certs);
-        let insecure = Reach { insecure: true, ..reach("https://m:6443") };
-        assert!(config(&insecure, &credentials(Some("broken"))).unwrap().accept_invalid_certs);
+        let insecure = Reach {
+            insecure: true,
+            ..reach("https://m:6443")
+        };
+        assert!(
+            config(&insecure, &credentials(Some("broken")))
+                .unwrap()
+                .accept_invalid_certs
+        );
         let refused = config(&reach("https://m:6443"), &credentials(Some("broken"))).err();
         assert_eq!(refused.map(|each| each.reason), Some("InvalidCABundle"));
     }

@@ -30,7 +30,13 @@ pub(super) async fn apis(api: &Api) -> Result<Vec<(String, Vec<Resource>)>, Fail
     let mut versions = Vec::new();
     for root in ["/api", "/apis"] {
         let path = Path::raw(root, "discovery");
-        let call = Call { verb: Verb::Get, path: &path, accept: AGGREGATED, body: None, deadline: None };
+        let call = Call {
+            verb: Verb::Get,
+            path: &path,
+            accept: AGGREGATED,
+            body: None,
+            deadline: None,
+        };
         let answer = api.object(call).await?;
         if answer["kind"] == "APIGroupDiscoveryList" {
             aggregated(&answer, &mut found);
@@ -46,10 +52,13 @@ pub(super) async fn apis(api: &Api) -> Result<Vec<(String, Vec<Resource>)>, Fail
             found.insert(version, resources(&answer));
         }
     }
-    Ok(found.into_iter().map(|(version, mut each)| {
-        each.sort();
-        (version, each)
-    }).collect())
+    Ok(found
+        .into_iter()
+        .map(|(version, mut each)| {
+            each.sort();
+            (version, each)
+        })
+        .collect())
 }
 
 fn aggregated(answer: &Value, found: &mut BTreeMap<String, Vec<Resource>>) {
@@ -57,8 +66,11 @@ fn aggregated(answer: &Value, found: &mut BTreeMap<String, Vec<Resource>>) {
         let name = text(&group["metadata"]["name"]);
         for version in list(&group["versions"]) {
             let version_name = text(&version["version"]);
-            let group_version =
-                if name.is_empty() { version_name } else { format!("{name}/{version_name}") };
+            let group_version = if name.is_empty() {
+                version_name
+            } else {
+                format!("{name}/{version_name}")
+            };
             let resources = list(&version["resources"])
                 .iter()
                 .map(|each| (text(&each["resource"]), text(&each["responseKind"]["kind"])))
@@ -73,7 +85,13 @@ fn group_versions(answer: &Value) -> Vec<String> {
         return list(&answer["versions"]).iter().map(text).collect();
     }
     let groups = list(&answer["groups"]).iter();
-    groups.flat_map(|group| list(&group["versions"]).iter().map(|each| text(&each["groupVersion"]))).collect()
+    groups
+        .flat_map(|group| {
+            list(&group["versions"])
+                .iter()
+                .map(|each| text(&each["groupVersion"]))
+        })
+        .collect()
 }
 
 fn resources(answer: &Value) -> Vec<Resource> {
@@ -111,6 +129,9 @@ mod tests {
         assert_eq!(found, [("apps/v1".to_owned(), listed)].into());
         let groups = json!({"kind": "APIGroupList", "groups": [{"versions": [{"groupVersion": "apps/v1"}]}]});
         assert_eq!(group_versions(&groups), ["apps/v1"]);
-        assert_eq!(group_versions(&json!({"kind": "APIVersions", "versions": ["v1"]})), ["v1"]);
+        assert_eq!(
+            group_versions(&json!({"kind": "APIVersions", "versions": ["v1"]})),
+            ["v1"]
+        );
     }
 }

@@ -44,7 +44,12 @@ impl From<Refused> for Probed {
 
 impl Probed {
     fn unhealthy(health: Health, reason: &str, message: String) -> Self {
-        let found = Probe { healthy: false, reason: reason.to_owned(), message, ..Probe::default() };
+        let found = Probe {
+            healthy: false,
+            reason: reason.to_owned(),
+            message,
+            ..Probe::default()
+        };
         Self { health, found }
     }
 }
@@ -65,7 +70,10 @@ pub(super) async fn probe(api: &Api, ask: bool) -> Probed {
         found.kubernetes_version = discovery::version(api).await.ok();
         found.api_enablements = discovery::apis(api).await.ok();
     }
-    Probed { health: Health::Healthy, found }
+    Probed {
+        health: Health::Healthy,
+        found,
+    }
 }
 
 async fn ready(api: &Api) -> Result<(), Failure> {
@@ -78,7 +86,13 @@ async fn ready(api: &Api) -> Result<(), Failure> {
 
 async fn get(api: &Api, path: &'static str) -> Result<(), Failure> {
     let path = Path::raw(path, "readyz");
-    let call = Call { verb: Verb::Get, path: &path, accept: "*/*", body: None, deadline: Some(DEADLINE) };
+    let call = Call {
+        verb: Verb::Get,
+        path: &path,
+        accept: "*/*",
+        body: None,
+        deadline: Some(DEADLINE),
+    };
     api.bytes(call).await.map(drop)
 }
 

@@ -1,6 +1,6 @@
 //! Members' tasks against scripted servers.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use entourage_api::cluster::{ClusterSpec, LocalSecretReference};
 use entourage_core::observation::Server;
@@ -48,7 +48,13 @@ fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
         may_write: always(),
         brain,
     });
-    Bench { members, inbox, hub, built, probes }
+    Bench {
+        members,
+        inbox,
+        hub,
+        built,
+        probes,
+    }
 }
 
 impl Bench {
@@ -61,7 +67,10 @@ impl Bench {
         let mut clients = Vec::new();
         loop {
             match self.inbox.recv().await {
-                Some(Message::Seen(Observation::Probed(_, probe))) => return (probe, clients),
+                Some(Message::Seen(seen)) => match *seen {
+                    Observation::Probed(_, probe) => return (probe, clients),
+                    other => panic!("{other:?}"),
+                },
                 Some(Message::Member { member, .. }) => clients.push(member),
                 _ => panic!("something else was told"),
             }
@@ -72,7 +81,10 @@ impl Bench {
 fn cluster(namespace: &str) -> Cluster {
     let spec = ClusterSpec {
         api_endpoint: "https://m1:6443".into(),
-        secret_ref: Some(LocalSecretReference { namespace: namespace.into(), name: "m1".into() }),
+        secret_ref: Some(LocalSecretReference {
+            namespace: namespace.into(),
+            name: "m1".into(),
+        }),
         insecure_skip_tls_verification: true,
         ..ClusterSpec::default()
     };
@@ -97,10 +109,16 @@ async fn a_healthy_member_is_lent_and_described() {
     let (probe, clients) = bench.probe().await;
     assert!(probe.healthy, "{probe:?}");
     assert_eq!(probe.kubernetes_version.as_deref(), Some("v1.36.2"));
-    assert_eq!(probe.api_enablements, Some(vec![("v1".into(), vec![("secrets".into(), "Secret".into())])]));
+    assert_eq!(
+        probe.api_enablements,
+        Some(vec![("v1".into(), vec![("secrets".into(), "Secret".into())])])
+    );
     assert!(matches!(clients.as_slice(), [Some(_)]));
     let (probe, clients) = bench.probe().await;
-    assert!(probe.healthy && probe.api_enablements.is_none() && clients.is_empty(), "asked and told once");
+    assert!(
+        probe.healthy && probe.api_enablements.is_none() && clients.is_empty(),
+        "asked and told once"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +126,10 @@ async fn a_secret_outside_the_clusters_namespace_is_not_even_read() {
     let mut bench = bench(healthy);
     bench.ensure(&cluster("kube-system"));
     let (probe, clients) = bench.probe().await;
-    assert_eq!((probe.healthy, probe.reason.as_str()), (false, "SecretNamespaceForbidden"));
+    assert_eq!(
+        (probe.healthy, probe.reason.as_str()),
+        (false, "SecretNamespaceForbidden")
+    );
     assert!(probe.message.contains("karmada-cluster") && clients.is_empty());
     assert!(bench.hub.lines().is_empty());
 }
@@ -123,7 +144,10 @@ async fn refused_credentials_are_read_again_and_the_client_rebuilt() {
     bench.ensure(&cluster("karmada-cluster"));
     let (probe, clients) = bench.probe().await;
     assert!(probe.healthy && clients.len() == 1, "{probe:?}");
-    assert_eq!((bench.built.load(Ordering::SeqCst), bench.hub.lines().len()), (2, 2));
+    assert_eq!(
+        (bench.built.load(Ordering::SeqCst), bench.hub.lines().len()),
+        (2, 2)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +155,10 @@ async fn credentials_that_stay_refused_are_a_reason_of_their_own() {
     let mut bench = bench(|_| status(401, "Unauthorized"));
     bench.ensure(&cluster("karmada-cluster"));
     let (probe, clients) = bench.probe().await;
-    assert_eq!((probe.healthy, probe.reason.as_str()), (false, "CredentialsRefused"));
+    assert_eq!(
+        (probe.healthy, probe.reason.as_str()),
+        (false, "CredentialsRefused")
+    );
     assert!(clients.is_empty());
 }
 
@@ -151,9 +178,20 @@ async fn silence_takes_the_client_away_at_the_second_time_and_an_answer_brings_i
     let mut told = Vec::new();
     for _ in 0..4 {
         let (probe, clients) = bench.probe().await;
-        told.push((probe.healthy, clients.iter().map(Option::is_some).collect::<Vec<_>>()));
+        told.push((
+            probe.healthy,
+            clients.iter().map(Option::is_some).collect::<Vec<_>>(),
+        ));
     }
-    assert_eq!(told, [(true, vec![true]), (false, vec![]), (false, vec![false]), (true, vec![true])]);
+    assert_eq!(
+        told,
+        [
+            (true, vec![true]),
+            (false, vec![]),
+            (false, vec![false]),
+            (true, vec![true])
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +211,9 @@ async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_se
     });
     bench.ensure(&cluster("karmada-cluster"));
     let (_, clients) = bench.probe().await;
-    let Some(Some(member)) = clients.into_iter().next() else { panic!("no client") };
+    let Some(Some(member)) = clients.into_iter().next() else {
+        panic!("no client")
+    };
     let path = crate::client::path::Path::namespace(Some("x"));
     let began = Instant::now();
     for _ in 0..10 {

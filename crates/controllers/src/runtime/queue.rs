@@ -134,7 +134,10 @@ mod tests {
         queue.push(binding("timer"), Priority::Timer);
         queue.push(binding("listed"), Priority::Listed);
         queue.push(binding("live"), Priority::Live);
-        assert_eq!(drain(&mut queue), [binding("live"), binding("listed"), binding("timer")]);
+        assert_eq!(
+            drain(&mut queue),
+            [binding("live"), binding("listed"), binding("timer")]
+        );
     }
 
     #[test]

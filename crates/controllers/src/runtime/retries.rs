@@ -2,11 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use entourage_core::{
-    object::Time,
-    observation::Server,
-    plan::Key,
-};
+use entourage_core::{object::Time, observation::Server, plan::Key};
 
 /// Why a key is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +54,21 @@ impl Retries {
         asked: Option<Duration>,
         jitter: f64,
     ) -> Time {
-        let retry = self.failed.entry(key.clone()).or_insert(Retry { failures: 0, trouble, not_before: now });
+        let retry = self.failed.entry(key.clone()).or_insert(Retry {
+            failures: 0,
+            trouble,
+            not_before: now,
+        });
         if retry.trouble != trouble {
             (retry.failures, retry.trouble) = (0, trouble);
         }
         let (first, longest) = trouble.range();
         let wait = first.saturating_mul(1 << retry.failures.min(20)).min(longest);
-        let wait = wait.max(asked.and_then(|each| i64::try_from(each.as_millis()).ok()).unwrap_or(0));
+        let wait = wait.max(
+            asked
+                .and_then(|each| i64::try_from(each.as_millis()).ok())
+                .unwrap_or(0),
+        );
         retry.failures += 1;
         retry.not_before = now.plus(wait + (wait as f64 * jitter / 2.0) as i64);
         retry.not_before
@@ -78,7 +82,10 @@ impl Retries {
     /// Until when the key is to be left alone, if that lies ahead.
     #[must_use]
     pub fn held(&self, key: &Key, now: Time) -> Option<Time> {
-        self.failed.get(key).map(|retry| retry.not_before).filter(|at| *at > now)
+        self.failed
+            .get(key)
+            .map(|retry| retry.not_before)
+            .filter(|at| *at > now)
     }
 
     /// A server that was silent answers again: the keys that waited for it need not wait any longer.
@@ -105,9 +112,13 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_longest() {
         let mut retries = Retries::default();
-        let waits: Vec<i64> =
-            (0..11).map(|_| retries.failed(&key(), Time(0), Trouble::Busy, None, 0.0).0).collect();
-        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
+        let waits: Vec<i64> = (0..11)
+            .map(|_| retries.failed(&key(), Time(0), Trouble::Busy, None, 0.0).0)
+            .collect();
+        assert_eq!(
+            waits,
+            [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]
+        );
     }
 
     #[test]
@@ -125,7 +136,10 @@ mod tests {
         assert_eq!(retries.held(&key(), Time(1499)), Some(at));
         assert_eq!(retries.held(&key(), at), None);
         retries.succeeded(&key());
-        assert_eq!(retries.failed(&key(), Time(0), Trouble::Refused, None, 0.0), Time(1000));
+        assert_eq!(
+            retries.failed(&key(), Time(0), Trouble::Refused, None, 0.0),
+            Time(1000)
+        );
     }
 
     #[test]

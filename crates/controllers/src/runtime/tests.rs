@@ -1,1 +1,422 @@
-//! Tests.
+//! The brain with scripted decisions: what is planned when, and what is carried out.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Mutex,
+};
+
+use entourage_api::cluster::Cluster;
+use entourage_core::{
+    index::Stats,
+    object::{Gvk, Id, Named},
+    observation::{Probe, Template, Watch},
+    plan::{HubObject, Plan, Verb},
+};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    client::{
+        Api,
+        tests::{Asked, Log, Reply, always, api, client, status},
+    },
+    execute::events,
+    limiter::Bounds,
+    members::MembersOptions,
+    source::Sources,
+};
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+struct Diary(Arc<Mutex<Vec<String>>>);
+
+impl Diary {
+    fn note(&self, text: String) {
+        self.0.lock().unwrap().push(text);
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+type Plans = Box<dyn FnMut(&Key, Time) -> Plan + Send>;
+
+/// Decisions by script: observing anything about a binding or a template dirties its key; plans come from a function.
+struct Script {
+    diary: Diary,
+    plans: Plans,
+    synced: bool,
+}
+
+struct Shared(Mutex<Script>, BTreeSet<Watch>);
+
+impl Decide for Shared {
+    fn observe(&mut self, seen: Observation, _: Time) -> Vec<Key> {
+        let mut script = self.0.lock().unwrap();
+        let (text, dirty) = match seen {
+            Observation::Seen(Subject::Template(id, _)) => {
+                (format!("seen {}", id.name), vec![Key::Template(id)])
+            }
+            Observation::Seen(Subject::Binding(binding)) => {
+                let name = binding.metadata.name.clone().unwrap_or_default();
+                (format!("written {name}"), vec![Key::Binding(id(&name))])
+            }
+            Observation::Gone { .. } => ("gone".into(), vec![]),
+            Observation::Listed { .. } => {
+                script.synced = true;
+                ("listed".into(), vec![])
+            }
+            Observation::Lost { .. } => ("lost".into(), vec![]),
+            Observation::Refused { key, .. } => ("refused".into(), vec![key]),
+            Observation::Probed(name, _) => ("probed".into(), vec![Key::Cluster(name)]),
+            _ => ("other".into(), vec![]),
+        };
+        script.diary.note(text);
+        dirty
+    }
+
+    fn plan(&self, key: &Key, now: Time) -> Plan {
+        let mut script = self.0.lock().unwrap();
+        let diary = script.diary.clone();
+        let plan = (script.plans)(key, now);
+        diary.note(format!("plan {}", name(key)));
+        plan
+    }
+
+    fn demand(&self) -> &BTreeSet<Watch> {
+        &self.1
+    }
+
+    fn cluster(&self, _: &str) -> Option<Arc<Cluster>> {
+        None
+    }
+
+    fn is_synced(&self) -> bool {
+        self.0.lock().unwrap().synced
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+}
+
+fn id(name: &str) -> Id {
+    Id::new(Gvk::new("v1", "ConfigMap"), "ns", name)
+}
+
+fn name(key: &Key) -> &str {
+    match key {
+        Key::Template(id) | Key::Binding(id) | Key::BindingStatus(id) => &id.name,
+        Key::Cluster(name) => name,
+        _ => "?",
+    }
+}
+
+/// A running brain.
+struct Bench {
+    diary: Diary,
+    hub: Log,
+    brain: mpsc::Sender<Message>,
+    leading: watch::Sender<bool>,
+    synced: watch::Receiver<bool>,
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+fn start(
+    demand: &[Watch],
+    plans: impl FnMut(&Key, Time) -> Plan + Send + 'static,
+    reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+) -> Bench {
+    let diary = Diary::default();
+    let (hub_api, hub): (Api, Log) = api(Server::Hub, reply);
+    let (brain, inbox) = mpsc::channel(INBOX);
+    let (events, _) = events::recorder(hub_api.clone());
+    let members = Members::new(MembersOptions {
+        hub: hub_api.clone(),
+        clients: Arc::new(|_, _| Ok(client(|_| Reply::Broken).0)),
+        cluster_namespace: "karmada-cluster".into(),
+        deadline: Duration::from_secs(10),
+        bounds: Bounds::default(),
+        metrics: Metrics::new(),
+        may_write: always(),
+        brain: brain.clone(),
+    });
+    let sources = Sources::new(hub_api.clone());
+    let hands = Hands {
+        hub: hub_api,
+        hub_id: "hub".into(),
+        sources,
+        events,
+        brain: brain.clone(),
+    };
+    let demand: BTreeSet<Watch> = demand.iter().cloned().collect();
+    let script = Script {
+        diary: diary.clone(),
+        plans: Box::new(plans),
+        synced: false,
+    };
+    let decider = Shared(Mutex::new(script), demand);
+    let (leading, leads) = watch::channel(true);
+    let (synced, is_synced) = watch::channel(false);
+    let options = BrainOptions {
+        decider,
+        hands,
+        members,
+        hub: "hub".into(),
+        inbox,
+        leading: leads,
+        synced,
+        metrics: Metrics::new(),
+    };
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(run(options, stop.clone()));
+    Bench {
+        diary,
+        hub,
+        brain,
+        leading,
+        synced: is_synced,
+        stop,
+        task,
+    }
+}
+
+impl Bench {
+    async fn see(&self, name: &str) {
+        let seen = Observation::Seen(Subject::Template(id(name), Template::default()));
+        self.brain.send(Message::Seen(Box::new(seen))).await.ok();
+    }
+
+    /// Waits until the diary holds at least this many entries.
+    async fn wait(&self, entries: usize) -> Vec<String> {
+        while self.diary.all().len() < entries {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.diary.all()
+    }
+}
+
+fn create(name: &str) -> Plan {
+    let object = HubObject::Binding(Named::new("ns", name));
+    Plan::one(
+        entourage_core::plan::Change::Hub {
+            object,
+            verb: Verb::Create(json!({"name": name})),
+        },
+        "",
+    )
+}
+
+fn binding(name: &str) -> Reply {
+    Reply::Json(
+        201,
+        json!({"metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": "1"},
+        "spec": {"resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": name}}}),
+    )
+}
+
+/// The name in the body of a create.
+fn named(asked: &Asked) -> String {
+    asked.body["name"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observation_is_planned_carried_out_and_its_answer_observed() {
+    let plans = |key: &Key, _| match key {
+        Key::Template(id) => create(&id.name),
+        _ => Plan::nothing(),
+    };
+    let bench = start(&[], plans, |asked| binding(&named(asked)));
+    bench.see("a").await;
+    assert_eq!(bench.wait(4).await, ["seen a", "plan a", "written a", "plan a"]);
+    assert_eq!(bench.hub.lines().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_are_dirtied_again_before_their_turn_are_planned_once() {
+    let bench = start(&[], |_, _| Plan::nothing(), |_| Reply::Broken);
+    for _ in 0..10 {
+        bench.see("a").await;
+    }
+    bench.see("b").await;
+    let diary = bench.wait(13).await;
+    assert_eq!(diary[11..], ["plan a", "plan b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_planned_without_leadership_and_everything_after() {
+    let bench = start(&[], |_, _| Plan::nothing(), |_| Reply::Broken);
+    bench.leading.send_replace(false);
+    bench.see("a").await;
+    assert_eq!(bench.wait(1).await, ["seen a"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.diary.all(), ["seen a"]);
+    bench.leading.send_replace(true);
+    assert_eq!(bench.wait(2).await, ["seen a", "plan a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_may_ask_to_be_made_again_later() {
+    let mut first = true;
+    let plans = move |_: &Key, now: Time| {
+        if std::mem::take(&mut first) {
+            Plan::wait_until(now.plus(5_000), "later")
+        } else {
+            Plan::nothing()
+        }
+    };
+    let bench = start(&[], plans, |_| Reply::Broken);
+    bench.see("a").await;
+    bench.wait(2).await;
+    let began = Instant::now();
+    assert_eq!(bench.wait(3).await, ["seen a", "plan a", "plan a"]);
+    assert!(
+        began.elapsed() >= Duration::from_millis(4_990),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_hub_is_asked_less_and_less_and_its_first_answer_frees_all_keys() {
+    let silent = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let (is_silent, answers) = (silent.clone(), std::sync::atomic::Ordering::SeqCst);
+    let plans = |key: &Key, _| match key {
+        Key::Template(id) => create(&id.name),
+        _ => Plan::nothing(),
+    };
+    let bench = start(&[], plans, move |asked| {
+        if is_silent.load(answers) {
+            Reply::Broken
+        } else {
+            binding(&named(asked))
+        }
+    });
+    for each in ["a", "b", "c"] {
+        bench.see(each).await;
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let calls = bench.hub.lines().len();
+    assert!(calls < 45, "{calls}");
+    silent.store(false, answers);
+    let written = |diary: &[String]| diary.iter().filter(|each| each.starts_with("written")).count();
+    while written(&bench.diary.all()) < 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(written(&bench.diary.all()) >= 3, "{:?}", bench.diary.all());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_write_is_not_repeated_at_once_although_its_refusal_dirties_the_key() {
+    let bench = start(&[], |_, _| create("a"), |_| status(422, "Invalid"));
+    bench.see("a").await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert_eq!(bench.hub.lines().len(), 1);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let calls = bench.hub.lines().len();
+    assert!((2..=4).contains(&calls), "{calls}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_members_plans_do_not_wait_for_a_hub_that_hangs() {
+    let plans = |key: &Key, _| match key {
+        Key::Template(id) => create(&id.name),
+        _ => Plan::nothing(),
+    };
+    let bench = start(&[], plans, |_| Reply::Silence);
+    for number in 0..100 {
+        bench.see(&format!("t{number}")).await;
+    }
+    bench.wait(116).await;
+    let probed = Observation::Probed("m1".into(), Probe::default());
+    bench.brain.send(Message::Seen(Box::new(probed))).await.ok();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(bench.hub.lines().len(), 16, "no more than the limit at a time");
+    assert!(
+        bench.diary.all().contains(&"probed".to_owned()),
+        "the brain goes on"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_demanded_is_watched_and_makes_the_brain_synced() {
+    let list = json!({"metadata": {"resourceVersion": "5"},
+        "items": [{"metadata": {"namespace": "ns", "name": "a", "resourceVersion": "4"}}]});
+    let replies = Mutex::new(VecDeque::from([Reply::Json(200, list)]));
+    let watch = Watch::Templates(Gvk::new("v1", "ConfigMap"));
+    let mut bench = start(
+        &[watch],
+        |_, _| Plan::nothing(),
+        move |_| replies.lock().unwrap().pop_front().unwrap_or(Reply::Silence),
+    );
+    bench.synced.wait_for(|synced| *synced).await.ok();
+    assert_eq!(bench.wait(3).await, ["seen a", "listed", "plan a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_are_watched_only_while_their_member_has_a_client() {
+    let watch = Watch::Copies("m1".into(), Gvk::new("v1", "ConfigMap"));
+    let bench = start(&[watch], |_, _| Plan::nothing(), |_| Reply::Broken);
+    let (member, log) = api(Server::Member("m1".into()), |asked| {
+        if asked.line.contains("watch=true") {
+            Reply::Silence
+        } else {
+            Reply::Json(200, json!({"metadata": {"resourceVersion": "5"}, "items": []}))
+        }
+    });
+    let lend = |member: Option<Arc<Member>>| Message::Member {
+        name: "m1".into(),
+        member,
+    };
+    bench
+        .brain
+        .send(lend(Some(Arc::new(Member::new(member)))))
+        .await
+        .ok();
+    assert_eq!(bench.wait(1).await, ["listed"]);
+    bench.brain.send(lend(None)).await.ok();
+    assert_eq!(bench.wait(2).await, ["listed", "lost"]);
+    let calls = log.lines().len();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(log.lines().len(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_words_of_an_ended_watch_are_not_believed() {
+    let watch = Watch::Copies("m1".into(), Gvk::new("v1", "ConfigMap"));
+    let bench = start(
+        std::slice::from_ref(&watch),
+        |_, _| Plan::nothing(),
+        |_| Reply::Broken,
+    );
+    let listed = Observation::Listed {
+        watch,
+        present: BTreeSet::new(),
+    };
+    bench
+        .brain
+        .send(Message::Watched {
+            run: 77,
+            seen: vec![listed],
+            initial: true,
+        })
+        .await
+        .ok();
+    bench.see("a").await;
+    assert_eq!(bench.wait(1).await[0], "seen a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
+    let plans = |_: &Key, _| create("a");
+    let bench = start(&[], plans, |_| Reply::Silence);
+    bench.see("a").await;
+    bench.wait(2).await;
+    let began = Instant::now();
+    bench.stop.cancel();
+    bench.task.await.unwrap();
+    assert_eq!(began.elapsed(), LAST_WORDS);
+}

@@ -26,7 +26,14 @@ impl Watches {
     /// None yet; `hub` is our hub's id.
     pub(super) fn new(hub: Str, brain: mpsc::Sender<Message>) -> Self {
         let (running, runs) = (BTreeMap::new(), HashSet::new());
-        Self { hub, brain, demanded: BTreeSet::new(), running, runs, next: 0 }
+        Self {
+            hub,
+            brain,
+            demanded: BTreeSet::new(),
+            running,
+            runs,
+            next: 0,
+        }
     }
 
     /// Whether a message is from a watch that still counts, and not the last words of one that was ended.
@@ -40,7 +47,12 @@ impl Watches {
             return;
         }
         self.demanded.clone_from(demand);
-        let ended: Vec<Watch> = self.running.keys().filter(|each| !demand.contains(each)).cloned().collect();
+        let ended: Vec<Watch> = self
+            .running
+            .keys()
+            .filter(|each| !demand.contains(each))
+            .cloned()
+            .collect();
         for watch in ended {
             self.end(&watch);
         }
@@ -57,12 +69,20 @@ impl Watches {
     /// is returned.
     pub(super) fn reconnect(&mut self, member: &Str, api: Option<&Api>) -> Vec<Observation> {
         let server = Server::Member(member.clone());
-        let of_it: Vec<Watch> = self.demanded.iter().filter(|each| each.server() == server).cloned().collect();
+        let of_it: Vec<Watch> = self
+            .demanded
+            .iter()
+            .filter(|each| each.server() == server)
+            .cloned()
+            .collect();
         let mut lost = Vec::new();
         for watch in of_it {
             if self.end(&watch) {
                 let why = "the connection to the member was lost".to_owned();
-                lost.push(Observation::Lost { watch: watch.clone(), why });
+                lost.push(Observation::Lost {
+                    watch: watch.clone(),
+                    why,
+                });
             }
             if let Some(api) = api {
                 self.start(watch, api.clone());
@@ -76,11 +96,14 @@ impl Watches {
         self.next += 1;
         let watcher = Watcher::new(api, watch.clone(), run, &self.hub, self.brain.clone());
         self.runs.insert(run);
-        self.running.insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(watcher.run()))));
+        self.running
+            .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(watcher.run()))));
     }
 
     fn end(&mut self, watch: &Watch) -> bool {
-        let Some((run, _)) = self.running.remove(watch) else { return false };
+        let Some((run, _)) = self.running.remove(watch) else {
+            return false;
+        };
         self.runs.remove(&run);
         true
     }

@@ -16,7 +16,10 @@ fn hub() -> (Sources, crate::client::tests::Log) {
     let version = AtomicU64::new(0);
     let (hub, log) = api(Server::Hub, move |_| {
         let version = version.fetch_add(1, Ordering::Relaxed) + 1;
-        Reply::Json(200, json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": version.to_string()}}))
+        Reply::Json(
+            200,
+            json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": version.to_string()}}),
+        )
     });
     (Sources::new(hub), log)
 }
@@ -27,7 +30,10 @@ async fn deliveries_to_many_members_share_one_get() {
     let id = id();
     let fetched = join_all((0..30).map(|_| sources.fetch(&id))).await;
     assert_eq!(log.lines(), ["GET /api/v1/namespaces/ns/configmaps/a"]);
-    assert_eq!(fetched.iter().filter(|each| each.as_ref().unwrap().first).count(), 1);
+    assert_eq!(
+        fetched.iter().filter(|each| each.as_ref().unwrap().first).count(),
+        1
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,7 +42,10 @@ async fn a_later_delivery_fetches_again_and_nothing_is_kept() {
     sources.fetch(&id()).await.unwrap();
     tokio::time::sleep(SHARED * 2).await;
     assert!(sources.0.flights.lock().unwrap().is_empty());
-    assert_eq!(&*sources.fetch(&id()).await.unwrap().source.meta.resource_version, "2");
+    assert_eq!(
+        &*sources.fetch(&id()).await.unwrap().source.meta.resource_version,
+        "2"
+    );
     assert_eq!(log.lines().len(), 2);
 }
 
@@ -48,7 +57,10 @@ async fn nothing_older_than_what_was_seen_is_shared() {
     sources.fetch(&id()).await.unwrap();
     assert_eq!(log.lines().len(), 1, "it is the version that was seen");
     sources.saw(&id(), 2);
-    assert_eq!(&*sources.fetch(&id()).await.unwrap().source.meta.resource_version, "2");
+    assert_eq!(
+        &*sources.fetch(&id()).await.unwrap().source.meta.resource_version,
+        "2"
+    );
     assert_eq!(log.lines().len(), 2);
 }
 
@@ -64,12 +76,17 @@ async fn a_fetch_under_way_is_repeated_when_something_newer_was_seen() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_not_kept() {
     let answers = AtomicU64::new(0);
-    let (hub, log) = api(Server::Hub, move |_| match answers.fetch_add(1, Ordering::Relaxed) {
-        0 => status(404, "NotFound"),
-        _ => Reply::Json(200, json!({"metadata": {"resourceVersion": "1"}})),
+    let (hub, log) = api(Server::Hub, move |_| {
+        match answers.fetch_add(1, Ordering::Relaxed) {
+            0 => status(404, "NotFound"),
+            _ => Reply::Json(200, json!({"metadata": {"resourceVersion": "1"}})),
+        }
     });
     let sources = Sources::new(hub);
-    assert_eq!(sources.fetch(&id()).await.err().map(|each| each.code()), Some(404));
+    assert_eq!(
+        sources.fetch(&id()).await.err().map(|each| each.code()),
+        Some(404)
+    );
     assert!(sources.fetch(&id()).await.is_ok());
     assert_eq!(log.lines().len(), 2);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use entourage_core::observation::{Server, Subject};
+use entourage_core::observation::{Server, Subject, Which};
 use serde_json::json;
 
 use super::*;
@@ -19,7 +19,7 @@ fn list(version: u32, next: &str, items: &[Value]) -> Reply {
     Reply::Json(200, json!({"kind": "List", "metadata": meta, "items": items}))
 }
 
-fn event(kind: &str, object: Value) -> Value {
+fn event(kind: &str, object: &Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
@@ -27,7 +27,10 @@ fn event(kind: &str, object: Value) -> Value {
 fn start(watch: Watch, replies: Vec<Reply>) -> (mpsc::Receiver<Message>, Log, tokio::task::JoinHandle<()>) {
     let next = AtomicUsize::new(0);
     let (api, log) = api(Server::Hub, move |_| {
-        replies.get(next.fetch_add(1, Ordering::Relaxed)).cloned().unwrap_or(Reply::Silence)
+        replies
+            .get(next.fetch_add(1, Ordering::Relaxed))
+            .cloned()
+            .unwrap_or(Reply::Silence)
     });
     let (brain, inbox) = mpsc::channel(100);
     let watcher = Watcher::new(api, watch, 1, &"hub".into(), brain);
@@ -42,14 +45,30 @@ fn templates() -> Watch {
 async fn hear(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.len() < count {
-        let Some(Message::Watched { seen, initial, run: 1 }) = inbox.recv().await else { panic!("{heard:?}") };
+        let Some(Message::Watched {
+            seen,
+            initial,
+            run: 1,
+        }) = inbox.recv().await
+        else {
+            panic!("{heard:?}")
+        };
         for each in seen {
             let short = match each {
                 Observation::Seen(Subject::Template(id, template)) => {
                     format!("seen {} {}", id.name, template.meta.resource_version)
                 }
-                Observation::Gone { which: Which::Template(id), uid, revision } => {
-                    format!("gone {} {} {}", id.name, uid.unwrap_or_default(), revision.unwrap_or_default())
+                Observation::Gone {
+                    which: Which::Template(id),
+                    uid,
+                    revision,
+                } => {
+                    format!(
+                        "gone {} {} {}",
+                        id.name,
+                        uid.unwrap_or_default(),
+                        revision.unwrap_or_default()
+                    )
                 }
                 Observation::Listed { present, .. } => format!("listed {}", present.len()),
                 Observation::Lost { why, .. } => format!("lost: {why}"),
@@ -64,16 +83,32 @@ async fn hear(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
 #[tokio::test(start_paused = true)]
 async fn a_list_in_pages_is_followed_by_a_watch_from_its_version() {
     let changes = vec![
-        event("ADDED", item("c", 11)),
-        event("BOOKMARK", json!({"kind": "ConfigMap", "metadata": {"resourceVersion": "15"}})),
-        event("DELETED", item("a", 16)),
+        event("ADDED", &item("c", 11)),
+        event(
+            "BOOKMARK",
+            &json!({"kind": "ConfigMap", "metadata": {"resourceVersion": "15"}}),
+        ),
+        event("DELETED", &item("a", 16)),
     ];
     let (mut inbox, log, _task) = start(
         templates(),
-        vec![list(10, "next page", &[item("a", 1)]), list(10, "", &[item("b", 2)]), Reply::Lines(changes, true)],
+        vec![
+            list(10, "next page", &[item("a", 1)]),
+            list(10, "", &[item("b", 2)]),
+            Reply::Lines(changes, true),
+        ],
     );
     let heard = hear(&mut inbox, 5).await;
-    assert_eq!(heard, ["seen a 1", "seen b 2", "listed 2", "live seen c 11", "live gone a a 16"]);
+    assert_eq!(
+        heard,
+        [
+            "seen a 1",
+            "seen b 2",
+            "listed 2",
+            "live seen c 11",
+            "live gone a a 16"
+        ]
+    );
     assert_eq!(
         log.lines(),
         [
@@ -87,13 +122,13 @@ async fn a_list_in_pages_is_followed_by_a_watch_from_its_version() {
 
 #[tokio::test(start_paused = true)]
 async fn an_ordinary_end_is_resumed_from_the_last_version() {
-    let bookmark = event("BOOKMARK", json!({"metadata": {"resourceVersion": "15"}}));
+    let bookmark = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "15"}}));
     let (mut inbox, log, _task) = start(
         templates(),
         vec![
             list(10, "", &[]),
             Reply::Lines(vec![bookmark], false),
-            Reply::Lines(vec![event("MODIFIED", item("a", 16))], true),
+            Reply::Lines(vec![event("MODIFIED", &item("a", 16))], true),
         ],
     );
     assert_eq!(hear(&mut inbox, 2).await, ["listed 0", "live seen a 16"]);
@@ -102,10 +137,20 @@ async fn an_ordinary_end_is_resumed_from_the_last_version() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_too_old_is_answered_with_a_new_list() {
-    let expired = event("ERROR", json!({"kind": "Status", "code": 410, "reason": "Expired"}));
+    let expired = event(
+        "ERROR",
+        &json!({"kind": "Status", "code": 410, "reason": "Expired"}),
+    );
     for end in [status(410, "Expired"), Reply::Lines(vec![expired], true)] {
-        let (mut inbox, log, _task) =
-            start(templates(), vec![list(10, "", &[item("a", 1)]), end, list(20, "", &[]), Reply::Silence]);
+        let (mut inbox, log, _task) = start(
+            templates(),
+            vec![
+                list(10, "", &[item("a", 1)]),
+                end,
+                list(20, "", &[]),
+                Reply::Silence,
+            ],
+        );
         assert_eq!(hear(&mut inbox, 3).await, ["seen a 1", "listed 1", "listed 0"]);
         assert_eq!(log.lines()[2], "GET /api/v1/configmaps?limit=500");
     }
@@ -126,28 +171,37 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
     );
     let heard = hear(&mut inbox, 4).await;
     assert!(heard[1].starts_with("lost: "), "{heard:?}");
-    assert_eq!((&heard[0][..], &heard[2..]), ("listed 0", &["seen a 1".to_owned(), "listed 1".to_owned()][..]));
-    assert!(log.lines()[2].contains("watch=true"), "one failure alone needs no new list");
+    assert_eq!(
+        (&heard[0][..], &heard[2..]),
+        ("listed 0", &["seen a 1".to_owned(), "listed 1".to_owned()][..])
+    );
+    assert!(
+        log.lines()[2].contains("watch=true"),
+        "one failure alone needs no new list"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_asked_for_slowly() {
     let (mut inbox, log, _task) = start(templates(), vec![status(404, "NotFound"); 100]);
-    assert_eq!(hear(&mut inbox, 1).await, ["lost: NotFound it is".replace("NotFound it is", "404 NotFound")]);
+    assert_eq!(
+        hear(&mut inbox, 1).await,
+        ["lost: NotFound it is".replace("NotFound it is", "404 NotFound")]
+    );
     tokio::time::sleep(Duration::from_secs(51)).await;
     assert_eq!(log.lines().len(), 11);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_says_nothing_is_opened_again() {
-    let bookmark = event("BOOKMARK", json!({"metadata": {"resourceVersion": "15"}}));
+    let bookmark = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "15"}}));
     let (mut inbox, log, _task) = start(
         templates(),
         vec![
             list(10, "", &[]),
             Reply::Lines(vec![], true),
             Reply::Lines(vec![bookmark], true),
-            Reply::Lines(vec![event("ADDED", item("a", 16))], true),
+            Reply::Lines(vec![event("ADDED", &item("a", 16))], true),
         ],
     );
     let began = Instant::now();
@@ -177,13 +231,22 @@ async fn secrets_are_watched_without_tokens_and_copies_by_our_label() {
     let copies = Watch::Copies("m1".into(), Gvk::new("apps/v1", "Deployment"));
     let (mut inbox, log, _task) = start(copies, vec![list(1, "", &[])]);
     hear(&mut inbox, 1).await;
-    assert_eq!(log.lines()[0], "GET /apis/apps/v1/deployments?labelSelector=entourage.dev%2Fhub%3Dhub&limit=500");
-    assert_eq!(log.all()[0].accept, "application/json", "a workload's spec and status matter");
+    assert_eq!(
+        log.lines()[0],
+        "GET /apis/apps/v1/deployments?labelSelector=entourage.dev%2Fhub%3Dhub&limit=500"
+    );
+    assert_eq!(
+        log.all()[0].accept,
+        "application/json",
+        "a workload's spec and status matter"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
-    let (mut inbox, _log, _task) =
-        start(templates(), vec![list(10, "", &[json!({"metadata": {}}), item("a", 1)])]);
+    let (mut inbox, _log, _task) = start(
+        templates(),
+        vec![list(10, "", &[json!({"metadata": {}}), item("a", 1)])],
+    );
     assert_eq!(hear(&mut inbox, 2).await, ["seen a 1", "listed 1"]);
 }

@@ -13,7 +13,7 @@ use entourage_api::{
 };
 
 use super::{
-    Binding, CopyState, Index, Member, Policy, Problem, Trouble, bound, is_old, meta_of, referred,
+    Binding, CopyState, Entity, Index, Member, Policy, Problem, Trouble, bound, is_old, meta_of, referred,
 };
 use crate::{
     object::{Gvk, Id, Meta, Named, Str, Time},
@@ -27,6 +27,10 @@ const LONGEST_PAUSE: i64 = 60_000;
 /// The longest pause for a member that does not answer: its probe tells sooner.
 const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
 
+/// How many forgotten objects are remembered as gone, and for how long, in milliseconds: longer than any event is late.
+const TOMBSTONES: usize = 20_000;
+const TOMBSTONE_AGE: i64 = 600_000;
+
 type Dirty = Vec<Key>;
 
 impl Index {
@@ -38,7 +42,7 @@ impl Index {
             Observation::Gone { which, uid, revision } => self.gone(&which, uid.as_deref(), revision, now, &mut dirty),
             Observation::Listed { watch, present } => self.was_listed(watch, &present, now, &mut dirty),
             Observation::Lost { watch, why } => self.lost(watch, why),
-            Observation::Absent(id) => self.absent(&id, &mut dirty),
+            Observation::Absent(id) => self.absent(&id, now, &mut dirty),
             Observation::NeverTravels(id) => {
                 self.entities.entry(id.clone()).or_default().never_travels = true;
                 self.dirty_referrers(&id, &mut dirty);
@@ -70,9 +74,9 @@ impl Index {
     fn gone(&mut self, which: &Which, uid: Option<&str>, revision: Option<u64>, now: Time, dirty: &mut Dirty) {
         match which {
             Which::Policy(name) => self.policy_gone(name, uid, dirty),
-            Which::Binding(name) => self.binding_gone(name, uid, revision, dirty),
+            Which::Binding(name) => self.binding_gone(name, uid, revision, now, dirty),
             Which::Cluster(name) => self.cluster_gone(name, uid, dirty),
-            Which::Template(id) => self.template_gone(id, uid, revision, dirty),
+            Which::Template(id) => self.template_gone(id, uid, revision, now, dirty),
             Which::Copy(cluster, id) => self.copy_gone(cluster, id, uid, revision, now, dirty),
         }
     }
@@ -134,7 +138,7 @@ impl Index {
     /// Cost: O(references changed + copies + clusters wanted), plus O(referrers) when the template appears.
     fn template_seen(&mut self, id: Id, template: Template, now: Time, dirty: &mut Dirty) {
         self.use_kind(&id.gvk);
-        let entity = self.entities.entry(id.clone()).or_default();
+        let entity = self.unbury(&id);
         if is_old(&template.meta.resource_version, entity.floor) {
             return;
         }
@@ -162,23 +166,27 @@ impl Index {
     }
 
     /// Cost: as [`Self::template_seen`].
-    fn template_gone(&mut self, id: &Id, uid: Option<&str>, revision: Option<u64>, dirty: &mut Dirty) {
+    fn template_gone(&mut self, id: &Id, uid: Option<&str>, revision: Option<u64>, now: Time, dirty: &mut Dirty) {
         let Some(entity) = self.entities.get_mut(id) else { return };
-        let Some(held) = &entity.template else { return };
+        let Some(held) = &entity.template else {
+            entity.floor = entity.floor.max(revision.unwrap_or_default());
+            return;
+        };
         if uid.is_some_and(|uid| *uid != *held.meta.uid) || revision.is_some_and(|revision| revision < entity.floor) {
             return;
         }
-        entity.floor = entity.floor.max(revision.unwrap_or_default());
+        // Also without a revision, what was known of the object is old news now.
+        entity.floor = (entity.floor + 1).max(revision.unwrap_or_default());
         let before = entity.template.take();
         let claim = before.and_then(|held| claim_of(&held.meta));
         self.claim_changed(id, claim, None, dirty);
         self.dirty_referrers(id, dirty);
         self.dirty_entity(id, dirty);
-        self.forget_if_empty(id);
+        self.forget_if_empty(id, now);
     }
 
-    fn absent(&mut self, id: &Id, dirty: &mut Dirty) {
-        self.template_gone(id, None, None, dirty);
+    fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        self.template_gone(id, None, None, now, dirty);
         let entity = self.entities.entry(id.clone()).or_default();
         entity.absent = true;
         self.dirty_referrers(id, dirty);
@@ -219,7 +227,7 @@ impl Index {
         let name = named(&object.metadata);
         let id = bound(&object);
         self.use_kind(&id.gvk);
-        let entity = self.entities.entry(id.clone()).or_default();
+        let entity = self.unbury(&id);
         let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
         if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
             return;
@@ -244,6 +252,7 @@ impl Index {
         {
             entity.described = Some(content_version(&template.meta));
         }
+        entity.unaccounted = false;
         let before = entity.binding.replace(Binding { meta, name: name.clone(), object: object.clone() });
         let after = entity.binding.as_ref();
         let spec_changed = before.as_ref().is_none_or(|held| held.object.spec != object.spec);
@@ -274,7 +283,7 @@ impl Index {
         self.dirty_entity(&id, dirty);
     }
 
-    fn binding_gone(&mut self, name: &Named, uid: Option<&str>, revision: Option<u64>, dirty: &mut Dirty) {
+    fn binding_gone(&mut self, name: &Named, uid: Option<&str>, revision: Option<u64>, now: Time, dirty: &mut Dirty) {
         let Some(id) = self.by_binding.get(name).cloned() else { return };
         let Some(entity) = self.entities.get_mut(&id) else { return };
         let Some(held) = &entity.binding else { return };
@@ -283,14 +292,15 @@ impl Index {
         {
             return;
         }
-        entity.binding_floor = entity.binding_floor.max(revision.unwrap_or_default());
+        entity.binding_floor = (entity.binding_floor + 1).max(revision.unwrap_or_default());
+        entity.unaccounted = entity.template.is_some();
         entity.described = None;
         let claim = entity.binding.take().and_then(|held| claim_of(&held.meta));
         self.by_binding.remove(name);
         self.claim_changed(&id, claim, None, dirty);
         self.dirty_dependencies(&id, dirty);
         self.dirty_entity(&id, dirty);
-        self.forget_if_empty(&id);
+        self.forget_if_empty(&id, now);
     }
 
     // --- members
@@ -390,11 +400,14 @@ impl Index {
     /// uid is ours even without the label.
     fn copy_gone(&mut self, cluster: &Str, id: &Id, uid: Option<&str>, revision: Option<u64>, now: Time, dirty: &mut Dirty) {
         let Some(state) = self.entities.get_mut(id).and_then(|entity| entity.copies.get_mut(cluster)) else { return };
-        let Some(held) = &state.live else { return };
+        let Some(held) = &state.live else {
+            state.floor = state.floor.max(revision.unwrap_or_default());
+            return;
+        };
         if uid.is_some_and(|uid| *uid != *held.meta.uid) || revision.is_some_and(|revision| revision < state.floor) {
             return;
         }
-        state.floor = state.floor.max(revision.unwrap_or_default());
+        state.floor = (state.floor + 1).max(revision.unwrap_or_default());
         state.live = None;
         self.copy_ended(id, cluster, now, dirty);
     }
@@ -402,7 +415,7 @@ impl Index {
     fn copy_ended(&mut self, id: &Id, cluster: &Str, now: Time, dirty: &mut Dirty) {
         self.answered(id, now);
         self.dirty_neighbours(id, cluster, dirty);
-        self.settle(id, dirty);
+        self.settle(id, now, dirty);
         self.remember_preserved(id, cluster);
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
         dirty.push(Key::Binding(id.clone()));
@@ -411,7 +424,7 @@ impl Index {
         if self.members.get(cluster).is_some_and(|member| member.meta.deleting.is_some()) {
             dirty.push(Key::Cluster(cluster.clone()));
         }
-        self.forget_if_empty(id);
+        self.forget_if_empty(id, now);
     }
 
     fn delivered(&mut self, cluster: &Str, id: &Id, outcome: Delivered, now: Time, dirty: &mut Dirty) {
@@ -455,7 +468,7 @@ impl Index {
         // Referrers wait for the first success, and former references for the latest one.
         if existed != exists || exists {
             self.dirty_neighbours(id, cluster, dirty);
-            self.settle(id, dirty);
+            self.settle(id, now, dirty);
         }
     }
 
@@ -725,7 +738,7 @@ impl Index {
 
     /// Ends the holds of a template whose copies are all current: none of them needs what it used to refer to.
     /// Cost: O(its copies + former references).
-    fn settle(&mut self, id: &Id, dirty: &mut Dirty) {
+    fn settle(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
         let Some(entity) = self.entities.get(id) else { return };
         if entity.left_behind.is_empty() {
             return;
@@ -742,7 +755,7 @@ impl Index {
                 entity.preserved_on.extend(keeping.iter().cloned());
             }
             self.dirty_entity(&dependency, dirty);
-            self.forget_if_empty(&dependency);
+            self.forget_if_empty(&dependency, now);
         }
         if let Some(entity) = self.entities.get_mut(id) {
             entity.left_behind.clear();
@@ -764,8 +777,32 @@ impl Index {
         }
     }
 
+    /// The entity, with its floors as they were when it was forgotten.
+    fn unbury(&mut self, id: &Id) -> &mut Entity {
+        if !self.entities.contains_key(id)
+            && let Some((floor, binding_floor)) = self.tombstones.get(id)
+        {
+            let entity = Entity { floor: *floor, binding_floor: *binding_floor, ..Entity::default() };
+            self.entities.insert(id.clone(), entity);
+        }
+        self.entities.entry(id.clone()).or_default()
+    }
+
+    fn bury(&mut self, id: &Id, floors: (u64, u64), now: Time) {
+        self.tombstones.insert(id.clone(), floors);
+        self.buried.push_back((now, id.clone()));
+        while let Some((time, _)) = self.buried.front() {
+            if self.buried.len() <= TOMBSTONES && now.0 - time.0 < TOMBSTONE_AGE {
+                break;
+            }
+            if let Some((_, id)) = self.buried.pop_front() {
+                self.tombstones.remove(&id);
+            }
+        }
+    }
+
     /// Drops an entity that nothing is known of any more.
-    fn forget_if_empty(&mut self, id: &Id) {
+    fn forget_if_empty(&mut self, id: &Id, now: Time) {
         let Some(entity) = self.entities.get(id) else { return };
         let idle = |state: &CopyState| state.live.is_none() && !state.in_flight && !state.uncertain;
         let empty = entity.template.is_none()
@@ -777,18 +814,19 @@ impl Index {
             return;
         }
         let Some(entity) = self.entities.remove(id) else { return };
+        self.bury(id, (entity.floor, entity.binding_floor), now);
         for dependency in entity.references.iter().map(referred).chain(entity.left_behind) {
             if let Some(entity) = self.entities.get_mut(&dependency) {
                 entity.referrers.remove(id);
                 entity.former.remove(id);
             }
-            self.forget_if_empty(&dependency);
+            self.forget_if_empty(&dependency, now);
         }
     }
 }
 
 /// The members where a binding that asks for preservation is placed.
-fn keeps_on(entity: &super::Entity) -> BTreeSet<Str> {
+fn keeps_on(entity: &Entity) -> BTreeSet<Str> {
     let Some(binding) = &entity.binding else { return BTreeSet::new() };
     if binding.object.spec.preserve_resources_on_deletion != Some(true) {
         return BTreeSet::new();

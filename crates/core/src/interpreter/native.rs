@@ -120,7 +120,7 @@ pub trait NativeKind: Sync {
     }
 
     /// Whether [`retain`](Self::retain) does anything for this rendered object, so that an update needs the live
-    /// copy first.
+    /// copy first. Looks at `metadata.labels` only: an object with nothing but that is enough to ask.
     fn needs_live(&self, _desired: &Value) -> bool {
         false
     }

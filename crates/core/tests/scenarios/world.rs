@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_core::{
-    delivery::{render, source_version},
+    delivery::{Recipe, render, source_version},
     index::{Config, Index},
-    object::{Gvk, Id, Meta, Named, Str, Time},
-    observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
+    object::{Gvk, Id, Named, Str, Time},
+    observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch},
     plan::{Change, HubObject, Key, Verb},
 };
 use serde_json::{Value, json};
@@ -38,6 +38,23 @@ pub(crate) struct World {
     timers: BTreeMap<Key, Time>,
     watches: BTreeSet<Watch>,
     pub(crate) gate: bool,
+    /// Disorder: keys are worked in random order, and old events are told again.
+    pub(crate) chaos: Option<Random>,
+    told: Vec<Observation>,
+}
+
+/// A seeded source of disorder (splitmix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
+    }
 }
 
 const HUB_ID: &str = "hub-id";
@@ -58,6 +75,8 @@ impl World {
             timers: BTreeMap::new(),
             watches: BTreeSet::new(),
             gate: true,
+            chaos: None,
+            told: Vec::new(),
         };
         for member in members {
             world.members.insert((*member).into(), Cluster::default());
@@ -72,6 +91,7 @@ impl World {
     /// Creates or updates an object on the hub as a user would.
     pub(crate) fn apply(&mut self, object: Value) {
         let key = key_of(&object);
+        if std::env::var("WORLD_TRACE").is_ok() { eprintln!("USER applies {key:?} {object}"); }
         let mut object = object;
         if let Some(held) = self.hub.get(&key).cloned() {
             let mut merged = held.clone();
@@ -90,6 +110,7 @@ impl World {
 
     /// Deletes an object on the hub as a user would.
     pub(crate) fn delete(&mut self, kind: &str, name: &str) {
+        if std::env::var("WORLD_TRACE").is_ok() { eprintln!("USER deletes {kind} {name}"); }
         let namespace = if kind == "Cluster" { "" } else { "default" };
         self.delete_key(&(kind.into(), namespace.into(), name.into()));
     }
@@ -150,6 +171,7 @@ impl World {
         self.queue.clear();
         self.timers.clear();
         self.watches.clear();
+        self.told.clear();
         self.crash_in = None;
     }
 
@@ -159,7 +181,8 @@ impl World {
         let until = self.now.plus(patience);
         for _ in 0..100_000 {
             self.open_watches();
-            if let Some(key) = self.queue.pop_first() {
+            self.tell_old_news();
+            if let Some(key) = self.next_key() {
                 if !self.work(&key) {
                     return false;
                 }
@@ -175,7 +198,12 @@ impl World {
                 _ => return true,
             }
         }
-        panic!("it never settles; last writes: {:#?}", self.writes.iter().rev().take(12).collect::<Vec<_>>());
+        let plans: Vec<String> = self
+            .queue
+            .iter()
+            .map(|key| format!("{key:?}: {:?}", entourage_core::plan(&self.index, key, self.now)))
+            .collect();
+        panic!("it never settles; queued: {plans:#?}; timers: {:?} at {:?}", self.timers, self.now);
     }
 
     /// As [`Self::settle_for`], with patience for every timer that matters.
@@ -208,6 +236,32 @@ impl World {
         }
     }
 
+    fn next_key(&mut self) -> Option<Key> {
+        let Some(random) = &mut self.chaos else { return self.queue.pop_first() };
+        let at = random.below(self.queue.len());
+        let key = self.queue.iter().nth(at)?.clone();
+        self.queue.remove(&key);
+        Some(key)
+    }
+
+    /// Under chaos, now and then an event that was told before is told again, out of order.
+    fn tell_old_news(&mut self) {
+        let Some(random) = &mut self.chaos else { return };
+        if self.told.is_empty() || random.below(4) != 0 {
+            return;
+        }
+        let at = random.below(self.told.len());
+        let old = self.told[at].clone();
+        self.observe(old);
+    }
+
+    fn tell(&mut self, observation: Observation) {
+        if self.chaos.is_some() {
+            self.told.push(observation.clone());
+        }
+        self.observe(observation);
+    }
+
     fn can_open(&self, watch: &Watch) -> bool {
         let reachable = match watch.server() {
             Server::Hub => true,
@@ -235,6 +289,9 @@ impl World {
 
     fn work(&mut self, key: &Key) -> bool {
         let plan = entourage_core::plan(&self.index, key, self.now);
+        if std::env::var("WORLD_TRACE").is_ok() {
+            eprintln!("{} {key:?} {:?} {:?}", self.now.0 % 10_000_000, plan.why, plan.changes.iter().map(|c| format!("{c:?}").chars().take(90).collect::<String>()).collect::<Vec<_>>());
+        }
         if let Some(time) = plan.again_at {
             assert!(time > self.now, "{key:?} asks again in the past");
             self.timers.insert(key.clone(), time);
@@ -272,7 +329,8 @@ impl World {
             Change::Hub { object, verb } => self.write_hub(&object, verb),
             Change::Deliver { id, cluster, recipe, live, read_first } => {
                 let outcome = self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
-                Some(vec![Observation::Delivered(cluster, id, outcome)])
+                let absent = matches!(outcome, Delivered::NoSource(_)).then(|| Observation::Absent(id.clone()));
+                Some([Observation::Delivered(cluster, id, outcome)].into_iter().chain(absent).collect())
             }
             Change::Remove { id, cluster, guard, how } => {
                 let key = id_key(&id);
@@ -280,8 +338,10 @@ impl World {
                 let held = self.members[&*cluster].objects.get(&key).cloned();
                 let outcome = match held {
                     _ if down => Removed::Unreachable("down".into()),
+                    Some(live) if live["metadata"]["resourceVersion"] != json!(&*guard.resource_version) => return None,
                     Some(live) if live["metadata"]["uid"] == json!(&*guard.uid) => {
-                        assert_eq!(live["metadata"]["resourceVersion"], json!(&*guard.resource_version));
+                        assert!(render::standing(&owner(&id), &live) == render::Standing::Ours, "{id} on {cluster} is not ours");
+                        self.assert_unneeded(&cluster, &id);
                         self.writes.push(format!("{cluster} {how:?} {id}"));
                         match how {
                             entourage_core::plan::How::Delete => {
@@ -322,7 +382,7 @@ impl World {
         &mut self,
         id: &Id,
         cluster: &Str,
-        recipe: &entourage_core::delivery::Recipe,
+        recipe: &Recipe,
         update: bool,
         read_first: bool,
     ) -> Delivered {
@@ -486,7 +546,7 @@ impl World {
         let open: Vec<Watch> = self.watches.iter().filter(|watch| watch.server() == Server::Hub).cloned().collect();
         for watch in open.iter().filter(|watch| covers(watch, &object)) {
             let seen = observation::project(watch, &object).expect("readable");
-            self.observe(Observation::Seen(seen));
+            self.tell(Observation::Seen(seen));
         }
     }
 
@@ -495,7 +555,7 @@ impl World {
         for watch in open.iter().filter(|watch| covers(watch, held)) {
             let which = observation::which(watch, held).expect("named");
             let uid = held["metadata"]["uid"].as_str().map(Into::into);
-            self.observe(Observation::Gone { which, uid, revision: Some(self.version) });
+            self.tell(Observation::Gone { which, uid, revision: Some(self.version) });
         }
         let _ = key;
     }
@@ -509,12 +569,32 @@ impl World {
             return;
         }
         if covers(&watch, &after) {
-            self.observe(Observation::Seen(observation::project(&watch, &after).expect("readable")));
+            self.tell(Observation::Seen(observation::project(&watch, &after).expect("readable")));
         } else if covers(&watch, &before) {
             self.version += 1;
             let which = observation::which(&watch, &before).expect("named");
             let uid = before["metadata"]["uid"].as_str().map(Into::into);
-            self.observe(Observation::Gone { which, uid, revision: Some(self.version) });
+            self.tell(Observation::Gone { which, uid, revision: Some(self.version) });
+        }
+    }
+
+    /// I2: nothing is taken from under a workload that still needs it, as it stands on the member.
+    fn assert_unneeded(&self, cluster: &str, id: &Id) {
+        if &*id.gvk.kind != "ConfigMap" || !self.hub.contains_key(&id_key(id)) {
+            return;
+        }
+        for (key, copy) in &self.members[cluster].objects {
+            let needs = |object: &Value| {
+                object["spec"]["template"]["spec"]["volumes"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|volume| volume["configMap"]["name"] == *id.name))
+            };
+            let binding = self.hub.get(&("ResourceBinding".into(), key.1.clone(), format!("{}-deployment", key.2)));
+            let follows = binding.is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
+            let ours = copy["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID;
+            if key.0 == "Deployment" && ours && needs(copy) && self.hub.get(key).is_some_and(needs) && follows {
+                panic!("{id} is taken away from {cluster} although {} still needs it there", key.2);
+            }
         }
     }
 
@@ -621,14 +701,14 @@ fn hub_key(object: &HubObject) -> (String, String, String) {
     }
 }
 
-/// Metadata of an object of the world.
-#[allow(dead_code)]
-pub(crate) fn meta(object: &Value) -> Meta {
-    Meta::of(object)
-}
-
-/// Which object a copy is; for messages.
-#[allow(dead_code)]
-pub(crate) fn which(id: &Id) -> Which {
-    Which::Template(id.clone())
+/// A recipe that knows whose the copy of a template must be.
+fn owner(id: &Id) -> Recipe {
+    Recipe {
+        hub: HUB_ID.into(),
+        binding: Named::new(&id.namespace, &format!("{}-{}", id.name, id.gvk.kind.to_lowercase())),
+        permanent_id: "".into(),
+        replicas: None,
+        overwrite: false,
+        written_uid: None,
+    }
 }

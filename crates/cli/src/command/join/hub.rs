@@ -198,8 +198,9 @@ pub async fn wait_ready(hub: &mut Target<'_>, args: &JoinArgs, before: Standing)
     }
 }
 
-/// Status of the condition Ready, and its reason and message.
-fn ready(cluster: &Value) -> Option<(&str, String)> {
+/// Status of a Cluster's condition Ready, and its reason and message; `None` when no controller has looked at it.
+#[must_use]
+pub fn ready(cluster: &Value) -> Option<(&str, String)> {
     let conditions = cluster.pointer("/status/conditions")?.as_array()?;
     let ready = conditions.iter().find(|each| each["type"] == condition::READY)?;
     Some((

@@ -38,6 +38,17 @@ fn hub() -> Server {
         "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment",
         binding,
     );
+    let binding = json!({
+        "metadata": {"name": "cfg-configmap", "namespace": "shop"},
+        "spec": {
+            "resource": {"kind": "ConfigMap", "namespace": "shop", "name": "cfg"},
+            "requiredBy": [{"name": "web-deployment", "clusters": [{"name": "m1"}]}],
+        },
+    });
+    hub.put(
+        "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/cfg-configmap",
+        binding,
+    );
     hub
 }
 
@@ -112,10 +123,8 @@ async fn force_gives_the_member_up_and_says_what_stays_there() {
     let (done, out) = unjoined("m1 --force", &hub, None).await;
     done.unwrap();
     assert_eq!(hub.object(CLUSTER_PATH), None);
-    assert!(
-        out.contains("1 copies stay on m1") && out.contains("Deployment shop/web"),
-        "{out}"
-    );
+    let left = "copies that stay on m1, with our marks: 2\n  ConfigMap shop/cfg\n  Deployment shop/web\n";
+    assert!(out.contains(left), "{out}");
     assert!(out.contains("note: the member keeps the serviceaccount"), "{out}");
 }
 

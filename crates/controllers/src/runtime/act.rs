@@ -1,0 +1,175 @@
+//! From keys to requests: having plans made and carried out where there is room, and what follows from how they end.
+
+use entourage_core::{
+    object::Time,
+    observation::{Delivered, Observation, Server},
+    plan::{Change, Key},
+};
+use tokio::time::{Instant, timeout_at};
+use tracing::{error, trace};
+
+use super::{Brain, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority, retries::Trouble};
+use crate::{clock, execute::Outcome, metrics};
+
+impl<D: Decide> Brain<D> {
+    /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
+    pub(super) fn dispatch(&mut self, now: Time) -> bool {
+        let mut more = false;
+        for (server, queue) in &mut self.lanes {
+            let mut left = PLANS;
+            let member = match server {
+                Server::Hub => None,
+                Server::Member(name) => self.connections.get(name),
+            };
+            let limit = match (server, member) {
+                (Server::Hub, _) => self.options.hands.hub.limit(),
+                (_, Some(member)) => member.api.limit(),
+                // Its plans end at once: there is nobody to ask.
+                (_, None) => 1,
+            };
+            while queue.in_flight() < limit {
+                if left == 0 {
+                    more = true;
+                    break;
+                }
+                let Some(key) = queue.pop() else { break };
+                if let Some(at) = self.retries.held(&key, now) {
+                    self.timers.set(&key, at, Priority::Timer);
+                    continue;
+                }
+                left -= 1;
+                let plan = self.options.decider.plan(&key, now);
+                trace!(key = ?key, changes = plan.changes.len(), why = ?plan.why, "planned");
+                self.timers.clear(&key);
+                if let Some(at) = plan.again_at {
+                    self.timers.set(&key, at, Priority::Timer);
+                }
+                if plan.changes.is_empty() {
+                    self.retries.succeeded(&key);
+                    self.options
+                        .metrics
+                        .planned(key.controller(), metrics::Outcome::Empty);
+                    continue;
+                }
+                queue.start(&key);
+                for change in &plan.changes {
+                    if let Change::Deliver { id, cluster, .. } = change {
+                        self.options
+                            .decider
+                            .observe(Observation::Started(cluster.clone(), id.clone()), now);
+                    }
+                }
+                let (hands, member, for_key) = (self.options.hands.clone(), member.cloned(), key.clone());
+                let task = self
+                    .tasks
+                    .spawn(async move { hands.carry_out(&for_key, plan, member.as_ref()).await });
+                self.carried.insert(task.id(), key);
+            }
+        }
+        more
+    }
+
+    /// A plan was carried out, or failed.
+    pub(super) fn conclude(&mut self, end: Ended, now: Time) {
+        let (task, outcome) = match end {
+            Ok(end) => end,
+            Err(error) => {
+                error!(%error, "carrying out a plan ended unexpectedly");
+                (
+                    error.id(),
+                    Outcome::Failed {
+                        trouble: Trouble::Lost,
+                        asked: None,
+                    },
+                )
+            }
+        };
+        let Some(key) = self.carried.remove(&task) else {
+            return;
+        };
+        if let (
+            Key::Copy(id, cluster),
+            Outcome::Failed {
+                trouble: Trouble::Lost,
+                ..
+            },
+        ) = (&key, outcome)
+        {
+            let outcome = Delivered::Unreachable("the attempt was broken off".into());
+            self.observe(
+                Observation::Delivered(cluster.clone(), id.clone(), outcome),
+                Priority::Timer,
+                now,
+            );
+        }
+        let server = key.server();
+        if let Some(queue) = self.lanes.get_mut(&server) {
+            queue.finish(&key);
+        }
+        let counted = match outcome {
+            Outcome::Done => {
+                self.retries.succeeded(&key);
+                for freed in self.retries.answers_again(&server, now) {
+                    self.push(freed, Priority::Timer);
+                }
+                metrics::Outcome::Done
+            }
+            Outcome::Failed { trouble, asked } => {
+                let at = self.retries.failed(&key, now, trouble, asked, clock::jitter());
+                let conflict = trouble == Trouble::Conflict;
+                self.timers
+                    .set(&key, at, if conflict { Priority::Live } else { Priority::Timer });
+                if conflict {
+                    metrics::Outcome::Conflict
+                } else {
+                    metrics::Outcome::Failed
+                }
+            }
+        };
+        self.options.metrics.planned(key.controller(), counted);
+    }
+
+    pub(super) fn publish(&mut self, now: Time) {
+        if now.0 - self.published.0 < PUBLISH {
+            return;
+        }
+        self.published = now;
+        let metrics = &self.options.metrics;
+        for (server, queue) in &self.lanes {
+            let (name, limit) = match server {
+                Server::Hub => ("hub", self.options.hands.hub.limit()),
+                Server::Member(name) => match self.connections.get(name) {
+                    Some(member) => (&**name, member.api.limit()),
+                    None => continue,
+                },
+            };
+            metrics.queue_depth(name, queue.len());
+            metrics.concurrency(name, queue.in_flight(), limit as f64);
+        }
+        let stats = self.options.decider.stats();
+        metrics.objects("templates", stats.templates);
+        metrics.objects("bindings", stats.bindings);
+        metrics.objects("copies", stats.copies);
+        metrics.objects("clusters", stats.clusters);
+        metrics.objects("policies", stats.policies);
+    }
+
+    /// Nothing new is begun; what is being carried out may end.
+    pub(super) async fn finish(&mut self) {
+        let deadline = Instant::now() + LAST_WORDS;
+        let mut batch = Vec::new();
+        while !self.tasks.is_empty() {
+            let ended = timeout_at(deadline, async {
+                tokio::select! {
+                    Some(_) = self.tasks.join_next() => {}
+                    // Else a task could wait for room in the inbox.
+                    _ = self.options.inbox.recv_many(&mut batch, INBOX) => batch.clear(),
+                }
+            });
+            if ended.await.is_err() {
+                break;
+            }
+        }
+        self.tasks.shutdown().await;
+    }
+}

@@ -1,0 +1,49 @@
+//! The words that end-to-end tests are written with.
+//!
+//! All tests share one hub and three members ([`Bed`]) and run one after the other, each with controllers of its own
+//! ([`Controllers`]) and in namespaces of its own ([`Space`]). When a [`Scene`] ends everything it made is deleted
+//! through the hub, and what must be gone from the members is looked for there: that is part of every test.
+//!
+//! Nothing sleeps for a fixed time in the hope that something has happened: [`eventually`] asks until it has. That
+//! nothing happens is told by a bounded quiet window ([`Scene::quiet`]), which is as long as the longest delay that the
+//! controllers put on purpose between an observation and a write.
+
+mod bed;
+mod canary;
+mod capture;
+mod controllers;
+mod eventually;
+mod kinds;
+pub mod manifests;
+mod outline;
+mod report;
+mod runner;
+mod scene;
+mod server;
+mod space;
+
+pub use bed::{Bed, MEMBERS};
+pub use canary::Canary;
+pub use capture::Capture;
+pub use controllers::Controllers;
+pub use eventually::{PATIENCE, eventually, eventually_within};
+pub use kinds::{DEPENDENCIES, KINDS, Kind, WORKLOADS, kind};
+pub use outline::{Outline, differences};
+pub use runner::{Test, main};
+pub use scene::Scene;
+pub use server::{Server, status_code};
+pub use space::{Space, condition};
+
+/// The tests of a module: the names of its functions, which take `&mut Scene` and give a `Result`.
+#[macro_export]
+macro_rules! tests {
+    ($($name:ident),* $(,)?) => {
+        /// The tests of this module, in the order in which they run.
+        pub(crate) fn tests() -> Vec<$crate::harness::Test> {
+            vec![$($crate::harness::Test::new(
+                concat!(module_path!(), "::", stringify!($name)),
+                |scene| Box::pin($name(scene)),
+            )),*]
+        }
+    };
+}

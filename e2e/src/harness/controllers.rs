@@ -1,0 +1,124 @@
+//! One `entourage controllers`, in a runtime of its own so that it can be killed as a process can.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use entourage_controllers::Options;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    runtime::{Builder, Runtime},
+    sync::oneshot,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::eventually::eventually;
+use crate::faults::{Faults, client_factory};
+
+/// The name of the controllers' threads.
+pub(super) const THREAD: &str = "controllers";
+
+/// How long an orderly stop may take: five seconds for what is in flight, and some for the machine.
+const STOP: Duration = Duration::from_secs(10);
+
+/// Controllers that run. Dropping them kills them.
+pub struct Controllers {
+    runtime: Option<Runtime>,
+    stop: CancellationToken,
+    ended: oneshot::Receiver<Result<(), entourage_controllers::Error>>,
+    faults: Faults,
+    address: SocketAddr,
+}
+
+impl Controllers {
+    /// Starts them against `hub`, behind `faults`. Returns at once.
+    ///
+    /// # Errors
+    /// When no thread or port is left.
+    pub fn start(mut options: Options, hub: kube::Config, faults: &Faults) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name(THREAD)
+            .enable_all()
+            .build()
+            .context("a runtime for the controllers")?;
+        // Somebody may take the port before they do; then they say so and the test fails.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        options.health_addr = Some(address);
+        let clients = Arc::new(client_factory(faults));
+        let stop = CancellationToken::new();
+        let (end, ended) = oneshot::channel();
+        let until = stop.clone();
+        runtime.spawn(async move {
+            let result = entourage_controllers::run(options, hub, clients, until).await;
+            // Nobody listens when they were killed.
+            let _ = end.send(result);
+        });
+        Ok(Self { runtime: Some(runtime), stop, ended, faults: faults.clone(), address })
+    }
+
+    /// Waits until `/readyz` says yes.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn ready(&self) -> Result<()> {
+        eventually("the controllers are ready", async || {
+            let (code, text) = self.ask("/readyz").await?;
+            ensure!(code == 200, "/readyz: {code} {text}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// What `/metrics` says.
+    ///
+    /// # Errors
+    /// When it is not served.
+    pub async fn metrics(&self) -> Result<String> {
+        Ok(self.ask("/metrics").await?.1)
+    }
+
+    /// Ends them as `SIGTERM` does, and waits.
+    ///
+    /// # Errors
+    /// When they do not end in time, or end with an error.
+    pub async fn stop(mut self) -> Result<()> {
+        self.stop.cancel();
+        let ended = timeout(STOP, &mut self.ended).await;
+        match ended {
+            Ok(Ok(result)) => result.context("the controllers ended"),
+            Ok(Err(_)) => bail!("the controllers' task panicked"),
+            Err(_) => bail!("the controllers were still there {} s after they were told to stop", STOP.as_secs()),
+        }
+    }
+
+    /// Ends them as `SIGKILL` does. What was sent may still take effect.
+    pub fn kill(self) {
+        drop(self);
+    }
+
+    async fn ask(&self, path: &str) -> Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: entourage\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        timeout(Duration::from_secs(5), stream.read_to_string(&mut answer)).await??;
+        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let code = code.with_context(|| format!("{path}: {answer:?}"))?;
+        Ok((code, answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned())))
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        self.faults.kill();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
