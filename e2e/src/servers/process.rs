@@ -144,6 +144,7 @@ mod tests {
         let mut server = shell("echo a reason; exit 3", "ended");
         let _ = server.child.wait();
         let error = server.check().unwrap_err().to_string();
+        std::fs::remove_file(&server.log).unwrap();
         assert!(
             error.contains("sh ended with exit status: 3") && error.contains("a reason"),
             "{error}"
@@ -154,6 +155,7 @@ mod tests {
     fn a_dropped_server_is_gone_even_when_it_was_stopped() {
         let server = shell("exec sleep 60", "dropped");
         let server_pid = server.pid();
+        std::fs::remove_file(&server.log).unwrap();
         server.signal("STOP").unwrap();
         drop(server);
         assert!(!Path::new(&format!("/proc/{server_pid}")).exists());

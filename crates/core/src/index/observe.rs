@@ -432,6 +432,7 @@ impl Index {
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
         let existed = state.live.is_some();
+        let told = state.problem.as_ref().map(|problem| problem.message.clone());
         match outcome {
             Delivered::Applied { copy, source } => {
                 state.record = Some(record(&copy, source));
@@ -462,6 +463,11 @@ impl Index {
             }
         }
         let exists = state.live.is_some();
+        if told != state.problem.as_ref().map(|problem| problem.message.clone())
+            && let Some(entity) = self.entities.get(id)
+        {
+            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+        }
         self.answered(id, now);
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
         dirty.push(Key::BindingStatus(id.clone()));
