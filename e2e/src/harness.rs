@@ -29,7 +29,7 @@ pub use controllers::Controllers;
 pub use eventually::{PATIENCE, eventually, eventually_within};
 pub use kinds::{DEPENDENCIES, KINDS, Kind, WORKLOADS, kind};
 pub use outline::{Outline, differences};
-pub use runner::{Test, main};
+pub use runner::{Test, every_k, main, seed};
 pub use scene::Scene;
 pub use server::{Server, status_code};
 pub use space::{Space, condition};

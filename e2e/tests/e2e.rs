@@ -1,1 +1,63 @@
-//! placeholder
+//! The end-to-end tests: hub and members are real kube-apiservers.
+//!
+//! Run by `cargo test -p entourage-e2e --test e2e [FILTER]`, with `KUBEBUILDER_ASSETS` naming a directory with the
+//! servers' binaries (`hack/real-apiserver.sh` prepares one). It is one process on purpose: all tests share a hub and
+//! three members, so no runner that starts a process per test.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `KUBEBUILDER_ASSETS` | where the servers are; without it nothing is run, and that is said |
+//! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |
+//! | `ENTOURAGE_E2E_EVERY_K` | `1`: a crash after every call of every scenario, not after a sample of them |
+//! | `RUST_LOG` | prints the controllers' log as well |
+
+use std::process::ExitCode;
+
+use entourage_e2e::harness;
+
+#[path = "e2e/bad_input.rs"]
+mod bad_input;
+#[path = "e2e/conflicts.rs"]
+mod conflicts;
+#[path = "e2e/crash.rs"]
+mod crash;
+#[path = "e2e/dependencies.rs"]
+mod dependencies;
+#[path = "e2e/drift.rs"]
+mod drift;
+#[path = "e2e/example.rs"]
+mod example;
+#[path = "e2e/faults.rs"]
+mod faults;
+#[path = "e2e/gate.rs"]
+mod gate;
+#[path = "e2e/join.rs"]
+mod join;
+#[path = "e2e/members.rs"]
+mod members;
+#[path = "e2e/policies.rs"]
+mod policies;
+#[path = "e2e/removal.rs"]
+mod removal;
+#[path = "e2e/secrets.rs"]
+mod secrets;
+
+/// Every test, in the order in which they run: the main job first, what breaks members last.
+fn main() -> ExitCode {
+    let subjects = [
+        example::tests(),
+        dependencies::tests(),
+        removal::tests(),
+        policies::tests(),
+        conflicts::tests(),
+        drift::tests(),
+        gate::tests(),
+        secrets::tests(),
+        bad_input::tests(),
+        crash::tests(),
+        faults::tests(),
+        members::tests(),
+        join::tests(),
+    ];
+    harness::main(subjects.into_iter().flatten().collect())
+}

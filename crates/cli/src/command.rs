@@ -21,6 +21,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the controllers against a hub
+    ///
+    /// In a pod, without --kubeconfig and --context, the hub is the cluster that the pod runs in.
     Controllers(controllers::ControllersArgs),
     /// Print the CustomResourceDefinitions, or bring them to a hub
     Crds(crds::CrdsArgs),

@@ -47,8 +47,15 @@ pub fn init(args: &LogArgs) -> Result<()> {
     started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
 }
 
+/// The client library logs every failed connection as an error of its own without saying to where; whoever made the
+/// request logs it with the cluster's name. Directives are taken as they are.
 fn filter(level: &str) -> Result<EnvFilter> {
-    EnvFilter::try_new(level).with_context(|| {
+    let quiet = if level.contains(['=', ',']) {
+        ""
+    } else {
+        ",kube_client::client::builder=off"
+    };
+    EnvFilter::try_new(format!("{level}{quiet}")).with_context(|| {
         format!("--log-level {level:?}: give error, warn, info, debug or trace, or directives")
     })
 }
@@ -59,7 +66,11 @@ mod tests {
 
     #[test]
     fn levels_and_directives_are_understood() {
-        assert!(filter("info").is_ok());
+        assert_eq!(
+            filter("info").unwrap().to_string(),
+            "kube_client::client::builder=off,info"
+        );
+        assert_eq!(filter("info,x=debug").unwrap().to_string(), "x=debug,info");
         assert!(filter("warn,entourage_core=trace").is_ok());
         assert!(filter("info,entourage=loud").is_err());
     }

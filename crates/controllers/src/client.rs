@@ -46,6 +46,9 @@ pub fn plain_clients() -> ClientFactory {
         // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         config.default_retry = false;
+        // The name that managedFields and audit logs show.
+        let agent = http::HeaderValue::from_static(concat!("entourage/", env!("CARGO_PKG_VERSION")));
+        config.headers.push((http::header::USER_AGENT, agent));
         Ok(ClientBuilder::try_from(config)?.build())
     })
 }

@@ -140,7 +140,8 @@ fn fill(
             let outcome = binding::schedule(index, id, template, placement, &spec.clusters);
             match outcome {
                 Outcome::Placed { note, clusters } => {
-                    set(&mut status.conditions, condition::SCHEDULED, true, reason::SUCCESS, note);
+                    let message = if note.is_empty() { "Clusters were chosen.".into() } else { note };
+                    set(&mut status.conditions, condition::SCHEDULED, true, reason::SUCCESS, message);
                     if clusters == spec.clusters
                         && (status.scheduler_observed_generation == 0 || status.last_scheduled_time.is_none())
                     {

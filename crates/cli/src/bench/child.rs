@@ -1,0 +1,157 @@
+//! The control plane as a child process: started, asked whether it is ready, ended in an orderly way or not.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use http::Request;
+use kube::{Client, Config, client::ClientBuilder};
+
+/// The pause between two looks at a child; they are local and cheap.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How a control plane is started.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// A command line for `sh`.
+    pub command: String,
+    /// Answers 200 when the control plane is ready.
+    pub ready_url: String,
+    /// Where the child's output goes.
+    pub log: PathBuf,
+}
+
+/// A running control plane. Dropping it kills it.
+#[derive(Debug)]
+pub struct Controllers {
+    child: Child,
+    started: Instant,
+    recipe: Recipe,
+    client: Client,
+}
+
+impl Controllers {
+    /// Starts it; it is not ready then.
+    ///
+    /// # Errors
+    /// The command cannot be started, or the log not be written.
+    pub fn start(recipe: &Recipe) -> Result<Self> {
+        let log = open(&recipe.log)?;
+        let config = Config::new(recipe.ready_url.parse().context("--ready-url is not a URL")?);
+        let mut command = Command::new("sh");
+        // With exec the child is the program and not a shell around it.
+        command.arg("-c").arg(format!("exec {}", recipe.command)).stdin(Stdio::null());
+        command.stdout(log.try_clone()?).stderr(log);
+        let started = Instant::now();
+        let child = command.spawn().with_context(|| format!("cannot start: {}", recipe.command))?;
+        let client = ClientBuilder::try_from(config)?.build();
+        Ok(Self { child, started, recipe: recipe.clone(), client })
+    }
+
+    /// The process's id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it says that it is ready; gives the time since its start.
+    ///
+    /// # Errors
+    /// It ended, or time is up; both with the end of its log.
+    pub async fn ready(&mut self, limit: Duration) -> Result<Duration> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the control plane ended with {status}:\n{}", self.tail());
+            }
+            let request = Request::get(self.recipe.ready_url.clone()).body(Vec::new())?;
+            if self.client.request_text(request).await.is_ok() {
+                return Ok(self.started.elapsed());
+            }
+            if self.started.elapsed() > limit {
+                let url = &self.recipe.ready_url;
+                bail!("{url} does not say ready within {} s:\n{}", limit.as_secs(), self.tail());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Asks it to end, waits until it has; gives the time that took.
+    ///
+    /// # Errors
+    /// It does not end in time; it is killed then.
+    pub async fn terminate(mut self, limit: Duration) -> Result<Duration> {
+        let begin = Instant::now();
+        let pid = self.pid().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().context("cannot send SIGTERM with kill")?;
+        while self.child.try_wait()?.is_none() {
+            if begin.elapsed() > limit {
+                bail!("the control plane goes on {} s after SIGTERM:\n{}", limit.as_secs(), self.tail());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(begin.elapsed())
+    }
+
+    /// Ends it at once, without a word.
+    ///
+    /// # Errors
+    /// It had ended by itself.
+    pub fn kill(mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("the control plane ended by itself with {status}:\n{}", self.tail());
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// The last lines of its log.
+    fn tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.recipe.log).unwrap_or_default();
+        let mut lines: Vec<_> = text.lines().rev().take(15).collect();
+        lines.reverse();
+        format!("{}\n(all of it: {})", lines.join("\n"), self.recipe.log.display())
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn open(log: &Path) -> Result<File> {
+    let file = File::options().create(true).append(true).open(log);
+    file.with_context(|| format!("cannot write {}", log.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(command: &str) -> Recipe {
+        let log = std::env::temp_dir().join(format!("entourage-bench-test-{}.log", std::process::id()));
+        Recipe { command: command.into(), ready_url: "http://127.0.0.1:9/readyz".into(), log }
+    }
+
+    #[tokio::test]
+    async fn a_child_that_ends_by_itself_is_reported_with_its_last_words() {
+        let mut child = Controllers::start(&recipe("sh -c 'echo no such hub; exit 3'")).unwrap();
+        let error = format!("{:#}", child.ready(Duration::from_secs(30)).await.unwrap_err());
+        assert!(error.contains("no such hub") && error.contains('3'), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_child_is_asked_to_end() {
+        let child = Controllers::start(&recipe("sleep 600")).unwrap();
+        let pid = child.pid();
+        child.terminate(Duration::from_secs(30)).await.unwrap();
+        assert!(super::super::process::usage(pid).is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! What the watches have shown, and waiting until they have shown enough.
+//!
+//! The [`Ledger`] is plain data: events go in, and a wish ("these copies, on these servers, there / gone / at that
+//! step") is a set of what is still outstanding, which events make smaller. Its last entry goes at the moment that ends
+//! the wait: nothing is polled.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+use tokio::sync::watch;
+
+use super::kind::Id;
+
+/// A server, by its place in the list of all servers.
+pub type Place = usize;
+
+/// What is wished of each object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// It exists.
+    Present,
+    /// It does not exist.
+    Absent,
+    /// It exists and its annotation [`super::objects::STEP`] is this.
+    Step(String),
+}
+
+/// What has been seen, and what is waited for.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Every object seen and not gone, with its step.
+    objects: HashMap<(Place, Id), Option<String>>,
+    wish: Option<(Wish, HashSet<(Place, Id)>)>,
+}
+
+impl Ledger {
+    /// An object is there, with this step. True when the wish has come a step closer.
+    pub fn present(&mut self, place: Place, id: Id, step: Option<String>) -> bool {
+        let key = (place, id);
+        let closer = match &mut self.wish {
+            Some((Wish::Present, left)) => left.remove(&key),
+            Some((Wish::Step(wanted), left)) if step.as_ref() == Some(wanted) => left.remove(&key),
+            _ => false,
+        };
+        self.objects.insert(key, step);
+        closer
+    }
+
+    /// An object is gone. True when the wish has come a step closer.
+    pub fn gone(&mut self, place: Place, id: Id) -> bool {
+        let key = (place, id);
+        self.objects.remove(&key);
+        match &mut self.wish {
+            Some((Wish::Absent, left)) => left.remove(&key),
+            _ => false,
+        }
+    }
+
+    /// From now on this is wished. Gives how many are outstanding.
+    pub fn arm(&mut self, wish: Wish, of: impl IntoIterator<Item = (Place, Id)>) -> usize {
+        let open = |key: &(Place, Id)| match (&wish, self.objects.get(key)) {
+            (Wish::Present, found) => found.is_none(),
+            (Wish::Absent, found) => found.is_some(),
+            (Wish::Step(wanted), found) => found != Some(&Some(wanted.clone())),
+        };
+        let left: HashSet<_> = of.into_iter().filter(open).collect();
+        let count = left.len();
+        self.wish = Some((wish, left));
+        count
+    }
+
+    /// What is outstanding, sorted.
+    #[must_use]
+    pub fn outstanding(&self) -> BTreeSet<(Place, Id)> {
+        self.wish.as_ref().map(|(_, left)| left.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Every object of a server that is there.
+    #[must_use]
+    pub fn on(&self, place: Place) -> BTreeSet<Id> {
+        self.objects.keys().filter(|key| key.0 == place).map(|key| key.1.clone()).collect()
+    }
+
+    fn left(&self) -> usize {
+        self.wish.as_ref().map_or(0, |(_, left)| left.len())
+    }
+}
+
+/// A ledger that watches write and scenarios wait on. Cheap to clone; clones share it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    ledger: Arc<Mutex<Ledger>>,
+    /// How much is outstanding, and when that was last changed.
+    progress: watch::Sender<(usize, Instant)>,
+    names: Arc<[String]>,
+}
+
+impl Seen {
+    /// For servers with these names, in the order of their places.
+    #[must_use]
+    pub fn new(names: Vec<String>) -> Self {
+        Self { ledger: Arc::default(), progress: watch::Sender::new((0, Instant::now())), names: names.into() }
+    }
+
+    /// As [`Ledger::present`].
+    pub fn present(&self, place: Place, id: Id, step: Option<String>) {
+        let mut ledger = self.lock();
+        if ledger.present(place, id, step) {
+            self.progress.send_replace((ledger.left(), Instant::now()));
+        }
+    }
+
+    /// As [`Ledger::gone`].
+    pub fn gone(&self, place: Place, id: Id) {
+        let mut ledger = self.lock();
+        if ledger.gone(place, id) {
+            self.progress.send_replace((ledger.left(), Instant::now()));
+        }
+    }
+
+    /// As [`Ledger::on`].
+    #[must_use]
+    pub fn on(&self, place: Place) -> BTreeSet<Id> {
+        self.lock().on(place)
+    }
+
+    /// Begins to wait; call it before what causes the change.
+    pub fn wish(&self, wish: Wish, of: impl IntoIterator<Item = (Place, Id)>) -> Wait<'_> {
+        let mut ledger = self.lock();
+        let left = ledger.arm(wish, of);
+        self.progress.send_replace((left, Instant::now()));
+        Wait { seen: self, progress: self.progress.subscribe() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A wish that may have come true.
+#[derive(Debug)]
+pub struct Wait<'a> {
+    seen: &'a Seen,
+    progress: watch::Receiver<(usize, Instant)>,
+}
+
+impl Wait<'_> {
+    /// How much is outstanding.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.progress.borrow().0
+    }
+
+    /// Waits until at most `left` are outstanding; gives the moment.
+    ///
+    /// # Errors
+    /// Time is up; names some of what is missing.
+    pub async fn down_to(&mut self, left: usize, limit: Duration) -> Result<Instant> {
+        let wait = self.progress.wait_for(|(now, _)| *now <= left);
+        if let Ok(Ok(progress)) = tokio::time::timeout(limit, wait).await {
+            return Ok(progress.1);
+        }
+        let ledger = self.seen.lock();
+        let missing = ledger.outstanding();
+        let wish = ledger.wish.as_ref().map(|(wish, _)| wish);
+        let some: Vec<_> = missing.iter().take(5).collect();
+        let some: Vec<_> =
+            some.iter().map(|(place, id)| format!("{id} on {}", self.seen.names[*place])).collect();
+        let wish = match wish {
+            Some(Wish::Absent) => "still there",
+            Some(Wish::Step(_)) => "without the new content",
+            _ => "missing",
+        };
+        bail!("after {} s {} copies are {wish}, such as {}", limit.as_secs(), missing.len(), some.join(", "))
+    }
+
+    /// Waits until the wish has come true; gives the moment.
+    ///
+    /// # Errors
+    /// As [`Wait::down_to`].
+    pub async fn met(mut self, limit: Duration) -> Result<Instant> {
+        self.down_to(0, limit).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::kind::Kind;
+
+    fn id(name: &str) -> Id {
+        Id::new(Kind::ConfigMap, "a", name)
+    }
+
+    #[test]
+    fn a_wish_counts_what_is_outstanding_at_first_and_then_event_by_event() {
+        let mut ledger = Ledger::default();
+        ledger.present(0, id("x"), None);
+        assert_eq!(ledger.arm(Wish::Present, [(0, id("x")), (1, id("x")), (1, id("y"))]), 2);
+        assert!(!ledger.present(0, id("x"), None));
+        assert!(ledger.present(1, id("x"), None));
+        assert!(!ledger.present(1, id("x"), None));
+        assert_eq!(ledger.outstanding(), BTreeSet::from([(1, id("y"))]));
+    }
+
+    #[test]
+    fn a_step_is_reached_by_that_step_alone() {
+        let mut ledger = Ledger::default();
+        assert_eq!(ledger.arm(Wish::Step("2".into()), [(0, id("x"))]), 1);
+        assert!(!ledger.present(0, id("x"), Some("1".into())));
+        assert!(ledger.present(0, id("x"), Some("2".into())));
+        assert_eq!(ledger.arm(Wish::Step("2".into()), [(0, id("x"))]), 0);
+    }
+
+    #[test]
+    fn what_is_gone_was_there() {
+        let mut ledger = Ledger::default();
+        ledger.present(0, id("x"), None);
+        assert_eq!(ledger.arm(Wish::Absent, [(0, id("x")), (0, id("y"))]), 1);
+        assert!(ledger.gone(0, id("x")));
+        assert!(ledger.outstanding().is_empty() && ledger.on(0).is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_is_named_when_time_is_up() {
+        let seen = Seen::new(vec!["hub".into(), "m1".into()]);
+        let error = seen.wish(Wish::Present, [(1, id("x"))]).met(Duration::from_millis(1)).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("1 copies are missing, such as ConfigMap a/x on m1"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_with_the_event_that_fulfils_it() {
+        let seen = Seen::new(vec!["hub".into()]);
+        let wait = seen.wish(Wish::Present, [(0, id("x"))]);
+        let other = seen.clone();
+        let task = tokio::spawn(async move { other.present(0, id("x"), None) });
+        assert!(wait.met(Duration::from_secs(30)).await.is_ok());
+        task.await.unwrap();
+    }
+}

@@ -1,0 +1,247 @@
+//! One API server, and the count of what the bench itself asked of it.
+
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use futures::AsyncBufRead;
+use http::{Method, Request as HttpRequest, header};
+use kube::Client;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    counts::{self, Counts, Request},
+    kind::{Id, Kind},
+};
+use crate::connect;
+
+/// The deadline of one request.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How often a request is repeated that the server was too busy to take, and the pause before that.
+const BUSY: (usize, Duration) = (20, Duration::from_millis(100));
+
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// One API server.
+pub struct Server {
+    /// `hub`, or the member's name on the hub.
+    pub name: String,
+    /// Such as `v1.33.1`.
+    pub version: String,
+    /// For what needs no counting.
+    pub client: Client,
+    own: Mutex<Counts>,
+}
+
+/// The part of an object that a bench reads.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// Its name.
+    pub name: String,
+    /// Its namespace, if any.
+    pub namespace: String,
+    /// Its version.
+    pub resource_version: String,
+    /// Of its annotations only the bench's own.
+    pub annotations: Annotations,
+}
+
+/// Of the annotations only the bench's own.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Annotations {
+    /// [`super::objects::STEP`].
+    #[serde(rename = "bench.entourage.dev/step", default)]
+    pub step: Option<String>,
+}
+
+/// A list of metadata.
+#[derive(Debug, Deserialize)]
+pub struct List {
+    /// The list's own.
+    pub metadata: Metadata,
+    /// An empty list may be null.
+    #[serde(default)]
+    items: Option<Vec<Item>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Item {
+    metadata: Metadata,
+}
+
+impl List {
+    /// The objects' metadata.
+    pub fn items(self) -> impl Iterator<Item = Metadata> {
+        self.items.unwrap_or_default().into_iter().map(|item| item.metadata)
+    }
+}
+
+/// How a write ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// As asked.
+    Done,
+    /// There is no such object.
+    Missing,
+    /// There is one already.
+    Exists,
+}
+
+impl Server {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// The kubeconfig is not usable, or the server does not answer.
+    pub async fn connect(name: &str, kubeconfig: Option<&Path>) -> Result<Self> {
+        let client = connect::client(connect::config(kubeconfig, None).await?)?;
+        let version = client.apiserver_version().await.map_err(connect::explain);
+        let version = version.with_context(|| format!("{name} does not answer"))?.git_version;
+        Ok(Self { name: name.to_owned(), version, client, own: Mutex::default() })
+    }
+
+    /// POST. An object that exists already is no error.
+    ///
+    /// # Errors
+    /// The server's, with the object's name.
+    pub async fn create(&self, id: &Id, object: &Value) -> Result<(Written, String)> {
+        let path = id.kind.path(&id.namespace);
+        self.write(Method::POST, id, "", path, Some(("application/json", object))).await
+    }
+
+    /// PUT of the status.
+    ///
+    /// # Errors
+    /// The server's, with the object's name.
+    pub async fn replace_status(&self, id: &Id, object: &Value) -> Result<Written> {
+        let path = format!("{}/{}/status", id.kind.path(&id.namespace), id.name);
+        let done = self.write(Method::PUT, id, "status", path, Some(("application/json", object))).await;
+        done.map(|(written, _)| written)
+    }
+
+    /// PATCH with a merge patch.
+    ///
+    /// # Errors
+    /// The server's, with the object's name.
+    pub async fn patch(&self, id: &Id, patch: &Value) -> Result<Written> {
+        let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
+        let body = Some(("application/merge-patch+json", patch));
+        self.write(Method::PATCH, id, "", path, body).await.map(|(written, _)| written)
+    }
+
+    /// DELETE.
+    ///
+    /// # Errors
+    /// The server's, with the object's name; an object that does not exist is none.
+    pub async fn delete(&self, id: &Id) -> Result<Written> {
+        let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
+        self.write(Method::DELETE, id, "", path, None).await.map(|(written, _)| written)
+    }
+
+    /// The metadata of the objects of a kind in a namespace (everywhere when it is empty).
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn list(&self, kind: Kind, namespace: &str, label: Option<&str>) -> Result<List> {
+        let query = label.map(|label| format!("?labelSelector={label}")).unwrap_or_default();
+        let uri = format!("{}{query}", kind.path(namespace));
+        let text = self.read("LIST", kind, &uri, METADATA_LIST).await?;
+        serde_json::from_str(&text).with_context(|| format!("the list {uri} of {} is malformed", self.name))
+    }
+
+    /// The objects of a kind in a namespace, whole.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn whole(&self, kind: Kind, namespace: &str) -> Result<Vec<Value>> {
+        let uri = kind.path(namespace);
+        let text = self.read("LIST", kind, &uri, "application/json").await?;
+        let list: Result<Value, _> = serde_json::from_str(&text);
+        let mut list = list.with_context(|| format!("the list {uri} of {} is malformed", self.name))?;
+        Ok(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
+    }
+
+    /// Opens a watch of metadata; gives its lines.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn watch(
+        &self,
+        kind: Kind,
+        label: Option<&str>,
+        from: &str,
+    ) -> Result<impl AsyncBufRead + use<>> {
+        let label = label.map(|label| format!("&labelSelector={label}")).unwrap_or_default();
+        let query = format!("watch=true&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={from}");
+        let uri = format!("{}?{query}{label}", kind.path(""));
+        let request = HttpRequest::get(&uri).header(header::ACCEPT, METADATA).body(Vec::new())?;
+        self.client.request_stream(request).await.map_err(connect::explain)
+    }
+
+    /// What the server was asked so far, and what the bench itself asked so far.
+    ///
+    /// # Errors
+    /// The server's, also when it does not show its metrics.
+    pub async fn counts(&self) -> Result<(Counts, Counts)> {
+        let own = self.own().clone();
+        let request = HttpRequest::get("/metrics").body(Vec::new())?;
+        let text = self.client.request_text(request).await.map_err(connect::explain);
+        let text = text.with_context(|| format!("cannot read /metrics of {}", self.name))?;
+        Ok((counts::parse(&text), own))
+    }
+
+    fn own(&self) -> MutexGuard<'_, Counts> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read(&self, verb: &str, kind: Kind, uri: &str, accept: &str) -> Result<String> {
+        let request = HttpRequest::get(uri).header(header::ACCEPT, accept).body(Vec::new())?;
+        *self.own().entry(Request::of(verb, kind, "")).or_default() += 1;
+        let answer = tokio::time::timeout(DEADLINE, self.client.request_text(request)).await;
+        let answer = answer.map_err(|_| anyhow!("no answer")).and_then(|text| text.map_err(connect::explain));
+        answer.with_context(|| format!("cannot read {uri} on {}", self.name))
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        id: &Id,
+        subresource: &str,
+        uri: String,
+        body: Option<(&str, &Value)>,
+    ) -> Result<(Written, String)> {
+        let what = || format!("cannot {method} {id} on {}", self.name);
+        let (media, bytes) = match body {
+            Some((media, value)) => (media, serde_json::to_vec(value)?),
+            None => ("application/json", Vec::new()),
+        };
+        let mut busy = 0;
+        loop {
+            let request = HttpRequest::builder().method(&method).uri(&uri).header(header::CONTENT_TYPE, media);
+            let request = request.header(header::ACCEPT, "application/json").body(bytes.clone())?;
+            *self.own().entry(Request::of(method.as_str(), id.kind, subresource)).or_default() += 1;
+            let answer = tokio::time::timeout(DEADLINE, self.client.request_text(request)).await;
+            match answer.map_err(|_| anyhow!("no answer")).with_context(what)? {
+                Ok(text) => return Ok((Written::Done, text)),
+                Err(kube::Error::Api(status)) if status.code == 404 && method != Method::POST => {
+                    return Ok((Written::Missing, String::new()));
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 && method == Method::POST => {
+                    return Ok((Written::Exists, String::new()));
+                }
+                Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503) && busy < BUSY.0 => {
+                    busy += 1;
+                    tokio::time::sleep(BUSY.1).await;
+                }
+                // The contents are the bench's own: nothing in a message is secret.
+                Err(error) => return Err(connect::explain(error)).with_context(what),
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The servers that all tests share.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser as _;
+use entourage::command::{Cli, Command, crds, join};
+use serde_json::{Value, json};
+
+use super::{capture::Capture, eventually::eventually, server::Server};
+use crate::servers::{Assets, Fleet};
+
+/// The names of the members.
+pub const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+
+/// The namespace of the members' credentials on the hub.
+const CLUSTERS: &str = "karmada-cluster";
+
+/// A hub that serves our CRDs, and three members that have joined it.
+pub struct Bed {
+    /// The processes.
+    pub fleet: Fleet,
+    /// The hub's API.
+    pub hub: Server,
+    /// The members' APIs, in order.
+    pub members: Vec<Server>,
+    /// What is logged.
+    pub log: Capture,
+    dir: PathBuf,
+    /// Clusters and their Secrets as they were joined.
+    joined: Vec<Value>,
+}
+
+impl Bed {
+    /// Starts everything, with its files in `dir`.
+    ///
+    /// # Errors
+    /// When a server does not start, or a member cannot be joined.
+    pub async fn start(assets: &Assets, dir: &Path, log: Capture) -> Result<Self> {
+        let fleet = Fleet::start(assets, MEMBERS.len(), dir).await?;
+        let server = |cluster: &crate::servers::RealCluster| Server {
+            name: cluster.name().to_owned(),
+            client: cluster.client(),
+        };
+        let hub = server(&fleet.hub);
+        let members: Vec<Server> = fleet.members.iter().map(server).collect();
+        let out = &mut Vec::new();
+        let kubeconfig = fleet.hub.kubeconfig_path();
+        let kubeconfig = kubeconfig.to_str().context("a path that is text")?;
+        let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else { unreachable!() };
+        crds::run(args, out).await?;
+        let mut bed = Self { fleet, hub, members, log, dir: dir.to_owned(), joined: Vec::new() };
+        for member in MEMBERS {
+            bed.join(member, &[]).await?;
+        }
+        bed.joined = bed.credentials().await?;
+        Ok(bed)
+    }
+
+    /// `entourage join NAME`, without waiting: no controllers run yet. Answers with what it printed.
+    ///
+    /// # Errors
+    /// As the command.
+    pub async fn join(&self, name: &str, more: &[&str]) -> Result<String> {
+        let hub = self.fleet.hub.kubeconfig_path();
+        let cluster = self.cluster(name)?.kubeconfig_path();
+        let (hub, cluster) = (hub.to_str().context("text")?, cluster.to_str().context("text")?);
+        let mut line = vec!["join", name, "--kubeconfig", hub, "--cluster-kubeconfig", cluster, "--wait", "0s"];
+        // A flag given again would be refused: whoever passes --wait means it.
+        if more.contains(&"--wait") {
+            line.truncate(line.len() - 2);
+        }
+        line.extend(more);
+        let Command::Join(args) = parse(&line)? else { unreachable!() };
+        let mut out = Vec::new();
+        join::run(args, &mut out).await?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// `entourage unjoin NAME`. Answers with what it printed.
+    ///
+    /// # Errors
+    /// As the command.
+    pub async fn unjoin(&self, name: &str, more: &[&str]) -> Result<String> {
+        let hub = self.fleet.hub.kubeconfig_path();
+        let mut line = vec!["unjoin", name, "--kubeconfig", hub.to_str().context("text")?];
+        line.extend(more);
+        let Command::Unjoin(args) = parse(&line)? else { unreachable!() };
+        let mut out = Vec::new();
+        entourage::command::unjoin::run(args, &mut out).await?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// A member by name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn member(&self, name: &str) -> Result<&Server> {
+        self.members.iter().find(|member| member.name == name).with_context(|| format!("no member {name}"))
+    }
+
+    /// The processes of a member.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn cluster(&self, name: &str) -> Result<&crate::servers::RealCluster> {
+        self.fleet.members.iter().find(|member| member.name() == name).with_context(|| format!("no member {name}"))
+    }
+
+    /// Where the servers' files are.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Brings the members back to where they were: running, joined, with working credentials, and nobody else joined.
+    /// Cheap when nothing is broken.
+    ///
+    /// # Errors
+    /// When that fails: no further test can be trusted.
+    pub async fn repair(&self) -> Result<()> {
+        for cluster in &self.fleet.members {
+            if cluster.pids().apiserver.is_none() {
+                cluster.start_apiserver().await?;
+            }
+            cluster.resume()?;
+        }
+        for cluster in self.hub.list("Cluster", "", "").await? {
+            let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
+            if !MEMBERS.contains(&name) || cluster["metadata"]["deletionTimestamp"].is_string() {
+                self.remove(name).await?;
+            }
+        }
+        for object in &self.joined {
+            let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str());
+            let name = name.unwrap_or_default();
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            match self.hub.get(kind, namespace, name).await? {
+                None => {
+                    self.join(name, &[]).await?;
+                    self.apply_joined(object).await?;
+                }
+                Some(live) if same(&live, object) => {}
+                Some(_) => self.apply_joined(object).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply_joined(&self, object: &Value) -> Result<()> {
+        // A member that left and joined again has another token: that one is kept.
+        if object["kind"] == "Cluster" {
+            let mut object = object.clone();
+            if let Some(meta) = object["metadata"].as_object_mut() {
+                meta.retain(|key, _| key == "name" || key == "labels");
+            }
+            if let Some(map) = object.as_object_mut() {
+                map.remove("status");
+            }
+            self.hub.apply(&object).await?;
+        } else {
+            self.hub.apply(object).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, name: &str) -> Result<()> {
+        if let Err(error) = self.hub.delete("Cluster", "", name).await {
+            ensure!(super::server::status_code(&error) == 404, error);
+        }
+        if self.hub.get("Cluster", "", name).await?.is_some() {
+            self.hub.edit("Cluster", "", name, |live| live["metadata"]["finalizers"] = json!([])).await?;
+        }
+        eventually(&format!("the Cluster {name} is gone"), async || {
+            ensure!(self.hub.get("Cluster", "", name).await?.is_none(), "still there");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Clusters and their Secrets.
+    async fn credentials(&self) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        for member in MEMBERS {
+            let cluster = self.hub.get("Cluster", "", member).await?;
+            all.push(cluster.with_context(|| format!("join made no Cluster {member}"))?);
+            let secret = self.hub.get("Secret", CLUSTERS, member).await?;
+            all.push(stripped(secret.with_context(|| format!("join made no Secret {member}"))?));
+        }
+        Ok(all)
+    }
+
+    /// How long a member may take to be noticed: the threshold of the controllers and two probes.
+    #[must_use]
+    pub fn failure_threshold() -> Duration {
+        Duration::from_secs(60)
+    }
+}
+
+fn same(live: &Value, joined: &Value) -> bool {
+    if joined["kind"] == "Cluster" { live["spec"] == joined["spec"] } else { live["data"] == joined["data"] }
+}
+
+fn stripped(mut object: Value) -> Value {
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
+    }
+    object
+}
+
+fn parse(line: &[&str]) -> Result<Command> {
+    let line = std::iter::once("entourage").chain(line.iter().copied());
+    Ok(Cli::try_parse_from(line)?.command)
+}

@@ -1,0 +1,105 @@
+//! Whether a secret got out.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use super::{Scene, Server};
+
+/// A value that is nowhere but in Secrets. Looked for as it is, in base64 and in hexadecimal.
+pub struct Canary {
+    /// What goes into a Secret.
+    pub value: String,
+    needles: Vec<String>,
+}
+
+impl Canary {
+    /// A canary of its own for every name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let value = format!("canary-{name}-9f3c1e7a5d2b4860");
+        // base64 of a text inside another text has one of three alignments; the middle of each is stable.
+        let aligned = (0..3).map(|shift| {
+            let shifted = format!("{}{value}", "x".repeat(shift));
+            let encoded = base64(shifted.as_bytes());
+            encoded[4..encoded.len() - 4].to_owned()
+        });
+        let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let needles = aligned.chain([value.clone(), hex.to_uppercase(), hex]).collect();
+        Self { value, needles }
+    }
+
+    /// Whether a text gives the canary away.
+    #[must_use]
+    pub fn is_in(&self, text: &str) -> bool {
+        self.needles.iter().any(|needle| text.contains(needle.as_str()))
+    }
+
+    /// Looks for it in everything that people other than the Secret's readers see: the log, the controllers' panics,
+    /// metrics, and on the hub and the members all Events and every object of ours that is no Secret.
+    ///
+    /// # Errors
+    /// Says where it was found, not what.
+    pub async fn assert_kept(&self, scene: &Scene) -> Result<()> {
+        for needle in &self.needles {
+            let lines = scene.bed.log.with(needle);
+            ensure!(lines.is_empty(), "{} lines of the log hold the canary", lines.len());
+        }
+        ensure!(!scene.bed.log.panics().iter().any(|panic| self.is_in(panic)), "a panic holds the canary");
+        ensure!(!self.is_in(&scene.controllers()?.metrics().await?), "the metrics hold the canary");
+        ensure!(!self.is_in(&scene.writes().join("\n")), "a request's path holds the canary");
+        for server in std::iter::once(&scene.hub).chain(&scene.members) {
+            self.assert_not_on(server, "Event").await?;
+            for kind in ["ConfigMap", "Deployment"] {
+                self.assert_not_on(server, kind).await?;
+            }
+        }
+        for kind in ["ResourceBinding", "PropagationPolicy", "Cluster"] {
+            self.assert_not_on(&scene.hub, kind).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks for it outside of a Secret's data, in which it may be.
+    ///
+    /// # Errors
+    /// When labels, annotations or anything else but the data hold it.
+    pub fn assert_only_in_data(&self, secret: &Value) -> Result<()> {
+        let mut secret = secret.clone();
+        secret["data"] = json!(null);
+        if let Some(meta) = secret["metadata"].as_object_mut() {
+            meta.remove("managedFields");
+        }
+        ensure!(!self.is_in(&secret.to_string()), "a Secret's metadata holds the canary");
+        Ok(())
+    }
+
+    async fn assert_not_on(&self, server: &Server, kind: &str) -> Result<()> {
+        for object in server.list(kind, "", "").await? {
+            let name = &object["metadata"]["name"];
+            ensure!(!self.is_in(&object.to_string()), "{kind} {name} on {} holds the canary", server.name);
+        }
+        Ok(())
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    // ByteString serialises to base64.
+    json!(ByteString(bytes.to_vec())).as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_canary_is_found_however_it_is_packed() {
+        let canary = Canary::new("x");
+        for shift in ["", "{", "{\"", "{\"k"] {
+            let packed = base64(format!("{shift}{}\"}}", canary.value).as_bytes());
+            assert!(canary.is_in(&packed), "{shift}");
+        }
+        assert!(canary.is_in(&format!("... {} ...", canary.value)));
+        assert!(!canary.is_in("nothing to see"));
+    }
+}

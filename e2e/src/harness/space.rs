@@ -1,0 +1,298 @@
+//! A namespace on the hub and on the members, and what is asked of it.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::{
+    eventually::eventually,
+    outline::{Outline, masked},
+    server::Server,
+};
+
+/// The kinds that an outline holds.
+const OUTLINED: &[&str] = &[
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "Pod",
+    "ConfigMap",
+    "Secret",
+    "ServiceAccount",
+    "PersistentVolumeClaim",
+];
+
+/// A namespace of a test.
+#[derive(Clone)]
+pub struct Space {
+    /// Its name.
+    pub ns: String,
+    /// The hub.
+    pub hub: Server,
+    /// The members, in order.
+    pub members: Vec<Server>,
+}
+
+/// A condition of an object; null when it is not there.
+#[must_use]
+pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let all = object["status"]["conditions"].as_array();
+    all.and_then(|all| all.iter().find(|each| each["type"] == type_)).unwrap_or(&Value::Null)
+}
+
+impl Space {
+    // --- what a user does on the hub
+
+    /// Creates or replaces an object.
+    ///
+    /// # Errors
+    /// When the hub refuses.
+    pub async fn apply(&self, mut object: Value) -> Result<Value> {
+        object["metadata"]["namespace"] = json!(self.ns);
+        self.hub.apply(&object).await
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn delete(&self, kind: &str, name: &str) -> Result<()> {
+        self.hub.delete(kind, &self.ns, name).await
+    }
+
+    // --- what somebody does on a member
+
+    /// Creates or replaces an object behind the controllers' back.
+    ///
+    /// # Errors
+    /// When the member refuses.
+    pub async fn apply_on(&self, member: &str, mut object: Value) -> Result<Value> {
+        self.make_namespace(member).await?;
+        object["metadata"]["namespace"] = json!(self.ns);
+        self.member(member)?.apply(&object).await
+    }
+
+    /// Changes a copy behind the controllers' back.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn edit_on(&self, member: &str, kind: &str, name: &str, change: impl Fn(&mut Value)) -> Result<Value> {
+        self.member(member)?.edit(kind, &self.ns, name, change).await
+    }
+
+    /// Deletes a copy behind the controllers' back.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn delete_on(&self, member: &str, kind: &str, name: &str) -> Result<()> {
+        self.member(member)?.delete(kind, &self.ns, name).await
+    }
+
+    /// The namespace on a member, before any copy needs it.
+    ///
+    /// # Errors
+    /// When the member refuses.
+    pub async fn make_namespace(&self, member: &str) -> Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.ns}});
+        self.member(member)?.apply(&namespace).await?;
+        Ok(())
+    }
+
+    // --- what there is
+
+    /// An object on the hub.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn get(&self, kind: &str, name: &str) -> Result<Value> {
+        let object = self.hub.get(kind, &self.ns, name).await?;
+        object.with_context(|| format!("no {kind} {}/{name} on the hub", self.ns))
+    }
+
+    /// A binding.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn binding(&self, name: &str) -> Result<Value> {
+        self.get("ResourceBinding", name).await
+    }
+
+    /// A copy, if it is there.
+    ///
+    /// # Errors
+    /// When the member does not answer.
+    pub async fn on(&self, member: &str, kind: &str, name: &str) -> Result<Option<Value>> {
+        self.member(member)?.get(kind, &self.ns, name).await
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn copy(&self, member: &str, kind: &str, name: &str) -> Result<Value> {
+        let copy = self.on(member, kind, name).await?;
+        copy.with_context(|| format!("no {kind} {}/{name} on {member}", self.ns))
+    }
+
+    /// The members that hold an object.
+    ///
+    /// # Errors
+    /// When one does not answer.
+    pub async fn holders(&self, kind: &str, name: &str) -> Result<Vec<&str>> {
+        let mut holders = Vec::new();
+        for member in &self.members {
+            if member.get(kind, &self.ns, name).await?.is_some() {
+                holders.push(member.name.as_str());
+            }
+        }
+        Ok(holders)
+    }
+
+    /// The Events of a reason about an object.
+    ///
+    /// # Errors
+    /// When the hub does not answer.
+    pub async fn events(&self, reason: &str, name: &str) -> Result<Vec<Value>> {
+        let mut events = self.hub.list("Event", &self.ns, "").await?;
+        events.retain(|event| event["reason"] == reason && event["involvedObject"]["name"] == name);
+        Ok(events)
+    }
+
+    /// A member.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn member(&self, name: &str) -> Result<&Server> {
+        self.members.iter().find(|member| member.name == name).with_context(|| format!("no member {name}"))
+    }
+
+    // --- what must become true
+
+    /// Waits until exactly these members hold an object.
+    ///
+    /// # Errors
+    /// Says which do.
+    pub async fn until_held(&self, kind: &str, name: &str, members: &[&str]) -> Result<()> {
+        eventually(&format!("exactly {members:?} hold {kind} {name}"), async || {
+            let holders = self.holders(kind, name).await?;
+            ensure!(holders == members, "held by {holders:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until an object is gone from the hub.
+    ///
+    /// # Errors
+    /// Shows what holds it.
+    pub async fn until_gone(&self, kind: &str, name: &str) -> Result<()> {
+        eventually(&format!("{kind} {name} is gone from the hub"), async || {
+            let object = self.hub.get(kind, &self.ns, name).await?;
+            let meta = object.map(|object| object["metadata"].clone());
+            ensure!(meta.is_none(), "there with {}", meta.unwrap_or_default());
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until a copy is as `check` wants it.
+    ///
+    /// # Errors
+    /// What `check` said last.
+    pub async fn until_copy(
+        &self,
+        member: &str,
+        kind: &str,
+        name: &str,
+        check: impl Fn(&Value) -> Result<()>,
+    ) -> Result<Value> {
+        eventually(&format!("{kind} {name} on {member} is as it should be"), async || {
+            let copy = self.copy(member, kind, name).await?;
+            check(&copy)?;
+            Ok(copy)
+        })
+        .await
+    }
+
+    /// Waits until a binding is as `check` wants it.
+    ///
+    /// # Errors
+    /// What `check` said last.
+    pub async fn until_binding(&self, name: &str, check: impl Fn(&Value) -> Result<()>) -> Result<Value> {
+        eventually(&format!("the binding {name} is as it should be"), async || {
+            let binding = self.binding(name).await?;
+            check(&binding)?;
+            Ok(binding)
+        })
+        .await
+    }
+
+    /// Waits until a condition of a binding has this status and a message that contains `says`. Answers with the
+    /// condition.
+    ///
+    /// # Errors
+    /// Shows the conditions.
+    pub async fn until_condition(&self, binding: &str, type_: &str, status: &str, says: &str) -> Result<Value> {
+        eventually(&format!("{type_} of {binding} is {status} and says {says:?}"), async || {
+            let binding = self.binding(binding).await?;
+            let found = condition(&binding, type_);
+            let message = found["message"].as_str().unwrap_or_default();
+            ensure!(
+                found["status"] == status && message.contains(says),
+                "conditions {}",
+                binding["status"]["conditions"]
+            );
+            ensure!(found["observedGeneration"].is_i64(), "no observedGeneration: {found}");
+            Ok(found.clone())
+        })
+        .await
+    }
+
+    /// Waits until the Deployment `myapp` and the ConfigMap `my-config` are on these members, and the status says so.
+    ///
+    /// # Errors
+    /// Says what lacks.
+    pub async fn until_settled(&self, members: &[&str]) -> Result<()> {
+        self.until_held("Deployment", "myapp", members).await?;
+        self.until_held("ConfigMap", "my-config", members).await?;
+        self.until_condition("myapp-deployment", "FullyApplied", "True", "").await?;
+        self.until_condition("myapp-deployment", "DependenciesReady", "True", "").await?;
+        self.until_condition("my-config-configmap", "FullyApplied", "True", "").await?;
+        eventually("the status lists the members", async || {
+            for name in ["myapp-deployment", "my-config-configmap"] {
+                let binding = self.binding(name).await?;
+                let entries = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
+                let listed: Vec<&str> = entries.iter().filter_map(|entry| entry["clusterName"].as_str()).collect();
+                ensure!(listed == members, "{name} lists {listed:?}");
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Everything that should be equal between a disturbed and an undisturbed run, masked. Secrets without their data.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    pub async fn outline(&self) -> Result<Outline> {
+        let mut outline = Outline::new();
+        for server in std::iter::once(&self.hub).chain(&self.members) {
+            let is_hub = server.name == self.hub.name;
+            let hub_only = ["ResourceBinding", "PropagationPolicy"].iter().filter(|_| is_hub);
+            for kind in OUTLINED.iter().chain(hub_only) {
+                for mut object in server.list(kind, &self.ns, "").await? {
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                    if *kind == "ServiceAccount" && name == "default" || name.starts_with("default-token-") {
+                        continue;
+                    }
+                    if *kind == "Secret" {
+                        object["data"] = json!("left out");
+                    }
+                    outline.insert(format!("{} {kind}/{name}", server.name), masked(&object, &self.ns));
+                }
+            }
+        }
+        Ok(outline)
+    }
+}

@@ -1,0 +1,3 @@
+//! placeholder
+use entourage_e2e::tests;
+tests![];
