@@ -216,6 +216,8 @@ table! {
         FULLY_APPLIED = "FullyApplied";
         /// Ours. On a binding: the dependencies of the workload are where the workload is.
         DEPENDENCIES_READY = "DependenciesReady";
+        /// Ours. On a PropagationPolicy: it propagates at least one template.
+        MATCHED = "Matched";
         /// On a Cluster: its API server answers and says that it is healthy.
         READY = "Ready";
         /// On a Cluster: the list of APIs in its status is complete.
@@ -250,6 +252,12 @@ table! {
         DEPENDENCY_MISSING = "DependencyMissing";
         /// Ours. DependenciesReady is False: an object that is referred to is not on some cluster yet.
         NOT_DELIVERED = "NotDelivered";
+        /// Ours. Matched is True.
+        TEMPLATES_MATCHED = "TemplatesMatched";
+        /// Ours. Matched is False: no template is selected, or others hold those that are.
+        NO_TEMPLATE = "NoTemplate";
+        /// Ours. Matched is False: a selector cannot be used.
+        INVALID_SELECTOR = "InvalidSelector";
         /// Applied is True.
         APPLIED_SUCCESSFUL = "AppliedSuccessful";
         /// Applied is False.

@@ -2,7 +2,7 @@
 //!
 //! Source: Karmada reference 1.2 (PropagationSpec fields) and 6.2 (what admission refuses).
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,7 @@ pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
     kind = "PropagationPolicy",
     doc = "Selects templates of its own namespace and says to which clusters they are propagated.",
     namespaced,
+    status = "PropagationStatus",
     shortname = "pp",
     category = "karmada-io",
     derive = "PartialEq",
@@ -129,6 +130,16 @@ impl Default for PropagationSpec {
             schedule_priority: None,
         }
     }
+}
+
+/// What came of a policy. An addition of Entourage: Karmada's policies have no status.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PropagationStatus {
+    /// Matched: whether any template is propagated by this policy, and if not, why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
 }
 
 /// Selects templates by group, version and kind, and by name or labels.

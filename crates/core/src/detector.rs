@@ -8,15 +8,17 @@ pub mod matching;
 use std::collections::BTreeSet;
 
 use entourage_api::{
-    keys::{annotation, finalizer, label},
+    keys::{annotation, condition, event, finalizer, label, reason},
     names,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    condition as conditions,
     index::{Index, Policy, claim_of},
     object::{Id, Meta, Named, Time},
-    plan::{Change, HubObject, Plan, Verb},
+    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
 };
 
 /// The policy whose claim on a template is valid: named by its annotations, with the same permanent id, not being
@@ -100,9 +102,12 @@ fn patch(id: &Id, meta: &Meta, metadata: Value, why: String) -> Plan {
     Plan::one(Change::Hub { object: HubObject::Template(id.clone()), verb }, why)
 }
 
-/// Plans what a policy carries: its permanent id and finalizer, and the end of them.
+/// How long after a policy was first seen it is said to select nothing, in milliseconds.
+const FIRST_LOOK: i64 = 2_000;
+
+/// Plans what a policy carries: its permanent id, finalizer and status, and the end of them.
 #[must_use]
-pub fn plan_policy(index: &Index, name: &Named, _now: Time) -> Plan {
+pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
     let Some(policy) = index.policies.get(name) else { return Plan::nothing() };
     let meta = &policy.meta;
     let guarded = |mut metadata: Map<String, Value>, why: &str| {
@@ -133,5 +138,64 @@ pub fn plan_policy(index: &Index, name: &Named, _now: Time) -> Plan {
         all.push(finalizer::PROPAGATION_POLICY);
         metadata.insert("finalizers".into(), json!(all));
     }
-    if metadata.is_empty() { Plan::nothing() } else { guarded(metadata, "it is new") }
+    if metadata.is_empty() { report(index, name, policy, now) } else { guarded(metadata, "it is new") }
+}
+
+/// The Matched condition: whether the policy propagates anything, and if not, why.
+fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
+    let matched = index.claimed.get(name).is_some_and(|ids| !ids.is_empty());
+    let invalid = matching::check(&policy.object.spec, &name.namespace).err();
+    let (good, reason, message) = match invalid {
+        Some(why) => (false, reason::INVALID_SELECTOR, format!("{why}; what the other selectors mean still counts")),
+        None if matched => (true, reason::TEMPLATES_MATCHED, "It propagates what it selects.".to_owned()),
+        None => {
+            let until = policy.since.plus(FIRST_LOOK);
+            if now < until {
+                return Plan::wait_until(until, "its templates may be on their way");
+            }
+            let message = format!(
+                "nothing in namespace {} is selected, or other policies hold what is: compare spec.resourceSelectors \
+                 with kubectl get -n {} --show-labels",
+                name.namespace, name.namespace
+            );
+            (false, reason::NO_TEMPLATE, message)
+        }
+    };
+    let mut status = policy.object.status.clone().unwrap_or_default();
+    let before = status.clone();
+    let turned = conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::MATCHED.into(),
+            status: if good { "True" } else { "False" }.into(),
+            reason: reason.into(),
+            message: message.clone(),
+            observed_generation: policy.meta.generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+    if status == before || !index.is_hub_synced() {
+        return Plan::nothing();
+    }
+    let body = json!({
+        "metadata": { "uid": &*policy.meta.uid, "resourceVersion": &*policy.meta.resource_version },
+        "status": serde_json::to_value(&status).unwrap_or_default(),
+    });
+    let object = HubObject::Policy(name.clone());
+    let mut plan = Plan::one(Change::Hub { object, verb: Verb::MergeStatus(body) }, "its status differs");
+    if turned && !good {
+        plan.changes.push(Change::Emit(Event {
+            regarding: Regarding {
+                api_version: "policy.karmada.io/v1alpha1".into(),
+                kind: "PropagationPolicy".into(),
+                namespace: name.namespace.clone(),
+                name: name.name.clone(),
+                uid: policy.meta.uid.clone(),
+            },
+            warning: true,
+            reason: event::APPLY_POLICY_FAILED,
+            message,
+        }));
+    }
+    plan
 }
