@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+pub mod bench;
 pub mod controllers;
 pub mod crds;
 pub mod join;
@@ -20,6 +21,8 @@ pub struct Cli {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measure a control plane on real API servers
+    Bench(Box<bench::BenchArgs>),
     /// Run the controllers against a hub
     ///
     /// In a pod, without --kubeconfig and --context, the hub is the cluster that the pod runs in.
@@ -40,6 +43,7 @@ impl Cli {
     pub async fn run(self) -> Result<()> {
         let out = &mut std::io::stdout();
         match self.command {
+            Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
             Command::Crds(args) => crds::run(args, out).await,
             Command::Join(args) => join::run(args, out).await,

@@ -4,10 +4,12 @@
 //! - [`args`]: values of flags that several commands share.
 //! - [`connect`]: from a kubeconfig to a client; what an error of a server means to the person at the keyboard.
 //! - [`apply`]: create or update one object and say what happened, in kubectl's words.
+//! - [`bench`]: measuring a control plane on real API servers.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;
 pub mod args;
+pub mod bench;
 pub mod command;
 pub mod connect;
 pub mod logging;

@@ -16,6 +16,7 @@
 //! | [`source`] | templates' payloads, fetched when delivered |
 //! | [`members`] | clients and probes of the members |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; how many at a time; what a failure means |
+//! | [`controllers`] | every controller: what it is for, what it may do on the hub |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -34,6 +35,7 @@ use tracing::{info, warn};
 
 pub mod client;
 pub mod clock;
+pub mod controllers;
 pub mod error;
 pub mod execute;
 pub mod lease;

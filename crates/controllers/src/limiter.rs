@@ -99,7 +99,7 @@ impl Limiter {
         if verdict == Verdict::Overloaded {
             if now.0.saturating_sub(self.cut.0) >= ONE_CUT {
                 self.cut = now;
-                self.decrease();
+                self.decrease(self.bounds.least);
             }
             return;
         }
@@ -123,15 +123,18 @@ impl Limiter {
         self.floor[0] = Some(self.floor[0].map_or(mean, |best| best.min(mean)));
         let floor = self.floor.iter().flatten().min().copied().unwrap_or(mean);
         if mean > floor * FAR && mean > floor + FAR_MICROS {
-            self.decrease();
+            self.decrease(self.bounds.start / 2);
         } else if window.busy * 2 >= window.calls && (mean <= floor * NEAR || mean <= floor + FAR_MICROS / 4)
         {
             self.limit = (self.limit + 1.0).min(self.bounds.most as f64);
         }
     }
 
-    fn decrease(&mut self) {
-        self.limit = (self.limit * DECREASE).max(self.bounds.least as f64);
+    /// Not below `floor`, and never up. Latency alone does not go below half of the start: on a machine whose CPU is busy
+    /// latency rises without the server being at fault.
+    fn decrease(&mut self, floor: usize) {
+        let floor = floor.max(self.bounds.least) as f64;
+        self.limit = (self.limit * DECREASE).max(floor.min(self.limit));
         self.window = Window::default();
     }
 }
@@ -168,6 +171,18 @@ mod tests {
         feed(&mut limiter, 0, 16, 10, true);
         feed(&mut limiter, 20, 17, 100, true);
         assert_eq!(limiter.limit(), 11);
+    }
+
+    #[test]
+    fn latency_alone_leaves_half_of_the_start() {
+        let mut limiter = Limiter::new(Bounds::default());
+        feed(&mut limiter, 0, 16, 1, true);
+        for round in 1..50 {
+            feed(&mut limiter, round * 20, 20, 500, true);
+        }
+        assert_eq!(limiter.limit(), 8);
+        limiter.record(Time(2000), Duration::ZERO, 1, Verdict::Overloaded);
+        assert_eq!(limiter.limit(), 5);
     }
 
     #[test]

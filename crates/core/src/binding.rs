@@ -4,20 +4,21 @@
 //! gone the part stays as it was last stored, as users of Karmada expect. Its *required* part comes from the templates
 //! that refer to it. Each is computed from its source every time and each ends without the other.
 
+mod desired;
+
+use desired::{desired, identity};
 use entourage_api::{
-    keys::{annotation, finalizer, label},
-    names,
+    keys::finalizer,
     policy::Placement,
-    work::{DependentObjectReference, ObjectReference, ResourceBinding, ResourceBindingSpec, Suspension, TargetCluster},
+    work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
 use crate::{
     delivery,
-    dependencies::{self, Merged},
+    dependencies::{self, Required},
     detector,
-    index::{Binding, Entity, Index, Policy, content_version, is_kept_by_others},
+    index::{Binding, Entity, Index, Policy, is_kept_by_others},
     object::{Id, Meta, Named, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Verb},
@@ -30,24 +31,35 @@ const VIEW_DELAY: i64 = 1_000;
 /// Plans the binding of a template. Cost: O(clusters + referrers × their clusters).
 #[must_use]
 pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else { return Plan::nothing() };
+    let Some(entity) = index.entity(id) else {
+        return Plan::nothing();
+    };
     if !index.is_hub_listed() {
         return Plan::wait("the hub is not known yet");
     }
-    if entity.binding.as_ref().is_some_and(|binding| is_kept_by_others(&binding.meta)) {
+    if entity
+        .binding
+        .as_ref()
+        .is_some_and(|binding| is_kept_by_others(&binding.meta))
+    {
         return Plan::wait("another component keeps this binding");
     }
     match (&entity.template, &entity.binding) {
         (None, None) => Plan::nothing(),
         (None, Some(binding)) => template_gone(index, id, entity, binding, now),
-        (Some(template), _) if template.meta.deleting.is_some() => Plan::wait("the template is being deleted"),
+        (Some(template), _) if template.meta.deleting.is_some() => {
+            Plan::wait("the template is being deleted")
+        }
         (Some(template), binding) => template_here(index, id, (entity, template, binding.as_ref()), now),
     }
 }
 
 fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now: Time) -> Plan {
     if !entity.absent {
-        return Plan::one(Change::Need(id.clone()), "whether the template is gone must be known for certain");
+        return Plan::one(
+            Change::Need(id.clone()),
+            "whether the template is gone must be known for certain",
+        );
     }
     let Some(deleted) = binding.meta.deleting else {
         return delete(binding, "the template was deleted");
@@ -69,7 +81,10 @@ fn template_here(
     if own.is_none() && required.is_empty() {
         return match binding {
             None if entity.unaccounted && entity.copies.values().any(|state| state.live.is_some()) => {
-                let fresh = ResourceBinding { metadata: identity(index, id, entity, template), ..Default::default() };
+                let fresh = ResourceBinding {
+                    metadata: identity(index, id, entity, template),
+                    ..Default::default()
+                };
                 create(id, &desired(index, id, (entity, template), None, &[], fresh))
             }
             None => Plan::nothing(),
@@ -85,9 +100,12 @@ fn template_here(
         Some(binding) if binding.owner().is_some_and(|owner| *owner != *template.meta.uid) => {
             delete(binding, "it belongs to a former template of this name")
         }
-        Some(stored) => update(index, id, (entity, template, stored), own, required, now),
+        Some(stored) => update(index, id, (entity, template, stored), own, &required, now),
         None => {
-            let fresh = ResourceBinding { metadata: identity(index, id, entity, template), ..Default::default() };
+            let fresh = ResourceBinding {
+                metadata: identity(index, id, entity, template),
+                ..Default::default()
+            };
             let wanted = desired(index, id, (entity, template), own, &required, fresh);
             create(id, &wanted)
         }
@@ -99,11 +117,11 @@ fn update(
     id: &Id,
     (entity, template, stored): (&Entity, &Template, &Binding),
     own: Option<Own<'_>>,
-    required: Vec<(entourage_api::work::BindingSnapshot, Str)>,
+    required: &[Required],
     now: Time,
 ) -> Plan {
     let before: &ResourceBinding = &stored.object;
-    let wanted = desired(index, id, (entity, template), own, &required, before.clone());
+    let wanted = desired(index, id, (entity, template), own, required, before.clone());
     if wanted.metadata == before.metadata && wanted.spec == before.spec {
         return Plan::nothing();
     }
@@ -115,13 +133,25 @@ fn update(
     // The durable record of what is where must never lose a place: its status entry is stored first (architecture 2.3).
     let status = before.status.as_ref();
     let recorded = |place: &Str| {
-        status.is_some_and(|status| status.aggregated_status.iter().any(|item| item.cluster_name == **place))
+        status.is_some_and(|status| {
+            status
+                .aggregated_status
+                .iter()
+                .any(|item| item.cluster_name == **place)
+        })
     };
-    if let Some(place) = leaving.iter().find(|place| index.may_exist(id, place) && !recorded(place)) {
+    if let Some(place) = leaving
+        .iter()
+        .find(|place| index.may_exist(id, place) && !recorded(place))
+    {
         return Plan::wait(format!("the status does not record {place} yet"));
     }
     if only_view_differs(before, &wanted) {
-        let pause = if old == new { VIEW_DELAY } else { index.config.coalesce };
+        let pause = if old == new {
+            VIEW_DELAY
+        } else {
+            index.config.coalesce
+        };
         let until = entity.spec_written.map_or(now, |time| time.plus(pause));
         if now < until {
             return Plan::wait_until(until, "collecting referrers");
@@ -148,6 +178,7 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
 // --- the own part
 
 /// Why the binding exists apart from its referrers.
+#[derive(Clone, Copy)]
 enum Own<'a> {
     /// A policy claims the template.
     Claimed(&'a Named, &'a Policy),
@@ -155,16 +186,29 @@ enum Own<'a> {
     Orphaned,
 }
 
-fn own_part<'a>(index: &'a Index, id: &Id, template: &Template, binding: Option<&Binding>) -> Option<Own<'a>> {
+fn own_part<'a>(
+    index: &'a Index,
+    id: &Id,
+    template: &Template,
+    binding: Option<&Binding>,
+) -> Option<Own<'a>> {
     if let Some((name, policy)) = detector::claimed_by(index, id, &template.meta) {
         return Some(Own::Claimed(name, policy));
     }
-    binding.filter(|stored| stored.object.spec.placement.is_some()).map(|_| Own::Orphaned)
+    binding
+        .filter(|stored| stored.object.spec.placement.is_some())
+        .map(|_| Own::Orphaned)
 }
 
 /// Chooses clusters for a claimed template, and answers with the reason when there are none. The last good choice stays
 /// when no cluster fits (a workload is not taken away because nothing better was found).
-pub(crate) fn schedule(index: &Index, id: &Id, template: &Template, placement: &Placement, current: &[TargetCluster]) -> Outcome {
+pub(crate) fn schedule(
+    index: &Index,
+    id: &Id,
+    template: &Template,
+    placement: &Placement,
+    current: &[TargetCluster],
+) -> Outcome {
     let candidates: Vec<Candidate<'_>> = index
         .members
         .iter()
@@ -176,182 +220,15 @@ pub(crate) fn schedule(index: &Index, id: &Id, template: &Template, placement: &
             deleting: member.meta.deleting.is_some(),
         })
         .collect();
-    scheduler::schedule(&Request { placement, gvk: &id.gvk, replicas: template.replicas, current }, &candidates)
-}
-
-fn desired(
-    index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
-    own: Option<Own<'_>>,
-    required: &[(entourage_api::work::BindingSnapshot, Str)],
-    mut binding: ResourceBinding,
-) -> ResourceBinding {
-    describe(index, id, entity, template, &mut binding.spec);
-    let claimed = match own {
-        Some(Own::Claimed(name, policy)) => {
-            claim(index, id, template, policy, &mut binding.spec);
-            Some((name, policy))
-        }
-        Some(Own::Orphaned) => {
-            binding.spec.replicas = template.replicas.unwrap_or_default();
-            None
-        }
-        None => {
-            if index.config.propagate_deps {
-                attach(&dependencies::merged(index, entity), &mut binding.spec);
-            }
-            None
-        }
-    };
-    binding.spec.required_by = required.iter().map(|(snapshot, _)| snapshot.clone()).collect();
-    mark(index, entity, claimed, required, &mut binding);
-    binding
-}
-
-/// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5).
-fn describe(index: &Index, id: &Id, entity: &Entity, template: &Template, spec: &mut ResourceBindingSpec) {
-    let same_object = spec.resource.uid == *template.meta.uid;
-    let described = entity.described.as_deref() == Some(&content_version(&template.meta))
-        || (entity.described.is_none()
-            && entity.copies.iter().any(|(cluster, state)| {
-                let source = state.record.as_ref().map(|record| &record.source);
-                source.is_some() && source == delivery::plan::expected_source(index, id, cluster).as_ref()
-            }));
-    let resource_version = if same_object && described && !spec.resource.resource_version.is_empty() {
-        std::mem::take(&mut spec.resource.resource_version)
-    } else {
-        template.meta.resource_version.to_string()
-    };
-    spec.resource = ObjectReference {
-        api_version: id.gvk.api_version(),
-        kind: id.gvk.kind.to_string(),
-        namespace: id.namespace.to_string(),
-        name: id.name.to_string(),
-        uid: template.meta.uid.to_string(),
-        resource_version,
-    };
-}
-
-/// What a policy says (karmada reference 1.2).
-fn claim(index: &Index, id: &Id, template: &Template, policy: &Policy, spec: &mut ResourceBindingSpec) {
-    let from = &policy.object.spec;
-    spec.propagate_deps = from.propagate_deps;
-    spec.scheduler_name.clone_from(&from.scheduler_name);
-    spec.failover.clone_from(&from.failover);
-    spec.conflict_resolution = from.conflict_resolution;
-    spec.preserve_resources_on_deletion = from.preserve_resources_on_deletion;
-    let scheduling = spec.suspension.as_ref().and_then(|held| held.scheduling);
-    spec.suspension = match (&from.suspension, scheduling) {
-        (None, None) => None,
-        (dispatch, scheduling) => Some(Suspension { dispatch: dispatch.clone().unwrap_or_default(), scheduling }),
-    };
-    spec.replicas = template.replicas.unwrap_or_default();
-    if scheduling != Some(true)
-        && let Outcome::Placed { clusters, .. } = schedule(index, id, template, &from.placement, &spec.clusters)
-    {
-        spec.clusters = clusters;
-    }
-    spec.placement = Some(from.placement.clone());
-}
-
-/// What the referrers of a binding say that no policy made (karmada reference 2.5).
-fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
-    spec.conflict_resolution = merged.conflict_resolution;
-    spec.preserve_resources_on_deletion = Some(merged.preserve);
-    spec.propagate_deps = false;
-    spec.replicas = 0;
-    spec.clusters.clear();
-    spec.placement = None;
-    spec.scheduler_name.clear();
-    spec.failover = None;
-    spec.suspension = None;
-}
-
-/// Labels, annotations and finalizers of ours; what others set stays.
-fn mark(
-    index: &Index,
-    entity: &Entity,
-    claimed: Option<(&Named, &Policy)>,
-    required: &[(entourage_api::work::BindingSnapshot, Str)],
-    binding: &mut ResourceBinding,
-) {
-    let following = index.config.propagate_deps && binding.spec.placement.is_some() && binding.spec.propagate_deps;
-    let labels = binding.metadata.labels.get_or_insert_default();
-    labels.retain(|key, _| !key.starts_with(label::DEPENDED_BY_PREFIX) && key != label::PROPAGATION_POLICY_ID);
-    for (snapshot, permanent_id) in required {
-        labels.insert(names::depended_by_key(&snapshot.namespace, &snapshot.name), permanent_id.to_string());
-    }
-    let annotations = binding.metadata.annotations.get_or_insert_default();
-    for key in [
-        annotation::PROPAGATION_POLICY_NAMESPACE,
-        annotation::PROPAGATION_POLICY_NAME,
-        annotation::DEPENDENCIES,
-    ] {
-        annotations.remove(key);
-    }
-    if let Some((name, policy)) = claimed {
-        let permanent_id = policy.meta.label(label::PROPAGATION_POLICY_ID).unwrap_or_default();
-        labels.insert(label::PROPAGATION_POLICY_ID.into(), permanent_id.into());
-        annotations.insert(annotation::PROPAGATION_POLICY_NAMESPACE.into(), name.namespace.to_string());
-        annotations.insert(annotation::PROPAGATION_POLICY_NAME.into(), name.name.to_string());
-        if let Some(placement) = &binding.spec.placement {
-            annotations.insert(
-                annotation::APPLIED_PLACEMENT.into(),
-                serde_json::to_string(placement).unwrap_or_default(),
-            );
-        }
-    }
-    if following && !entity.references.is_empty() {
-        let listed: Vec<DependentObjectReference> = entity
-            .references
-            .iter()
-            .map(|reference| DependentObjectReference {
-                api_version: reference.kind.api_version().into(),
-                kind: reference.kind.kind().into(),
-                namespace: reference.namespace.clone(),
-                name: reference.name.clone(),
-                label_selector: None,
-            })
-            .collect();
-        annotations.insert(annotation::DEPENDENCIES.into(), serde_json::to_string(&listed).unwrap_or_default());
-    }
-    if annotations.is_empty() {
-        binding.metadata.annotations = None;
-    }
-    let finalizers = binding.metadata.finalizers.get_or_insert_default();
-    let mut keep = |name: &str, wanted: bool| {
-        let there = finalizers.iter().any(|each| each == name);
-        if wanted && !there {
-            finalizers.push(name.into());
-        } else if !wanted && there {
-            finalizers.retain(|each| each != name);
-        }
-    };
-    keep(finalizer::BINDING, true);
-    keep(finalizer::DEPENDENCIES, following);
-}
-
-/// Name, owner and permanent id of a binding that is made now.
-fn identity(index: &Index, id: &Id, entity: &Entity, template: &Template) -> ObjectMeta {
-    let permanent_id = entity.permanent_id.as_ref().map_or_else(
-        || names::permanent_id(&[&index.config.hub, &template.meta.uid, "ResourceBinding"]),
-        ToString::to_string,
-    );
-    ObjectMeta {
-        name: Some(names::binding_name(&id.gvk.kind, &id.name)),
-        namespace: Some(id.namespace.to_string()),
-        labels: Some([(label::RESOURCE_BINDING_ID.into(), permanent_id)].into()),
-        owner_references: Some(vec![OwnerReference {
-            api_version: id.gvk.api_version(),
-            kind: id.gvk.kind.to_string(),
-            name: id.name.to_string(),
-            uid: template.meta.uid.to_string(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        }]),
-        ..ObjectMeta::default()
-    }
+    scheduler::schedule(
+        &Request {
+            placement,
+            gvk: &id.gvk,
+            replicas: template.replicas,
+            current,
+        },
+        &candidates,
+    )
 }
 
 // --- writes
@@ -359,17 +236,38 @@ fn identity(index: &Index, id: &Id, entity: &Entity, template: &Template) -> Obj
 fn create(id: &Id, wanted: &ResourceBinding) -> Plan {
     let name = wanted.metadata.name.as_deref().unwrap_or_default();
     let object = HubObject::Binding(Named::new(&id.namespace, name));
-    Plan::one(Change::Hub { object, verb: Verb::Create(to_value(wanted)) }, "there is no binding")
+    Plan::one(
+        Change::Hub {
+            object,
+            verb: Verb::Create(to_value(wanted)),
+        },
+        "there is no binding",
+    )
 }
 
 fn delete(binding: &Binding, why: &str) -> Plan {
-    let Meta { uid, resource_version, .. } = &binding.meta;
-    write(binding, Verb::Delete { uid: uid.clone(), resource_version: resource_version.clone() }, why)
+    let Meta {
+        uid,
+        resource_version,
+        ..
+    } = &binding.meta;
+    write(
+        binding,
+        Verb::Delete {
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+        },
+        why,
+    )
 }
 
 /// Drops our finalizers once no place remains.
 fn finish(index: &Index, id: &Id, entity: &Entity, binding: &Binding) -> Plan {
-    if let Some((cluster, _)) = entity.copies.iter().find(|(cluster, _)| index.may_exist(id, cluster)) {
+    if let Some((cluster, _)) = entity
+        .copies
+        .iter()
+        .find(|(cluster, _)| index.may_exist(id, cluster))
+    {
         return Plan::wait(format!("a copy may still stand on {cluster}"));
     }
     release(binding, "no copy is left")
@@ -387,7 +285,13 @@ fn release(binding: &Binding, why: &str) -> Plan {
 }
 
 fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
-    Plan::one(Change::Hub { object: HubObject::Binding(binding.name.clone()), verb }, why)
+    Plan::one(
+        Change::Hub {
+            object: HubObject::Binding(binding.name.clone()),
+            verb,
+        },
+        why,
+    )
 }
 
 fn to_value(binding: &ResourceBinding) -> Value {

@@ -22,13 +22,16 @@ use crate::{
 #[must_use]
 pub fn is_ready(cluster: &Cluster) -> bool {
     let all = cluster.status.iter().flat_map(|status| &status.conditions);
-    all.into_iter().any(|each| each.type_ == condition::READY && each.status == "True")
+    all.into_iter()
+        .any(|each| each.type_ == condition::READY && each.status == "True")
 }
 
 /// Plans a Cluster. Cost: O(kinds it serves); O(entities) while it is being deleted.
 #[must_use]
 pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
-    let Some(member) = index.members.get(name) else { return Plan::nothing() };
+    let Some(member) = index.members.get(name) else {
+        return Plan::nothing();
+    };
     if member.object.spec.sync_mode == SyncMode::Pull {
         return Plan::wait("an agent takes care of it");
     }
@@ -40,7 +43,9 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         all.push(finalizer::CLUSTER);
         return merge(name, member, json!({ "finalizers": all }), "it is new");
     }
-    let Some(probe) = &member.probe else { return Plan::wait("it was not probed yet") };
+    let Some(probe) = &member.probe else {
+        return Plan::wait("it was not probed yet");
+    };
     if !probe.healthy
         && is_ready(&member.object)
         && let Some(since) = member.failing_since
@@ -61,23 +66,40 @@ fn leave(index: &Index, name: &Str, member: &Member) -> Plan {
     if let Some((id, _)) = index.entities().find(|(id, _)| index.may_exist(id, name)) {
         return Plan::wait(format!("{id} may still stand there"));
     }
-    let unknown = index
-        .kinds
-        .iter()
-        .find(|gvk| !index.copies_known(name, gvk));
+    let unknown = index.kinds.iter().find(|gvk| !index.copies_known(name, gvk));
     if let Some(gvk) = unknown {
-        return Plan::wait(format!("what it holds of {gvk} is not known; unjoin --force gives up on a dead cluster"));
+        return Plan::wait(format!(
+            "what it holds of {gvk} is not known; unjoin --force gives up on a dead cluster"
+        ));
     }
-    let rest: Vec<&str> =
-        member.meta.finalizers.iter().map(|each| &**each).filter(|each| *each != finalizer::CLUSTER).collect();
-    merge(name, member, json!({ "finalizers": rest }), "nothing of ours is left there")
+    let rest: Vec<&str> = member
+        .meta
+        .finalizers
+        .iter()
+        .map(|each| &**each)
+        .filter(|each| *each != finalizer::CLUSTER)
+        .collect();
+    merge(
+        name,
+        member,
+        json!({ "finalizers": rest }),
+        "nothing of ours is left there",
+    )
 }
 
 fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let generation = member.meta.generation;
-    let fallback = if probe.healthy { reason::CLUSTER_READY } else { reason::CLUSTER_NOT_REACHABLE };
-    let why = if probe.reason.is_empty() { fallback } else { &probe.reason };
+    let fallback = if probe.healthy {
+        reason::CLUSTER_READY
+    } else {
+        reason::CLUSTER_NOT_REACHABLE
+    };
+    let why = if probe.reason.is_empty() {
+        fallback
+    } else {
+        &probe.reason
+    };
     let before = status.clone();
     conditions::set(
         &mut status.conditions,
@@ -100,7 +122,10 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
                 group_version: group_version.clone(),
                 resources: kinds
                     .iter()
-                    .map(|(plural, kind)| ApiResource { name: plural.clone(), kind: kind.clone() })
+                    .map(|(plural, kind)| ApiResource {
+                        name: plural.clone(),
+                        kind: kind.clone(),
+                    })
                     .collect(),
             })
             .collect();
@@ -114,7 +139,10 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
         "status": serde_json::to_value(&status).unwrap_or_default(),
     });
     let mut plan = Plan::one(
-        Change::Hub { object: HubObject::Cluster(name.clone()), verb: Verb::MergeStatus(body) },
+        Change::Hub {
+            object: HubObject::Cluster(name.clone()),
+            verb: Verb::MergeStatus(body),
+        },
         "its status differs",
     );
     if turned && !probe.healthy {
@@ -138,5 +166,11 @@ fn merge(name: &Str, member: &Member, mut metadata: Value, why: &str) -> Plan {
     metadata["uid"] = json!(&*member.meta.uid);
     metadata["resourceVersion"] = json!(&*member.meta.resource_version);
     let verb = Verb::Merge(json!({ "metadata": metadata }));
-    Plan::one(Change::Hub { object: HubObject::Cluster(name.clone()), verb }, why)
+    Plan::one(
+        Change::Hub {
+            object: HubObject::Cluster(name.clone()),
+            verb,
+        },
+        why,
+    )
 }

@@ -10,7 +10,10 @@ const LONGEST_MESSAGE: usize = 32_768;
 /// Answers whether the status changed.
 pub fn set(all: &mut Vec<Condition>, mut wanted: Condition) -> bool {
     if wanted.message.len() > LONGEST_MESSAGE {
-        let end = (0..=LONGEST_MESSAGE).rev().find(|at| wanted.message.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=LONGEST_MESSAGE)
+            .rev()
+            .find(|at| wanted.message.is_char_boundary(*at))
+            .unwrap_or(0);
         wanted.message.truncate(end);
     }
     match all.iter_mut().find(|each| each.type_ == wanted.type_) {
@@ -20,8 +23,9 @@ pub fn set(all: &mut Vec<Condition>, mut wanted: Condition) -> bool {
             true
         }
         Some(held) => {
-            let same =
-                held.status == wanted.status && held.reason == wanted.reason && held.message == wanted.message;
+            let same = held.status == wanted.status
+                && held.reason == wanted.reason
+                && held.message == wanted.message;
             if same {
                 return false;
             }
@@ -43,7 +47,9 @@ pub fn remove(all: &mut Vec<Condition>, type_: &str) {
 /// The status of a condition: `True`, `False`, `Unknown`, or nothing.
 #[must_use]
 pub fn status<'a>(all: &'a [Condition], type_: &str) -> Option<&'a str> {
-    all.iter().find(|each| each.type_ == type_).map(|each| each.status.as_str())
+    all.iter()
+        .find(|each| each.type_ == type_)
+        .map(|each| each.status.as_str())
 }
 
 #[cfg(test)]

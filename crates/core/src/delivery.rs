@@ -56,7 +56,9 @@ pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
     add(&recipe.binding.name);
     add(&recipe.permanent_id);
     add(if recipe.overwrite { "overwrite" } else { "abort" });
-    add(&recipe.replicas.map_or_else(String::new, |count| count.to_string()));
+    add(&recipe
+        .replicas
+        .map_or_else(String::new, |count| count.to_string()));
     add(&RENDERER.to_string());
     let mut text = format!("{}.", template.uid);
     match template.generation {

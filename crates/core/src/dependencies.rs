@@ -21,7 +21,10 @@ use crate::{
 };
 
 /// A referrer that takes the object along: its template names it, and its binding follows.
-fn followers<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = (&'a Id, &'a Entity, &'a Binding)> {
+fn followers<'a>(
+    index: &'a Index,
+    entity: &'a Entity,
+) -> impl Iterator<Item = (&'a Id, &'a Entity, &'a Binding)> {
     entity.referrers.iter().filter_map(move |id| {
         let referrer = index.entity(id)?;
         let binding = referrer.binding.as_ref()?;
@@ -39,10 +42,24 @@ pub fn is_required(index: &Index, entity: &Entity) -> bool {
 #[must_use]
 pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
     if !index.config.propagate_deps {
-        let stored = entity.binding.iter().flat_map(|binding| &binding.object.spec.required_by);
-        return stored.flat_map(|snapshot| &snapshot.clusters).any(|target| target.name == cluster);
+        let stored = entity
+            .binding
+            .iter()
+            .flat_map(|binding| &binding.object.spec.required_by);
+        return stored
+            .flat_map(|snapshot| &snapshot.clusters)
+            .any(|target| target.name == cluster);
     }
     followers(index, entity).any(|(_, _, binding)| binding.is_placed_on(cluster))
+}
+
+/// One referrer as the binding of what it needs shows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Required {
+    /// The entry of `requiredBy`.
+    pub snapshot: BindingSnapshot,
+    /// The value of the depended-by label: the permanent id of the referrer's binding.
+    pub permanent_id: Str,
 }
 
 /// The `requiredBy` snapshots and depended-by labels: committed clusters of every live referrer, and of a former one
@@ -50,23 +67,29 @@ pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
 ///
 /// Cost: O(referrers × clusters).
 #[must_use]
-pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<(BindingSnapshot, Str)> {
+pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
     if !index.config.propagate_deps {
         return frozen(entity);
     }
-    let mut all: Vec<(BindingSnapshot, Str)> = followers(index, entity)
+    let mut all: Vec<Required> = followers(index, entity)
         .filter(|(_, _, binding)| !binding.object.spec.clusters.is_empty())
         .map(|(_, _, binding)| snapshot(binding, binding.object.spec.clusters.clone()))
         .collect();
     for referrer_id in &entity.former {
-        let Some(referrer) = index.entity(referrer_id) else { continue };
-        let Some(binding) = referrer.binding.as_ref().filter(|_| index.is_following(referrer)) else { continue };
+        let Some(referrer) = index.entity(referrer_id) else {
+            continue;
+        };
+        let Some(binding) = referrer.binding.as_ref().filter(|_| index.is_following(referrer)) else {
+            continue;
+        };
         let held: Vec<TargetCluster> = binding
             .object
             .spec
             .clusters
             .iter()
-            .filter(|target| entity.template.is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into()))
+            .filter(|target| {
+                entity.template.is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into())
+            })
             .cloned()
             .collect();
         if !held.is_empty() && referrer_id != id {
@@ -74,27 +97,40 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<(BindingSnapsho
         }
     }
     all.sort();
-    all.dedup_by(|second, first| second.0.namespace == first.0.namespace && second.0.name == first.0.name);
+    let name = |each: &Required| (each.snapshot.namespace.clone(), each.snapshot.name.clone());
+    all.dedup_by_key(|each| name(each));
     all
 }
 
 /// With the feature gate off nothing new follows, and what was taken along stays as it is: the view is kept as stored.
-fn frozen(entity: &Entity) -> Vec<(BindingSnapshot, Str)> {
-    let Some(binding) = &entity.binding else { return Vec::new() };
-    let permanent_id = |each: &BindingSnapshot| {
-        binding.meta.label(&names::depended_by_key(&each.namespace, &each.name)).unwrap_or_default().into()
+fn frozen(entity: &Entity) -> Vec<Required> {
+    let Some(binding) = &entity.binding else {
+        return Vec::new();
     };
-    binding.object.spec.required_by.iter().map(|each| (each.clone(), permanent_id(each))).collect()
+    let stored = binding.object.spec.required_by.iter();
+    let permanent_id = |each: &BindingSnapshot| {
+        let key = names::depended_by_key(&each.namespace, &each.name);
+        binding.meta.label(&key).unwrap_or_default().into()
+    };
+    stored
+        .map(|each| Required {
+            snapshot: each.clone(),
+            permanent_id: permanent_id(each),
+        })
+        .collect()
 }
 
-fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> (BindingSnapshot, Str) {
+fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> Required {
     let permanent_id = binding.meta.label(label::RESOURCE_BINDING_ID).unwrap_or_default();
     let snapshot = BindingSnapshot {
         namespace: binding.name.namespace.to_string(),
         name: binding.name.name.to_string(),
         clusters,
     };
-    (snapshot, permanent_id.into())
+    Required {
+        snapshot,
+        permanent_id: permanent_id.into(),
+    }
 }
 
 /// What the referrers ask for together: any Overwrite is Overwrite, any preserve is preserve, and whether they disagree
@@ -126,7 +162,11 @@ pub fn merged(index: &Index, entity: &Entity) -> Merged {
     let overwrite = asked.iter().any(|(overwrite, _)| *overwrite);
     let preserve = asked.iter().any(|(_, preserve)| *preserve);
     Merged {
-        conflict_resolution: if overwrite { ConflictResolution::Overwrite } else { ConflictResolution::Abort },
+        conflict_resolution: if overwrite {
+            ConflictResolution::Overwrite
+        } else {
+            ConflictResolution::Abort
+        },
         preserve,
         conflict_differs: overwrite && asked.iter().any(|(overwrite, _)| !overwrite),
         preserve_differs: preserve && asked.iter().any(|(_, preserve)| !preserve),
@@ -136,10 +176,22 @@ pub fn merged(index: &Index, entity: &Entity) -> Merged {
 /// Who may hold an object on a cluster: everyone who names it, who named it, and, as a hint that only ever delays a
 /// removal, everyone in the stored `requiredBy`.
 fn holders(index: &Index, entity: &Entity) -> BTreeSet<Id> {
-    let hints = entity.binding.iter().flat_map(|binding| &binding.object.spec.required_by).filter_map(|each| {
-        index.by_binding(&Named::new(&each.namespace, &each.name)).cloned()
-    });
-    entity.referrers.iter().chain(&entity.former).cloned().chain(hints).collect()
+    let hints = entity
+        .binding
+        .iter()
+        .flat_map(|binding| &binding.object.spec.required_by)
+        .filter_map(|each| {
+            index
+                .by_binding(&Named::new(&each.namespace, &each.name))
+                .cloned()
+        });
+    entity
+        .referrers
+        .iter()
+        .chain(&entity.former)
+        .cloned()
+        .chain(hints)
+        .collect()
 }
 
 /// What keeps a copy that nobody is placed with any more where it is: a workload that needs it and may still be there
@@ -152,7 +204,9 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
         if holder == id || !index.may_exist(holder, cluster) {
             return false;
         }
-        let Some(referrer) = index.entity(holder) else { return false };
+        let Some(referrer) = index.entity(holder) else {
+            return false;
+        };
         let names_it = entity.referrers.contains(holder);
         match (&referrer.template, &entity.template) {
             // The workload is gone from the hub and still stands on the member: it goes first.
@@ -178,7 +232,9 @@ fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
 /// Cost: O(referrers).
 #[must_use]
 pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let Some(binding) = &entity.binding else { return true };
+    let Some(binding) = &entity.binding else {
+        return true;
+    };
     if entity.preserved_on.contains(cluster) {
         return true;
     }
@@ -187,12 +243,17 @@ pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
     if binding.is_placed_on(cluster) {
         return asked;
     }
-    let on_cluster = |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
+    let on_cluster =
+        |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
         let referrer = index.by_binding(&Named::new(&snapshot.namespace, &snapshot.name));
-        match referrer.and_then(|id| index.entity(id)).and_then(|each| each.binding.as_ref()) {
+        match referrer
+            .and_then(|id| index.entity(id))
+            .and_then(|each| each.binding.as_ref())
+        {
             Some(referrer) => {
-                referrer.is_placed_on(cluster) && referrer.object.spec.preserve_resources_on_deletion == Some(true)
+                referrer.is_placed_on(cluster)
+                    && referrer.object.spec.preserve_resources_on_deletion == Some(true)
             }
             None => asked,
         }

@@ -37,7 +37,9 @@ pub fn claimed_by<'a>(index: &'a Index, id: &Id, template: &Meta) -> Option<(&'a
 /// Plans the claim of a template. Cost: O(policies of its namespace that select its kind).
 #[must_use]
 pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
-    let Some(template) = index.entity(id).and_then(|entity| entity.template.as_ref()) else { return Plan::nothing() };
+    let Some(template) = index.entity(id).and_then(|entity| entity.template.as_ref()) else {
+        return Plan::nothing();
+    };
     if !index.is_hub_listed() {
         return Plan::wait("the hub is not known yet");
     }
@@ -52,7 +54,11 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
     if held.is_some() && !index.is_hub_synced() {
         return Plan::wait("whether the policy is gone is not known");
     }
-    let best = if matching::is_skipped_namespace(&id.namespace) { None } else { best(index, id, meta) };
+    let best = if matching::is_skipped_namespace(&id.namespace) {
+        None
+    } else {
+        best(index, id, meta)
+    };
     match best {
         Some((name, policy)) => {
             let Some(permanent_id) = policy.meta.label(label::PROPAGATION_POLICY_ID) else {
@@ -65,7 +71,7 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
                     annotation::PROPAGATION_POLICY_NAME: &*name.name,
                 },
             });
-            patch(id, meta, claim, format!("{name} selects it"))
+            patch(id, meta, &claim, format!("{name} selects it"))
         }
         None if held.is_some() || meta.label(label::PROPAGATION_POLICY_ID).is_some() => {
             let none = json!({
@@ -75,7 +81,12 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
                     annotation::PROPAGATION_POLICY_NAME: null,
                 },
             });
-            patch(id, meta, none, "its policy is gone or no longer selects it".into())
+            patch(
+                id,
+                meta,
+                &none,
+                "its policy is gone or no longer selects it".into(),
+            )
         }
         None => Plan::nothing(),
     }
@@ -84,22 +95,37 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
 /// The policy that selects a template best. Cost: O(policies of the namespace that select the kind).
 fn best<'a>(index: &'a Index, id: &Id, meta: &Meta) -> Option<(&'a Named, &'a Policy)> {
     let names = index.selecting.get(&(id.namespace.clone(), id.gvk.clone()))?;
-    let candidates: BTreeSet<Named> =
-        names.iter().map(|name| Named { namespace: id.namespace.clone(), name: name.clone() }).collect();
+    let candidates: BTreeSet<Named> = names
+        .iter()
+        .map(|name| Named {
+            namespace: id.namespace.clone(),
+            name: name.clone(),
+        })
+        .collect();
     let candidates = candidates
         .iter()
         .filter_map(|name| index.policies.get_key_value(name))
         .filter(|(_, policy)| policy.meta.deleting.is_none());
-    let best = matching::best(candidates.map(|(name, policy)| (name, &policy.object.spec)), id, &meta.labels)?;
+    let best = matching::best(
+        candidates.map(|(name, policy)| (name, &policy.object.spec)),
+        id,
+        &meta.labels,
+    )?;
     index.policies.get_key_value(best)
 }
 
-fn patch(id: &Id, meta: &Meta, metadata: Value, why: String) -> Plan {
+fn patch(id: &Id, meta: &Meta, metadata: &Value, why: String) -> Plan {
     let mut body: Map<String, Value> = metadata.as_object().cloned().unwrap_or_default();
     body.insert("uid".into(), json!(&*meta.uid));
     body.insert("resourceVersion".into(), json!(&*meta.resource_version));
     let verb = Verb::Merge(json!({ "metadata": body }));
-    Plan::one(Change::Hub { object: HubObject::Template(id.clone()), verb }, why)
+    Plan::one(
+        Change::Hub {
+            object: HubObject::Template(id.clone()),
+            verb,
+        },
+        why,
+    )
 }
 
 /// How long after a policy was first seen it is said to select nothing, in milliseconds.
@@ -108,13 +134,21 @@ const FIRST_LOOK: i64 = 2_000;
 /// Plans what a policy carries: its permanent id, finalizer and status, and the end of them.
 #[must_use]
 pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
-    let Some(policy) = index.policies.get(name) else { return Plan::nothing() };
+    let Some(policy) = index.policies.get(name) else {
+        return Plan::nothing();
+    };
     let meta = &policy.meta;
     let guarded = |mut metadata: Map<String, Value>, why: &str| {
         metadata.insert("uid".into(), json!(&*meta.uid));
         metadata.insert("resourceVersion".into(), json!(&*meta.resource_version));
         let verb = Verb::Merge(json!({ "metadata": metadata }));
-        Plan::one(Change::Hub { object: HubObject::Policy(name.clone()), verb }, why)
+        Plan::one(
+            Change::Hub {
+                object: HubObject::Policy(name.clone()),
+                verb,
+            },
+            why,
+        )
     };
     let mut metadata = Map::new();
     if meta.deleting.is_some() {
@@ -124,21 +158,32 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
         if !index.is_hub_synced() || index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
             return Plan::wait("templates still carry its claim");
         }
-        let rest: Vec<&str> =
-            meta.finalizers.iter().map(|each| &**each).filter(|each| *each != finalizer::PROPAGATION_POLICY).collect();
+        let rest: Vec<&str> = meta
+            .finalizers
+            .iter()
+            .map(|each| &**each)
+            .filter(|each| *each != finalizer::PROPAGATION_POLICY)
+            .collect();
         metadata.insert("finalizers".into(), json!(rest));
         return guarded(metadata, "no template carries its claim any more");
     }
     if meta.label(label::PROPAGATION_POLICY_ID).is_none() {
         let permanent_id = names::permanent_id(&[&index.config.hub, &meta.uid, "PropagationPolicy"]);
-        metadata.insert("labels".into(), json!({label::PROPAGATION_POLICY_ID: permanent_id}));
+        metadata.insert(
+            "labels".into(),
+            json!({label::PROPAGATION_POLICY_ID: permanent_id}),
+        );
     }
     if !meta.has_finalizer(finalizer::PROPAGATION_POLICY) {
         let mut all: Vec<&str> = meta.finalizers.iter().map(|each| &**each).collect();
         all.push(finalizer::PROPAGATION_POLICY);
         metadata.insert("finalizers".into(), json!(all));
     }
-    if metadata.is_empty() { report(index, name, policy, now) } else { guarded(metadata, "it is new") }
+    if metadata.is_empty() {
+        report(index, name, policy, now)
+    } else {
+        guarded(metadata, "it is new")
+    }
 }
 
 /// The Matched condition: whether the policy propagates anything, and if not, why.
@@ -146,8 +191,16 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     let matched = index.claimed.get(name).is_some_and(|ids| !ids.is_empty());
     let invalid = matching::check(&policy.object.spec, &name.namespace).err();
     let (good, reason, message) = match invalid {
-        Some(why) => (false, reason::INVALID_SELECTOR, format!("{why}; what the other selectors mean still counts")),
-        None if matched => (true, reason::TEMPLATES_MATCHED, "It propagates what it selects.".to_owned()),
+        Some(why) => (
+            false,
+            reason::INVALID_SELECTOR,
+            format!("{why}; what the other selectors mean still counts"),
+        ),
+        None if matched => (
+            true,
+            reason::TEMPLATES_MATCHED,
+            "It propagates what it selects.".to_owned(),
+        ),
         None => {
             let until = policy.since.plus(FIRST_LOOK);
             if now < until {
@@ -182,7 +235,13 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
         "status": serde_json::to_value(&status).unwrap_or_default(),
     });
     let object = HubObject::Policy(name.clone());
-    let mut plan = Plan::one(Change::Hub { object, verb: Verb::MergeStatus(body) }, "its status differs");
+    let mut plan = Plan::one(
+        Change::Hub {
+            object,
+            verb: Verb::MergeStatus(body),
+        },
+        "its status differs",
+    );
     if turned && !good {
         plan.changes.push(Change::Emit(Event {
             regarding: Regarding {

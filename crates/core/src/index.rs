@@ -120,7 +120,9 @@ impl CopyState {
     /// Whether the live copy is the one that was last written, unchanged since.
     #[must_use]
     pub fn is_as_written(&self) -> bool {
-        let (Some(live), Some(record)) = (&self.live, &self.record) else { return false };
+        let (Some(live), Some(record)) = (&self.live, &self.record) else {
+            return false;
+        };
         *live.meta.uid == *record.uid
             && match (record.generation, &record.resource_version) {
                 (Some(generation), _) => live.meta.generation == Some(generation),
@@ -190,14 +192,21 @@ impl Binding {
     /// Whether the binding has a cluster among its own, committed ones.
     #[must_use]
     pub fn is_placed_on(&self, cluster: &str) -> bool {
-        self.object.spec.clusters.iter().any(|target| target.name == cluster)
+        self.object
+            .spec
+            .clusters
+            .iter()
+            .any(|target| target.name == cluster)
     }
 
     /// The uid of its controller owner.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         let owners = self.object.metadata.owner_references.as_ref()?;
-        owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+        owners
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+            .map(|owner| owner.uid.as_str())
     }
 }
 
@@ -332,9 +341,17 @@ impl Index {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
-            templates: self.entities.values().filter(|each| each.template.is_some()).count(),
+            templates: self
+                .entities
+                .values()
+                .filter(|each| each.template.is_some())
+                .count(),
             bindings: self.by_binding.len(),
-            copies: self.entities.values().map(|each| each.copies.values().filter(|copy| copy.live.is_some()).count()).sum(),
+            copies: self
+                .entities
+                .values()
+                .map(|each| each.copies.values().filter(|copy| copy.live.is_some()).count())
+                .sum(),
             clusters: self.members.len(),
             policies: self.policies.len(),
         }
@@ -343,18 +360,24 @@ impl Index {
     /// Whether what the hub holds is known well enough to create and update.
     pub(crate) fn is_hub_listed(&self) -> bool {
         self.demand.iter().all(|watch| {
-            matches!(watch, Watch::Copies(..)) || self.listed.contains(watch) || self.unlistable.contains_key(watch)
+            matches!(watch, Watch::Copies(..))
+                || self.listed.contains(watch)
+                || self.unlistable.contains_key(watch)
         })
     }
 
     /// Whether what the hub holds is known well enough to remove something: the first part of the proof (I1, I2).
     pub(crate) fn is_hub_synced(&self) -> bool {
-        self.demand.iter().all(|watch| matches!(watch, Watch::Copies(..)) || self.synced.contains(watch))
+        self.demand
+            .iter()
+            .all(|watch| matches!(watch, Watch::Copies(..)) || self.synced.contains(watch))
     }
 
     /// Whether a member's last probe found it healthy. A member that was never probed does not answer.
     pub(crate) fn answers(&self, cluster: &str) -> bool {
-        self.members.get(cluster).is_some_and(|member| member.probe.as_ref().is_some_and(|probe| probe.healthy))
+        self.members
+            .get(cluster)
+            .is_some_and(|member| member.probe.as_ref().is_some_and(|probe| probe.healthy))
     }
 
     /// Whether copies of a kind on a member are known: listed, and the watch is healthy.
@@ -364,20 +387,27 @@ impl Index {
 
     /// Whether a copy may still stand on the member: it is seen, or it was written and the member cannot be asked.
     pub(crate) fn may_exist(&self, id: &Id, cluster: &Str) -> bool {
-        let Some(copy) = self.entities.get(id).and_then(|entity| entity.copies.get(cluster)) else { return false };
+        let Some(copy) = self
+            .entities
+            .get(id)
+            .and_then(|entity| entity.copies.get(cluster))
+        else {
+            return false;
+        };
         copy.live.is_some()
             || copy.in_flight
             || (copy.uncertain && self.members.contains_key(cluster))
-            || (copy.record.is_some() && self.members.contains_key(cluster) && !self.copies_known(cluster, &id.gvk))
+            || (copy.record.is_some()
+                && self.members.contains_key(cluster)
+                && !self.copies_known(cluster, &id.gvk))
     }
 
     /// Whether the binding of a template takes its dependencies along.
     pub(crate) fn is_following(&self, entity: &Entity) -> bool {
         self.config.propagate_deps
-            && entity
-                .binding
-                .as_ref()
-                .is_some_and(|binding| binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps)
+            && entity.binding.as_ref().is_some_and(|binding| {
+                binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps
+            })
     }
 }
 
@@ -422,7 +452,12 @@ pub(crate) fn meta_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Obj
         deleting: meta.deletion_timestamp.as_ref().map(Time::from_k8s),
         labels: strings(&meta.labels),
         annotations: strings(&meta.annotations),
-        finalizers: meta.finalizers.iter().flatten().map(|each| each.as_str().into()).collect(),
+        finalizers: meta
+            .finalizers
+            .iter()
+            .flatten()
+            .map(|each| each.as_str().into())
+            .collect(),
     }
 }
 

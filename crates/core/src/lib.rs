@@ -43,7 +43,7 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
     match key {
         Key::Policy(name) => detector::plan_policy(index, name, now),
         Key::Template(id) => detector::plan_template(index, id, now),
-        Key::TemplateStatus(id) => status::plan_template(index, id, now),
+        Key::TemplateStatus(id) => status::template::plan(index, id, now),
         Key::Binding(id) => binding::plan(index, id, now),
         Key::BindingStatus(id) => status::plan_binding(index, id, now),
         Key::Copy(id, cluster) => delivery::plan::plan(index, id, cluster, now),

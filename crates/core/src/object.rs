@@ -55,13 +55,21 @@ impl Gvk {
     #[must_use]
     pub fn new(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        Self { group: group.into(), version: version.into(), kind: kind.into() }
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        }
     }
 
     /// The `apiVersion` as it is written in a manifest.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -92,7 +100,11 @@ impl Id {
     /// An identity from its parts.
     #[must_use]
     pub fn new(gvk: Gvk, namespace: &str, name: &str) -> Self {
-        Self { gvk, namespace: namespace.into(), name: name.into() }
+        Self {
+            gvk,
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -125,7 +137,10 @@ impl Named {
     /// From its parts.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -213,11 +228,16 @@ pub fn revision(resource_version: &str) -> u64 {
 }
 
 fn parse_time(text: &str) -> Time {
-    Time(text.parse::<k8s_openapi::jiff::Timestamp>().map_or(0, |stamp| stamp.as_millisecond()))
+    Time(
+        text.parse::<k8s_openapi::jiff::Timestamp>()
+            .map_or(0, |stamp| stamp.as_millisecond()),
+    )
 }
 
 fn strings(value: &Value) -> BTreeMap<Str, Str> {
-    let Some(map) = value.as_object() else { return BTreeMap::new() };
+    let Some(map) = value.as_object() else {
+        return BTreeMap::new();
+    };
     map.iter()
         .filter(|(key, _)| key.as_str() != LAST_APPLIED)
         .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))

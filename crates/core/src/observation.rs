@@ -137,6 +137,9 @@ pub enum Removed {
     Unreachable(String),
 }
 
+/// A group version that a member serves, and its kinds as (plural, kind).
+pub type Served = (String, Vec<(String, String)>);
+
 /// What a probe of a member found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
@@ -149,7 +152,7 @@ pub struct Probe {
     /// The member's version, e.g. `v1.36.2`.
     pub kubernetes_version: Option<String>,
     /// The group versions and kinds it serves: (groupVersion, [(plural, kind)]); `None` when discovery was not asked.
-    pub api_enablements: Option<Vec<(String, Vec<(String, String)>)>>,
+    pub api_enablements: Option<Vec<Served>>,
 }
 
 /// One fact seen by the shell.
@@ -218,9 +221,11 @@ pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
             let template = template(&id, object);
             Some(Subject::Template(id, template))
         }
-        Watch::Copies(cluster, gvk) => {
-            Some(Subject::Copy(cluster.clone(), identity(gvk, object)?, copy(gvk, object)))
-        }
+        Watch::Copies(cluster, gvk) => Some(Subject::Copy(
+            cluster.clone(),
+            identity(gvk, object)?,
+            copy(gvk, object),
+        )),
     }
 }
 
@@ -228,7 +233,10 @@ pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
 #[must_use]
 pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
     let meta = &object["metadata"];
-    let (namespace, name) = (meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str()?);
+    let (namespace, name) = (
+        meta["namespace"].as_str().unwrap_or_default(),
+        meta["name"].as_str()?,
+    );
     Some(match watch {
         Watch::Policies => Which::Policy(Named::new(namespace, name)),
         Watch::Bindings => Which::Binding(Named::new(namespace, name)),
@@ -243,13 +251,20 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
 pub fn template(id: &Id, object: &Value) -> Template {
     let meta = template_meta(&id.gvk, object);
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
-        return Template { meta, ..Template::default() };
+        return Template {
+            meta,
+            ..Template::default()
+        };
     };
     let interpreted = native.pod_template_spec(object).is_some();
     Template {
-        replicas: native.replicas(object).and_then(|count| i32::try_from(count).ok()),
+        replicas: native
+            .replicas(object)
+            .and_then(|count| i32::try_from(count).ok()),
         references: interpreter::references::references(native, &id.namespace, object),
-        status: interpreted.then(|| object["status"].clone()).filter(|status| !status.is_null()),
+        status: interpreted
+            .then(|| object["status"].clone())
+            .filter(|status| !status.is_null()),
         meta,
     }
 }
@@ -285,12 +300,17 @@ pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
 /// Whether a kind's whole objects are watched (it is a workload, so its spec and status matter).
 #[must_use]
 pub fn is_interpreted(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(|native| native.pod_spec_path().is_some())
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind)
+        .is_some_and(|native| native.pod_spec_path().is_some())
 }
 
 fn identity(gvk: &Gvk, object: &Value) -> Option<Id> {
     let meta = &object["metadata"];
-    Some(Id::new(gvk.clone(), meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str()?))
+    Some(Id::new(
+        gvk.clone(),
+        meta["namespace"].as_str().unwrap_or_default(),
+        meta["name"].as_str()?,
+    ))
 }
 
 /// Reads a typed object, without the parts that no decision needs.

@@ -85,19 +85,30 @@ impl Plan {
     /// Nothing to do before `time`.
     #[must_use]
     pub fn wait_until(time: Time, why: impl Into<String>) -> Self {
-        Self { again_at: Some(time), why: vec![why.into()], ..Self::default() }
+        Self {
+            again_at: Some(time),
+            why: vec![why.into()],
+            ..Self::default()
+        }
     }
 
     /// Nothing to do until something is observed.
     #[must_use]
     pub fn wait(why: impl Into<String>) -> Self {
-        Self { why: vec![why.into()], ..Self::default() }
+        Self {
+            why: vec![why.into()],
+            ..Self::default()
+        }
     }
 
     /// One change.
     #[must_use]
     pub fn one(change: Change, why: impl Into<String>) -> Self {
-        Self { changes: vec![change], again_at: None, why: vec![why.into()] }
+        Self {
+            changes: vec![change],
+            again_at: None,
+            why: vec![why.into()],
+        }
     }
 }
 

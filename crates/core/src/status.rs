@@ -3,23 +3,24 @@
 //! A status is one write when all members that answer have answered, or when the last answer is `status_delay` old; at
 //! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
+mod events;
+pub mod template;
+
 use std::collections::BTreeMap;
 
 use entourage_api::{
-    keys::{condition, event, reason},
+    keys::{condition, reason},
     work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde_json::{Value, json};
 
 use crate::{
-    binding, condition as conditions, delivery,
-    detector,
+    binding, condition as conditions, delivery, detector,
     index::{Binding, CopyState, Entity, Index, referred},
-    interpreter::{self, Health},
+    interpreter::Health,
     object::{Id, Str, Time},
     observation::{Template, is_interpreted},
-    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
+    plan::{Change, HubObject, Plan, Verb},
     scheduler::Outcome,
 };
 
@@ -29,9 +30,16 @@ const LONGEST_WAIT: i64 = 30_000;
 /// Plans the status of a binding. Cost: O(its copies + references × clusters).
 #[must_use]
 pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else { return Plan::nothing() };
-    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else { return Plan::nothing() };
-    if !index.is_hub_listed() || stored.meta.deleting.is_some() || crate::index::is_kept_by_others(&stored.meta) {
+    let Some(entity) = index.entity(id) else {
+        return Plan::nothing();
+    };
+    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
+        return Plan::nothing();
+    };
+    if !index.is_hub_listed()
+        || stored.meta.deleting.is_some()
+        || crate::index::is_kept_by_others(&stored.meta)
+    {
         return Plan::nothing();
     }
     let places = places(index, id, entity);
@@ -42,7 +50,15 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
     let dependencies = dependencies_ready(index, entity, &places);
-    fill(index, id, (stored, template), &places, &dependencies, &mut status, now);
+    fill(
+        index,
+        id,
+        (stored, template),
+        &places,
+        &dependencies,
+        &mut status,
+        now,
+    );
     if status == before {
         return Plan::nothing();
     }
@@ -50,11 +66,16 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::wait_until(until, "members are still answering");
     }
     let mut object = (*stored.object).clone();
-    let events = events(id, (stored, template), &before, &status);
+    let events = events::events(id, (stored, template), &before, &status);
     object.status = Some(status);
     let verb = Verb::ReplaceStatus(serde_json::to_value(&object).unwrap_or_default());
-    let mut plan =
-        Plan::one(Change::Hub { object: HubObject::Binding(stored.name.clone()), verb }, "the status differs");
+    let mut plan = Plan::one(
+        Change::Hub {
+            object: HubObject::Binding(stored.name.clone()),
+            verb,
+        },
+        "the status differs",
+    );
     plan.changes.extend(events.into_iter().map(Change::Emit));
     plan
 }
@@ -77,7 +98,9 @@ impl Place<'_> {
     }
 
     fn applied(&self) -> bool {
-        self.state.problem.is_none() && self.state.record.is_some() && (self.state.live.is_some() || !self.answers)
+        self.state.problem.is_none()
+            && self.state.record.is_some()
+            && (self.state.live.is_some() || !self.answers)
     }
 
     fn message(&self) -> String {
@@ -105,7 +128,14 @@ fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
             }
             let unknown = answers && !index.copies_known(cluster, &id.gvk);
             let current = delivery::plan::is_current(index, id, cluster);
-            Some(Place { cluster, state, wanted, current, unknown, answers })
+            Some(Place {
+                cluster,
+                state,
+                wanted,
+                current,
+                unknown,
+                answers,
+            })
         })
         .collect()
 }
@@ -140,8 +170,18 @@ fn fill(
             let outcome = binding::schedule(index, id, template, placement, &spec.clusters);
             match outcome {
                 Outcome::Placed { note, clusters } => {
-                    let message = if note.is_empty() { "Clusters were chosen.".into() } else { note };
-                    set(&mut status.conditions, condition::SCHEDULED, true, reason::SUCCESS, message);
+                    let message = if note.is_empty() {
+                        "Clusters were chosen.".into()
+                    } else {
+                        note
+                    };
+                    set(
+                        &mut status.conditions,
+                        condition::SCHEDULED,
+                        true,
+                        reason::SUCCESS,
+                        message,
+                    );
                     if clusters == spec.clusters
                         && (status.scheduler_observed_generation == 0 || status.last_scheduled_time.is_none())
                     {
@@ -149,7 +189,13 @@ fn fill(
                     }
                 }
                 Outcome::Failed { reason, message } => {
-                    set(&mut status.conditions, condition::SCHEDULED, false, reason, message);
+                    set(
+                        &mut status.conditions,
+                        condition::SCHEDULED,
+                        false,
+                        reason,
+                        message,
+                    );
                 }
             }
             status.scheduler_observed_generation = generation.unwrap_or_default();
@@ -171,25 +217,59 @@ fn fill(
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
     } else if lacking.is_empty() {
         let message = "Every cluster holds its copy.".into();
-        set(&mut status.conditions, condition::FULLY_APPLIED, true, reason::FULLY_APPLIED_SUCCESS, message);
+        set(
+            &mut status.conditions,
+            condition::FULLY_APPLIED,
+            true,
+            reason::FULLY_APPLIED_SUCCESS,
+            message,
+        );
     } else {
         let message = lacking.join("; ");
-        set(&mut status.conditions, condition::FULLY_APPLIED, false, reason::FULLY_APPLIED_FAILED, message);
+        set(
+            &mut status.conditions,
+            condition::FULLY_APPLIED,
+            false,
+            reason::FULLY_APPLIED_FAILED,
+            message,
+        );
     }
     match dependencies {
-        Dependencies::Ready if !places => conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY),
-        Dependencies::NotFollowed => conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY),
+        Dependencies::Ready if !places => {
+            conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY)
+        }
+        Dependencies::NotFollowed => {
+            conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY)
+        }
         Dependencies::Ready => {
             let message = "Everything it refers to is where it is.".into();
-            set(&mut status.conditions, condition::DEPENDENCIES_READY, true, reason::DEPENDENCIES_DELIVERED, message);
+            set(
+                &mut status.conditions,
+                condition::DEPENDENCIES_READY,
+                true,
+                reason::DEPENDENCIES_DELIVERED,
+                message,
+            );
         }
         Dependencies::Missing(message) => {
             let message = message.clone();
-            set(&mut status.conditions, condition::DEPENDENCIES_READY, false, reason::DEPENDENCY_MISSING, message);
+            set(
+                &mut status.conditions,
+                condition::DEPENDENCIES_READY,
+                false,
+                reason::DEPENDENCY_MISSING,
+                message,
+            );
         }
         Dependencies::NotDelivered { message, .. } => {
             let message = message.clone();
-            set(&mut status.conditions, condition::DEPENDENCIES_READY, false, reason::NOT_DELIVERED, message);
+            set(
+                &mut status.conditions,
+                condition::DEPENDENCIES_READY,
+                false,
+                reason::NOT_DELIVERED,
+                message,
+            );
         }
     }
 }
@@ -239,12 +319,16 @@ fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> D
         let id = referred(reference);
         let needed = index.entity(&id);
         if needed.is_some_and(|each| each.never_travels) {
-            missing.push(format!("{id} is a service-account token, which never travels: create it on the members"));
+            missing.push(format!(
+                "{id} is a service-account token, which never travels: create it on the members"
+            ));
             continue;
         }
         let Some(needed) = needed.filter(|each| each.template.is_some()) else {
             if !reference.optional {
-                missing.push(format!("{id} does not exist on the hub: create it, or drop the reference"));
+                missing.push(format!(
+                    "{id} does not exist on the hub: create it, or drop the reference"
+                ));
             }
             continue;
         };
@@ -267,9 +351,14 @@ fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> D
     if lacking.is_empty() {
         return Dependencies::Ready;
     }
-    let listed: Vec<String> =
-        lacking.iter().map(|(cluster, all)| format!("not on {cluster}: {}", all.join(", "))).collect();
-    Dependencies::NotDelivered { message: listed.join("; "), trouble }
+    let listed: Vec<String> = lacking
+        .iter()
+        .map(|(cluster, all)| format!("not on {cluster}: {}", all.join(", ")))
+        .collect();
+    Dependencies::NotDelivered {
+        message: listed.join("; "),
+        trouble,
+    }
 }
 
 // --- when
@@ -283,13 +372,25 @@ fn too_early(
     now: Time,
 ) -> Option<Time> {
     let config = &index.config;
-    let again = entity.status_written.map(|written| written.plus(config.status_interval)).filter(|until| now < *until);
+    let again = entity
+        .status_written
+        .map(|written| written.plus(config.status_interval))
+        .filter(|until| now < *until);
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
     if !on_its_way && !places.iter().any(Place::is_pending) {
         return again;
     }
-    let since = places.iter().filter_map(|place| place.state.wanted_since).min().unwrap_or(now);
-    let longest = since.plus(LONGEST_WAIT).max(entity.status_written.unwrap_or_default().plus(config.status_delay));
+    let since = places
+        .iter()
+        .filter_map(|place| place.state.wanted_since)
+        .min()
+        .unwrap_or(now);
+    let longest = since.plus(LONGEST_WAIT).max(
+        entity
+            .status_written
+            .unwrap_or_default()
+            .plus(config.status_delay),
+    );
     let until = match entity.answers {
         // A loaded member answers late: the others may take as long again as the first did.
         Some((first, last)) if entity.status_written.is_none() => {
@@ -301,109 +402,4 @@ fn too_early(
     };
     let until = until.min(longest).max(again.unwrap_or_default());
     (now < until).then_some(until)
-}
-
-// --- events
-
-fn events(
-    id: &Id,
-    (stored, template): (&Binding, &Template),
-    before: &ResourceBindingStatus,
-    after: &ResourceBindingStatus,
-) -> Vec<Event> {
-    let on_template = Regarding {
-        api_version: id.gvk.api_version(),
-        kind: id.gvk.kind.to_string(),
-        namespace: id.namespace.clone(),
-        name: id.name.clone(),
-        uid: template.meta.uid.clone(),
-    };
-    let on_binding = Regarding {
-        api_version: "work.karmada.io/v1alpha2".into(),
-        kind: "ResourceBinding".into(),
-        namespace: stored.name.namespace.clone(),
-        name: stored.name.name.clone(),
-        uid: stored.meta.uid.clone(),
-    };
-    let mut all = Vec::new();
-    for (type_, warns, succeeds, regarding) in [
-        (condition::SCHEDULED, event::SCHEDULE_BINDING_FAILED, None, &on_template),
-        (condition::FULLY_APPLIED, event::SYNC_FAILED, None, &on_binding),
-        (
-            condition::DEPENDENCIES_READY,
-            event::SYNC_DEPENDENCIES_FAILED,
-            Some(event::SYNC_DEPENDENCIES_SUCCEED),
-            &on_template,
-        ),
-    ] {
-        let find = |status: &ResourceBindingStatus| status.conditions.iter().find(|each| each.type_ == type_).cloned();
-        let (old, new) = (find(before), find(after));
-        let Some(new) = new else { continue };
-        let turned = old.as_ref().map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
-        if !turned {
-            continue;
-        }
-        let warning = new.status == "False";
-        let Some(reason) = (if warning { Some(warns) } else { succeeds }) else { continue };
-        all.push(Event { regarding: regarding.clone(), warning, reason, message: new.message });
-    }
-    all
-}
-
-// --- the template's own status
-
-/// Plans the aggregated status of a template. Cost: O(its copies).
-#[must_use]
-pub fn plan_template(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else { return Plan::nothing() };
-    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else { return Plan::nothing() };
-    let independent = stored.object.spec.placement.is_some();
-    if !independent || !is_interpreted(&id.gvk) || stored.meta.deleting.is_some() || template.meta.deleting.is_some() {
-        return Plan::nothing();
-    }
-    let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
-        return Plan::nothing();
-    };
-    let targets = &stored.object.spec.clusters;
-    if targets.iter().any(|target| {
-        let cluster: Str = target.name.as_str().into();
-        index.answers(&cluster) && !index.copies_known(&cluster, &id.gvk)
-    }) {
-        return Plan::wait("a member's list is on its way");
-    }
-    let items: Vec<(&str, Option<&Value>)> = targets
-        .iter()
-        .map(|target| {
-            let state = entity.copies.get(target.name.as_str());
-            let status = state.and_then(|state| state.live.as_ref()).and_then(|live| live.status.as_ref());
-            (target.name.as_str(), status)
-        })
-        .collect();
-    let as_served = json!({
-        "metadata": { "generation": template.meta.generation },
-        "spec": { "replicas": template.replicas },
-        "status": template.status.clone().unwrap_or_else(|| json!({})),
-    });
-    let Some(status) = native.aggregate(&as_served, &items) else { return Plan::nothing() };
-    let pause = entity.template_status_written.map(|time| time.plus(index.config.status_interval));
-    if let Some(until) = pause.filter(|until| now < *until) {
-        return Plan::wait_until(until, "at most one status write a second");
-    }
-    let mut body = replacing(template.status.as_ref(), status);
-    body = json!({
-        "metadata": { "uid": &*template.meta.uid, "resourceVersion": &*template.meta.resource_version },
-        "status": body,
-    });
-    let verb = Verb::MergeStatus(body);
-    Plan::one(Change::Hub { object: HubObject::Template(id.clone()), verb }, "the members' status differs")
-}
-
-/// A merge patch that replaces one status by another: what is no longer there becomes null.
-fn replacing(before: Option<&Value>, mut after: Value) -> Value {
-    if let (Some(Value::Object(before)), Value::Object(after)) = (before, &mut after) {
-        for key in before.keys() {
-            after.entry(key.clone()).or_insert(Value::Null);
-        }
-    }
-    after
 }

@@ -18,9 +18,9 @@ use super::{
 use crate::faults::{FaultPlan, Faults};
 
 /// How long nothing may be written for the system to be quiet: the longest delay that the controllers put on purpose
-/// between an observation and a write (one second between two status writes of a binding, 200 ms for late answers), and
-/// half as much again.
-const QUIET: Duration = Duration::from_millis(1_800);
+/// between an observation and a write (two seconds until a policy is said to select nothing), and a bit: half a second
+/// for the machine.
+const QUIET: Duration = Duration::from_millis(2_500);
 
 /// After this long a system that still writes will never be quiet.
 const NEVER: Duration = Duration::from_secs(60);

@@ -44,12 +44,22 @@ impl Controllers {
         let config = Config::new(recipe.ready_url.parse().context("--ready-url is not a URL")?);
         let mut command = Command::new("sh");
         // With exec the child is the program and not a shell around it.
-        command.arg("-c").arg(format!("exec {}", recipe.command)).stdin(Stdio::null());
+        command
+            .arg("-c")
+            .arg(format!("exec {}", recipe.command))
+            .stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
         let started = Instant::now();
-        let child = command.spawn().with_context(|| format!("cannot start: {}", recipe.command))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start: {}", recipe.command))?;
         let client = ClientBuilder::try_from(config)?.build();
-        Ok(Self { child, started, recipe: recipe.clone(), client })
+        Ok(Self {
+            child,
+            started,
+            recipe: recipe.clone(),
+            client,
+        })
     }
 
     /// The process's id.
@@ -73,7 +83,11 @@ impl Controllers {
             }
             if self.started.elapsed() > limit {
                 let url = &self.recipe.ready_url;
-                bail!("{url} does not say ready within {} s:\n{}", limit.as_secs(), self.tail());
+                bail!(
+                    "{url} does not say ready within {} s:\n{}",
+                    limit.as_secs(),
+                    self.tail()
+                );
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -86,10 +100,17 @@ impl Controllers {
     pub async fn terminate(mut self, limit: Duration) -> Result<Duration> {
         let begin = Instant::now();
         let pid = self.pid().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().context("cannot send SIGTERM with kill")?;
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .context("cannot send SIGTERM with kill")?;
         while self.child.try_wait()?.is_none() {
             if begin.elapsed() > limit {
-                bail!("the control plane goes on {} s after SIGTERM:\n{}", limit.as_secs(), self.tail());
+                bail!(
+                    "the control plane goes on {} s after SIGTERM:\n{}",
+                    limit.as_secs(),
+                    self.tail()
+                );
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -102,7 +123,10 @@ impl Controllers {
     /// It had ended by itself.
     pub fn kill(mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("the control plane ended by itself with {status}:\n{}", self.tail());
+            bail!(
+                "the control plane ended by itself with {status}:\n{}",
+                self.tail()
+            );
         }
         self.child.kill()?;
         self.child.wait()?;
@@ -137,7 +161,11 @@ mod tests {
 
     fn recipe(command: &str) -> Recipe {
         let log = std::env::temp_dir().join(format!("entourage-bench-test-{}.log", std::process::id()));
-        Recipe { command: command.into(), ready_url: "http://127.0.0.1:9/readyz".into(), log }
+        Recipe {
+            command: command.into(),
+            ready_url: "http://127.0.0.1:9/readyz".into(),
+            log,
+        }
     }
 
     #[tokio::test]

@@ -81,7 +81,11 @@ impl Request {
     }
 
     fn resource_and_group(&self) -> String {
-        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+        if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        }
     }
 
     fn class(&self) -> Class {
@@ -97,7 +101,12 @@ impl Request {
 
     fn label(&self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
-        format!("{} {}{slash}{}", self.verb, self.resource_and_group(), self.subresource)
+        format!(
+            "{} {}{slash}{}",
+            self.verb,
+            self.resource_and_group(),
+            self.subresource
+        )
     }
 }
 
@@ -107,8 +116,12 @@ impl Request {
 pub fn parse(metrics: &str) -> Counts {
     let mut counts = Counts::new();
     for line in metrics.lines() {
-        let Some(rest) = line.strip_prefix("apiserver_request_total{") else { continue };
-        let Some((labels, value)) = split(rest) else { continue };
+        let Some(rest) = line.strip_prefix("apiserver_request_total{") else {
+            continue;
+        };
+        let Some((labels, value)) = split(rest) else {
+            continue;
+        };
         let text = |name: &str| labels.get(name).map_or("", String::as_str).to_owned();
         let request = Request {
             verb: text("verb"),
@@ -131,14 +144,20 @@ pub fn between(before: &Counts, after: &Counts, own: &Counts) -> Counts {
         let own = own.get(request).copied().unwrap_or_default();
         count.saturating_sub(earlier).saturating_sub(own)
     };
-    let rest = after.iter().map(|(request, count)| (request.clone(), less(request, *count)));
+    let rest = after
+        .iter()
+        .map(|(request, count)| (request.clone(), less(request, *count)));
     rest.filter(|(_, count)| *count > 0).collect()
 }
 
 /// How many of the requests are writes of objects: no Events, Leases or upkeep.
 #[must_use]
 pub fn object_writes(counts: &Counts) -> u64 {
-    counts.iter().filter(|(request, _)| request.class() == Class::Write).map(|(_, count)| count).sum()
+    counts
+        .iter()
+        .filter(|(request, _)| request.class() == Class::Write)
+        .map(|(_, count)| count)
+        .sum()
 }
 
 impl Requests {
@@ -223,7 +242,10 @@ apiserver_request_total{broken
     #[test]
     fn codes_are_summed_and_requests_without_a_resource_left_out() {
         let counts = parse(BEFORE);
-        assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(Request::of("POST", Kind::ConfigMap, ""), 3)]);
+        assert_eq!(
+            counts.into_iter().collect::<Vec<_>>(),
+            [(Request::of("POST", Kind::ConfigMap, ""), 3)]
+        );
         assert_eq!(parse(AFTER)[&Request::of("POST", Kind::ConfigMap, "")], 11);
     }
 
@@ -239,8 +261,20 @@ apiserver_request_total{broken
     fn events_leases_upkeep_reads_and_watches_are_told_apart() {
         let mut requests = Requests::default();
         requests.add(&between(&parse(BEFORE), &parse(AFTER), &Counts::new()));
-        let Requests { writes, reads, watches_ended, events, leases, upkeep, writes_by, reads_by } = requests;
-        assert_eq!((writes, reads, watches_ended, events, leases, upkeep), (23, 8, 9, 2, 4, 6));
+        let Requests {
+            writes,
+            reads,
+            watches_ended,
+            events,
+            leases,
+            upkeep,
+            writes_by,
+            reads_by,
+        } = requests;
+        assert_eq!(
+            (writes, reads, watches_ended, events, leases, upkeep),
+            (23, 8, 9, 2, 4, 6)
+        );
         assert_eq!(writes_by["PUT resourcebindings.work.karmada.io/status"], 15);
         assert_eq!(reads_by["GET deployments.apps"], 8);
     }
@@ -248,6 +282,9 @@ apiserver_request_total{broken
     #[test]
     fn label_values_may_hold_quotes_and_braces() {
         let (labels, value) = split(r#"a="x\"}y",b=""} 7"#).unwrap();
-        assert_eq!((labels["a"].as_str(), labels["b"].as_str(), value), ("x\"}y", "", 7));
+        assert_eq!(
+            (labels["a"].as_str(), labels["b"].as_str(), value),
+            ("x\"}y", "", 7)
+        );
     }
 }

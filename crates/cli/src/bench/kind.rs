@@ -30,9 +30,27 @@ const ROWS: &[Row] = &[
     (Kind::ConfigMap, "", "v1", "configmaps", "ConfigMap"),
     (Kind::Secret, "", "v1", "secrets", "Secret"),
     (Kind::Deployment, "apps", "v1", "deployments", "Deployment"),
-    (Kind::Policy, "policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy"),
-    (Kind::Binding, "work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding"),
-    (Kind::FloorBinding, FLOOR_GROUP, "v1alpha2", "floorbindings", "FloorBinding"),
+    (
+        Kind::Policy,
+        "policy.karmada.io",
+        "v1alpha1",
+        "propagationpolicies",
+        "PropagationPolicy",
+    ),
+    (
+        Kind::Binding,
+        "work.karmada.io",
+        "v1alpha2",
+        "resourcebindings",
+        "ResourceBinding",
+    ),
+    (
+        Kind::FloorBinding,
+        FLOOR_GROUP,
+        "v1alpha2",
+        "floorbindings",
+        "FloorBinding",
+    ),
 ];
 
 impl Kind {
@@ -103,7 +121,11 @@ impl Id {
     /// The id made of its parts.
     #[must_use]
     pub fn new(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { kind, namespace: namespace.into(), name: name.into() }
+        Self {
+            kind,
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 

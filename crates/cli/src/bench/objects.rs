@@ -58,13 +58,21 @@ impl World {
     /// The namespace of a workload.
     #[must_use]
     pub fn namespace(&self, workload: usize) -> String {
-        format!("{}-{:02}", self.namespace_prefix, workload % self.namespaces.max(1))
+        format!(
+            "{}-{:02}",
+            self.namespace_prefix,
+            workload % self.namespaces.max(1)
+        )
     }
 
     /// The Deployment with that number.
     #[must_use]
     pub fn deployment_id(&self, workload: usize) -> Id {
-        Id::new(Kind::Deployment, self.namespace(workload), format!("app-{workload:04}"))
+        Id::new(
+            Kind::Deployment,
+            self.namespace(workload),
+            format!("app-{workload:04}"),
+        )
     }
 
     /// A dependency of the Deployment with that number.
@@ -75,7 +83,11 @@ impl World {
             Own::Environment => (Kind::ConfigMap, "env"),
             Own::Secret => (Kind::Secret, "keys"),
         };
-        Id::new(kind, self.namespace(workload), format!("app-{workload:04}-{suffix}"))
+        Id::new(
+            kind,
+            self.namespace(workload),
+            format!("app-{workload:04}-{suffix}"),
+        )
     }
 
     /// The Secret that a namespace shares.
@@ -109,14 +121,22 @@ impl World {
     /// Every Deployment.
     #[must_use]
     pub fn deployments(&self) -> Vec<(Id, Value)> {
-        (0..self.workloads).map(|workload| (self.deployment_id(workload), self.deployment(workload))).collect()
+        (0..self.workloads)
+            .map(|workload| (self.deployment_id(workload), self.deployment(workload)))
+            .collect()
     }
 
     /// What each member holds when everything has arrived.
     #[must_use]
     pub fn copies(&self) -> BTreeSet<Id> {
-        let first = self.first().into_iter().map(|(id, _)| id).filter(|id| id.kind != Kind::Policy);
-        first.chain((0..self.workloads).map(|workload| self.deployment_id(workload))).collect()
+        let first = self
+            .first()
+            .into_iter()
+            .map(|(id, _)| id)
+            .filter(|id| id.kind != Kind::Policy);
+        first
+            .chain((0..self.workloads).map(|workload| self.deployment_id(workload)))
+            .collect()
     }
 
     /// A merge patch that gives a ConfigMap or a Secret new content of the same size, and the step.
@@ -211,12 +231,16 @@ impl World {
 /// The `data` of a ConfigMap or a Secret: four keys of text. The text is also valid base64, which a Secret needs.
 fn content(id: &Id, step: &str) -> Value {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut state = format!("{id} {step}").bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let mut state = format!("{id} {step}")
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
     let mut text = || -> String {
         let letters = (0..CONTENT / 4).map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             char::from(ALPHABET[usize::try_from(state >> 58).unwrap_or_default()])
         });
         letters.collect()
@@ -247,9 +271,15 @@ pub(crate) mod tests {
 
     #[test]
     fn every_object_has_content_of_its_own_of_about_a_kilobyte() {
-        let objects: Vec<_> =
-            world(20, 3).first().into_iter().filter(|(id, _)| id.kind != Kind::Policy).collect();
-        let mut contents: Vec<_> = objects.iter().map(|(_, object)| object["data"].to_string()).collect();
+        let objects: Vec<_> = world(20, 3)
+            .first()
+            .into_iter()
+            .filter(|(id, _)| id.kind != Kind::Policy)
+            .collect();
+        let mut contents: Vec<_> = objects
+            .iter()
+            .map(|(_, object)| object["data"].to_string())
+            .collect();
         contents.sort();
         contents.dedup();
         assert_eq!(contents.len(), objects.len());

@@ -38,7 +38,13 @@ pub fn usage(pid: u32) -> Result<Usage> {
     // A process that has ended and was not waited for has no memory lines.
     let rss_peak_bytes = kilobytes(&status, "VmHWM:").unwrap_or_default() * 1024;
     let rss_bytes = kilobytes(&status, "VmRSS:").unwrap_or_default() * 1024;
-    Ok(Usage { pid, name, cpu_s, rss_peak_bytes, rss_bytes })
+    Ok(Usage {
+        pid,
+        name,
+        cpu_s,
+        rss_peak_bytes,
+        rss_bytes,
+    })
 }
 
 /// Lets the peak of a process's resident memory begin anew; false when the system does not allow it, and the peak stays

@@ -76,13 +76,20 @@ impl Ledger {
     /// What is outstanding, sorted.
     #[must_use]
     pub fn outstanding(&self) -> BTreeSet<(Place, Id)> {
-        self.wish.as_ref().map(|(_, left)| left.iter().cloned().collect()).unwrap_or_default()
+        self.wish
+            .as_ref()
+            .map(|(_, left)| left.iter().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// Every object of a server that is there.
     #[must_use]
     pub fn on(&self, place: Place) -> BTreeSet<Id> {
-        self.objects.keys().filter(|key| key.0 == place).map(|key| key.1.clone()).collect()
+        self.objects
+            .keys()
+            .filter(|key| key.0 == place)
+            .map(|key| key.1.clone())
+            .collect()
     }
 
     fn left(&self) -> usize {
@@ -103,7 +110,11 @@ impl Seen {
     /// For servers with these names, in the order of their places.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
-        Self { ledger: Arc::default(), progress: watch::Sender::new((0, Instant::now())), names: names.into() }
+        Self {
+            ledger: Arc::default(),
+            progress: watch::Sender::new((0, Instant::now())),
+            names: names.into(),
+        }
     }
 
     /// As [`Ledger::present`].
@@ -133,7 +144,10 @@ impl Seen {
         let mut ledger = self.lock();
         let left = ledger.arm(wish, of);
         self.progress.send_replace((left, Instant::now()));
-        Wait { seen: self, progress: self.progress.subscribe() }
+        Wait {
+            seen: self,
+            progress: self.progress.subscribe(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
@@ -168,14 +182,21 @@ impl Wait<'_> {
         let missing = ledger.outstanding();
         let wish = ledger.wish.as_ref().map(|(wish, _)| wish);
         let some: Vec<_> = missing.iter().take(5).collect();
-        let some: Vec<_> =
-            some.iter().map(|(place, id)| format!("{id} on {}", self.seen.names[*place])).collect();
+        let some: Vec<_> = some
+            .iter()
+            .map(|(place, id)| format!("{id} on {}", self.seen.names[*place]))
+            .collect();
         let wish = match wish {
             Some(Wish::Absent) => "still there",
             Some(Wish::Step(_)) => "without the new content",
             _ => "missing",
         };
-        bail!("after {} s {} copies are {wish}, such as {}", limit.as_secs(), missing.len(), some.join(", "))
+        bail!(
+            "after {} s {} copies are {wish}, such as {}",
+            limit.as_secs(),
+            missing.len(),
+            some.join(", ")
+        )
     }
 
     /// Waits until the wish has come true; gives the moment.
@@ -200,7 +221,10 @@ mod tests {
     fn a_wish_counts_what_is_outstanding_at_first_and_then_event_by_event() {
         let mut ledger = Ledger::default();
         ledger.present(0, id("x"), None);
-        assert_eq!(ledger.arm(Wish::Present, [(0, id("x")), (1, id("x")), (1, id("y"))]), 2);
+        assert_eq!(
+            ledger.arm(Wish::Present, [(0, id("x")), (1, id("x")), (1, id("y"))]),
+            2
+        );
         assert!(!ledger.present(0, id("x"), None));
         assert!(ledger.present(1, id("x"), None));
         assert!(!ledger.present(1, id("x"), None));
@@ -228,9 +252,15 @@ mod tests {
     #[tokio::test]
     async fn what_is_missing_is_named_when_time_is_up() {
         let seen = Seen::new(vec!["hub".into(), "m1".into()]);
-        let error = seen.wish(Wish::Present, [(1, id("x"))]).met(Duration::from_millis(1)).await;
+        let error = seen
+            .wish(Wish::Present, [(1, id("x"))])
+            .met(Duration::from_millis(1))
+            .await;
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("1 copies are missing, such as ConfigMap a/x on m1"), "{error}");
+        assert!(
+            error.contains("1 copies are missing, such as ConfigMap a/x on m1"),
+            "{error}"
+        );
     }
 
     #[tokio::test]

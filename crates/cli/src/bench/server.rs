@@ -79,7 +79,10 @@ struct Item {
 impl List {
     /// The objects' metadata.
     pub fn items(self) -> impl Iterator<Item = Metadata> {
-        self.items.unwrap_or_default().into_iter().map(|item| item.metadata)
+        self.items
+            .unwrap_or_default()
+            .into_iter()
+            .map(|item| item.metadata)
     }
 }
 
@@ -102,8 +105,15 @@ impl Server {
     pub async fn connect(name: &str, kubeconfig: Option<&Path>) -> Result<Self> {
         let client = connect::client(connect::config(kubeconfig, None).await?)?;
         let version = client.apiserver_version().await.map_err(connect::explain);
-        let version = version.with_context(|| format!("{name} does not answer"))?.git_version;
-        Ok(Self { name: name.to_owned(), version, client, own: Mutex::default() })
+        let version = version
+            .with_context(|| format!("{name} does not answer"))?
+            .git_version;
+        Ok(Self {
+            name: name.to_owned(),
+            version,
+            client,
+            own: Mutex::default(),
+        })
     }
 
     /// POST. An object that exists already is no error.
@@ -112,7 +122,8 @@ impl Server {
     /// The server's, with the object's name.
     pub async fn create(&self, id: &Id, object: &Value) -> Result<(Written, String)> {
         let path = id.kind.path(&id.namespace);
-        self.write(Method::POST, id, "", path, Some(("application/json", object))).await
+        self.write(Method::POST, id, "", path, Some(("application/json", object)))
+            .await
     }
 
     /// PUT of the status.
@@ -121,7 +132,15 @@ impl Server {
     /// The server's, with the object's name.
     pub async fn replace_status(&self, id: &Id, object: &Value) -> Result<Written> {
         let path = format!("{}/{}/status", id.kind.path(&id.namespace), id.name);
-        let done = self.write(Method::PUT, id, "status", path, Some(("application/json", object))).await;
+        let done = self
+            .write(
+                Method::PUT,
+                id,
+                "status",
+                path,
+                Some(("application/json", object)),
+            )
+            .await;
         done.map(|(written, _)| written)
     }
 
@@ -132,7 +151,9 @@ impl Server {
     pub async fn patch(&self, id: &Id, patch: &Value) -> Result<Written> {
         let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
         let body = Some(("application/merge-patch+json", patch));
-        self.write(Method::PATCH, id, "", path, body).await.map(|(written, _)| written)
+        self.write(Method::PATCH, id, "", path, body)
+            .await
+            .map(|(written, _)| written)
     }
 
     /// DELETE.
@@ -141,7 +162,9 @@ impl Server {
     /// The server's, with the object's name; an object that does not exist is none.
     pub async fn delete(&self, id: &Id) -> Result<Written> {
         let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
-        self.write(Method::DELETE, id, "", path, None).await.map(|(written, _)| written)
+        self.write(Method::DELETE, id, "", path, None)
+            .await
+            .map(|(written, _)| written)
     }
 
     /// The metadata of the objects of a kind in a namespace (everywhere when it is empty).
@@ -149,7 +172,9 @@ impl Server {
     /// # Errors
     /// The server's.
     pub async fn list(&self, kind: Kind, namespace: &str, label: Option<&str>) -> Result<List> {
-        let query = label.map(|label| format!("?labelSelector={label}")).unwrap_or_default();
+        let query = label
+            .map(|label| format!("?labelSelector={label}"))
+            .unwrap_or_default();
         let uri = format!("{}{query}", kind.path(namespace));
         let text = self.read("LIST", kind, &uri, METADATA_LIST).await?;
         serde_json::from_str(&text).with_context(|| format!("the list {uri} of {} is malformed", self.name))
@@ -164,7 +189,10 @@ impl Server {
         let text = self.read("LIST", kind, &uri, "application/json").await?;
         let list: Result<Value, _> = serde_json::from_str(&text);
         let mut list = list.with_context(|| format!("the list {uri} of {} is malformed", self.name))?;
-        Ok(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
+        Ok(list["items"]
+            .as_array_mut()
+            .map(std::mem::take)
+            .unwrap_or_default())
     }
 
     /// Opens a watch of metadata; gives its lines.
@@ -177,11 +205,18 @@ impl Server {
         label: Option<&str>,
         from: &str,
     ) -> Result<impl AsyncBufRead + use<>> {
-        let label = label.map(|label| format!("&labelSelector={label}")).unwrap_or_default();
+        let label = label
+            .map(|label| format!("&labelSelector={label}"))
+            .unwrap_or_default();
         let query = format!("watch=true&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={from}");
         let uri = format!("{}?{query}{label}", kind.path(""));
-        let request = HttpRequest::get(&uri).header(header::ACCEPT, METADATA).body(Vec::new())?;
-        self.client.request_stream(request).await.map_err(connect::explain)
+        let request = HttpRequest::get(&uri)
+            .header(header::ACCEPT, METADATA)
+            .body(Vec::new())?;
+        self.client
+            .request_stream(request)
+            .await
+            .map_err(connect::explain)
     }
 
     /// What the server was asked so far, and what the bench itself asked so far.
@@ -201,10 +236,14 @@ impl Server {
     }
 
     async fn read(&self, verb: &str, kind: Kind, uri: &str, accept: &str) -> Result<String> {
-        let request = HttpRequest::get(uri).header(header::ACCEPT, accept).body(Vec::new())?;
+        let request = HttpRequest::get(uri)
+            .header(header::ACCEPT, accept)
+            .body(Vec::new())?;
         *self.own().entry(Request::of(verb, kind, "")).or_default() += 1;
         let answer = tokio::time::timeout(DEADLINE, self.client.request_text(request)).await;
-        let answer = answer.map_err(|_| anyhow!("no answer")).and_then(|text| text.map_err(connect::explain));
+        let answer = answer
+            .map_err(|_| anyhow!("no answer"))
+            .and_then(|text| text.map_err(connect::explain));
         answer.with_context(|| format!("cannot read {uri} on {}", self.name))
     }
 
@@ -223,9 +262,17 @@ impl Server {
         };
         let mut busy = 0;
         loop {
-            let request = HttpRequest::builder().method(&method).uri(&uri).header(header::CONTENT_TYPE, media);
-            let request = request.header(header::ACCEPT, "application/json").body(bytes.clone())?;
-            *self.own().entry(Request::of(method.as_str(), id.kind, subresource)).or_default() += 1;
+            let request = HttpRequest::builder()
+                .method(&method)
+                .uri(&uri)
+                .header(header::CONTENT_TYPE, media);
+            let request = request
+                .header(header::ACCEPT, "application/json")
+                .body(bytes.clone())?;
+            *self
+                .own()
+                .entry(Request::of(method.as_str(), id.kind, subresource))
+                .or_default() += 1;
             let answer = tokio::time::timeout(DEADLINE, self.client.request_text(request)).await;
             match answer.map_err(|_| anyhow!("no answer")).with_context(what)? {
                 Ok(text) => return Ok((Written::Done, text)),

@@ -37,7 +37,10 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or_default()
+    sorted
+        .get(rank.clamp(1, sorted.len().max(1)) - 1)
+        .copied()
+        .unwrap_or_default()
 }
 
 /// The middle value, or the mean of the two in the middle; 0 when there is none.
@@ -60,8 +63,20 @@ mod tests {
     fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=50).rev().map(f64::from).collect();
         let spread = Spread::of(&values);
-        assert_eq!((spread.p50_ms, spread.p90_ms, spread.p99_ms, spread.max_ms), (25.0, 45.0, 50.0, 50.0));
-        assert_eq!(Spread::of(&[3.0]), Spread { count: 1, p50_ms: 3.0, p90_ms: 3.0, p99_ms: 3.0, max_ms: 3.0 });
+        assert_eq!(
+            (spread.p50_ms, spread.p90_ms, spread.p99_ms, spread.max_ms),
+            (25.0, 45.0, 50.0, 50.0)
+        );
+        assert_eq!(
+            Spread::of(&[3.0]),
+            Spread {
+                count: 1,
+                p50_ms: 3.0,
+                p90_ms: 3.0,
+                p99_ms: 3.0,
+                max_ms: 3.0
+            }
+        );
         assert_eq!(Spread::of(&[]), Spread::default());
     }
 

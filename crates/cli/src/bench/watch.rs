@@ -66,7 +66,10 @@ pub async fn start(target: Target, seen: Seen, tasks: &mut JoinSet<()>) -> Resul
 }
 
 async fn relist(target: &Target, seen: &Seen) -> Result<String> {
-    let list = target.server.list(target.kind, "", target.label.as_deref()).await?;
+    let list = target
+        .server
+        .list(target.kind, "", target.label.as_deref())
+        .await?;
     let version = list.metadata.resource_version.clone();
     let mut before = seen.on(target.place);
     before.retain(|id| id.kind == target.kind);
@@ -82,7 +85,11 @@ async fn relist(target: &Target, seen: &Seen) -> Result<String> {
 }
 
 async fn follow(target: &Target, seen: &Seen, from: &mut String) -> Result<()> {
-    let mut lines = target.server.watch(target.kind, target.label.as_deref(), from).await?.lines();
+    let mut lines = target
+        .server
+        .watch(target.kind, target.label.as_deref(), from)
+        .await?
+        .lines();
     while let Some(line) = lines.try_next().await? {
         let event: Event = serde_json::from_str(&line).context("a malformed event")?;
         let metadata = event.object.metadata;
@@ -107,8 +114,16 @@ mod tests {
         let line = r#"{"type":"MODIFIED","object":{"kind":"PartialObjectMetadata","metadata":{"name":"n","namespace":"s",
             "resourceVersion":"7","annotations":{"other":"x","bench.entourage.dev/step":"3"},"managedFields":[{}]}}}"#;
         let event: Event = serde_json::from_str(line).unwrap();
-        let Metadata { name, namespace, resource_version, annotations } = event.object.metadata;
-        assert_eq!((name.as_str(), namespace.as_str(), resource_version.as_str()), ("n", "s", "7"));
+        let Metadata {
+            name,
+            namespace,
+            resource_version,
+            annotations,
+        } = event.object.metadata;
+        assert_eq!(
+            (name.as_str(), namespace.as_str(), resource_version.as_str()),
+            ("n", "s", "7")
+        );
         assert_eq!(annotations.step.as_deref(), Some("3"));
     }
 

@@ -38,7 +38,14 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
     }
     if member.meta.deleting.is_some() {
         let remove = member.meta.annotation(annotation::ON_UNJOIN) == Some(ON_UNJOIN_REMOVE);
-        return end(id, cluster, state, if remove { How::Delete } else { How::Release }, now, "the cluster leaves");
+        return end(
+            id,
+            cluster,
+            state,
+            if remove { How::Delete } else { How::Release },
+            now,
+            "the cluster leaves",
+        );
     }
     match &entity.template {
         Some(template) if template.meta.deleting.is_some() => Plan::wait("the template is being deleted"),
@@ -76,7 +83,11 @@ fn standing(
         return Plan::wait(format!("{holder} still stands there"));
     }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
-    let how = if dependencies::preserves(index, entity, cluster) { How::Release } else { How::Delete };
+    let how = if dependencies::preserves(index, entity, cluster) {
+        How::Release
+    } else {
+        How::Delete
+    };
     end(id, cluster, state, how, now, "nobody needs it there")
 }
 
@@ -88,8 +99,14 @@ fn template_gone(
     (entity, state): (&Entity, &CopyState),
     now: Time,
 ) -> Plan {
-    let Some(binding) = &entity.binding else { return Plan::wait("nobody accounts for it: it is left alone") };
-    let Some(deleted) = binding.meta.deleting.filter(|_| entity.absent && index.is_hub_synced()) else {
+    let Some(binding) = &entity.binding else {
+        return Plan::wait("nobody accounts for it: it is left alone");
+    };
+    let Some(deleted) = binding
+        .meta
+        .deleting
+        .filter(|_| entity.absent && index.is_hub_synced())
+    else {
         return Plan::wait("the removal is not proven yet");
     };
     if state.live.is_none() && !state.uncertain {
@@ -101,7 +118,11 @@ fn template_gone(
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
         return Plan::wait(format!("{holder} still stands there"));
     }
-    let how = if dependencies::preserves(index, entity, cluster) { How::Release } else { How::Delete };
+    let how = if dependencies::preserves(index, entity, cluster) {
+        How::Release
+    } else {
+        How::Delete
+    };
     end(id, cluster, state, how, now, "the template was deleted")
 }
 
@@ -122,11 +143,23 @@ fn end(id: &Id, cluster: &Str, state: &CopyState, how: How, now: Time, why: &str
     match &state.live {
         Some(live) if live.meta.deleting.is_some() && how == How::Delete => Plan::wait("it is being deleted"),
         Some(live) => {
-            let guard =
-                Guard { uid: live.meta.uid.clone(), resource_version: live.meta.resource_version.clone() };
-            Plan::one(Change::Remove { id, cluster, guard, how }, why)
+            let guard = Guard {
+                uid: live.meta.uid.clone(),
+                resource_version: live.meta.resource_version.clone(),
+            };
+            Plan::one(
+                Change::Remove {
+                    id,
+                    cluster,
+                    guard,
+                    how,
+                },
+                why,
+            )
         }
-        None if state.uncertain => Plan::one(Change::Confirm { id, cluster }, "a write ended without an answer"),
+        None if state.uncertain => {
+            Plan::one(Change::Confirm { id, cluster }, "a write ended without an answer")
+        }
         None => Plan::nothing(),
     }
 }
@@ -140,7 +173,11 @@ fn deliver(
 ) -> Plan {
     let recipe = recipe(index, template, binding, state, cluster);
     let source = source_version(&template.meta, &recipe);
-    if state.live.as_ref().is_some_and(|live| live.meta.deleting.is_some()) {
+    if state
+        .live
+        .as_ref()
+        .is_some_and(|live| live.meta.deleting.is_some())
+    {
         return Plan::wait("the copy is being deleted on the member");
     }
     if is_current(index, id, cluster) {
@@ -156,7 +193,10 @@ fn deliver(
         && state.record.is_none()
         && let Some(dependency) = awaited(index, entity, cluster)
     {
-        let until = state.wanted_since.unwrap_or(now).plus(index.config.dependency_wait);
+        let until = state
+            .wanted_since
+            .unwrap_or(now)
+            .plus(index.config.dependency_wait);
         if now < until {
             return Plan::wait_until(until, format!("{dependency} goes first"));
         }
@@ -174,7 +214,16 @@ fn deliver(
             || Marks::of(&template.meta, &recipe, id, cluster).leave_foreign(&live.meta)
     });
     let (id, cluster) = (id.clone(), cluster.clone());
-    Plan::one(Change::Deliver { id, cluster, recipe, live, read_first }, format!("source {source}"))
+    Plan::one(
+        Change::Deliver {
+            id,
+            cluster,
+            recipe,
+            live,
+            read_first,
+        },
+        format!("source {source}"),
+    )
 }
 
 /// The first dependency that a workload's first release to a cluster waits for: one that exists on the hub and is being
@@ -184,7 +233,9 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
         return None;
     }
     entity.references.iter().map(referred).find(|dependency| {
-        let Some(needed) = index.entity(dependency) else { return false };
+        let Some(needed) = index.entity(dependency) else {
+            return false;
+        };
         let exists = needed
             .template
             .as_ref()
@@ -192,7 +243,9 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
         if !exists {
             return false;
         }
-        let Some(state) = needed.copies.get(cluster) else { return true };
+        let Some(state) = needed.copies.get(cluster) else {
+            return true;
+        };
         let kept_out = state
             .problem
             .as_ref()
@@ -245,7 +298,11 @@ fn recipe(index: &Index, template: &Template, binding: &Binding, state: &CopySta
     Recipe {
         hub: index.config.hub.clone(),
         binding: binding.name.clone(),
-        permanent_id: binding.meta.label(label::RESOURCE_BINDING_ID).unwrap_or_default().into(),
+        permanent_id: binding
+            .meta
+            .label(label::RESOURCE_BINDING_ID)
+            .unwrap_or_default()
+            .into(),
         replicas,
         overwrite,
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
@@ -258,7 +315,10 @@ pub(crate) fn expected_source(index: &Index, id: &Id, cluster: &Str) -> Option<S
     let (template, binding) = (entity.template.as_ref()?, entity.binding.as_ref()?);
     let none = CopyState::default();
     let state = entity.copies.get(cluster).unwrap_or(&none);
-    Some(source_version(&template.meta, &recipe(index, template, binding, state, cluster)))
+    Some(source_version(
+        &template.meta,
+        &recipe(index, template, binding, state, cluster),
+    ))
 }
 
 /// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.
@@ -266,10 +326,18 @@ pub(crate) fn expected_source(index: &Index, id: &Id, cluster: &Str) -> Option<S
 /// Cost: O(labels and annotations).
 #[must_use]
 pub fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
-    let Some(entity) = index.entity(id) else { return false };
-    let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else { return false };
-    let Some(state) = entity.copies.get(cluster) else { return false };
-    let (Some(live), Some(record)) = (&state.live, &state.record) else { return false };
+    let Some(entity) = index.entity(id) else {
+        return false;
+    };
+    let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
+        return false;
+    };
+    let Some(state) = entity.copies.get(cluster) else {
+        return false;
+    };
+    let (Some(live), Some(record)) = (&state.live, &state.record) else {
+        return false;
+    };
     if !state.is_as_written() || !is_ours(&live.meta, &index.config.hub, &binding.name) {
         return false;
     }

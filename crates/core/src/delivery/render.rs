@@ -47,7 +47,9 @@ pub fn wipe(value: &mut Value) {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Service-account tokens are credentials of the hub: they are worth nothing, or too much, on a member.
-    #[error("it is a service-account token Secret, which never travels; create a token on the member instead")]
+    #[error(
+        "it is a service-account token Secret, which never travels; create a token on the member instead"
+    )]
     Token,
     /// The template is being deleted.
     #[error("the template is being deleted")]
@@ -118,8 +120,18 @@ pub fn render(
         if let Some(native) = native {
             native.retain(&mut copy, live);
         }
-        keep_foreign(&mut labels, &live["metadata"]["labels"], live, annotation::MANAGED_LABELS);
-        keep_foreign(&mut annotations, &live["metadata"]["annotations"], live, annotation::MANAGED_ANNOTATIONS);
+        keep_foreign(
+            &mut labels,
+            &live["metadata"]["labels"],
+            live,
+            annotation::MANAGED_LABELS,
+        );
+        keep_foreign(
+            &mut annotations,
+            &live["metadata"]["annotations"],
+            live,
+            annotation::MANAGED_ANNOTATIONS,
+        );
     }
     let mut meta = Map::new();
     meta.insert("name".into(), json!(&*id.name));
@@ -243,7 +255,10 @@ impl Marks {
     #[must_use]
     pub fn leave_foreign(&self, live: &Meta) -> bool {
         live.labels.keys().any(|key| !self.labels.contains_key(key))
-            || live.annotations.keys().any(|key| !self.annotations.contains_key(key))
+            || live
+                .annotations
+                .keys()
+                .any(|key| !self.annotations.contains_key(key))
             || !live.finalizers.is_empty()
     }
 }

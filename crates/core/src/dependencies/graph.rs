@@ -41,7 +41,9 @@ impl DependencyGraph {
     /// Everything that must travel with an object, itself left out. Cost: O(what it reaches).
     #[must_use]
     pub fn closure(&self, id: &Id) -> BTreeSet<Id> {
-        let Some(start) = self.nodes.get(id) else { return BTreeSet::new() };
+        let Some(start) = self.nodes.get(id) else {
+            return BTreeSet::new();
+        };
         let mut reached = BTreeSet::new();
         let mut walk = Dfs::new(&self.graph, *start);
         while let Some(node) = walk.next(&self.graph) {

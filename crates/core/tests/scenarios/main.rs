@@ -27,8 +27,10 @@ fn policy_of(name: &str, api_version: &str, kind: &str, selects: &str, clusters:
 }
 
 fn deployment(name: &str, config_maps: &[&str]) -> Value {
-    let volumes: Vec<Value> =
-        config_maps.iter().map(|each| json!({"name": each, "configMap": {"name": each}})).collect();
+    let volumes: Vec<Value> = config_maps
+        .iter()
+        .map(|each| json!({"name": each, "configMap": {"name": each}}))
+        .collect();
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": {"app": name}},
         "spec": {
@@ -47,7 +49,11 @@ fn config_map(name: &str, value: &str) -> Value {
 }
 
 fn example() -> [Value; 3] {
-    [deployment("myapp", &["my-config"]), policy(&["member1", "member2"]), config_map("my-config", "one")]
+    [
+        deployment("myapp", &["my-config"]),
+        policy(&["member1", "member2"]),
+        config_map("my-config", "one"),
+    ]
 }
 
 fn settled() -> World {
@@ -61,7 +67,9 @@ fn settled() -> World {
 }
 
 fn binding<'a>(world: &'a World, name: &str) -> &'a Value {
-    world.hub_object("ResourceBinding", name).unwrap_or_else(|| panic!("no binding {name}"))
+    world
+        .hub_object("ResourceBinding", name)
+        .unwrap_or_else(|| panic!("no binding {name}"))
 }
 
 fn condition<'a>(world: &'a World, name: &str, type_: &str) -> &'a Value {
@@ -82,8 +90,16 @@ fn the_seeds_example_reaches_its_members_in_any_order_of_arrival() {
                 assert!(together || world.settle());
             }
             assert!(world.settle());
-            assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"], "{order:?}");
-            assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"], "{order:?}");
+            assert_eq!(
+                world.holders("Deployment", "myapp"),
+                ["member1", "member2"],
+                "{order:?}"
+            );
+            assert_eq!(
+                world.holders("ConfigMap", "my-config"),
+                ["member1", "member2"],
+                "{order:?}"
+            );
             let attached = binding(&world, "my-config-configmap");
             let clusters = json!([{"name": "member1", "replicas": 1}, {"name": "member2", "replicas": 1}]);
             assert_eq!(
@@ -93,12 +109,27 @@ fn the_seeds_example_reaches_its_members_in_any_order_of_arrival() {
             let resource = &attached["spec"]["resource"];
             let template = world.hub_object("ConfigMap", "my-config").expect("template");
             assert_eq!(resource["uid"], template["metadata"]["uid"]);
-            assert_eq!(resource["resourceVersion"], template["metadata"]["resourceVersion"]);
-            assert_eq!(attached["metadata"]["finalizers"], json!(["karmada.io/binding-controller"]));
+            assert_eq!(
+                resource["resourceVersion"],
+                template["metadata"]["resourceVersion"]
+            );
+            assert_eq!(
+                attached["metadata"]["finalizers"],
+                json!(["karmada.io/binding-controller"])
+            );
             assert_eq!(attached["metadata"]["ownerReferences"][0]["kind"], "ConfigMap");
-            assert_eq!(condition(&world, "myapp-deployment", "DependenciesReady")["status"], "True");
-            assert_eq!(condition(&world, "myapp-deployment", "Scheduled")["status"], "True");
-            assert_eq!(condition(&world, "my-config-configmap", "FullyApplied")["status"], "True");
+            assert_eq!(
+                condition(&world, "myapp-deployment", "DependenciesReady")["status"],
+                "True"
+            );
+            assert_eq!(
+                condition(&world, "myapp-deployment", "Scheduled")["status"],
+                "True"
+            );
+            assert_eq!(
+                condition(&world, "my-config-configmap", "FullyApplied")["status"],
+                "True"
+            );
         }
     }
 }
@@ -106,7 +137,13 @@ fn the_seeds_example_reaches_its_members_in_any_order_of_arrival() {
 #[test]
 fn dependencies_go_first() {
     let world = settled();
-    let at = |what: &str| world.writes.iter().position(|each| each == what).unwrap_or_else(|| panic!("{what}"));
+    let at = |what: &str| {
+        world
+            .writes
+            .iter()
+            .position(|each| each == what)
+            .unwrap_or_else(|| panic!("{what}"))
+    };
     for member in ["member1", "member2"] {
         assert!(
             at(&format!("{member} POST ConfigMap default/my-config"))
@@ -162,16 +199,30 @@ fn a_crash_after_any_change_leads_to_the_same_end() {
 fn a_shared_dependency_has_one_binding_with_sorted_snapshots() {
     let mut world = settled();
     world.apply(deployment("another", &["my-config"]));
-    world.apply(policy_of("another", "apps/v1", "Deployment", "another", &["member2", "member3"]));
+    world.apply(policy_of(
+        "another",
+        "apps/v1",
+        "Deployment",
+        "another",
+        &["member2", "member3"],
+    ));
     assert!(world.settle());
-    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2", "member3"]);
+    assert_eq!(
+        world.holders("ConfigMap", "my-config"),
+        ["member1", "member2", "member3"]
+    );
     let required = &binding(&world, "my-config-configmap")["spec"]["requiredBy"];
     assert_eq!(required[0]["name"], "another-deployment");
     assert_eq!(required[1]["name"], "myapp-deployment");
     world.apply(deployment("myapp", &[]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member2", "member3"]);
-    assert_eq!(binding(&world, "my-config-configmap")["spec"]["requiredBy"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        binding(&world, "my-config-configmap")["spec"]["requiredBy"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
 }
 
 #[test]
@@ -183,7 +234,13 @@ fn a_dropped_reference_takes_the_copy_and_the_binding_along() {
     assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
     assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
     // The workload's copies stopped needing it before it went.
-    let at = |what: &str| world.writes.iter().position(|each| each == what).unwrap_or_else(|| panic!("{what}"));
+    let at = |what: &str| {
+        world
+            .writes
+            .iter()
+            .position(|each| each == what)
+            .unwrap_or_else(|| panic!("{what}"))
+    };
     assert!(at("member1 PUT Deployment default/myapp") < at("member1 Delete ConfigMap default/my-config"));
 }
 
@@ -196,7 +253,12 @@ fn a_moved_policy_brings_dependencies_first_and_takes_the_workload_first() {
     assert_eq!(world.holders("Deployment", "myapp"), ["member2", "member3"]);
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member2", "member3"]);
     let since = &world.writes[wrote..];
-    let at = |what: &str| since.iter().position(|each| each == what).unwrap_or_else(|| panic!("{what}: {since:#?}"));
+    let at = |what: &str| {
+        since
+            .iter()
+            .position(|each| each == what)
+            .unwrap_or_else(|| panic!("{what}: {since:#?}"))
+    };
     assert!(at("member3 POST ConfigMap default/my-config") < at("member3 POST Deployment default/myapp"));
     assert!(at("member1 Delete Deployment default/myapp") < at("member1 Delete ConfigMap default/my-config"));
     let entries = &binding(&world, "myapp-deployment")["status"]["aggregatedStatus"];
@@ -210,7 +272,13 @@ fn a_deleted_workload_takes_everything_along_and_leaves_nothing() {
     assert!(world.settle());
     assert!(world.members.values().all(|member| member.objects.is_empty()));
     assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
-    let at = |what: &str| world.writes.iter().position(|each| each == what).unwrap_or_else(|| panic!("{what}"));
+    let at = |what: &str| {
+        world
+            .writes
+            .iter()
+            .position(|each| each == what)
+            .unwrap_or_else(|| panic!("{what}"))
+    };
     assert!(at("member1 Delete Deployment default/myapp") < at("member1 Delete ConfigMap default/my-config"));
 }
 
@@ -220,8 +288,14 @@ fn an_edited_config_map_is_written_once_to_each_member() {
     let wrote = world.writes.len();
     world.apply(config_map("my-config", "two"));
     assert!(world.settle());
-    assert_eq!(world.on("member2", "ConfigMap", "my-config").expect("copy")["data"]["key"], "two");
-    let puts = world.writes[wrote..].iter().filter(|each| each.contains("PUT ConfigMap")).count();
+    assert_eq!(
+        world.on("member2", "ConfigMap", "my-config").expect("copy")["data"]["key"],
+        "two"
+    );
+    let puts = world.writes[wrote..]
+        .iter()
+        .filter(|each| each.contains("PUT ConfigMap"))
+        .count();
     assert_eq!(puts, 2, "{:#?}", &world.writes[wrote..]);
 }
 
@@ -233,7 +307,10 @@ fn turning_propagate_deps_off_and_on_takes_the_dependency_away_and_back() {
     world.apply(off);
     assert!(world.settle());
     assert!(world.holders("ConfigMap", "my-config").is_empty());
-    assert_eq!(binding(&world, "myapp-deployment")["metadata"]["finalizers"], json!(["karmada.io/binding-controller"]));
+    assert_eq!(
+        binding(&world, "myapp-deployment")["metadata"]["finalizers"],
+        json!(["karmada.io/binding-controller"])
+    );
     world.apply(policy(&["member1", "member2"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
@@ -244,13 +321,19 @@ fn two_reasons_hold_a_dependency_and_each_ends_without_the_other() {
     let mut world = settled();
     world.apply(policy_of("config", "v1", "ConfigMap", "my-config", &["member3"]));
     assert!(world.settle());
-    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2", "member3"]);
+    assert_eq!(
+        world.holders("ConfigMap", "my-config"),
+        ["member1", "member2", "member3"]
+    );
     world.apply(deployment("myapp", &[]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member3"]);
     world.apply(deployment("myapp", &["my-config"]));
     assert!(world.settle());
-    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2", "member3"]);
+    assert_eq!(
+        world.holders("ConfigMap", "my-config"),
+        ["member1", "member2", "member3"]
+    );
     world.apply(policy_of("config", "v1", "ConfigMap", "my-config", &["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
@@ -275,14 +358,30 @@ fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told() {
     let mut world = settled();
     world.delete("ConfigMap", "my-config");
     assert!(world.settle_for(2_000));
-    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"], "within the grace");
+    assert_eq!(
+        world.holders("ConfigMap", "my-config"),
+        ["member1", "member2"],
+        "within the grace"
+    );
     assert!(world.settle());
     assert!(world.holders("ConfigMap", "my-config").is_empty());
     assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
     let told = condition(&world, "myapp-deployment", "DependenciesReady");
-    assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("DependencyMissing")));
-    assert!(told["message"].as_str().is_some_and(|text| text.contains("default/my-config")));
-    assert!(world.events.iter().any(|each| each.starts_with("SyncScheduleResultToDependenciesFailed Deployment myapp")));
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("False"), &json!("DependencyMissing"))
+    );
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("default/my-config"))
+    );
+    assert!(
+        world
+            .events
+            .iter()
+            .any(|each| each.starts_with("SyncScheduleResultToDependenciesFailed Deployment myapp"))
+    );
 }
 
 #[test]
@@ -295,7 +394,11 @@ fn a_dependency_that_is_back_in_time_never_leaves_its_members() {
     let wrote = world.writes.len();
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
-    assert!(!world.writes[wrote..].iter().any(|each| each.contains("Delete")), "{:#?}", &world.writes[wrote..]);
+    assert!(
+        !world.writes[wrote..].iter().any(|each| each.contains("Delete")),
+        "{:#?}",
+        &world.writes[wrote..]
+    );
     let again = &binding(&world, "my-config-configmap")["metadata"]["labels"]["resourcebinding.karmada.io/permanent-id"];
     assert_eq!(*again, id);
 }
@@ -305,14 +408,20 @@ fn preserved_resources_stay_without_our_marks() {
     let mut world = World::new(&["member1", "member2", "member3"]);
     let mut keep = policy(&["member1", "member2"]);
     keep["spec"]["preserveResourcesOnDeletion"] = json!(true);
-    for object in [deployment("myapp", &["my-config"]), keep, config_map("my-config", "one")] {
+    for object in [
+        deployment("myapp", &["my-config"]),
+        keep,
+        config_map("my-config", "one"),
+    ] {
         world.apply(object);
     }
     assert!(world.settle());
     world.delete("Deployment", "myapp");
     assert!(world.settle());
     for (kind, name) in [("Deployment", "myapp"), ("ConfigMap", "my-config")] {
-        let copy = world.on("member1", kind, name).unwrap_or_else(|| panic!("{kind} stays"));
+        let copy = world
+            .on("member1", kind, name)
+            .unwrap_or_else(|| panic!("{kind} stays"));
         assert!(!copy.to_string().contains("karmada.io"), "{copy}");
         assert!(!copy.to_string().contains("entourage.dev"), "{copy}");
     }
@@ -344,38 +453,68 @@ fn a_missing_dependency_is_named_and_blocks_nothing() {
     assert_eq!(world.holders("Deployment", "myapp"), ["member1"]);
     let told = condition(&world, "myapp-deployment", "DependenciesReady");
     assert_eq!(told["reason"], "DependencyMissing");
-    assert!(told["message"].as_str().is_some_and(|text| text.contains("ConfigMap default/absent")), "{told}");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("ConfigMap default/absent")),
+        "{told}"
+    );
     world.apply(config_map("absent", "here"));
     assert!(world.settle());
-    assert_eq!(condition(&world, "myapp-deployment", "DependenciesReady")["status"], "True");
+    assert_eq!(
+        condition(&world, "myapp-deployment", "DependenciesReady")["status"],
+        "True"
+    );
     assert_eq!(world.holders("ConfigMap", "absent"), ["member1"]);
 }
 
 #[test]
 fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it() {
     let mut world = World::new(&["member1", "member2"]);
-    world.meddle("member1", "ConfigMap", "my-config", |_| Some(config_map("my-config", "theirs")));
+    world.meddle("member1", "ConfigMap", "my-config", |_| {
+        Some(config_map("my-config", "theirs"))
+    });
     for object in example() {
         world.apply(object);
     }
     assert!(world.settle());
-    assert_eq!(world.on("member1", "ConfigMap", "my-config").expect("theirs")["data"]["key"], "theirs");
-    assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"], "it is not held back");
+    assert_eq!(
+        world.on("member1", "ConfigMap", "my-config").expect("theirs")["data"]["key"],
+        "theirs"
+    );
+    assert_eq!(
+        world.holders("Deployment", "myapp"),
+        ["member1", "member2"],
+        "it is not held back"
+    );
     let told = condition(&world, "my-config-configmap", "FullyApplied");
     assert_eq!(told["status"], "False");
-    assert!(told["message"].as_str().is_some_and(|text| text.contains("member1") && text.contains("Overwrite")), "{told}");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("member1") && text.contains("Overwrite")),
+        "{told}"
+    );
     let mut overwrite = policy(&["member1", "member2"]);
     overwrite["spec"]["conflictResolution"] = json!("Overwrite");
     world.apply(overwrite);
     assert!(world.settle());
-    assert_eq!(world.on("member1", "ConfigMap", "my-config").expect("ours")["data"]["key"], "one");
-    assert_eq!(condition(&world, "my-config-configmap", "FullyApplied")["status"], "True");
+    assert_eq!(
+        world.on("member1", "ConfigMap", "my-config").expect("ours")["data"]["key"],
+        "one"
+    );
+    assert_eq!(
+        condition(&world, "my-config-configmap", "FullyApplied")["status"],
+        "True"
+    );
 }
 
 #[test]
 fn a_foreign_object_is_never_deleted() {
     let mut world = World::new(&["member1", "member2"]);
-    world.meddle("member1", "ConfigMap", "my-config", |_| Some(config_map("my-config", "theirs")));
+    world.meddle("member1", "ConfigMap", "my-config", |_| {
+        Some(config_map("my-config", "theirs"))
+    });
     for object in example() {
         world.apply(object);
     }
@@ -395,21 +534,32 @@ fn a_copy_edited_deleted_or_unmarked_by_hand_is_restored_also_after_we_were_down
             },
             |_| None,
             |mut copy| {
-                copy["metadata"]["labels"].as_object_mut().expect("labels").clear();
+                copy["metadata"]["labels"]
+                    .as_object_mut()
+                    .expect("labels")
+                    .clear();
                 Some(copy)
             },
         ];
         for (at, edit) in edits.into_iter().enumerate() {
             let mut world = settled();
-            let before = world.on("member1", "ConfigMap", "my-config").expect("copy").clone();
+            let before = world
+                .on("member1", "ConfigMap", "my-config")
+                .expect("copy")
+                .clone();
             if down {
                 world.restart();
             }
             world.meddle("member1", "ConfigMap", "my-config", edit);
             assert!(world.settle());
-            let copy = world.on("member1", "ConfigMap", "my-config").unwrap_or_else(|| panic!("edit {at}, down {down}"));
+            let copy = world
+                .on("member1", "ConfigMap", "my-config")
+                .unwrap_or_else(|| panic!("edit {at}, down {down}"));
             assert_eq!(copy["data"], before["data"], "edit {at}, down {down}");
-            assert_eq!(copy["metadata"]["labels"], before["metadata"]["labels"], "edit {at}, down {down}");
+            assert_eq!(
+                copy["metadata"]["labels"], before["metadata"]["labels"],
+                "edit {at}, down {down}"
+            );
         }
     }
 }
@@ -434,11 +584,20 @@ fn a_member_that_was_down_catches_up() {
     world.set_down("member1", true);
     world.apply(config_map("my-config", "two"));
     assert!(world.settle_for(60_000));
-    assert_eq!(world.on("member2", "ConfigMap", "my-config").expect("copy")["data"]["key"], "two");
-    assert_eq!(world.on("member1", "ConfigMap", "my-config").expect("copy")["data"]["key"], "one");
+    assert_eq!(
+        world.on("member2", "ConfigMap", "my-config").expect("copy")["data"]["key"],
+        "two"
+    );
+    assert_eq!(
+        world.on("member1", "ConfigMap", "my-config").expect("copy")["data"]["key"],
+        "one"
+    );
     world.set_down("member1", false);
     assert!(world.settle());
-    assert_eq!(world.on("member1", "ConfigMap", "my-config").expect("copy")["data"]["key"], "two");
+    assert_eq!(
+        world.on("member1", "ConfigMap", "my-config").expect("copy")["data"]["key"],
+        "two"
+    );
 }
 
 #[test]
@@ -448,7 +607,10 @@ fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back() {
     world.delete("Deployment", "myapp");
     assert!(world.settle_for(60_000));
     assert!(world.holders("Deployment", "myapp") == ["member1"]);
-    assert!(world.hub_object("ResourceBinding", "myapp-deployment").is_some(), "the record of the place stays");
+    assert!(
+        world.hub_object("ResourceBinding", "myapp-deployment").is_some(),
+        "the record of the place stays"
+    );
     world.restart();
     assert!(world.settle_for(60_000));
     world.set_down("member1", false);
@@ -461,13 +623,17 @@ fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back() {
 fn a_binding_deleted_by_hand_is_made_again_with_its_permanent_id_and_touches_nothing() {
     for name in ["myapp-deployment", "my-config-configmap"] {
         let mut world = settled();
-        let id = binding(&world, name)["metadata"]["labels"]["resourcebinding.karmada.io/permanent-id"].clone();
+        let id =
+            binding(&world, name)["metadata"]["labels"]["resourcebinding.karmada.io/permanent-id"].clone();
         let wrote = world.writes.len();
         world.delete("ResourceBinding", name);
         assert!(world.settle());
         let again = &binding(&world, name)["metadata"]["labels"]["resourcebinding.karmada.io/permanent-id"];
         assert_eq!(*again, id);
-        let touched: Vec<&String> = world.writes[wrote..].iter().filter(|each| !each.starts_with("hub")).collect();
+        let touched: Vec<&String> = world.writes[wrote..]
+            .iter()
+            .filter(|each| !each.starts_with("hub"))
+            .collect();
         assert!(touched.is_empty(), "{touched:#?}");
     }
 }
@@ -476,7 +642,8 @@ fn a_binding_deleted_by_hand_is_made_again_with_its_permanent_id_and_touches_not
 fn a_token_secret_never_travels() {
     let mut world = World::new(&["member1"]);
     let mut workload = deployment("myapp", &[]);
-    workload["spec"]["template"]["spec"]["volumes"] = json!([{"name": "s", "secret": {"secretName": "token"}}]);
+    workload["spec"]["template"]["spec"]["volumes"] =
+        json!([{"name": "s", "secret": {"secretName": "token"}}]);
     world.apply(workload);
     world.apply(policy(&["member1"]));
     world.apply(json!({
@@ -486,7 +653,10 @@ fn a_token_secret_never_travels() {
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "myapp"), ["member1"]);
     assert!(world.holders("Secret", "token").is_empty());
-    assert_eq!(condition(&world, "myapp-deployment", "DependenciesReady")["status"], "False");
+    assert_eq!(
+        condition(&world, "myapp-deployment", "DependenciesReady")["status"],
+        "False"
+    );
 }
 
 #[test]
@@ -495,7 +665,10 @@ fn switching_the_gate_off_releases_the_finalizer_and_keeps_the_copies() {
     world.gate = false;
     world.restart();
     assert!(world.settle());
-    assert_eq!(binding(&world, "myapp-deployment")["metadata"]["finalizers"], json!(["karmada.io/binding-controller"]));
+    assert_eq!(
+        binding(&world, "myapp-deployment")["metadata"]["finalizers"],
+        json!(["karmada.io/binding-controller"])
+    );
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
 }
 

@@ -91,7 +91,9 @@ impl World {
     /// Creates or updates an object on the hub as a user would.
     pub(crate) fn apply(&mut self, object: Value) {
         let key = key_of(&object);
-        if std::env::var("WORLD_TRACE").is_ok() { eprintln!("USER applies {key:?} {object}"); }
+        if std::env::var("WORLD_TRACE").is_ok() {
+            eprintln!("USER applies {key:?} {object}");
+        }
         let mut object = object;
         if let Some(held) = self.hub.get(&key).cloned() {
             let mut merged = held.clone();
@@ -110,15 +112,30 @@ impl World {
 
     /// Deletes an object on the hub as a user would.
     pub(crate) fn delete(&mut self, kind: &str, name: &str) {
-        if std::env::var("WORLD_TRACE").is_ok() { eprintln!("USER deletes {kind} {name}"); }
+        if std::env::var("WORLD_TRACE").is_ok() {
+            eprintln!("USER deletes {kind} {name}");
+        }
         let namespace = if kind == "Cluster" { "" } else { "default" };
         self.delete_key(&(kind.into(), namespace.into(), name.into()));
     }
 
     /// Changes or deletes an object on a member by hand.
-    pub(crate) fn meddle(&mut self, member: &str, kind: &str, name: &str, change: impl FnOnce(Value) -> Option<Value>) {
+    pub(crate) fn meddle(
+        &mut self,
+        member: &str,
+        kind: &str,
+        name: &str,
+        change: impl FnOnce(Value) -> Option<Value>,
+    ) {
         let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
-        let held = self.members.get(member).expect("member").objects.get(&key).cloned().unwrap_or(Value::Null);
+        let held = self
+            .members
+            .get(member)
+            .expect("member")
+            .objects
+            .get(&key)
+            .cloned()
+            .unwrap_or(Value::Null);
         let changed = change(held.clone());
         match changed {
             Some(mut object) => {
@@ -128,7 +145,11 @@ impl World {
                 } else {
                     self.put(&held, object)
                 };
-                self.members.get_mut(member).expect("member").objects.insert(key.clone(), object);
+                self.members
+                    .get_mut(member)
+                    .expect("member")
+                    .objects
+                    .insert(key.clone(), object);
             }
             None => {
                 self.members.get_mut(member).expect("member").objects.remove(&key);
@@ -138,12 +159,19 @@ impl World {
     }
 
     pub(crate) fn on(&self, member: &str, kind: &str, name: &str) -> Option<&Value> {
-        self.members.get(member)?.objects.get(&(kind.into(), "default".into(), name.into()))
+        self.members
+            .get(member)?
+            .objects
+            .get(&(kind.into(), "default".into(), name.into()))
     }
 
     /// Which members hold an object.
     pub(crate) fn holders(&self, kind: &str, name: &str) -> Vec<&str> {
-        self.members.keys().map(String::as_str).filter(|member| self.on(member, kind, name).is_some()).collect()
+        self.members
+            .keys()
+            .map(String::as_str)
+            .filter(|member| self.on(member, kind, name).is_some())
+            .collect()
     }
 
     pub(crate) fn hub_object(&self, kind: &str, name: &str) -> Option<&Value> {
@@ -152,12 +180,19 @@ impl World {
 
     pub(crate) fn set_down(&mut self, member: &str, down: bool) {
         self.members.get_mut(member).expect("member").down = down;
-        let watches: Vec<Watch> =
-            self.watches.iter().filter(|watch| watch.server() == Server::Member(member.into())).cloned().collect();
+        let watches: Vec<Watch> = self
+            .watches
+            .iter()
+            .filter(|watch| watch.server() == Server::Member(member.into()))
+            .cloned()
+            .collect();
         for watch in watches {
             self.watches.remove(&watch);
             if down {
-                self.observe(Observation::Lost { watch, why: "down".into() });
+                self.observe(Observation::Lost {
+                    watch,
+                    why: "down".into(),
+                });
             }
         }
         self.probe(member);
@@ -203,7 +238,10 @@ impl World {
             .iter()
             .map(|key| format!("{key:?}: {:?}", entourage_core::plan(&self.index, key, self.now)))
             .collect();
-        panic!("it never settles; queued: {plans:#?}; timers: {:?} at {:?}", self.timers, self.now);
+        panic!(
+            "it never settles; queued: {plans:#?}; timers: {:?} at {:?}",
+            self.timers, self.now
+        );
     }
 
     /// As [`Self::settle_for`], with patience for every timer that matters.
@@ -215,7 +253,15 @@ impl World {
 
     fn open_watches(&mut self) {
         loop {
-            let Some(watch) = self.index.demand().iter().find(|watch| self.can_open(watch)).cloned() else { return };
+            let Some(watch) = self
+                .index
+                .demand()
+                .iter()
+                .find(|watch| self.can_open(watch))
+                .cloned()
+            else {
+                return;
+            };
             self.watches.insert(watch.clone());
             let mut present = BTreeSet::new();
             let objects: Vec<Value> = match watch.server() {
@@ -227,7 +273,10 @@ impl World {
                 let seen = observation::project(&watch, object).expect("readable");
                 self.observe(Observation::Seen(seen));
             }
-            self.observe(Observation::Listed { watch: watch.clone(), present });
+            self.observe(Observation::Listed {
+                watch: watch.clone(),
+                present,
+            });
             if watch == Watch::Clusters {
                 for member in self.members.keys().cloned().collect::<Vec<_>>() {
                     self.probe(&member);
@@ -237,7 +286,9 @@ impl World {
     }
 
     fn next_key(&mut self) -> Option<Key> {
-        let Some(random) = &mut self.chaos else { return self.queue.pop_first() };
+        let Some(random) = &mut self.chaos else {
+            return self.queue.pop_first();
+        };
         let at = random.below(self.queue.len());
         let key = self.queue.iter().nth(at)?.clone();
         self.queue.remove(&key);
@@ -274,7 +325,12 @@ impl World {
         let healthy = !self.members[member].down;
         let probe = Probe {
             healthy,
-            reason: if healthy { "ClusterReady" } else { "ClusterNotReachable" }.into(),
+            reason: if healthy {
+                "ClusterReady"
+            } else {
+                "ClusterNotReachable"
+            }
+            .into(),
             message: String::new(),
             kubernetes_version: healthy.then(|| "v1.36.0".into()),
             api_enablements: None,
@@ -290,7 +346,15 @@ impl World {
     fn work(&mut self, key: &Key) -> bool {
         let plan = entourage_core::plan(&self.index, key, self.now);
         if std::env::var("WORLD_TRACE").is_ok() {
-            eprintln!("{} {key:?} {:?} {:?}", self.now.0 % 10_000_000, plan.why, plan.changes.iter().map(|c| format!("{c:?}").chars().take(90).collect::<String>()).collect::<Vec<_>>());
+            eprintln!(
+                "{} {key:?} {:?} {:?}",
+                self.now.0 % 10_000_000,
+                plan.why,
+                plan.changes
+                    .iter()
+                    .map(|c| format!("{c:?}").chars().take(90).collect::<String>())
+                    .collect::<Vec<_>>()
+            );
         }
         if let Some(time) = plan.again_at {
             assert!(time > self.now, "{key:?} asks again in the past");
@@ -327,32 +391,62 @@ impl World {
     fn carry_out(&mut self, change: Change) -> Option<Vec<Observation>> {
         match change {
             Change::Hub { object, verb } => self.write_hub(&object, verb),
-            Change::Deliver { id, cluster, recipe, live, read_first } => {
+            Change::Deliver {
+                id,
+                cluster,
+                recipe,
+                live,
+                read_first,
+            } => {
                 let outcome = self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
-                let absent = matches!(outcome, Delivered::NoSource(_)).then(|| Observation::Absent(id.clone()));
-                Some([Observation::Delivered(cluster, id, outcome)].into_iter().chain(absent).collect())
+                let absent =
+                    matches!(outcome, Delivered::NoSource(_)).then(|| Observation::Absent(id.clone()));
+                Some(
+                    [Observation::Delivered(cluster, id, outcome)]
+                        .into_iter()
+                        .chain(absent)
+                        .collect(),
+                )
             }
-            Change::Remove { id, cluster, guard, how } => {
+            Change::Remove {
+                id,
+                cluster,
+                guard,
+                how,
+            } => {
                 let key = id_key(&id);
                 let down = self.members[&*cluster].down;
                 let held = self.members[&*cluster].objects.get(&key).cloned();
                 let outcome = match held {
                     _ if down => Removed::Unreachable("down".into()),
-                    Some(live) if live["metadata"]["resourceVersion"] != json!(&*guard.resource_version) => return None,
+                    Some(live) if live["metadata"]["resourceVersion"] != json!(&*guard.resource_version) => {
+                        return None;
+                    }
                     Some(live) if live["metadata"]["uid"] == json!(&*guard.uid) => {
-                        assert!(render::standing(&owner(&id), &live) == render::Standing::Ours, "{id} on {cluster} is not ours");
+                        assert!(
+                            render::standing(&owner(&id), &live) == render::Standing::Ours,
+                            "{id} on {cluster} is not ours"
+                        );
                         self.assert_unneeded(&cluster, &id);
                         self.writes.push(format!("{cluster} {how:?} {id}"));
                         match how {
                             entourage_core::plan::How::Delete => {
-                                self.members.get_mut(&*cluster).expect("member").objects.remove(&key);
+                                self.members
+                                    .get_mut(&*cluster)
+                                    .expect("member")
+                                    .objects
+                                    .remove(&key);
                                 self.member_changed(&cluster, &key, live);
                                 Removed::Accepted
                             }
                             entourage_core::plan::How::Release => {
                                 let freed = render::release(&live).expect("marked");
                                 let freed = self.put(&live, freed);
-                                self.members.get_mut(&*cluster).expect("member").objects.insert(key.clone(), freed);
+                                self.members
+                                    .get_mut(&*cluster)
+                                    .expect("member")
+                                    .objects
+                                    .insert(key.clone(), freed);
                                 self.member_changed(&cluster, &key, live);
                                 Removed::Released
                             }
@@ -362,17 +456,30 @@ impl World {
                 };
                 Some(vec![Observation::Removed(cluster, id, outcome)])
             }
-            Change::Confirm { id, cluster } => Some(vec![match self.members[&*cluster].objects.get(&id_key(&id)) {
-                Some(live) => Observation::Seen(Subject::Copy(cluster, id.clone(), observation::copy(&id.gvk, live))),
-                None => Observation::Removed(cluster, id, Removed::Gone),
-            }]),
+            Change::Confirm { id, cluster } => {
+                Some(vec![match self.members[&*cluster].objects.get(&id_key(&id)) {
+                    Some(live) => Observation::Seen(Subject::Copy(
+                        cluster,
+                        id.clone(),
+                        observation::copy(&id.gvk, live),
+                    )),
+                    None => Observation::Removed(cluster, id, Removed::Gone),
+                }])
+            }
             Change::Need(id) => Some(vec![match self.hub.get(&id_key(&id)) {
                 None => Observation::Absent(id),
-                Some(object) if object["type"] == "kubernetes.io/service-account-token" => Observation::NeverTravels(id),
-                Some(object) => Observation::Seen(Subject::Template(id.clone(), observation::template(&id, object))),
+                Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
+                    Observation::NeverTravels(id)
+                }
+                Some(object) => {
+                    Observation::Seen(Subject::Template(id.clone(), observation::template(&id, object)))
+                }
             }]),
             Change::Emit(event) => {
-                self.events.push(format!("{} {} {}: {}", event.reason, event.regarding.kind, event.regarding.name, event.message));
+                self.events.push(format!(
+                    "{} {} {}: {}",
+                    event.reason, event.regarding.kind, event.regarding.name, event.message
+                ));
                 Some(vec![])
             }
         }
@@ -390,16 +497,25 @@ impl World {
             return Delivered::Unreachable("connection refused".into());
         }
         let key = id_key(id);
-        let Some(source) = self.hub.get(&key).cloned() else { return Delivered::NoSource("gone".into()) };
+        let Some(source) = self.hub.get(&key).cloned() else {
+            return Delivered::NoSource("gone".into());
+        };
         let live = self.members[&**cluster].objects.get(&key).cloned();
         let source_is = source_version(&observation::template_meta(&id.gvk, &source), recipe);
-        let applied = |object: &Value| Delivered::Applied { copy: observation::copy(&id.gvk, object), source: source_is.clone() };
+        let applied = |object: &Value| Delivered::Applied {
+            copy: observation::copy(&id.gvk, object),
+            source: source_is.clone(),
+        };
         let Some(live) = live else {
             let rendered = render::render(recipe, id, cluster, &source, None).expect("renders");
             let mut object = rendered.object().clone();
             self.stamp(&mut object);
             self.writes.push(format!("{cluster} POST {id}"));
-            self.members.get_mut(&**cluster).expect("member").objects.insert(key.clone(), object.clone());
+            self.members
+                .get_mut(&**cluster)
+                .expect("member")
+                .objects
+                .insert(key.clone(), object.clone());
             self.member_changed(cluster, &key, Value::Null);
             return applied(&object);
         };
@@ -407,13 +523,18 @@ impl World {
             return Delivered::Foreign;
         }
         let blind = update && !read_first;
-        let rendered = render::render(recipe, id, cluster, &source, (!blind).then_some(&live)).expect("renders");
+        let rendered =
+            render::render(recipe, id, cluster, &source, (!blind).then_some(&live)).expect("renders");
         if !blind && !render::differs(&rendered, &live) {
             return applied(&live);
         }
         let object = self.put(&live, rendered.object().clone());
         self.writes.push(format!("{cluster} PUT {id}"));
-        self.members.get_mut(&**cluster).expect("member").objects.insert(key.clone(), object.clone());
+        self.members
+            .get_mut(&**cluster)
+            .expect("member")
+            .objects
+            .insert(key.clone(), object.clone());
         self.member_changed(cluster, &key, live);
         applied(&object)
     }
@@ -431,9 +552,14 @@ impl World {
                 self.writes.push(format!("hub POST {name}"));
                 self.hub.insert(key.clone(), body);
             }
-            Verb::Delete { uid, resource_version } => {
+            Verb::Delete {
+                uid,
+                resource_version,
+            } => {
                 let held = held?;
-                if held["metadata"]["uid"] != json!(&*uid) || held["metadata"]["resourceVersion"] != json!(&*resource_version) {
+                if held["metadata"]["uid"] != json!(&*uid)
+                    || held["metadata"]["resourceVersion"] != json!(&*resource_version)
+                {
                     return None;
                 }
                 self.writes.push(format!("hub DELETE {name}"));
@@ -454,7 +580,9 @@ impl World {
                 }
                 let next = self.put(&held, next);
                 self.writes.push(format!("hub PUT {name}"));
-                if std::env::var("WORLD_DIFF").is_ok() { eprintln!("PUT {name}\n  from {held}\n  to   {next}"); }
+                if std::env::var("WORLD_DIFF").is_ok() {
+                    eprintln!("PUT {name}\n  from {held}\n  to   {next}");
+                }
                 if next["metadata"]["deletionTimestamp"].is_string() && no_finalizers(&next) {
                     self.hub.remove(&key);
                     self.collect(&held["metadata"]["uid"]);
@@ -495,7 +623,10 @@ impl World {
         }
         next["metadata"]["resourceVersion"] = meta["resourceVersion"].clone();
         if next["metadata"]["deletionTimestamp"].is_null() {
-            next["metadata"].as_object_mut().expect("meta").remove("deletionTimestamp");
+            next["metadata"]
+                .as_object_mut()
+                .expect("meta")
+                .remove("deletionTimestamp");
         }
         if next == *held {
             return next;
@@ -509,7 +640,9 @@ impl World {
     }
 
     fn delete_key(&mut self, key: &(String, String, String)) {
-        let Some(held) = self.hub.get(key).cloned() else { return };
+        let Some(held) = self.hub.get(key).cloned() else {
+            return;
+        };
         if no_finalizers(&held) {
             self.version += 1;
             self.hub.remove(key);
@@ -532,7 +665,9 @@ impl World {
             .hub
             .iter()
             .filter(|(_, object)| {
-                object["metadata"]["ownerReferences"].as_array().is_some_and(|all| all.iter().any(|each| each["uid"] == *uid))
+                object["metadata"]["ownerReferences"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|each| each["uid"] == *uid))
             })
             .map(|(key, _)| key.clone())
             .collect();
@@ -543,7 +678,12 @@ impl World {
 
     fn hub_changed(&mut self, key: &(String, String, String)) {
         let object = self.hub[key].clone();
-        let open: Vec<Watch> = self.watches.iter().filter(|watch| watch.server() == Server::Hub).cloned().collect();
+        let open: Vec<Watch> = self
+            .watches
+            .iter()
+            .filter(|watch| watch.server() == Server::Hub)
+            .cloned()
+            .collect();
         for watch in open.iter().filter(|watch| covers(watch, &object)) {
             let seen = observation::project(watch, &object).expect("readable");
             self.tell(Observation::Seen(seen));
@@ -551,17 +691,30 @@ impl World {
     }
 
     fn hub_gone(&mut self, key: &(String, String, String), held: &Value) {
-        let open: Vec<Watch> = self.watches.iter().filter(|watch| watch.server() == Server::Hub).cloned().collect();
+        let open: Vec<Watch> = self
+            .watches
+            .iter()
+            .filter(|watch| watch.server() == Server::Hub)
+            .cloned()
+            .collect();
         for watch in open.iter().filter(|watch| covers(watch, held)) {
             let which = observation::which(watch, held).expect("named");
             let uid = held["metadata"]["uid"].as_str().map(Into::into);
-            self.tell(Observation::Gone { which, uid, revision: Some(self.version) });
+            self.tell(Observation::Gone {
+                which,
+                uid,
+                revision: Some(self.version),
+            });
         }
         let _ = key;
     }
 
     fn member_changed(&mut self, member: &str, key: &(String, String, String), before: Value) {
-        let after = self.members[member].objects.get(key).cloned().unwrap_or(Value::Null);
+        let after = self.members[member]
+            .objects
+            .get(key)
+            .cloned()
+            .unwrap_or(Value::Null);
         let some = if after.is_null() { &before } else { &after };
         let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), &key.0);
         let watch = Watch::Copies(member.into(), gvk);
@@ -569,12 +722,18 @@ impl World {
             return;
         }
         if covers(&watch, &after) {
-            self.tell(Observation::Seen(observation::project(&watch, &after).expect("readable")));
+            self.tell(Observation::Seen(
+                observation::project(&watch, &after).expect("readable"),
+            ));
         } else if covers(&watch, &before) {
             self.version += 1;
             let which = observation::which(&watch, &before).expect("named");
             let uid = before["metadata"]["uid"].as_str().map(Into::into);
-            self.tell(Observation::Gone { which, uid, revision: Some(self.version) });
+            self.tell(Observation::Gone {
+                which,
+                uid,
+                revision: Some(self.version),
+            });
         }
     }
 
@@ -589,11 +748,19 @@ impl World {
                     .as_array()
                     .is_some_and(|all| all.iter().any(|volume| volume["configMap"]["name"] == *id.name))
             };
-            let binding = self.hub.get(&("ResourceBinding".into(), key.1.clone(), format!("{}-deployment", key.2)));
+            let binding = self.hub.get(&(
+                "ResourceBinding".into(),
+                key.1.clone(),
+                format!("{}-deployment", key.2),
+            ));
             let follows = binding.is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
             let ours = copy["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID;
-            if key.0 == "Deployment" && ours && needs(copy) && self.hub.get(key).is_some_and(needs) && follows {
-                panic!("{id} is taken away from {cluster} although {} still needs it there", key.2);
+            if key.0 == "Deployment" && ours && needs(copy) && self.hub.get(key).is_some_and(needs) && follows
+            {
+                panic!(
+                    "{id} is taken away from {cluster} although {} still needs it there",
+                    key.2
+                );
             }
         }
     }
@@ -628,10 +795,22 @@ fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
-                let volatile = ["uid", "resourceVersion", "generation", "observedGeneration", "lastTransitionTime",
-                    "lastScheduledTime", "schedulerObservedGeneration", "copy", "resourcetemplate.karmada.io/uid",
-                    "resourcetemplate.karmada.io/generation"];
-                if volatile.contains(&key.as_str()) || key.contains("permanent-id") || key.contains("depended-by") {
+                let volatile = [
+                    "uid",
+                    "resourceVersion",
+                    "generation",
+                    "observedGeneration",
+                    "lastTransitionTime",
+                    "lastScheduledTime",
+                    "schedulerObservedGeneration",
+                    "copy",
+                    "resourcetemplate.karmada.io/uid",
+                    "resourcetemplate.karmada.io/generation",
+                ];
+                if volatile.contains(&key.as_str())
+                    || key.contains("permanent-id")
+                    || key.contains("depended-by")
+                {
                     *value = json!("*");
                 } else {
                     mask(value);
@@ -667,32 +846,54 @@ fn covers(watch: &Watch, object: &Value) -> bool {
         Watch::Policies => kind == "PropagationPolicy",
         Watch::Bindings => kind == "ResourceBinding",
         Watch::Clusters => kind == "Cluster",
-        Watch::Templates(gvk) => *gvk.kind == *kind && object["type"] != "kubernetes.io/service-account-token",
-        Watch::Copies(_, gvk) => *gvk.kind == *kind && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID,
+        Watch::Templates(gvk) => {
+            *gvk.kind == *kind && object["type"] != "kubernetes.io/service-account-token"
+        }
+        Watch::Copies(_, gvk) => {
+            *gvk.kind == *kind && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID
+        }
     }
 }
 
 fn has_generation(object: &Value) -> bool {
-    !matches!(object["kind"].as_str(), Some("ConfigMap" | "Secret" | "ServiceAccount" | "PersistentVolumeClaim"))
+    !matches!(
+        object["kind"].as_str(),
+        Some("ConfigMap" | "Secret" | "ServiceAccount" | "PersistentVolumeClaim")
+    )
 }
 
 fn no_finalizers(object: &Value) -> bool {
-    object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
 }
 
 fn key_of(object: &Value) -> (String, String, String) {
     let meta = &object["metadata"];
     let kind = object["kind"].as_str().expect("kind").to_owned();
-    let namespace = if kind == "Cluster" { "" } else { meta["namespace"].as_str().unwrap_or("default") };
-    (kind, namespace.to_owned(), meta["name"].as_str().expect("name").to_owned())
+    let namespace = if kind == "Cluster" {
+        ""
+    } else {
+        meta["namespace"].as_str().unwrap_or("default")
+    };
+    (
+        kind,
+        namespace.to_owned(),
+        meta["name"].as_str().expect("name").to_owned(),
+    )
 }
 
 fn id_key(id: &Id) -> (String, String, String) {
-    (id.gvk.kind.to_string(), id.namespace.to_string(), id.name.to_string())
+    (
+        id.gvk.kind.to_string(),
+        id.namespace.to_string(),
+        id.name.to_string(),
+    )
 }
 
 fn hub_key(object: &HubObject) -> (String, String, String) {
-    let named = |kind: &str, name: &Named| (kind.to_owned(), name.namespace.to_string(), name.name.to_string());
+    let named =
+        |kind: &str, name: &Named| (kind.to_owned(), name.namespace.to_string(), name.name.to_string());
     match object {
         HubObject::Policy(name) => named("PropagationPolicy", name),
         HubObject::Binding(name) => named("ResourceBinding", name),
@@ -705,7 +906,10 @@ fn hub_key(object: &HubObject) -> (String, String, String) {
 fn owner(id: &Id) -> Recipe {
     Recipe {
         hub: HUB_ID.into(),
-        binding: Named::new(&id.namespace, &format!("{}-{}", id.name, id.gvk.kind.to_lowercase())),
+        binding: Named::new(
+            &id.namespace,
+            &format!("{}-{}", id.name, id.gvk.kind.to_lowercase()),
+        ),
         permanent_id: "".into(),
         replicas: None,
         overwrite: false,

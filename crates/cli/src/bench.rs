@@ -1,0 +1,335 @@
+//! `entourage bench`: measures a control plane through the API that it serves, whoever wrote it.
+//!
+//! The bench is a user: it writes policies, Deployments and what they need to the hub, and sees by watches of the
+//! members when the copies are there. What that costs is asked from outside: CPU time and memory from the operating
+//! system, requests from the API servers' own counters (less the bench's own).
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`objects`], [`kind`] | what is written |
+//! | [`server`], [`watch`], [`seen`] | one API server; watches of metadata; waiting for what they show |
+//! | [`counts`], [`process`], [`meter`] | requests; CPU time and memory; both between two moments |
+//! | [`floor`] | the same objects written by a bare client |
+//! | [`control`], [`child`] | the control plane that is measured |
+//! | [`scenario`] | S1 to S5, S7 and the kills, a file each |
+//! | [`compare`] | whether two end states are the same |
+//! | [`report`], [`stats`] | JSON, table, medians |
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject},
+};
+use tokio::task::JoinSet;
+
+use crate::{
+    connect,
+    wait::{Waited, until},
+};
+
+pub mod child;
+pub mod compare;
+pub mod control;
+pub mod counts;
+pub mod floor;
+pub mod kind;
+pub mod meter;
+pub mod objects;
+pub mod process;
+pub mod report;
+pub mod scenario;
+pub mod seen;
+pub mod server;
+pub mod stats;
+pub mod watch;
+
+use control::Control;
+use floor::Floor;
+use kind::{Id, Kind};
+use objects::{LABEL, World};
+use report::{Machine, Parameters, Report, Run};
+use scenario::Scenario;
+use seen::Seen;
+use server::Server;
+
+/// How long namespaces may take to go at the end.
+const CLEANED_WITHIN: Duration = Duration::from_secs(180);
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The scenarios.
+    pub scenarios: Vec<Scenario>,
+    /// SIGKILLs in a further run of S1; 0 for no such run.
+    pub kills: usize,
+    /// The hub; without it as kubectl finds it.
+    pub hub: Option<PathBuf>,
+    /// The members: name on the hub, kubeconfig.
+    pub members: Vec<(String, PathBuf)>,
+    /// Deployments in S1 to S5.
+    pub workloads: usize,
+    /// Namespaces that they lie in.
+    pub namespaces: usize,
+    /// How often each scenario runs.
+    pub runs: usize,
+    /// Requests in flight per server.
+    pub in_flight: usize,
+    /// First part of every namespace's name, and value of the label of every object.
+    pub prefix: String,
+    /// How long one step of a scenario may take.
+    pub limit: Duration,
+    /// How long S3 is.
+    pub idle: Duration,
+    /// Whether everything is left on the servers.
+    pub keep: bool,
+    /// For the report: how the control plane is started.
+    pub controllers: Option<String>,
+}
+
+/// A bench at work.
+pub struct Bench {
+    /// What is asked.
+    pub options: Options,
+    /// The hub, then the members.
+    pub servers: Vec<Arc<Server>>,
+    /// What the watches show.
+    pub seen: Seen,
+    /// What is measured.
+    pub control: Control,
+    /// What was found.
+    pub report: Report,
+    /// Prefixes of the namespaces that were made.
+    worlds: Vec<World>,
+    tasks: JoinSet<()>,
+}
+
+/// Runs the scenarios; the report is there also when one of them fails, and says then why.
+///
+/// # Errors
+/// A server cannot be reached, or the bench would write over what is there.
+pub async fn run(options: Options, control: Control) -> Result<Report> {
+    let mut bench = Bench::new(options, control).await?;
+    let done = bench.scenarios().await;
+    let cleaned = if bench.options.keep { Ok(()) } else { bench.clean().await };
+    let stopped = bench.control.stop().await;
+    if let Err(error) = done.and(cleaned).and(stopped.map(drop)) {
+        bench.report.error = Some(format!("{error:#}"));
+    }
+    Ok(bench.report)
+}
+
+impl Bench {
+    async fn new(options: Options, control: Control) -> Result<Self> {
+        let mut servers = vec![Arc::new(Server::connect("hub", options.hub.as_deref()).await?)];
+        for (name, kubeconfig) in &options.members {
+            servers.push(Arc::new(Server::connect(name, Some(kubeconfig)).await?));
+        }
+        for server in &servers {
+            let left = server.list(Kind::Namespace, "", None).await?.items().find(|each| {
+                each.name.strip_prefix(&options.prefix).is_some_and(|rest| rest.starts_with('-'))
+            });
+            if let Some(left) = left {
+                let (server, name) = (&server.name, left.name);
+                bail!("the namespace {name} is on {server}; delete it, or give another --prefix");
+            }
+        }
+        let report = Report {
+            format: 1,
+            entourage: env!("CARGO_PKG_VERSION").to_owned(),
+            date: k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            machine: Machine::here(),
+            servers: servers.iter().map(|server| (server.name.clone(), server.version.clone())).collect(),
+            parameters: Parameters {
+                workloads: options.workloads,
+                namespaces: options.namespaces,
+                members: options.members.len(),
+                runs: options.runs,
+                in_flight: options.in_flight,
+                controllers: options.controllers.clone(),
+            },
+            scenarios: Vec::new(),
+            error: None,
+        };
+        let seen = Seen::new(servers.iter().map(|server| server.name.clone()).collect());
+        let (worlds, tasks) = (Vec::new(), JoinSet::new());
+        Ok(Self { options, servers, seen, control, report, worlds, tasks })
+    }
+
+    /// The hub.
+    #[must_use]
+    pub fn hub(&self) -> &Server {
+        &self.servers[0]
+    }
+
+    /// A world of its own namespaces, which are removed at the end.
+    pub fn world(&mut self, name: &str, workloads: usize) -> World {
+        let world = World {
+            label: self.options.prefix.clone(),
+            namespace_prefix: format!("{}-{name}", self.options.prefix),
+            workloads,
+            namespaces: self.options.namespaces,
+            members: self.options.members.iter().map(|(name, _)| name.clone()).collect(),
+        };
+        self.worlds.push(world.clone());
+        world
+    }
+
+    /// Says something while the bench goes on.
+    pub fn say(&self, what: &str) {
+        eprintln!("bench: {what}");
+    }
+
+    /// Measures the floor while no control plane of ours runs, then starts it fresh and waits for the members.
+    ///
+    /// # Errors
+    /// A server's; the control plane does not get ready.
+    pub async fn floor_then_fresh(&mut self, name: &str, workloads: usize) -> Result<Floor> {
+        self.control.stop().await?;
+        let floor = self.floor(name, workloads).await?;
+        self.control.start_fresh(self.options.limit).await?;
+        self.members_ready().await?;
+        Ok(floor)
+    }
+
+    /// Waits until the hub finds every member ready.
+    ///
+    /// # Errors
+    /// Names one that is not.
+    pub async fn members_ready(&self) -> Result<()> {
+        let resource = ApiResource {
+            group: "cluster.karmada.io".into(),
+            version: "v1alpha1".into(),
+            api_version: "cluster.karmada.io/v1alpha1".into(),
+            kind: "Cluster".into(),
+            plural: "clusters".into(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.hub().client.clone(), &resource);
+        for (name, _) in &self.options.members {
+            let waited = until(&api, name, self.options.limit, |found| found.is_some_and(is_ready)).await;
+            if let Waited::TimedOut(found) = waited.map_err(connect::explain)? {
+                let known = if found.is_some() { "is not ready" } else { "is not a Cluster of the hub" };
+                bail!("{name} {known} after {} s", self.options.limit.as_secs());
+            }
+        }
+        Ok(())
+    }
+
+    async fn scenarios(&mut self) -> Result<()> {
+        let asked = |scenario: &Scenario| {
+            self.options.scenarios.iter().any(|each| each == scenario || (*each == Scenario::All && *scenario != Scenario::Floor))
+        };
+        let on_one_world: Vec<_> = Scenario::ON_ONE_WORLD.into_iter().filter(asked).collect();
+        let (growth, floor) = (asked(&Scenario::Growth), asked(&Scenario::Floor));
+        if floor || growth || !on_one_world.is_empty() {
+            floor::add_definition(self.hub()).await?;
+        }
+        for number in 1..=self.options.runs {
+            if floor {
+                self.floor(&format!("f{number}"), self.options.workloads).await?;
+            }
+        }
+        if growth || !on_one_world.is_empty() || self.options.kills > 0 {
+            self.watch().await?;
+        }
+        for number in 1..=self.options.runs {
+            if !on_one_world.is_empty() {
+                self.say(&format!("run {number} of {}", self.options.runs));
+                self.one_world(number, &on_one_world).await?;
+            }
+        }
+        for number in 1..=self.options.runs {
+            if growth {
+                self.say(&format!("growth, run {number} of {}", self.options.runs));
+                scenario::growth::run(self, number).await?;
+            }
+        }
+        if self.options.kills > 0 {
+            self.say(&format!("{} kills", self.options.kills));
+            scenario::kills::run(self, self.options.kills).await?;
+        }
+        Ok(())
+    }
+
+    /// S1 to S5 on one world. S1 makes it, so it always runs.
+    async fn one_world(&mut self, number: usize, asked: &[Scenario]) -> Result<()> {
+        let workloads = self.options.workloads;
+        let floor = self.floor_then_fresh(&format!("r{number}"), workloads).await?;
+        let world = self.world(&format!("r{number}"), workloads);
+        scenario::cold::run(self, &world, Some(&floor), Scenario::Cold).await?;
+        for scenario in asked {
+            self.say(scenario.name());
+            match scenario {
+                Scenario::Update => scenario::update::run(self, &world, Some(&floor)).await?,
+                Scenario::Idle => scenario::idle::run(self, &world).await?,
+                Scenario::Restart => scenario::restart::run(self, &world).await?,
+                Scenario::Removal => scenario::removal::run(self, &world, Some(&floor)).await?,
+                Scenario::Floor | Scenario::Cold | Scenario::Growth | Scenario::All => {}
+            }
+        }
+        if asked.contains(&Scenario::Removal) {
+            scenario::remove_rest(self, &world).await
+        } else {
+            scenario::remove(self, &world).await
+        }
+    }
+
+    async fn floor(&mut self, name: &str, workloads: usize) -> Result<Floor> {
+        let mut world = self.world(&format!("{name}-floor"), workloads);
+        // Another label, so that the watches do not carry what the floor writes.
+        world.label.push_str("-floor");
+        let floor = floor::measure(&self.servers, &world, self.options.in_flight).await?;
+        let Floor { write_s, writes, edit_p50_ms, delete_s } = floor;
+        let values = [
+            ("write_s", write_s),
+            ("writes", writes as f64),
+            ("writes_per_s", writes as f64 / write_s),
+            ("edit_p50_ms", edit_p50_ms),
+            ("delete_s", delete_s),
+        ];
+        self.report.add(Scenario::Floor.name(), Scenario::Floor.title(), workloads, Run::new(None, values));
+        Ok(floor)
+    }
+
+    async fn watch(&mut self) -> Result<()> {
+        for (place, server) in self.servers.iter().enumerate().skip(1) {
+            for kind in Kind::COPIED {
+                let label = Some(format!("{LABEL}={}", self.options.prefix));
+                let target = watch::Target { server: server.clone(), place, kind, label };
+                watch::start(target, self.seen.clone(), &mut self.tasks).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes every namespace that was made, on all servers, and waits until they are gone.
+    async fn clean(&mut self) -> Result<()> {
+        self.tasks.shutdown().await;
+        self.say("cleaning up");
+        let names: Vec<_> = self.worlds.iter().flat_map(World::namespaces).collect();
+        for server in &self.servers {
+            for name in &names {
+                server.delete(&Id::new(Kind::Namespace, "", name)).await?;
+            }
+        }
+        let begin = std::time::Instant::now();
+        for server in &self.servers {
+            loop {
+                let left: BTreeMap<_, _> =
+                    server.list(Kind::Namespace, "", None).await?.items().map(|each| (each.name, ())).collect();
+                let Some(name) = names.iter().find(|name| left.contains_key(*name)) else { break };
+                if begin.elapsed() > CLEANED_WITHIN {
+                    bail!("the namespace {name} does not go from {}", server.name);
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+        floor::remove_definition(self.hub()).await.context("cleaning up")
+    }
+}
+
+fn is_ready(cluster: &DynamicObject) -> bool {
+    let conditions = cluster.data.pointer("/status/conditions").and_then(|all| all.as_array());
+    conditions.is_some_and(|all| all.iter().any(|each| each["type"] == "Ready" && each["status"] == "True"))
+}

@@ -1,0 +1,337 @@
+//! The floor: the same objects written by a bare client at full speed.
+//!
+//! What it writes, and nothing else:
+//!
+//! - on the hub each Deployment once (POST), as the bench itself does in S1; and for each template that travels (every
+//!   Deployment, ConfigMap and Secret) a binding of the size that a control plane writes: one POST and one PUT of its
+//!   status. The bindings are objects of the bench's own copy of the ResourceBinding definition, with the same schema and
+//!   a status subresource, so that the same work falls to the server and no control plane looks at them;
+//! - on each member one POST for each copy, with the marks that copies carry.
+//!
+//! No reads, no watches, no claims of templates, no order among objects beyond that of the list, a fixed number of
+//! requests in flight per server. Namespaces exist before. The time is from the first request to the last answer.
+//! It is deliberately less than any control plane must do: a ratio of 1 cannot be reached.
+//!
+//! Two more floors come with it: one edit of a ConfigMap on the hub and then on all members at once (for S2), and the
+//! deletion of everything that was written, one DELETE per object (for S5).
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, api::PostParams};
+use serde_json::{Value, json};
+
+use super::{
+    kind::{FLOOR_GROUP, Id, Kind},
+    objects::World,
+    server::{Metadata, Server, Written},
+    stats::percentile,
+};
+use crate::{
+    connect,
+    wait::{Waited, until},
+};
+
+/// Edits of which the time is taken.
+const EDITS: usize = 20;
+
+/// What a bare client needs.
+#[derive(Clone, Debug)]
+pub struct Floor {
+    /// Seconds to write everything.
+    pub write_s: f64,
+    /// Requests that took.
+    pub writes: usize,
+    /// Half of the edits were on the hub and all members after this, in milliseconds.
+    pub edit_p50_ms: f64,
+    /// Seconds to delete everything.
+    pub delete_s: f64,
+}
+
+/// Makes the hub serve the kind that the floor writes. Call [`remove_definition`] at the end.
+///
+/// # Errors
+/// The hub does not serve ResourceBindings, or refuses.
+pub async fn add_definition(hub: &Server) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    let name = format!("{}.{}", Kind::Binding.plural(), Kind::Binding.group());
+    let found = api.get_opt(&name).await.map_err(connect::explain)?;
+    let mut definition =
+        found.with_context(|| format!("the hub does not serve {name}; entourage crds --apply brings it"))?;
+    definition.metadata = kube::api::ObjectMeta {
+        name: Some(definition_name()),
+        ..Default::default()
+    };
+    definition.status = None;
+    definition.spec.conversion = None;
+    definition.spec.group = FLOOR_GROUP.to_owned();
+    definition.spec.versions.retain(|version| version.storage);
+    let names = &mut definition.spec.names;
+    *names = Default::default();
+    names.kind = Kind::FloorBinding.name().to_owned();
+    names.plural = Kind::FloorBinding.plural().to_owned();
+    if let Err(error) = api.create(&PostParams::default(), &definition).await
+        && !matches!(&error, kube::Error::Api(status) if status.code == 409)
+    {
+        return Err(connect::explain(error)).context("cannot define what the floor writes");
+    }
+    let waited = until(&api, &definition_name(), Duration::from_secs(30), |crd| {
+        let status = crd
+            .and_then(|crd| crd.status.as_ref())
+            .and_then(|status| status.conditions.as_ref());
+        status.is_some_and(|all| {
+            all.iter()
+                .any(|each| each.type_ == "Established" && each.status == "True")
+        })
+    });
+    if let Waited::TimedOut(_) = waited.await.map_err(connect::explain)? {
+        bail!("the hub does not serve {} after 30 s", definition_name());
+    }
+    Ok(())
+}
+
+/// Undoes [`add_definition`], and deletes every object of it.
+///
+/// # Errors
+/// The hub refuses.
+pub async fn remove_definition(hub: &Server) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    match api.delete(&definition_name(), &Default::default()).await {
+        Ok(_) => Ok(()),
+        Err(error) if connect::is_not_found(&error) => Ok(()),
+        Err(error) => Err(connect::explain(error)).context("cannot remove what the floor defined"),
+    }
+}
+
+/// Writes, edits and deletes a world; `limit` requests are in flight per server. The servers' first is the hub.
+///
+/// # Errors
+/// A server's.
+pub async fn measure(servers: &[Arc<Server>], world: &World, limit: usize) -> Result<Floor> {
+    let (hub, members) = servers.split_first().context("there is no hub")?;
+    try_join_all(
+        servers
+            .iter()
+            .map(|server| super::scenario::namespaces(server, world)),
+    )
+    .await?;
+
+    let templates = world.deployments();
+    let mut copies: Vec<_> = world
+        .first()
+        .into_iter()
+        .filter(|(id, _)| id.kind != Kind::Policy)
+        .collect();
+    copies.extend(templates.iter().cloned());
+    let bindings: Vec<_> = copies.iter().map(|(id, _)| binding(id, world)).collect();
+    let marked: Vec<_> = copies
+        .iter()
+        .map(|(id, object)| (id.clone(), copy(id, object.clone())))
+        .collect();
+    let writes = templates.len() + 2 * bindings.len() + members.len() * marked.len();
+
+    let begin = Instant::now();
+    let on_hub = async {
+        create(hub, &templates, limit).await?;
+        let each = bindings
+            .iter()
+            .map(|(id, object)| create_with_status(hub, id, object, world));
+        stream::iter(each)
+            .buffer_unordered(limit)
+            .try_collect::<()>()
+            .await
+    };
+    let on_members = try_join_all(members.iter().map(|member| create(member, &marked, limit)));
+    futures::try_join!(on_hub, on_members)?;
+    let write_s = begin.elapsed().as_secs_f64();
+
+    let edit_p50_ms = edits(hub, members, &copies, world).await?;
+
+    let begin = Instant::now();
+    let hub_ids = templates.iter().chain(&bindings).map(|(id, _)| id);
+    let on_hub = stream::iter(hub_ids.map(|id| hub.delete(id))).buffer_unordered(limit);
+    let on_members = try_join_all(members.iter().map(|member| {
+        let each = stream::iter(marked.iter().map(|(id, _)| member.delete(id)));
+        each.buffer_unordered(limit).try_for_each(|_| async { Ok(()) })
+    }));
+    futures::try_join!(on_hub.try_for_each(|_| async { Ok(()) }), on_members)?;
+    Ok(Floor {
+        write_s,
+        writes,
+        edit_p50_ms,
+        delete_s: begin.elapsed().as_secs_f64(),
+    })
+}
+
+fn definition_name() -> String {
+    format!("{}.{FLOOR_GROUP}", Kind::FloorBinding.plural())
+}
+
+async fn create(server: &Server, objects: &[(Id, Value)], limit: usize) -> Result<()> {
+    let each = objects
+        .iter()
+        .map(|(id, object)| super::scenario::create(server, id, object));
+    stream::iter(each)
+        .buffer_unordered(limit)
+        .try_collect::<()>()
+        .await
+}
+
+async fn create_with_status(hub: &Server, id: &Id, object: &Value, world: &World) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        metadata: Metadata,
+    }
+    let (written, answer) = hub.create(id, object).await?;
+    if written != Written::Done {
+        bail!("{id} exists already on the hub");
+    }
+    let answer: Answer = serde_json::from_str(&answer)?;
+    let mut object = object.clone();
+    object["metadata"]["resourceVersion"] = json!(answer.metadata.resource_version);
+    object["status"] = status(world);
+    hub.replace_status(id, &object).await.map(drop)
+}
+
+/// Edits ConfigMaps one at a time, each on the hub and then on all members at once.
+async fn edits(hub: &Server, members: &[Arc<Server>], copies: &[(Id, Value)], world: &World) -> Result<f64> {
+    let edited: Vec<_> = copies
+        .iter()
+        .filter(|(id, _)| id.kind == Kind::ConfigMap)
+        .take(EDITS)
+        .collect();
+    let mut times = Vec::new();
+    for (id, object) in edited {
+        super::scenario::create(hub, id, object).await?;
+        let patch = world.edit(id, "floor");
+        let begin = Instant::now();
+        hub.patch(id, &patch).await?;
+        try_join_all(members.iter().map(|member| member.patch(id, &patch))).await?;
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+        hub.delete(id).await?;
+    }
+    Ok(percentile(&times, 50.0))
+}
+
+/// A binding of the size that a control plane writes.
+fn binding(of: &Id, world: &World) -> (Id, Value) {
+    let id = Id::new(
+        Kind::FloorBinding,
+        &of.namespace,
+        format!("{}-{}", of.name, of.kind.name().to_lowercase()),
+    );
+    let clusters: Vec<_> = world
+        .members
+        .iter()
+        .map(|name| json!({"name": name, "replicas": 2}))
+        .collect();
+    let mark = "4efd799d-5b87-4acd-ad2d-df789084d1b8";
+    let mut spec = json!({
+        "resource": {
+            "apiVersion": of.kind.api_version(), "kind": of.kind.name(), "namespace": of.namespace, "name": of.name,
+            "uid": mark, "resourceVersion": "100000",
+        },
+        "conflictResolution": "Abort",
+    });
+    if of.kind == Kind::Deployment {
+        spec["clusters"] = json!(clusters);
+        spec["propagateDeps"] = json!(true);
+        spec["placement"] = json!({"clusterAffinity": {"clusterNames": world.members}});
+    } else {
+        spec["requiredBy"] = json!([{"namespace": of.namespace, "name": format!("{}-deployment", of.name), "clusters": clusters}]);
+    }
+    let object = json!({
+        "apiVersion": Kind::FloorBinding.api_version(),
+        "kind": Kind::FloorBinding.name(),
+        "metadata": {
+            "name": id.name,
+            "namespace": id.namespace,
+            "labels": {
+                "resourcebinding.karmada.io/permanent-id": mark,
+                "propagationpolicy.karmada.io/permanent-id": mark,
+            },
+            "annotations": {
+                "propagationpolicy.karmada.io/name": "shared",
+                "propagationpolicy.karmada.io/namespace": of.namespace,
+                "policy.karmada.io/applied-placement": json!({"clusterAffinity": {"clusterNames": world.members}}).to_string(),
+            },
+            "ownerReferences": [{
+                "apiVersion": of.kind.api_version(), "kind": of.kind.name(), "name": of.name, "uid": mark,
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec,
+    });
+    (id, object)
+}
+
+/// The status of such a binding.
+fn status(world: &World) -> Value {
+    let time = "2026-01-01T00:00:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Success", "message": "all of it", "lastTransitionTime": time});
+    let entries = world.members.iter().map(|name| {
+        json!({
+            "clusterName": name, "applied": true, "health": "Unhealthy",
+            "copy": {"uid": "4efd799d-5b87-4acd-ad2d-df789084d1b8", "generation": 1, "source": "4efd799d-5b87-4acd 1 0123456789abcdef"},
+        })
+    });
+    let conditions = ["Scheduled", "FullyApplied"].map(condition);
+    json!({
+        "conditions": conditions,
+        "aggregatedStatus": entries.collect::<Vec<_>>(),
+        "lastScheduledTime": time,
+        "schedulerObservedGeneration": 1,
+    })
+}
+
+/// A copy with the marks that copies carry.
+fn copy(id: &Id, mut object: Value) -> Value {
+    let mark = "4efd799d-5b87-4acd-ad2d-df789084d1b8";
+    let labels = &mut object["metadata"]["labels"];
+    labels["karmada.io/managed"] = json!("true");
+    labels["resourcebinding.karmada.io/permanent-id"] = json!(mark);
+    object["metadata"]["annotations"] = json!({
+        "resourcebinding.karmada.io/name": format!("{}-{}", id.name, id.kind.name().to_lowercase()),
+        "resourcebinding.karmada.io/namespace": id.namespace,
+        "resourcetemplate.karmada.io/uid": mark,
+        "resourcetemplate.karmada.io/managed-labels":
+            "bench.entourage.dev/run,karmada.io/managed,resourcebinding.karmada.io/permanent-id",
+        "resourcetemplate.karmada.io/managed-annotations":
+            "resourcebinding.karmada.io/name,resourcebinding.karmada.io/namespace,resourcetemplate.karmada.io/uid",
+        "work.karmada.io/conflict-resolution": "abort",
+        "work.karmada.io/name": format!("{}-567c465fbb", id.name),
+        "work.karmada.io/namespace": "karmada-es-member1",
+    });
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::objects::tests::world;
+
+    #[test]
+    fn a_binding_of_the_floor_is_of_a_kind_that_nobody_looks_at() {
+        let world = world(1, 1);
+        let (id, object) = binding(&world.deployment_id(0), &world);
+        assert_eq!(
+            (id.kind, id.name.as_str()),
+            (Kind::FloorBinding, "app-0000-deployment")
+        );
+        assert_eq!(object["apiVersion"], "bench.entourage.dev/v1alpha2");
+        assert_eq!(object["spec"]["clusters"][1]["name"], "m2");
+    }
+
+    #[test]
+    fn a_copy_keeps_its_content_and_the_bench_s_label() {
+        let (id, object) = world(1, 1).deployments().remove(0);
+        let copy = copy(&id, object.clone());
+        assert_eq!(copy["spec"], object["spec"]);
+        assert_eq!(copy["metadata"]["labels"]["bench.entourage.dev/run"], "bench");
+    }
+}

@@ -1,0 +1,212 @@
+//! The scenarios, a file each; and what they share: writing a world to the hub, waiting for its copies, removing it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::Value;
+
+use super::{
+    Bench,
+    kind::{Id, Kind},
+    meter,
+    objects::World,
+    seen::{Place, Wish},
+    server::{Server, Written},
+};
+
+pub mod cold;
+pub mod growth;
+pub mod idle;
+pub mod kills;
+pub mod removal;
+pub mod restart;
+pub mod update;
+
+/// A scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Scenario {
+    /// The floor alone: what a bare client needs; no control plane takes part
+    #[value(name = "floor")]
+    Floor,
+    /// Cold propagation
+    #[value(name = "S1", alias = "s1")]
+    Cold,
+    /// Update of dependencies
+    #[value(name = "S2", alias = "s2")]
+    Update,
+    /// Idle
+    #[value(name = "S3", alias = "s3")]
+    Idle,
+    /// Restart of the control plane
+    #[value(name = "S4", alias = "s4")]
+    Restart,
+    /// Removal of references, then of everything
+    #[value(name = "S5", alias = "s5")]
+    Removal,
+    /// S1 at 100, 300 and 900 Deployments
+    #[value(name = "S7", alias = "s7")]
+    Growth,
+    /// All of them
+    #[value(name = "all")]
+    All,
+}
+
+impl Scenario {
+    /// Those that run one after the other on the same world.
+    pub const ON_ONE_WORLD: [Self; 5] = [Self::Cold, Self::Update, Self::Idle, Self::Restart, Self::Removal];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Cold => "S1",
+            Self::Update => "S2",
+            Self::Idle => "S3",
+            Self::Restart => "S4",
+            Self::Removal => "S5",
+            Self::Growth => "S7",
+            Self::All => "all",
+        }
+    }
+
+    /// Its title in reports.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Floor => "the same objects written by a bare client",
+            Self::Cold => "cold propagation",
+            Self::Update => "update of dependencies",
+            Self::Idle => "idle",
+            Self::Restart => "restart",
+            Self::Removal => "removal",
+            Self::Growth => "growth: cold propagation",
+            Self::All => "everything",
+        }
+    }
+}
+
+/// Creates the namespaces of a world.
+///
+/// # Errors
+/// The server's.
+pub async fn namespaces(server: &Server, world: &World) -> Result<()> {
+    for name in world.namespaces() {
+        server
+            .create(
+                &Id::new(Kind::Namespace, "", &name),
+                &world.namespace_object(&name),
+            )
+            .await?;
+    }
+    Ok(())
+}
+
+/// Creates an object that must not exist yet.
+///
+/// # Errors
+/// The server's; also when it exists.
+pub async fn create(server: &Server, id: &Id, object: &Value) -> Result<()> {
+    match server.create(id, object).await?.0 {
+        Written::Done => Ok(()),
+        _ => bail!(
+            "{id} exists already on {}, left by another bench; delete it first",
+            server.name
+        ),
+    }
+}
+
+/// Creates objects on the hub, as fast as it takes them.
+///
+/// # Errors
+/// The server's.
+pub async fn create_all(bench: &Bench, objects: &[(Id, Value)]) -> Result<()> {
+    let each = objects.iter().map(|(id, object)| create(bench.hub(), id, object));
+    stream::iter(each)
+        .buffer_unordered(bench.options.in_flight)
+        .try_collect()
+        .await
+}
+
+/// Deletes objects on the hub, as fast as it takes them.
+///
+/// # Errors
+/// The server's.
+pub async fn delete_all(bench: &Bench, ids: impl IntoIterator<Item = Id>) -> Result<()> {
+    let each = ids
+        .into_iter()
+        .map(|id| async move { bench.hub().delete(&id).await.map(drop) });
+    stream::iter(each)
+        .buffer_unordered(bench.options.in_flight)
+        .try_collect()
+        .await
+}
+
+/// Writes everything of a world but the Deployments, and waits until the servers are at rest.
+///
+/// # Errors
+/// A server's; also when the servers do not come to rest.
+pub async fn prepare(bench: &Bench, world: &World) -> Result<()> {
+    namespaces(bench.hub(), world).await?;
+    create_all(bench, &world.first()).await?;
+    meter::settle(&bench.servers, bench.options.limit)
+        .await
+        .context("while the world was prepared")
+        .map(drop)
+}
+
+/// A copy on every member of each of these.
+pub fn everywhere(bench: &Bench, ids: impl IntoIterator<Item = Id>) -> Vec<(Place, Id)> {
+    let places = 1..bench.servers.len();
+    ids.into_iter()
+        .flat_map(|id| places.clone().map(move |place| (place, id.clone())))
+        .collect()
+}
+
+/// Removes a world without measuring it: the workloads, then, when their copies are gone, the rest.
+///
+/// # Errors
+/// A server's; also when something stays.
+pub async fn remove(bench: &Bench, world: &World) -> Result<()> {
+    let limit = bench.options.limit;
+    let gone = bench.seen.wish(Wish::Absent, everywhere(bench, world.copies()));
+    delete_all(bench, world.deployments().into_iter().map(|(id, _)| id)).await?;
+    gone.met(limit)
+        .await
+        .context("after all Deployments were deleted")?;
+    remove_rest(bench, world).await
+}
+
+/// Removes what is left of a world on the hub when its copies are gone, and waits until its bindings are gone too.
+///
+/// # Errors
+/// A server's; also when a binding stays.
+pub async fn remove_rest(bench: &Bench, world: &World) -> Result<()> {
+    let started = std::time::Instant::now();
+    loop {
+        let left = bindings(bench, world).await?;
+        if left.is_empty() {
+            break;
+        }
+        if started.elapsed() > bench.options.limit {
+            bail!("{} bindings stay on the hub, such as {}", left.len(), left[0]);
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    delete_all(bench, world.first().into_iter().map(|(id, _)| id)).await
+}
+
+/// The bindings of a world.
+///
+/// # Errors
+/// The hub's.
+pub async fn bindings(bench: &Bench, world: &World) -> Result<Vec<Id>> {
+    let list = bench.hub().list(Kind::Binding, "", None).await?;
+    let namespaces: Vec<_> = world.namespaces().collect();
+    let ids = list
+        .items()
+        .map(|each| Id::new(Kind::Binding, each.namespace, each.name));
+    Ok(ids.filter(|id| namespaces.contains(&id.namespace)).collect())
+}

@@ -1,0 +1,33 @@
+//! S1, cold propagation: policies, ConfigMaps and Secrets are there and the servers at rest; then all Deployments are
+//! created as fast as the hub takes them. Done when every member shows every Deployment and everything it needs. The
+//! clock starts with the first request.
+
+use anyhow::{Context as _, Result};
+
+use super::{Scenario, create_all, everywhere, prepare};
+use crate::bench::{Bench, floor::Floor, meter::Meter, objects::World, report::Run, seen::Wish};
+
+/// Runs it. The world is there afterwards.
+///
+/// # Errors
+/// Says what is missing where.
+pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>, as_: Scenario) -> Result<()> {
+    prepare(bench, world).await?;
+    let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
+    let wait = bench.seen.wish(Wish::Present, everywhere(bench, world.copies()));
+    create_all(bench, &world.deployments()).await?;
+    let created_s = meter.began().elapsed().as_secs_f64();
+    let converged = wait.met(bench.options.limit).await.context("cold propagation")?;
+    let figures = meter
+        .settle(converged, &bench.control.pids(), bench.options.limit)
+        .await?;
+    let wall_s = figures.wall_s;
+    let mut run = Run::new(Some(figures), [("deployments_created_s", created_s)]);
+    if let Some(floor) = floor {
+        run.values.insert("floor_s".into(), floor.write_s);
+        run.values.insert("floor_writes".into(), floor.writes as f64);
+        run.values.insert("ratio_to_floor".into(), wall_s / floor.write_s);
+    }
+    bench.report.add(as_.name(), as_.title(), world.workloads, run);
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! Every controller in one table: what it is for, and what it may do on the hub.
+//!
+//! `cargo xtask rbac` makes `config/rbac` of it. A row is a controller of the core ([`Key::controller`]) or a part of the
+//! shell that sends requests of its own. What controllers may do on members is granted there by `entourage join`.
+//!
+//! [`Key::controller`]: entourage_core::plan::Key::controller
+
+use std::borrow::Cow;
+
+use entourage_core::{interpreter::NATIVE, object::Gvk};
+
+use crate::client::path::plural;
+
+/// The namespace on the hub that holds the Lease.
+pub const SYSTEM_NAMESPACE: &str = "karmada-system";
+
+/// The namespace on the hub that holds the members' credentials.
+pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
+
+/// One row of [`CONTROLLERS`].
+#[derive(Clone, Copy, Debug)]
+pub struct Controller {
+    /// The word for it: in metrics, in logs and in the documentation.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// The module that decides, or, for a part of the shell, the one that acts.
+    pub module: &'static str,
+    /// What it may do on the hub.
+    pub rules: &'static [Rule],
+}
+
+/// What a controller may do with some resources of the hub.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Which resources.
+    pub resources: Resources,
+    /// RBAC verbs, sorted.
+    pub verbs: &'static [&'static str],
+    /// Where.
+    pub within: Within,
+    /// What needs it.
+    pub reason: &'static str,
+}
+
+/// Resources of the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resources {
+    /// Resources of one API group; a subresource is `resource/subresource`.
+    Of(&'static str, &'static [&'static str]),
+    /// Every kind that is propagated: the core's table of kinds.
+    Templates,
+    /// A subresource of every kind that is propagated.
+    TemplatesSub(&'static str),
+}
+
+/// Where a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Within {
+    /// In every namespace, and for what has none.
+    All,
+    /// In one namespace.
+    Namespace(&'static str),
+    /// For these objects only, of a kind that has no namespace.
+    Objects(&'static [&'static str]),
+}
+
+const POLICY: &str = "policy.karmada.io";
+const WORK: &str = "work.karmada.io";
+const CLUSTER: &str = "cluster.karmada.io";
+
+/// Every controller, sorted by name.
+pub const CONTROLLERS: &[Controller] = &[
+    Controller {
+        name: "cluster",
+        summary: "says of each Cluster whether its member answers and what it serves, and lets it go when nothing is left there",
+        module: "entourage_core::cluster",
+        rules: &[
+            rule(
+                Resources::Of(CLUSTER, &["clusters"]),
+                &["get", "list", "patch", "watch"],
+                "finalizer",
+            ),
+            rule(
+                Resources::Of(CLUSTER, &["clusters/status"]),
+                &["patch"],
+                "Ready, version and APIs of the member",
+            ),
+        ],
+    },
+    Controller {
+        name: "delivery",
+        summary: "brings copies to members and takes them away",
+        module: "entourage_core::delivery",
+        rules: &[rule(
+            Resources::Templates,
+            &["get"],
+            "what is delivered, read when it is delivered",
+        )],
+    },
+    Controller {
+        name: "dependencies",
+        summary: "writes bindings: where a template goes by its policy, and where because something there needs it",
+        module: "entourage_core::binding",
+        rules: &[
+            rule(
+                Resources::Of(WORK, &["resourcebindings"]),
+                &["create", "delete", "get", "list", "update", "watch"],
+                "the one writer of bindings",
+            ),
+            rule(
+                Resources::Templates,
+                &["get", "list", "watch"],
+                "what refers to what, and what is gone for certain",
+            ),
+            rule(
+                Resources::TemplatesSub("finalizers"),
+                &["update"],
+                "a binding is owned by its template and blocks its deletion: some hubs ask for this then",
+            ),
+        ],
+    },
+    Controller {
+        name: "detector",
+        summary: "decides which policy claims a template",
+        module: "entourage_core::detector",
+        rules: &[
+            rule(
+                Resources::Of(POLICY, &["propagationpolicies"]),
+                &["get", "list", "patch", "watch"],
+                "permanent id and finalizer",
+            ),
+            rule(
+                Resources::Of(POLICY, &["propagationpolicies/status"]),
+                &["patch"],
+                "the condition Matched",
+            ),
+            rule(
+                Resources::Templates,
+                &["get", "list", "patch", "watch"],
+                "the claim: one label, two annotations",
+            ),
+        ],
+    },
+    Controller {
+        name: "events",
+        summary: "records Events on the objects that they are about",
+        module: "entourage_controllers::execute::events",
+        rules: &[rule(
+            Resources::Of("", &["events"]),
+            &["create", "patch"],
+            "a repeated Event is counted up",
+        )],
+    },
+    Controller {
+        name: "identity",
+        summary: "reads the id of the hub, which marks its copies on members",
+        module: "entourage_controllers",
+        rules: &[Rule {
+            within: Within::Objects(&["kube-system"]),
+            ..rule(
+                Resources::Of("", &["namespaces"]),
+                &["get"],
+                "its uid is the hub's id",
+            )
+        }],
+    },
+    Controller {
+        name: "lease",
+        summary: "lets one process act at a time",
+        module: "entourage_controllers::lease",
+        rules: &[Rule {
+            within: Within::Namespace(SYSTEM_NAMESPACE),
+            ..rule(
+                Resources::Of("coordination.k8s.io", &["leases"]),
+                &["create", "get", "update"],
+                "leader election",
+            )
+        }],
+    },
+    Controller {
+        name: "members",
+        summary: "connects to members and probes them",
+        module: "entourage_controllers::members",
+        rules: &[Rule {
+            within: Within::Namespace(CLUSTER_NAMESPACE),
+            ..rule(
+                Resources::Of("", &["secrets"]),
+                &["get"],
+                "the members' credentials",
+            )
+        }],
+    },
+    Controller {
+        name: "status",
+        summary: "reports how a template fares on its members",
+        module: "entourage_core::status",
+        rules: &[
+            rule(
+                Resources::Of(WORK, &["resourcebindings/status"]),
+                &["update"],
+                "conditions and one entry per member",
+            ),
+            rule(
+                Resources::TemplatesSub("status"),
+                &["patch"],
+                "the sum of the members' status",
+            ),
+        ],
+    },
+];
+
+const fn rule(resources: Resources, verbs: &'static [&'static str], reason: &'static str) -> Rule {
+    Rule {
+        resources,
+        verbs,
+        within: Within::All,
+        reason,
+    }
+}
+
+impl Resources {
+    /// API groups and resources as RBAC names them, without duplicates, sorted.
+    #[must_use]
+    pub fn list(self) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
+        let templates = || {
+            NATIVE.iter().map(|native| {
+                let gvk = native.gvk();
+                let resource = plural(&Gvk {
+                    group: gvk.group.into(),
+                    version: gvk.version.into(),
+                    kind: gvk.kind.into(),
+                });
+                (Cow::Borrowed(gvk.group), resource)
+            })
+        };
+        let mut all: Vec<_> = match self {
+            Self::Of(group, resources) => resources
+                .iter()
+                .map(|resource| (Cow::Borrowed(group), Cow::Borrowed(*resource)))
+                .collect(),
+            Self::Templates => templates().collect(),
+            Self::TemplatesSub(sub) => templates()
+                .map(|(group, resource)| (group, Cow::Owned(format!("{resource}/{sub}"))))
+                .collect(),
+        };
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use entourage_core::{
+        object::{Id, Named},
+        plan::Key,
+    };
+
+    use super::*;
+
+    fn row(name: &str) -> &'static Controller {
+        let found = CONTROLLERS.iter().find(|row| row.name == name);
+        found.unwrap_or_else(|| panic!("{name} has no row"))
+    }
+
+    #[test]
+    fn every_row_stands_once_in_order_and_says_what_it_does() {
+        assert!(CONTROLLERS.is_sorted_by(|one, other| one.name < other.name));
+        for row in CONTROLLERS {
+            assert!(
+                !row.summary.is_empty() && !row.summary.ends_with('.'),
+                "{}",
+                row.name
+            );
+            assert!(row.module.starts_with("entourage_"), "{}", row.name);
+            assert!(!row.rules.is_empty(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_rule_grants_something_for_a_reason_and_nothing_twice() {
+        for row in CONTROLLERS {
+            let mut granted = BTreeSet::new();
+            for rule in row.rules {
+                assert!(!rule.reason.is_empty() && !rule.verbs.is_empty(), "{}", row.name);
+                assert!(rule.verbs.is_sorted_by(|one, other| one < other), "{}", row.name);
+                for (group, resource) in rule.resources.list() {
+                    assert!(
+                        !resource.contains('*') && !rule.verbs.contains(&"*"),
+                        "{} asks for everything",
+                        row.name
+                    );
+                    for verb in rule.verbs {
+                        let grant = (group.clone(), resource.clone(), *verb, rule.within);
+                        assert!(granted.insert(grant), "{}: {verb} {resource} twice", row.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_is_planned_by_a_controller_of_the_table() {
+        let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        let name = Named::new("ns", "a");
+        let keys = [
+            Key::Policy(name),
+            Key::Template(id.clone()),
+            Key::TemplateStatus(id.clone()),
+            Key::Binding(id.clone()),
+            Key::BindingStatus(id.clone()),
+            Key::Copy(id, "m1".into()),
+            Key::Cluster("m1".into()),
+        ];
+        for key in keys {
+            // A new kind of key has no arm here, which is a reminder to add it above.
+            match key {
+                Key::Policy(_)
+                | Key::Template(_)
+                | Key::TemplateStatus(_)
+                | Key::Binding(_)
+                | Key::BindingStatus(_)
+                | Key::Copy(..)
+                | Key::Cluster(_) => {}
+            }
+            let row = row(key.controller());
+            assert!(row.module.starts_with("entourage_core::"), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn templates_are_the_kinds_of_the_core() {
+        let all = Resources::Templates.list();
+        assert_eq!(all.len(), NATIVE.len());
+        assert!(all.contains(&("apps".into(), "deployments".into())));
+        assert!(all.contains(&("".into(), "persistentvolumeclaims".into())));
+        let status = Resources::TemplatesSub("status").list();
+        assert!(status.contains(&("batch".into(), "jobs/status".into())));
+    }
+
+    #[test]
+    fn defaults_of_the_options_lie_where_the_rules_hold() {
+        let options = crate::Options::default();
+        assert_eq!(options.lease_namespace, SYSTEM_NAMESPACE);
+        assert_eq!(options.cluster_namespace, CLUSTER_NAMESPACE);
+    }
+}

@@ -1,0 +1,113 @@
+//! Bindings: where they place their template decides what is delivered, and what follows.
+
+use std::sync::Arc;
+
+use entourage_api::{keys::label, work::ResourceBinding};
+
+use super::{Deletion, Dirty, claim_of, content_version, named};
+use crate::{
+    index::{Binding, CopyState, Index, bound, is_old, meta_of},
+    object::{Named, Time},
+};
+
+impl Index {
+    /// Cost: O(its copies), plus O(references × clusters) when its placement or what it follows changed.
+    pub(super) fn binding_seen(&mut self, object: &Arc<ResourceBinding>, now: Time, dirty: &mut Dirty) {
+        let meta = meta_of(&object.metadata);
+        let name = named(&object.metadata);
+        let id = bound(object);
+        self.use_kind(&id.gvk);
+        let entity = self.unbury(&id);
+        let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
+        if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
+            return;
+        }
+        entity.binding_floor = meta.revision();
+        if let Some(permanent_id) = meta.label(label::RESOURCE_BINDING_ID) {
+            entity.permanent_id = Some(permanent_id.into());
+        }
+        for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
+            entity
+                .copies
+                .entry(item.cluster_name.as_str().into())
+                .or_insert_with(|| CopyState {
+                    record: item.copy.clone(),
+                    ..CopyState::default()
+                });
+        }
+        let places = object
+            .spec
+            .clusters
+            .iter()
+            .chain(object.spec.required_by.iter().flat_map(|each| &each.clusters));
+        for target in places {
+            let state = entity.copies.entry(target.name.as_str().into()).or_default();
+            state.wanted_since.get_or_insert(now);
+        }
+        if let Some(template) = &entity.template
+            && object.spec.resource.resource_version == *template.meta.resource_version
+        {
+            entity.described = Some(content_version(&template.meta));
+        }
+        entity.unaccounted = false;
+        let before = entity.binding.replace(Binding {
+            meta,
+            name: name.clone(),
+            object: object.clone(),
+        });
+        let after = entity.binding.as_ref();
+        let spec_changed = before.as_ref().is_none_or(|held| held.object.spec != object.spec);
+        let placement_changed = before.as_ref().is_none_or(|held| {
+            held.object.spec.clusters != object.spec.clusters
+                || held.object.spec.propagate_deps != object.spec.propagate_deps
+                || held.object.spec.placement.is_some() != object.spec.placement.is_some()
+                || held.object.spec.conflict_resolution != object.spec.conflict_resolution
+                || held.object.spec.preserve_resources_on_deletion
+                    != object.spec.preserve_resources_on_deletion
+                || held.meta.deleting.is_some() != object.metadata.deletion_timestamp.is_some()
+        });
+        let claims = (
+            before.as_ref().and_then(|held| claim_of(&held.meta)),
+            after.and_then(|held| claim_of(&held.meta)),
+        );
+        if spec_changed {
+            entity.spec_written = Some(now);
+        }
+        if before
+            .as_ref()
+            .is_none_or(|held| held.object.status != object.status)
+            && object.status.is_some()
+        {
+            entity.answers = None;
+            entity.status_written = Some(now);
+        }
+        self.by_binding.insert(name, id.clone());
+        self.claim_changed(&id, claims.0, claims.1, dirty);
+        if placement_changed {
+            self.dirty_dependencies(&id, dirty);
+        }
+        self.dirty_entity(&id, dirty);
+    }
+
+    pub(super) fn binding_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+        let Some(id) = self.by_binding.get(name).cloned() else {
+            return;
+        };
+        let Some(entity) = self.entities.get_mut(&id) else {
+            return;
+        };
+        let Some(held) = &entity.binding else { return };
+        if deletion.is_not_of(&held.meta.uid, entity.binding_floor) {
+            return;
+        }
+        entity.binding_floor = deletion.floor(entity.binding_floor);
+        entity.unaccounted = entity.template.is_some();
+        entity.described = None;
+        let claim = entity.binding.take().and_then(|held| claim_of(&held.meta));
+        self.by_binding.remove(name);
+        self.claim_changed(&id, claim, None, dirty);
+        self.dirty_dependencies(&id, dirty);
+        self.dirty_entity(&id, dirty);
+        self.forget_if_empty(&id, now);
+    }
+}

@@ -1,0 +1,211 @@
+//! Copies on members, and the outcomes of writing and removing them.
+
+use entourage_api::{keys::label, work::CopyRecord};
+
+use super::{Deletion, Dirty};
+use crate::{
+    index::{CopyState, Index, Problem, Trouble, is_old},
+    object::{Id, Str, Time},
+    observation::{Copy, Delivered, Removed},
+    plan::Key,
+};
+
+/// The longest pause between two attempts to deliver or remove a copy, in milliseconds.
+const LONGEST_PAUSE: i64 = 60_000;
+/// The longest pause for a member that does not answer: its probe tells sooner.
+const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
+
+impl Index {
+    pub(super) fn copy_seen(&mut self, cluster: &Str, id: &Id, copy: Copy, now: Time, dirty: &mut Dirty) {
+        if copy.meta.label(label::HUB) != Some(&*self.config.hub) {
+            return;
+        }
+        let state = self.copy_state(id, cluster);
+        if is_old(&copy.meta.resource_version, state.floor) {
+            return;
+        }
+        state.floor = copy.meta.revision();
+        state.uncertain = false;
+        let before = state.live.replace(copy);
+        let live = state.live.as_ref();
+        let reported = before.as_ref().map(|held| (&held.status, held.health))
+            != live.map(|held| (&held.status, held.health));
+        let appeared = before.is_none();
+        if appeared || reported {
+            self.answered(id, now);
+            dirty.push(Key::BindingStatus(id.clone()));
+            dirty.push(Key::TemplateStatus(id.clone()));
+        }
+        dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        if appeared {
+            self.dirty_neighbours(id, cluster, dirty);
+        }
+    }
+
+    /// The copy is not there any more, or no longer carries our label. The record stays: an object with the recorded
+    /// uid is ours even without the label.
+    pub(super) fn copy_gone(
+        &mut self,
+        cluster: &Str,
+        id: &Id,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(state) = self
+            .entities
+            .get_mut(id)
+            .and_then(|entity| entity.copies.get_mut(cluster))
+        else {
+            return;
+        };
+        let Some(held) = &state.live else {
+            state.floor = state.floor.max(deletion.revision.unwrap_or_default());
+            return;
+        };
+        if deletion.is_not_of(&held.meta.uid, state.floor) {
+            return;
+        }
+        state.floor = deletion.floor(state.floor);
+        state.live = None;
+        self.copy_ended(id, cluster, now, dirty);
+    }
+
+    pub(super) fn copy_ended(&mut self, id: &Id, cluster: &Str, now: Time, dirty: &mut Dirty) {
+        self.answered(id, now);
+        self.dirty_neighbours(id, cluster, dirty);
+        self.settle(id, now, dirty);
+        self.remember_preserved(id, cluster);
+        dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        dirty.push(Key::Binding(id.clone()));
+        dirty.push(Key::BindingStatus(id.clone()));
+        dirty.push(Key::TemplateStatus(id.clone()));
+        if self
+            .members
+            .get(cluster)
+            .is_some_and(|member| member.meta.deleting.is_some())
+        {
+            dirty.push(Key::Cluster(cluster.clone()));
+        }
+        self.forget_if_empty(id, now);
+    }
+
+    pub(super) fn delivered(
+        &mut self,
+        cluster: &Str,
+        id: &Id,
+        outcome: Delivered,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let source = crate::delivery::plan::expected_source(self, id, cluster).unwrap_or_default();
+        let state = self.copy_state(id, cluster);
+        state.in_flight = false;
+        let existed = state.live.is_some();
+        let told = state.problem.as_ref().map(|problem| problem.message.clone());
+        match outcome {
+            Delivered::Applied { copy, source } => {
+                state.record = Some(record(&copy, source));
+                state.problem = None;
+                state.uncertain = false;
+                if !is_old(&copy.meta.resource_version, state.floor) {
+                    state.floor = copy.meta.revision();
+                    state.live = Some(copy);
+                }
+            }
+            Delivered::Foreign => {
+                state.live = None;
+                state.uncertain = false;
+                let message = format!(
+                    "{id} already stands on {cluster} and is not ours; delete it there, or set conflictResolution: Overwrite to take it over"
+                );
+                fail(state, Trouble::Foreign, message, source, now);
+            }
+            Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
+            Delivered::Rejected(why) => {
+                let message = format!("{cluster} refused {id}: {why}");
+                fail(state, Trouble::Rejected, message, source, now);
+            }
+            Delivered::Unreachable(why) => {
+                state.uncertain = true;
+                let message = format!("{cluster} did not answer for {id}: {why}");
+                fail(state, Trouble::Unreachable, message, source, now);
+            }
+        }
+        let exists = state.live.is_some();
+        if told != state.problem.as_ref().map(|problem| problem.message.clone())
+            && let Some(entity) = self.entities.get(id)
+        {
+            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+        }
+        self.answered(id, now);
+        dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        dirty.push(Key::BindingStatus(id.clone()));
+        // Referrers wait for the first success, and former references for the latest one.
+        if existed != exists || exists {
+            self.dirty_neighbours(id, cluster, dirty);
+            self.settle(id, now, dirty);
+        }
+    }
+
+    pub(super) fn removed(&mut self, cluster: &Str, id: &Id, outcome: Removed, now: Time, dirty: &mut Dirty) {
+        let state = self.copy_state(id, cluster);
+        match outcome {
+            Removed::Accepted => state.problem = None,
+            Removed::Gone | Removed::Released => {
+                let revision = state
+                    .live
+                    .take()
+                    .map(|held| held.meta.revision().saturating_add(1));
+                state.floor = state.floor.max(revision.unwrap_or_default());
+                state.record = None;
+                state.uncertain = false;
+                state.problem = None;
+                self.copy_ended(id, cluster, now, dirty);
+            }
+            Removed::Rejected(why) => {
+                let message = format!("{cluster} refused to remove {id}: {why}");
+                fail(state, Trouble::Rejected, message, String::new(), now);
+            }
+            Removed::Unreachable(why) => {
+                let message = format!("{cluster} did not answer when {id} was to be removed: {why}");
+                fail(state, Trouble::Unreachable, message, String::new(), now);
+            }
+        }
+        dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        dirty.push(Key::BindingStatus(id.clone()));
+    }
+}
+
+fn record(copy: &Copy, source: String) -> CopyRecord {
+    let generation = copy.meta.generation;
+    CopyRecord {
+        uid: copy.meta.uid.to_string(),
+        resource_version: generation
+            .is_none()
+            .then(|| copy.meta.resource_version.to_string()),
+        generation,
+        source,
+    }
+}
+
+fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {
+    let attempts = state
+        .problem
+        .as_ref()
+        .filter(|held| held.trouble == trouble && held.source == source)
+        .map_or(1, |held| held.attempts.saturating_add(1));
+    let longest = if trouble == Trouble::Unreachable {
+        LONGEST_PAUSE_UNREACHABLE
+    } else {
+        LONGEST_PAUSE
+    };
+    let pause = (250_i64 << attempts.min(16)).min(longest);
+    state.problem = Some(Problem {
+        trouble,
+        message,
+        source,
+        attempts,
+        retry_at: now.plus(pause),
+    });
+}

@@ -1,0 +1,124 @@
+//! What must be planned again when something changed.
+
+use super::Dirty;
+use crate::{
+    index::{Index, referred},
+    object::{Gvk, Id, Named, Str},
+    plan::Key,
+};
+
+impl Index {
+    /// Everything of one entity. Cost: O(copies).
+    pub(super) fn dirty_entity(&self, id: &Id, dirty: &mut Dirty) {
+        dirty.push(Key::Binding(id.clone()));
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        for cluster in entity.copies.keys() {
+            dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        }
+        if entity.binding.is_some() {
+            dirty.push(Key::BindingStatus(id.clone()));
+            dirty.push(Key::TemplateStatus(id.clone()));
+        }
+    }
+
+    /// What waits for a template to appear. Cost: O(referrers × copies waiting).
+    pub(super) fn dirty_referrers(&self, id: &Id, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        for referrer in &entity.referrers {
+            dirty.push(Key::BindingStatus(referrer.clone()));
+            let Some(waiting) = self.entities.get(referrer) else {
+                continue;
+            };
+            for (cluster, state) in &waiting.copies {
+                if state.live.is_none() {
+                    dirty.push(Key::Copy(referrer.clone(), cluster.clone()));
+                }
+            }
+        }
+    }
+
+    /// What a template takes along. Cost: O(references × clusters).
+    pub(super) fn dirty_dependencies(&self, id: &Id, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        for reference in &entity.references {
+            let dependency = referred(reference);
+            self.dirty_entity(&dependency, dirty);
+        }
+    }
+
+    /// What depends on whether a copy stands on a member: its referrers' first release there, and the removal of what it
+    /// refers to. Cost: O(referrers + references).
+    pub(super) fn dirty_neighbours(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        for referrer in &entity.referrers {
+            let waits = self
+                .entities
+                .get(referrer)
+                .and_then(|each| each.copies.get(cluster))
+                .is_some_and(|state| state.live.is_none());
+            if waits {
+                dirty.push(Key::Copy(referrer.clone(), cluster.clone()));
+            }
+            dirty.push(Key::BindingStatus(referrer.clone()));
+        }
+        for reference in &entity.references {
+            dirty.push(Key::Copy(referred(reference), cluster.clone()));
+        }
+        for dependency in &entity.left_behind {
+            dirty.push(Key::Copy(dependency.clone(), cluster.clone()));
+            dirty.push(Key::Binding(dependency.clone()));
+        }
+    }
+
+    pub(super) fn dirty_templates(&self, gvk: &Gvk, namespace: &Str, dirty: &mut Dirty) {
+        let first = Id {
+            gvk: gvk.clone(),
+            namespace: namespace.clone(),
+            name: "".into(),
+        };
+        for (id, _) in self.entities.range(first..) {
+            if id.gvk != *gvk || id.namespace != *namespace {
+                break;
+            }
+            dirty.push(Key::Template(id.clone()));
+            dirty.push(Key::Binding(id.clone()));
+        }
+    }
+
+    pub(super) fn dirty_claimed(&self, policy: &Named, dirty: &mut Dirty) {
+        for id in self.claimed.get(policy).into_iter().flatten() {
+            dirty.push(Key::Template(id.clone()));
+            dirty.push(Key::Binding(id.clone()));
+        }
+        dirty.push(Key::Policy(policy.clone()));
+    }
+
+    pub(super) fn dirty_scheduled(&self, dirty: &mut Dirty) {
+        for (id, entity) in &self.entities {
+            if entity
+                .binding
+                .as_ref()
+                .is_some_and(|binding| binding.object.spec.placement.is_some())
+            {
+                dirty.push(Key::Binding(id.clone()));
+                dirty.push(Key::BindingStatus(id.clone()));
+            }
+        }
+    }
+
+    pub(super) fn dirty_copies_on(&self, cluster: &Str, dirty: &mut Dirty) {
+        for (id, entity) in &self.entities {
+            if entity.copies.contains_key(cluster) {
+                dirty.push(Key::Copy(id.clone(), cluster.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Templates: what they refer to keeps the reverse index.
+
+use std::collections::BTreeSet;
+
+use super::{Deletion, Dirty, claim_of};
+use crate::{
+    index::{Index, is_old, referred},
+    interpreter::references::DependencyReference,
+    object::{Id, Time},
+    observation::Template,
+    plan::Key,
+};
+
+impl Index {
+    /// Cost: O(references changed + copies + clusters wanted), plus O(referrers) when the template appears.
+    pub(super) fn template_seen(&mut self, id: &Id, template: Template, now: Time, dirty: &mut Dirty) {
+        self.use_kind(&id.gvk);
+        let entity = self.unbury(id);
+        if is_old(&template.meta.resource_version, entity.floor) {
+            return;
+        }
+        entity.floor = template.meta.revision();
+        entity.absent = false;
+        entity.never_travels = false;
+        let references = template.references.clone();
+        let claim = claim_of(&template.meta);
+        let deleting = template.meta.deleting.is_some();
+        let status = template.status.clone();
+        let before = entity.template.replace(template);
+        if before.as_ref().is_some_and(|held| held.status != status) {
+            entity.template_status_written = Some(now);
+        }
+        let appeared = before
+            .as_ref()
+            .is_none_or(|held| held.meta.deleting.is_some() != deleting);
+        let claim_before = before.as_ref().and_then(|held| claim_of(&held.meta));
+        if appeared {
+            self.dirty_referrers(id, dirty);
+        }
+        self.claim_changed(id, claim_before, claim, dirty);
+        self.refer(id, references, dirty);
+        dirty.push(Key::Template(id.clone()));
+        self.dirty_entity(id, dirty);
+    }
+
+    /// Cost: as [`Self::template_seen`].
+    pub(super) fn template_gone(&mut self, id: &Id, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get_mut(id) else {
+            return;
+        };
+        let Some(held) = &entity.template else {
+            entity.floor = entity.floor.max(deletion.revision.unwrap_or_default());
+            return;
+        };
+        if deletion.is_not_of(&held.meta.uid, entity.floor) {
+            return;
+        }
+        entity.floor = deletion.floor(entity.floor);
+        let before = entity.template.take();
+        let claim = before.and_then(|held| claim_of(&held.meta));
+        self.claim_changed(id, claim, None, dirty);
+        self.dirty_referrers(id, dirty);
+        self.dirty_entity(id, dirty);
+        self.forget_if_empty(id, now);
+    }
+
+    pub(super) fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        self.template_gone(id, &Deletion::default(), now, dirty);
+        let entity = self.entities.entry(id.clone()).or_default();
+        entity.absent = true;
+        self.dirty_referrers(id, dirty);
+        self.dirty_entity(id, dirty);
+    }
+
+    /// Brings the reverse index in line with what a template refers to. Cost: O(references).
+    pub(super) fn refer(&mut self, id: &Id, references: Vec<DependencyReference>, dirty: &mut Dirty) {
+        let entity = self.entities.entry(id.clone()).or_default();
+        if entity.references == references {
+            return;
+        }
+        let before: BTreeSet<Id> = entity.references.iter().map(referred).collect();
+        let after: BTreeSet<Id> = references.iter().map(referred).collect();
+        entity.references = references;
+        entity.left_behind.extend(before.difference(&after).cloned());
+        entity
+            .left_behind
+            .retain(|dependency| !after.contains(dependency));
+        for dependency in before.difference(&after) {
+            let entity = self.entities.entry(dependency.clone()).or_default();
+            entity.referrers.remove(id);
+            entity.former.insert(id.clone());
+            self.dirty_entity(dependency, dirty);
+        }
+        for dependency in after.difference(&before) {
+            self.use_kind(&dependency.gvk);
+            let entity = self.entities.entry(dependency.clone()).or_default();
+            entity.former.remove(id);
+            entity.referrers.insert(id.clone());
+            self.dirty_entity(dependency, dirty);
+        }
+    }
+}

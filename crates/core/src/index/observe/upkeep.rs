@@ -1,0 +1,190 @@
+//! Upkeep of the joins: claims, holds, floors, and the end of an entity.
+
+use std::collections::BTreeSet;
+
+use super::{Dirty, claim_of};
+use crate::{
+    index::{CopyState, Entity, Index, referred},
+    object::{Id, Named, Str, Time},
+    plan::Key,
+};
+
+/// How many forgotten objects are remembered as gone, and for how long, in milliseconds: longer than any event is late.
+const TOMBSTONES: usize = 20_000;
+const TOMBSTONE_AGE: i64 = 600_000;
+
+impl Index {
+    /// A template and its binding may both carry a claim; the policy keeps both from ending.
+    pub(super) fn claim_changed(
+        &mut self,
+        id: &Id,
+        before: Option<Named>,
+        after: Option<Named>,
+        dirty: &mut Dirty,
+    ) {
+        if before == after {
+            return;
+        }
+        let entity = self.entities.get(id);
+        let still: Vec<Named> = entity
+            .and_then(|each| each.template.as_ref())
+            .and_then(|template| claim_of(&template.meta))
+            .into_iter()
+            .chain(
+                entity
+                    .and_then(|each| each.binding.as_ref())
+                    .and_then(|binding| claim_of(&binding.meta)),
+            )
+            .collect();
+        if let Some(policy) = before
+            && !still.contains(&policy)
+        {
+            if let Some(ids) = self.claimed.get_mut(&policy) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.claimed.remove(&policy);
+                }
+            }
+            dirty.push(Key::Policy(policy));
+        }
+        if let Some(policy) = after {
+            self.claimed.entry(policy.clone()).or_default().insert(id.clone());
+            dirty.push(Key::Policy(policy));
+        }
+    }
+
+    pub(super) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
+        self.entities
+            .entry(id.clone())
+            .or_default()
+            .copies
+            .entry(cluster.clone())
+            .or_default()
+    }
+
+    /// A member answered for a copy: the status has news.
+    pub(super) fn answered(&mut self, id: &Id, now: Time) {
+        if let Some(entity) = self.entities.get_mut(id) {
+            entity.answers = Some(entity.answers.map_or((now, now), |(first, _)| (first, now)));
+        }
+    }
+
+    /// Ends the holds of a template whose copies are all current: none of them needs what it used to refer to.
+    /// Cost: O(its copies + former references).
+    pub(super) fn settle(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        if entity.left_behind.is_empty() {
+            return;
+        }
+        let stale = |cluster: &Str| {
+            self.may_exist(id, cluster) && !crate::delivery::plan::is_current(self, id, cluster)
+        };
+        if entity.copies.keys().any(stale) {
+            return;
+        }
+        let left_behind = entity.left_behind.clone();
+        let keeping = keeps_on(entity);
+        for dependency in left_behind {
+            if let Some(entity) = self.entities.get_mut(&dependency) {
+                entity.former.remove(id);
+                entity.preserved_on.extend(keeping.iter().cloned());
+            }
+            self.dirty_entity(&dependency, dirty);
+            self.forget_if_empty(&dependency, now);
+        }
+        if let Some(entity) = self.entities.get_mut(id) {
+            entity.left_behind.clear();
+        }
+    }
+
+    /// A workload that was deleted has left a member: what it took along there stays if it asked for that.
+    pub(super) fn remember_preserved(&mut self, id: &Id, cluster: &Str) {
+        let Some(entity) = self.entities.get_mut(id) else {
+            return;
+        };
+        entity.preserved_on.remove(cluster);
+        if !entity.absent || !keeps_on(entity).contains(cluster) {
+            return;
+        }
+        let dependencies: Vec<Id> = entity.references.iter().map(referred).collect();
+        for dependency in dependencies {
+            if let Some(entity) = self.entities.get_mut(&dependency) {
+                entity.preserved_on.insert(cluster.clone());
+            }
+        }
+    }
+
+    /// The entity, with its floors as they were when it was forgotten.
+    pub(super) fn unbury(&mut self, id: &Id) -> &mut Entity {
+        if !self.entities.contains_key(id)
+            && let Some((floor, binding_floor)) = self.tombstones.get(id)
+        {
+            let entity = Entity {
+                floor: *floor,
+                binding_floor: *binding_floor,
+                ..Entity::default()
+            };
+            self.entities.insert(id.clone(), entity);
+        }
+        self.entities.entry(id.clone()).or_default()
+    }
+
+    pub(super) fn bury(&mut self, id: &Id, floors: (u64, u64), now: Time) {
+        self.tombstones.insert(id.clone(), floors);
+        self.buried.push_back((now, id.clone()));
+        while let Some((time, _)) = self.buried.front() {
+            if self.buried.len() <= TOMBSTONES && now.0 - time.0 < TOMBSTONE_AGE {
+                break;
+            }
+            if let Some((_, id)) = self.buried.pop_front() {
+                self.tombstones.remove(&id);
+            }
+        }
+    }
+
+    /// Drops an entity that nothing is known of any more.
+    pub(super) fn forget_if_empty(&mut self, id: &Id, now: Time) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        let idle = |state: &CopyState| state.live.is_none() && !state.in_flight && !state.uncertain;
+        let empty = entity.template.is_none()
+            && entity.binding.is_none()
+            && entity.referrers.is_empty()
+            && entity.former.is_empty()
+            && entity.copies.values().all(idle);
+        if !empty {
+            return;
+        }
+        let Some(entity) = self.entities.remove(id) else {
+            return;
+        };
+        self.bury(id, (entity.floor, entity.binding_floor), now);
+        for dependency in entity.references.iter().map(referred).chain(entity.left_behind) {
+            if let Some(entity) = self.entities.get_mut(&dependency) {
+                entity.referrers.remove(id);
+                entity.former.remove(id);
+            }
+            self.forget_if_empty(&dependency, now);
+        }
+    }
+}
+
+/// The members where a binding that asks for preservation is placed.
+pub(super) fn keeps_on(entity: &Entity) -> BTreeSet<Str> {
+    let Some(binding) = &entity.binding else {
+        return BTreeSet::new();
+    };
+    if binding.object.spec.preserve_resources_on_deletion != Some(true) {
+        return BTreeSet::new();
+    }
+    binding
+        .object
+        .spec
+        .clusters
+        .iter()
+        .map(|target| target.name.as_str().into())
+        .collect()
+}

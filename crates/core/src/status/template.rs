@@ -1,0 +1,87 @@
+//! The template's own status: what its copies report, merged.
+
+use serde_json::{Value, json};
+
+use crate::{
+    index::Index,
+    interpreter,
+    object::{Id, Str, Time},
+    observation::is_interpreted,
+    plan::{Change, HubObject, Plan, Verb},
+};
+
+/// Plans the aggregated status of a template. Cost: O(its copies).
+#[must_use]
+pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
+    let Some(entity) = index.entity(id) else {
+        return Plan::nothing();
+    };
+    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
+        return Plan::nothing();
+    };
+    let independent = stored.object.spec.placement.is_some();
+    if !independent
+        || !is_interpreted(&id.gvk)
+        || stored.meta.deleting.is_some()
+        || template.meta.deleting.is_some()
+    {
+        return Plan::nothing();
+    }
+    let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
+        return Plan::nothing();
+    };
+    let targets = &stored.object.spec.clusters;
+    if targets.iter().any(|target| {
+        let cluster: Str = target.name.as_str().into();
+        index.answers(&cluster) && !index.copies_known(&cluster, &id.gvk)
+    }) {
+        return Plan::wait("a member's list is on its way");
+    }
+    let items: Vec<(&str, Option<&Value>)> = targets
+        .iter()
+        .map(|target| {
+            let state = entity.copies.get(target.name.as_str());
+            let status = state
+                .and_then(|state| state.live.as_ref())
+                .and_then(|live| live.status.as_ref());
+            (target.name.as_str(), status)
+        })
+        .collect();
+    let as_served = json!({
+        "metadata": { "generation": template.meta.generation },
+        "spec": { "replicas": template.replicas },
+        "status": template.status.clone().unwrap_or_else(|| json!({})),
+    });
+    let Some(status) = native.aggregate(&as_served, &items) else {
+        return Plan::nothing();
+    };
+    let pause = entity
+        .template_status_written
+        .map(|time| time.plus(index.config.status_interval));
+    if let Some(until) = pause.filter(|until| now < *until) {
+        return Plan::wait_until(until, "at most one status write a second");
+    }
+    let mut body = replacing(template.status.as_ref(), status);
+    body = json!({
+        "metadata": { "uid": &*template.meta.uid, "resourceVersion": &*template.meta.resource_version },
+        "status": body,
+    });
+    let verb = Verb::MergeStatus(body);
+    Plan::one(
+        Change::Hub {
+            object: HubObject::Template(id.clone()),
+            verb,
+        },
+        "the members' status differs",
+    )
+}
+
+/// A merge patch that replaces one status by another: what is no longer there becomes null.
+fn replacing(before: Option<&Value>, mut after: Value) -> Value {
+    if let (Some(Value::Object(before)), Value::Object(after)) = (before, &mut after) {
+        for key in before.keys() {
+            after.entry(key.clone()).or_insert(Value::Null);
+        }
+    }
+    after
+}
