@@ -7,7 +7,10 @@
 
 use std::borrow::Cow;
 
-use entourage_core::{interpreter::NATIVE, object::Gvk};
+use entourage_core::{
+    interpreter::{NATIVE, NativeKind},
+    object::Gvk,
+};
 
 use crate::client::path::plural;
 
@@ -52,6 +55,8 @@ pub enum Resources {
     Templates,
     /// A subresource of every kind that is propagated.
     TemplatesSub(&'static str),
+    /// A subresource of every kind that runs pods.
+    WorkloadsSub(&'static str),
 }
 
 /// Where a rule holds.
@@ -202,7 +207,7 @@ pub const CONTROLLERS: &[Controller] = &[
                 "conditions and one entry per member",
             ),
             rule(
-                Resources::TemplatesSub("status"),
+                Resources::WorkloadsSub("status"),
                 &["patch"],
                 "the sum of the members' status",
             ),
@@ -223,25 +228,33 @@ impl Resources {
     /// API groups and resources as RBAC names them, without duplicates, sorted.
     #[must_use]
     pub fn list(self) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
-        let templates = || {
-            NATIVE.iter().map(|native| {
-                let gvk = native.gvk();
-                let resource = plural(&Gvk {
-                    group: gvk.group.into(),
-                    version: gvk.version.into(),
-                    kind: gvk.kind.into(),
-                });
-                (Cow::Borrowed(gvk.group), resource)
-            })
+        let kind = |native: &&dyn NativeKind| {
+            let gvk = native.gvk();
+            let resource = plural(&Gvk {
+                group: gvk.group.into(),
+                version: gvk.version.into(),
+                kind: gvk.kind.into(),
+            });
+            (Cow::Borrowed(gvk.group), resource)
         };
+        let with = |sub: &'static str| {
+            move |(group, resource): (Cow<'static, str>, Cow<'static, str>)| {
+                (group, Cow::Owned(format!("{resource}/{sub}")))
+            }
+        };
+        let is_workload = |native: &&&dyn NativeKind| native.pod_spec_path().is_some();
         let mut all: Vec<_> = match self {
             Self::Of(group, resources) => resources
                 .iter()
                 .map(|resource| (Cow::Borrowed(group), Cow::Borrowed(*resource)))
                 .collect(),
-            Self::Templates => templates().collect(),
-            Self::TemplatesSub(sub) => templates()
-                .map(|(group, resource)| (group, Cow::Owned(format!("{resource}/{sub}"))))
+            Self::Templates => NATIVE.iter().map(kind).collect(),
+            Self::TemplatesSub(sub) => NATIVE.iter().map(kind).map(with(sub)).collect(),
+            Self::WorkloadsSub(sub) => NATIVE
+                .iter()
+                .filter(is_workload)
+                .map(kind)
+                .map(with(sub))
                 .collect(),
         };
         all.sort();
@@ -337,8 +350,11 @@ mod tests {
         assert_eq!(all.len(), NATIVE.len());
         assert!(all.contains(&("apps".into(), "deployments".into())));
         assert!(all.contains(&("".into(), "persistentvolumeclaims".into())));
-        let status = Resources::TemplatesSub("status").list();
+        let finalizers = Resources::TemplatesSub("finalizers").list();
+        assert!(finalizers.contains(&("".into(), "secrets/finalizers".into())));
+        let status = Resources::WorkloadsSub("status").list();
         assert!(status.contains(&("batch".into(), "jobs/status".into())));
+        assert!(!status.contains(&("".into(), "secrets/status".into())));
     }
 
     #[test]

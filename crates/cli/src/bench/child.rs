@@ -26,7 +26,6 @@ pub struct Recipe {
 }
 
 /// A running control plane. Dropping it kills it.
-#[derive(Debug)]
 pub struct Controllers {
     child: Child,
     started: Instant,

@@ -13,7 +13,7 @@ use super::child::{Controllers, Recipe};
 const END: Duration = Duration::from_secs(30);
 
 /// The control plane that is measured.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Control {
     recipe: Option<Recipe>,
     child: Option<Controllers>,

@@ -80,7 +80,8 @@ pub async fn add_definition(hub: &Server) -> Result<()> {
     {
         return Err(connect::explain(error)).context("cannot define what the floor writes");
     }
-    let waited = until(&api, &definition_name(), Duration::from_secs(30), |crd| {
+    let name = definition_name();
+    let waited = until(&api, &name, Duration::from_secs(30), |crd| {
         let status = crd
             .and_then(|crd| crd.status.as_ref())
             .and_then(|status| status.conditions.as_ref());

@@ -186,16 +186,10 @@ fn check(world: &World, seed: u64, crashed: bool) {
 }
 
 fn seeds() -> Vec<u64> {
-    match std::env::var("CHAOS_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-    {
+    let number = |name: &str| crate::setting(name).and_then(|text| text.parse().ok());
+    match number("CHAOS_SEED") {
         Some(seed) => vec![seed],
-        None => (1..=std::env::var("CHAOS_RUNS")
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(60))
-            .collect(),
+        None => (1..=number("CHAOS_RUNS").unwrap_or(60)).collect(),
     }
 }
 

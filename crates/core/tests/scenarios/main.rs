@@ -7,6 +7,12 @@ mod world;
 use serde_json::{Value, json};
 use world::World;
 
+/// How a run is set: `CHAOS_SEED`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
+#[expect(clippy::disallowed_methods, reason = "a test run is set through the environment")]
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 fn policy(clusters: &[&str]) -> Value {
     policy_of("myapp-propagation", "apps/v1", "Deployment", "myapp", clusters)
 }

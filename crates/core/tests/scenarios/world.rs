@@ -91,7 +91,7 @@ impl World {
     /// Creates or updates an object on the hub as a user would.
     pub(crate) fn apply(&mut self, object: Value) {
         let key = key_of(&object);
-        if std::env::var("WORLD_TRACE").is_ok() {
+        if crate::setting("WORLD_TRACE").is_some() {
             eprintln!("USER applies {key:?} {object}");
         }
         let mut object = object;
@@ -112,7 +112,7 @@ impl World {
 
     /// Deletes an object on the hub as a user would.
     pub(crate) fn delete(&mut self, kind: &str, name: &str) {
-        if std::env::var("WORLD_TRACE").is_ok() {
+        if crate::setting("WORLD_TRACE").is_some() {
             eprintln!("USER deletes {kind} {name}");
         }
         let namespace = if kind == "Cluster" { "" } else { "default" };
@@ -155,7 +155,7 @@ impl World {
                 self.members.get_mut(member).expect("member").objects.remove(&key);
             }
         }
-        self.member_changed(member, &key, held);
+        self.member_changed(member, &key, &held);
     }
 
     pub(crate) fn on(&self, member: &str, kind: &str, name: &str) -> Option<&Value> {
@@ -345,7 +345,7 @@ impl World {
 
     fn work(&mut self, key: &Key) -> bool {
         let plan = entourage_core::plan(&self.index, key, self.now);
-        if std::env::var("WORLD_TRACE").is_ok() {
+        if crate::setting("WORLD_TRACE").is_some() {
             eprintln!(
                 "{} {key:?} {:?} {:?}",
                 self.now.0 % 10_000_000,
@@ -436,7 +436,7 @@ impl World {
                                     .expect("member")
                                     .objects
                                     .remove(&key);
-                                self.member_changed(&cluster, &key, live);
+                                self.member_changed(&cluster, &key, &live);
                                 Removed::Accepted
                             }
                             entourage_core::plan::How::Release => {
@@ -447,7 +447,7 @@ impl World {
                                     .expect("member")
                                     .objects
                                     .insert(key.clone(), freed);
-                                self.member_changed(&cluster, &key, live);
+                                self.member_changed(&cluster, &key, &live);
                                 Removed::Released
                             }
                         }
@@ -516,7 +516,7 @@ impl World {
                 .expect("member")
                 .objects
                 .insert(key.clone(), object.clone());
-            self.member_changed(cluster, &key, Value::Null);
+            self.member_changed(cluster, &key, &Value::Null);
             return applied(&object);
         };
         if render::standing(recipe, &live) == render::Standing::Foreign {
@@ -535,7 +535,7 @@ impl World {
             .expect("member")
             .objects
             .insert(key.clone(), object.clone());
-        self.member_changed(cluster, &key, live);
+        self.member_changed(cluster, &key, &live);
         applied(&object)
     }
 
@@ -580,7 +580,7 @@ impl World {
                 }
                 let next = self.put(&held, next);
                 self.writes.push(format!("hub PUT {name}"));
-                if std::env::var("WORLD_DIFF").is_ok() {
+                if crate::setting("WORLD_DIFF").is_some() {
                     eprintln!("PUT {name}\n  from {held}\n  to   {next}");
                 }
                 if next["metadata"]["deletionTimestamp"].is_string() && no_finalizers(&next) {
@@ -709,13 +709,13 @@ impl World {
         let _ = key;
     }
 
-    fn member_changed(&mut self, member: &str, key: &(String, String, String), before: Value) {
+    fn member_changed(&mut self, member: &str, key: &(String, String, String), before: &Value) {
         let after = self.members[member]
             .objects
             .get(key)
             .cloned()
             .unwrap_or(Value::Null);
-        let some = if after.is_null() { &before } else { &after };
+        let some = if after.is_null() { before } else { &after };
         let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), &key.0);
         let watch = Watch::Copies(member.into(), gvk);
         if !self.watches.contains(&watch) {
@@ -725,9 +725,9 @@ impl World {
             self.tell(Observation::Seen(
                 observation::project(&watch, &after).expect("readable"),
             ));
-        } else if covers(&watch, &before) {
+        } else if covers(&watch, before) {
             self.version += 1;
-            let which = observation::which(&watch, &before).expect("named");
+            let which = observation::which(&watch, before).expect("named");
             let uid = before["metadata"]["uid"].as_str().map(Into::into);
             self.tell(Observation::Gone {
                 which,
