@@ -97,6 +97,9 @@ table! {
         MANAGED_ANNOTATIONS = "resourcetemplate.karmada.io/managed-annotations";
         /// kubectl's own record on a template. It never travels: for a Secret it is the whole payload.
         LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+        /// Ours. On the binding of a kind that has a generation: which content of the template its
+        /// `spec.resource.resourceVersion` stands for, so that a change of status alone does not change it.
+        CONTENT = "entourage.dev/content";
         /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
         /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";

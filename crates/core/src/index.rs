@@ -165,8 +165,6 @@ pub struct Entity {
     pub preserved_on: BTreeSet<Str>,
     /// When the stored binding's spec last changed; for coalescing.
     pub spec_written: Option<Time>,
-    /// The content version of the template that the stored `spec.resource.resourceVersion` stands for.
-    pub described: Option<String>,
     /// When the first and the last member answered since the status was last written.
     pub answers: Option<(Time, Time)>,
     /// When the status was last written.
@@ -175,6 +173,14 @@ pub struct Entity {
     pub template_status_written: Option<Time>,
     /// The last refusal of a hub write for this entity.
     pub refused: Option<String>,
+}
+
+/// What is remembered of a forgotten entity: the revisions below which events are old news.
+#[derive(Clone, Debug, Default)]
+pub struct Tombstone {
+    template: u64,
+    binding: u64,
+    copies: Vec<(Str, u64)>,
 }
 
 /// A stored binding with its metadata at hand.
@@ -263,8 +269,8 @@ pub struct Index {
     pub(crate) selecting: BTreeMap<(Str, Gvk), BTreeSet<Str>>,
     /// Policy → templates or bindings that carry its claim.
     pub(crate) claimed: BTreeMap<Named, BTreeSet<Id>>,
-    /// Forgotten entities: below these revisions (of the template, of the binding) events are old news. Bounded.
-    pub(crate) tombstones: BTreeMap<Id, (u64, u64)>,
+    /// Forgotten entities: below these revisions events are old news. Bounded.
+    pub(crate) tombstones: BTreeMap<Id, Tombstone>,
     pub(crate) buried: VecDeque<(Time, Id)>,
     pub(crate) demand: BTreeSet<Watch>,
     /// Watches that have listed at least once.

@@ -202,6 +202,12 @@ impl Meta {
         revision(&self.resource_version)
     }
 
+    /// Whether this is the very same version of the very same object.
+    #[must_use]
+    pub fn is_same_version(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.resource_version == other.resource_version
+    }
+
     /// The value of a label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use http::Request;
+use http::{Request, Uri, uri::PathAndQuery};
 use kube::{Client, Config, client::ClientBuilder};
 
 /// The pause between two looks at a child; they are local and cheap.
@@ -31,6 +31,7 @@ pub struct Controllers {
     started: Instant,
     recipe: Recipe,
     client: Client,
+    path: String,
 }
 
 impl Controllers {
@@ -40,7 +41,12 @@ impl Controllers {
     /// The command cannot be started, or the log not be written.
     pub fn start(recipe: &Recipe) -> Result<Self> {
         let log = open(&recipe.log)?;
-        let config = Config::new(recipe.ready_url.parse().context("--ready-url is not a URL")?);
+        let url: Uri = recipe.ready_url.parse().context("--ready-url is not a URL")?;
+        let path = url.path().to_owned();
+        // A client's requests are relative to its base.
+        let mut base = url.into_parts();
+        base.path_and_query = Some(PathAndQuery::from_static("/"));
+        let config = Config::new(Uri::from_parts(base).context("--ready-url needs http:// and an address")?);
         let mut command = Command::new("sh");
         // With exec the child is the program and not a shell around it.
         command
@@ -76,7 +82,7 @@ impl Controllers {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the control plane ended with {status}:\n{}", self.tail());
             }
-            let request = Request::get(self.recipe.ready_url.clone()).body(Vec::new())?;
+            let request = Request::get(&self.path).body(Vec::new())?;
             if self.client.request_text(request).await.is_ok() {
                 return Ok(self.started.elapsed());
             }

@@ -105,7 +105,9 @@ impl Run {
     fn flat(&self, workloads: usize) -> BTreeMap<String, f64> {
         let mut all = self.values.clone();
         let Some(figures) = &self.figures else { return all };
-        let mut add = |name: &str, value: f64| drop(all.insert(name.to_owned(), value));
+        let mut add = |name: &str, value: f64| {
+            all.insert(name.to_owned(), value);
+        };
         let sum = |of: fn(&super::meter::Process) -> f64| figures.processes.iter().map(of).sum::<f64>();
         let requests = [("hub", &figures.hub), ("members", &figures.members)];
         if figures.wall_s > 0.0 {

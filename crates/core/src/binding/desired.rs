@@ -9,7 +9,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::{Own, schedule};
 use crate::{
-    delivery,
     dependencies::{self, Merged, Required},
     index::{Entity, Index, Policy, content_version},
     object::{Id, Named},
@@ -25,7 +24,7 @@ pub(super) fn desired(
     required: &[Required],
     mut binding: ResourceBinding,
 ) -> ResourceBinding {
-    describe(index, id, entity, template, &mut binding.spec);
+    describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
             claim(index, id, template, policy, &mut binding.spec);
@@ -47,19 +46,21 @@ pub(super) fn desired(
     binding
 }
 
-/// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5).
-fn describe(index: &Index, id: &Id, entity: &Entity, template: &Template, spec: &mut ResourceBindingSpec) {
-    let same_object = spec.resource.uid == *template.meta.uid;
-    let described = entity.described.as_deref() == Some(&content_version(&template.meta))
-        || (entity.described.is_none()
-            && entity.copies.iter().any(|(cluster, state)| {
-                let source = state.record.as_ref().map(|record| &record.source);
-                source.is_some() && source == delivery::plan::expected_source(index, id, cluster).as_ref()
-            }));
-    let resource_version = if same_object && described && !spec.resource.resource_version.is_empty() {
-        std::mem::take(&mut spec.resource.resource_version)
-    } else {
-        template.meta.resource_version.to_string()
+/// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
+/// generation an annotation keeps which content that was; without one every resourceVersion counts as content.
+fn describe(id: &Id, template: &Template, binding: &mut ResourceBinding) {
+    let spec = &mut binding.spec;
+    let content = template.meta.generation.map(|_| content_version(&template.meta));
+    let annotations = binding.metadata.annotations.get_or_insert_default();
+    let same_content = content.is_some()
+        && spec.resource.uid == *template.meta.uid
+        && annotations.get(annotation::CONTENT) == content.as_ref();
+    if !same_content {
+        spec.resource.resource_version = template.meta.resource_version.to_string();
+    }
+    match content {
+        Some(content) => annotations.insert(annotation::CONTENT.into(), content),
+        None => annotations.remove(annotation::CONTENT),
     };
     spec.resource = ObjectReference {
         api_version: id.gvk.api_version(),
@@ -67,7 +68,7 @@ fn describe(index: &Index, id: &Id, entity: &Entity, template: &Template, spec: 
         namespace: id.namespace.to_string(),
         name: id.name.to_string(),
         uid: template.meta.uid.to_string(),
-        resource_version,
+        resource_version: std::mem::take(&mut spec.resource.resource_version),
     };
 }
 

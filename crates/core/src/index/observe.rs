@@ -60,7 +60,7 @@ impl Index {
             Observation::Lost { watch, why } => self.lost(watch, why),
             Observation::Absent(id) => self.absent(&id, now, &mut dirty),
             Observation::NeverTravels(id) => {
-                self.entities.entry(id.clone()).or_default().never_travels = true;
+                self.unbury(&id).never_travels = true;
                 self.dirty_referrers(&id, &mut dirty);
             }
             Observation::Started(cluster, id) => self.copy_state(&id, &cluster).in_flight = true,
@@ -77,7 +77,7 @@ impl Index {
                 | Key::BindingStatus(id)
                 | Key::TemplateStatus(id) = key
                 {
-                    self.entities.entry(id).or_default().refused = Some(message);
+                    self.unbury(&id).refused = Some(message);
                 }
             }
             Observation::Tick => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use entourage_api::{keys::label, work::ResourceBinding};
 
-use super::{Deletion, Dirty, claim_of, content_version, named};
+use super::{Deletion, Dirty, claim_of, named};
 use crate::{
     index::{Binding, CopyState, Index, bound, is_old, meta_of},
     object::{Named, Time},
@@ -20,6 +20,9 @@ impl Index {
         let entity = self.unbury(&id);
         let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
         if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
+            return;
+        }
+        if entity.binding.as_ref().is_some_and(|held| held.meta.is_same_version(&meta)) {
             return;
         }
         entity.binding_floor = meta.revision();
@@ -43,11 +46,6 @@ impl Index {
         for target in places {
             let state = entity.copies.entry(target.name.as_str().into()).or_default();
             state.wanted_since.get_or_insert(now);
-        }
-        if let Some(template) = &entity.template
-            && object.spec.resource.resource_version == *template.meta.resource_version
-        {
-            entity.described = Some(content_version(&template.meta));
         }
         entity.unaccounted = false;
         let before = entity.binding.replace(Binding {
@@ -102,7 +100,6 @@ impl Index {
         }
         entity.binding_floor = deletion.floor(entity.binding_floor);
         entity.unaccounted = entity.template.is_some();
-        entity.described = None;
         let claim = entity.binding.take().and_then(|held| claim_of(&held.meta));
         self.by_binding.remove(name);
         self.claim_changed(&id, claim, None, dirty);

@@ -26,6 +26,9 @@ impl Index {
         }
         state.floor = copy.meta.revision();
         state.uncertain = false;
+        if state.live.as_ref().is_some_and(|held| held.meta.is_same_version(&copy.meta)) {
+            return;
+        }
         let before = state.live.replace(copy);
         let live = state.live.as_ref();
         let reported = before.as_ref().map(|held| (&held.status, held.health))

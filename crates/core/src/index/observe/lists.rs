@@ -90,12 +90,10 @@ impl Index {
             }
         }
         for (id, referrer) in former {
-            self.entities
-                .entry(id.clone())
-                .or_default()
+            self.unbury(&id)
                 .former
                 .insert(referrer.clone());
-            self.entities.entry(referrer).or_default().left_behind.insert(id);
+            self.unbury(&referrer).left_behind.insert(id);
         }
     }
 

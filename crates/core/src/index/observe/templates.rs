@@ -19,6 +19,10 @@ impl Index {
         if is_old(&template.meta.resource_version, entity.floor) {
             return;
         }
+        // The echo of what is known: the answer to a write came before its watch event.
+        if entity.template.as_ref().is_some_and(|held| held.meta.is_same_version(&template.meta)) {
+            return;
+        }
         entity.floor = template.meta.revision();
         entity.absent = false;
         entity.never_travels = false;
@@ -66,7 +70,7 @@ impl Index {
 
     pub(super) fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
         self.template_gone(id, &Deletion::default(), now, dirty);
-        let entity = self.entities.entry(id.clone()).or_default();
+        let entity = self.unbury(id);
         entity.absent = true;
         self.dirty_referrers(id, dirty);
         self.dirty_entity(id, dirty);
@@ -74,7 +78,7 @@ impl Index {
 
     /// Brings the reverse index in line with what a template refers to. Cost: O(references).
     pub(super) fn refer(&mut self, id: &Id, references: Vec<DependencyReference>, dirty: &mut Dirty) {
-        let entity = self.entities.entry(id.clone()).or_default();
+        let entity = self.unbury(id);
         if entity.references == references {
             return;
         }
@@ -86,14 +90,14 @@ impl Index {
             .left_behind
             .retain(|dependency| !after.contains(dependency));
         for dependency in before.difference(&after) {
-            let entity = self.entities.entry(dependency.clone()).or_default();
+            let entity = self.unbury(dependency);
             entity.referrers.remove(id);
             entity.former.insert(id.clone());
             self.dirty_entity(dependency, dirty);
         }
         for dependency in after.difference(&before) {
             self.use_kind(&dependency.gvk);
-            let entity = self.entities.entry(dependency.clone()).or_default();
+            let entity = self.unbury(dependency);
             entity.former.remove(id);
             entity.referrers.insert(id.clone());
             self.dirty_entity(dependency, dirty);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Dirty, claim_of};
 use crate::{
-    index::{CopyState, Entity, Index, referred},
+    index::{CopyState, Entity, Index, Tombstone, referred},
     object::{Id, Named, Str, Time},
     plan::Key,
 };
@@ -54,9 +54,7 @@ impl Index {
     }
 
     pub(super) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
-        self.entities
-            .entry(id.clone())
-            .or_default()
+        self.unbury(id)
             .copies
             .entry(cluster.clone())
             .or_default()
@@ -116,23 +114,29 @@ impl Index {
         }
     }
 
-    /// The entity, with its floors as they were when it was forgotten.
+    /// The entity, made if there is none, with its floors as they were when it was forgotten. Entities are made here
+    /// only.
     pub(super) fn unbury(&mut self, id: &Id) -> &mut Entity {
-        if !self.entities.contains_key(id)
-            && let Some((floor, binding_floor)) = self.tombstones.get(id)
-        {
-            let entity = Entity {
-                floor: *floor,
-                binding_floor: *binding_floor,
+        let tombstones = &self.tombstones;
+        self.entities.entry(id.clone()).or_insert_with(|| {
+            let Some(known) = tombstones.get(id) else { return Entity::default() };
+            let at = |floor: &u64| CopyState { floor: *floor, ..CopyState::default() };
+            Entity {
+                floor: known.template,
+                binding_floor: known.binding,
+                copies: known.copies.iter().map(|(cluster, floor)| (cluster.clone(), at(floor))).collect(),
                 ..Entity::default()
-            };
-            self.entities.insert(id.clone(), entity);
-        }
-        self.entities.entry(id.clone()).or_default()
+            }
+        })
     }
 
-    pub(super) fn bury(&mut self, id: &Id, floors: (u64, u64), now: Time) {
-        self.tombstones.insert(id.clone(), floors);
+    fn bury(&mut self, id: &Id, entity: &Entity, now: Time) {
+        let known = Tombstone {
+            template: entity.floor,
+            binding: entity.binding_floor,
+            copies: entity.copies.iter().map(|(cluster, state)| (cluster.clone(), state.floor)).collect(),
+        };
+        self.tombstones.insert(id.clone(), known);
         self.buried.push_back((now, id.clone()));
         while let Some((time, _)) = self.buried.front() {
             if self.buried.len() <= TOMBSTONES && now.0 - time.0 < TOMBSTONE_AGE {
@@ -161,7 +165,7 @@ impl Index {
         let Some(entity) = self.entities.remove(id) else {
             return;
         };
-        self.bury(id, (entity.floor, entity.binding_floor), now);
+        self.bury(id, &entity, now);
         for dependency in entity.references.iter().map(referred).chain(entity.left_behind) {
             if let Some(entity) = self.entities.get_mut(&dependency) {
                 entity.referrers.remove(id);
