@@ -100,6 +100,9 @@ table! {
         /// Ours. On the binding of a kind that has a generation: which content of the template its
         /// `spec.resource.resourceVersion` stands for, so that a change of status alone does not change it.
         CONTENT = "entourage.dev/content";
+        /// Ours. On a binding that too many others require to show them all: how many referrers `requiredBy` and the
+        /// depended-by labels leave out. They count all the same.
+        REQUIRED_BY_LEFT_OUT = "entourage.dev/required-by-left-out";
         /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
         /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";

@@ -111,8 +111,12 @@ pub struct Bench {
 /// A server cannot be reached, or the bench would write over what is there.
 pub async fn run(options: Options, control: Control) -> Result<Report> {
     let mut bench = Bench::new(options, control).await?;
-    let done = bench.scenarios().await;
-    let cleaned = if bench.options.keep { Ok(()) } else { bench.clean().await };
+    let done = scenario::run(&mut bench).await;
+    let cleaned = if bench.options.keep {
+        Ok(())
+    } else {
+        bench.clean().await
+    };
     let stopped = bench.control.stop().await;
     if let Err(error) = done.and(cleaned).and(stopped.map(drop)) {
         bench.report.error = Some(format!("{error:#}"));
@@ -127,9 +131,15 @@ impl Bench {
             servers.push(Arc::new(Server::connect(name, Some(kubeconfig)).await?));
         }
         for server in &servers {
-            let left = server.list(Kind::Namespace, "", None).await?.items().find(|each| {
-                each.name.strip_prefix(&options.prefix).is_some_and(|rest| rest.starts_with('-'))
-            });
+            let left = server
+                .list(Kind::Namespace, "", None)
+                .await?
+                .items()
+                .find(|each| {
+                    each.name
+                        .strip_prefix(&options.prefix)
+                        .is_some_and(|rest| rest.starts_with('-'))
+                });
             if let Some(left) = left {
                 let (server, name) = (&server.name, left.name);
                 bail!("the namespace {name} is on {server}; delete it, or give another --prefix");
@@ -138,9 +148,14 @@ impl Bench {
         let report = Report {
             format: 1,
             entourage: env!("CARGO_PKG_VERSION").to_owned(),
-            date: k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            date: k8s_openapi::jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string(),
             machine: Machine::here(),
-            servers: servers.iter().map(|server| (server.name.clone(), server.version.clone())).collect(),
+            servers: servers
+                .iter()
+                .map(|server| (server.name.clone(), server.version.clone()))
+                .collect(),
             parameters: Parameters {
                 workloads: options.workloads,
                 namespaces: options.namespaces,
@@ -154,7 +169,15 @@ impl Bench {
         };
         let seen = Seen::new(servers.iter().map(|server| server.name.clone()).collect());
         let (worlds, tasks) = (Vec::new(), JoinSet::new());
-        Ok(Self { options, servers, seen, control, report, worlds, tasks })
+        Ok(Self {
+            options,
+            servers,
+            seen,
+            control,
+            report,
+            worlds,
+            tasks,
+        })
     }
 
     /// The hub.
@@ -170,7 +193,12 @@ impl Bench {
             namespace_prefix: format!("{}-{name}", self.options.prefix),
             workloads,
             namespaces: self.options.namespaces,
-            members: self.options.members.iter().map(|(name, _)| name.clone()).collect(),
+            members: self
+                .options
+                .members
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect(),
         };
         self.worlds.push(world.clone());
         world
@@ -207,80 +235,37 @@ impl Bench {
         };
         let api: Api<DynamicObject> = Api::all_with(self.hub().client.clone(), &resource);
         for (name, _) in &self.options.members {
-            let waited = until(&api, name, self.options.limit, |found| found.is_some_and(is_ready)).await;
+            let waited = until(&api, name, self.options.limit, |found| {
+                found.is_some_and(is_ready)
+            })
+            .await;
             if let Waited::TimedOut(found) = waited.map_err(connect::explain)? {
-                let known = if found.is_some() { "is not ready" } else { "is not a Cluster of the hub" };
+                let known = if found.is_some() {
+                    "is not ready"
+                } else {
+                    "is not a Cluster of the hub"
+                };
                 bail!("{name} {known} after {} s", self.options.limit.as_secs());
             }
         }
         Ok(())
     }
 
-    async fn scenarios(&mut self) -> Result<()> {
-        let asked = |scenario: &Scenario| {
-            self.options.scenarios.iter().any(|each| each == scenario || (*each == Scenario::All && *scenario != Scenario::Floor))
-        };
-        let on_one_world: Vec<_> = Scenario::ON_ONE_WORLD.into_iter().filter(asked).collect();
-        let (growth, floor) = (asked(&Scenario::Growth), asked(&Scenario::Floor));
-        if floor || growth || !on_one_world.is_empty() {
-            floor::add_definition(self.hub()).await?;
-        }
-        for number in 1..=self.options.runs {
-            if floor {
-                self.floor(&format!("f{number}"), self.options.workloads).await?;
-            }
-        }
-        if growth || !on_one_world.is_empty() || self.options.kills > 0 {
-            self.watch().await?;
-        }
-        for number in 1..=self.options.runs {
-            if !on_one_world.is_empty() {
-                self.say(&format!("run {number} of {}", self.options.runs));
-                self.one_world(number, &on_one_world).await?;
-            }
-        }
-        for number in 1..=self.options.runs {
-            if growth {
-                self.say(&format!("growth, run {number} of {}", self.options.runs));
-                scenario::growth::run(self, number).await?;
-            }
-        }
-        if self.options.kills > 0 {
-            self.say(&format!("{} kills", self.options.kills));
-            scenario::kills::run(self, self.options.kills).await?;
-        }
-        Ok(())
-    }
-
-    /// S1 to S5 on one world. S1 makes it, so it always runs.
-    async fn one_world(&mut self, number: usize, asked: &[Scenario]) -> Result<()> {
-        let workloads = self.options.workloads;
-        let floor = self.floor_then_fresh(&format!("r{number}"), workloads).await?;
-        let world = self.world(&format!("r{number}"), workloads);
-        scenario::cold::run(self, &world, Some(&floor), Scenario::Cold).await?;
-        for scenario in asked {
-            self.say(scenario.name());
-            match scenario {
-                Scenario::Update => scenario::update::run(self, &world, Some(&floor)).await?,
-                Scenario::Idle => scenario::idle::run(self, &world).await?,
-                Scenario::Restart => scenario::restart::run(self, &world).await?,
-                Scenario::Removal => scenario::removal::run(self, &world, Some(&floor)).await?,
-                Scenario::Floor | Scenario::Cold | Scenario::Growth | Scenario::All => {}
-            }
-        }
-        if asked.contains(&Scenario::Removal) {
-            scenario::remove_rest(self, &world).await
-        } else {
-            scenario::remove(self, &world).await
-        }
-    }
-
-    async fn floor(&mut self, name: &str, workloads: usize) -> Result<Floor> {
+    /// Measures the floor and reports it.
+    ///
+    /// # Errors
+    /// A server's.
+    pub async fn floor(&mut self, name: &str, workloads: usize) -> Result<Floor> {
         let mut world = self.world(&format!("{name}-floor"), workloads);
         // Another label, so that the watches do not carry what the floor writes.
         world.label.push_str("-floor");
         let floor = floor::measure(&self.servers, &world, self.options.in_flight).await?;
-        let Floor { write_s, writes, edit_p50_ms, delete_s } = floor;
+        let Floor {
+            write_s,
+            writes,
+            edit_p50_ms,
+            delete_s,
+        } = floor;
         let values = [
             ("write_s", write_s),
             ("writes", writes as f64),
@@ -288,15 +273,29 @@ impl Bench {
             ("edit_p50_ms", edit_p50_ms),
             ("delete_s", delete_s),
         ];
-        self.report.add(Scenario::Floor.name(), Scenario::Floor.title(), workloads, Run::new(None, values));
+        self.report.add(
+            Scenario::Floor.name(),
+            Scenario::Floor.title(),
+            workloads,
+            Run::new(None, values),
+        );
         Ok(floor)
     }
 
-    async fn watch(&mut self) -> Result<()> {
+    /// Begins to watch the members.
+    ///
+    /// # Errors
+    /// A member's.
+    pub async fn watch(&mut self) -> Result<()> {
         for (place, server) in self.servers.iter().enumerate().skip(1) {
             for kind in Kind::COPIED {
                 let label = Some(format!("{LABEL}={}", self.options.prefix));
-                let target = watch::Target { server: server.clone(), place, kind, label };
+                let target = watch::Target {
+                    server: server.clone(),
+                    place,
+                    kind,
+                    label,
+                };
                 watch::start(target, self.seen.clone(), &mut self.tasks).await?;
             }
         }
@@ -316,9 +315,15 @@ impl Bench {
         let begin = std::time::Instant::now();
         for server in &self.servers {
             loop {
-                let left: BTreeMap<_, _> =
-                    server.list(Kind::Namespace, "", None).await?.items().map(|each| (each.name, ())).collect();
-                let Some(name) = names.iter().find(|name| left.contains_key(*name)) else { break };
+                let left: BTreeMap<_, _> = server
+                    .list(Kind::Namespace, "", None)
+                    .await?
+                    .items()
+                    .map(|each| (each.name, ()))
+                    .collect();
+                let Some(name) = names.iter().find(|name| left.contains_key(*name)) else {
+                    break;
+                };
                 if begin.elapsed() > CLEANED_WITHIN {
                     bail!("the namespace {name} does not go from {}", server.name);
                 }
@@ -330,6 +335,12 @@ impl Bench {
 }
 
 fn is_ready(cluster: &DynamicObject) -> bool {
-    let conditions = cluster.data.pointer("/status/conditions").and_then(|all| all.as_array());
-    conditions.is_some_and(|all| all.iter().any(|each| each["type"] == "Ready" && each["status"] == "True"))
+    let conditions = cluster
+        .data
+        .pointer("/status/conditions")
+        .and_then(|all| all.as_array());
+    conditions.is_some_and(|all| {
+        all.iter()
+            .any(|each| each["type"] == "Ready" && each["status"] == "True")
+    })
 }

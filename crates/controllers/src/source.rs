@@ -5,14 +5,14 @@
 //! planned after an observation renders that version or a later one. The payload is wiped when the last user drops it.
 
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use dashmap::DashMap;
 use entourage_core::{
     delivery::render::wipe,
     object::{Id, Meta},
@@ -75,7 +75,7 @@ pub struct Sources(Arc<Inner>);
 struct Inner {
     hub: Api,
     permits: Semaphore,
-    flights: Mutex<HashMap<Id, Arc<Flight>>>,
+    flights: DashMap<Id, Arc<Flight>>,
 }
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl Sources {
     /// Fetches from this hub.
     #[must_use]
     pub fn new(hub: Api) -> Self {
-        let (permits, flights) = (Semaphore::new(AT_ONCE), Mutex::default());
+        let (permits, flights) = (Semaphore::new(AT_ONCE), DashMap::new());
         Self(Arc::new(Inner {
             hub,
             permits,
@@ -133,8 +133,7 @@ impl Sources {
 
     /// Something was seen of this template: nothing older is shared from now on.
     pub fn saw(&self, id: &Id, revision: u64) {
-        let mut flights = self.0.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(flight) = flights.get(id) else { return };
+        let Some(flight) = self.0.flights.get(id).map(|flight| flight.clone()) else { return };
         flight.at_least.fetch_max(revision, Ordering::AcqRel);
         let stale = match flight.slot.get() {
             Some(Ok(source)) => source.meta.revision() < revision,
@@ -142,27 +141,29 @@ impl Sources {
             None => false,
         };
         if stale {
-            flights.remove(id);
+            self.forget(id, &flight);
         }
     }
 
     /// It is gone: nothing of it is shared from now on.
     pub fn gone(&self, id: &Id) {
-        self.0
-            .flights
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
+        self.0.flights.remove(id);
     }
 
     fn flight(&self, id: &Id) -> Arc<Flight> {
-        let mut flights = self.0.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(id) {
-            return flight.clone();
+        let mut made = false;
+        let flight = self
+            .0
+            .flights
+            .entry(id.clone())
+            .or_insert_with(|| {
+                made = true;
+                Arc::default()
+            })
+            .clone();
+        if !made {
+            return flight;
         }
-        let flight = Arc::new(Flight::default());
-        flights.insert(id.clone(), flight.clone());
-        drop(flights);
         let (sources, id, ours) = (self.clone(), id.clone(), Arc::downgrade(&flight));
         tokio::spawn(async move {
             tokio::time::sleep(SHARED).await;
@@ -175,13 +176,7 @@ impl Sources {
 
     /// Takes a flight out, unless another has taken its place.
     fn forget(&self, id: &Id, flight: &Arc<Flight>) {
-        let mut flights = self.0.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights
-            .get(id)
-            .is_some_and(|standing| Arc::ptr_eq(standing, flight))
-        {
-            flights.remove(id);
-        }
+        self.0.flights.remove_if(id, |_, standing| Arc::ptr_eq(standing, flight));
     }
 
     async fn get(&self, id: &Id) -> Result<Arc<Source>, Failure> {

@@ -99,7 +99,37 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
     all.sort();
     let name = |each: &Required| (each.snapshot.namespace.clone(), each.snapshot.name.clone());
     all.dedup_by_key(|each| name(each));
-    all
+    cap(all)
+}
+
+/// How many live referrers a binding does not show, because `shown` are all that fit. Cost: O(referrers).
+#[must_use]
+pub fn left_out(index: &Index, entity: &Entity, shown: usize) -> usize {
+    let placed = followers(index, entity).filter(|(_, _, binding)| !binding.object.spec.clusters.is_empty());
+    placed.count().saturating_sub(shown)
+}
+
+/// How many (referrer, cluster) pairs a binding shows at most: far below what an API server stores in one object
+/// (about 43,000 pairs fill 1.5 MiB, karmada reference 2.5).
+const MOST_PAIRS: usize = 5_000;
+
+/// Keeps the view within [`MOST_PAIRS`]. What is left out is left out of the view alone; a referrer past the limit is
+/// still shown with those of its clusters that nobody before it names, so that every place stays recorded.
+fn cap(all: Vec<Required>) -> Vec<Required> {
+    let mut pairs = 0;
+    let mut shown: BTreeSet<String> = BTreeSet::new();
+    let mut kept = Vec::with_capacity(all.len().min(MOST_PAIRS));
+    for mut each in all {
+        if pairs + each.snapshot.clusters.len() > MOST_PAIRS {
+            each.snapshot.clusters.retain(|target| !shown.contains(&target.name));
+        }
+        pairs += each.snapshot.clusters.len();
+        shown.extend(each.snapshot.clusters.iter().map(|target| target.name.clone()));
+        if !each.snapshot.clusters.is_empty() {
+            kept.push(each);
+        }
+    }
+    kept
 }
 
 /// With the feature gate off nothing new follows, and what was taken along stays as it is: the view is kept as stored.
@@ -258,4 +288,33 @@ pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
             None => asked,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn referrer(name: usize, clusters: &[usize]) -> Required {
+        let target = |cluster: &usize| TargetCluster { name: format!("member{cluster}"), ..TargetCluster::default() };
+        let clusters = clusters.iter().map(target).collect();
+        let snapshot = BindingSnapshot { namespace: "default".into(), name: format!("app{name:05}"), clusters };
+        Required { snapshot, permanent_id: "id".into() }
+    }
+
+    #[test]
+    fn a_view_that_fits_is_shown_whole() {
+        let all: Vec<Required> = (0..100).map(|name| referrer(name, &[1, 2, 3])).collect();
+        assert_eq!(cap(all.clone()), all);
+    }
+
+    #[test]
+    fn past_the_limit_every_cluster_is_still_shown() {
+        let mut all: Vec<Required> = (0..MOST_PAIRS).map(|name| referrer(name, &[1])).collect();
+        all.push(referrer(MOST_PAIRS, &[1, 2]));
+        let shown = cap(all);
+        assert_eq!(shown.len(), MOST_PAIRS + 1);
+        let last = shown.last().map(|each| each.snapshot.clusters.clone()).unwrap_or_default();
+        assert_eq!(last, referrer(0, &[2]).snapshot.clusters);
+        assert!(cap((0..2 * MOST_PAIRS).map(|name| referrer(name, &[1])).collect()).len() == MOST_PAIRS);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -31,7 +32,7 @@ pub struct Bed {
     pub log: Capture,
     dir: PathBuf,
     /// Clusters and their Secrets as they were joined.
-    joined: Vec<Value>,
+    joined: Mutex<Vec<Value>>,
 }
 
 impl Bed {
@@ -52,11 +53,11 @@ impl Bed {
         let kubeconfig = kubeconfig.to_str().context("a path that is text")?;
         let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else { unreachable!() };
         crds::run(args, out).await?;
-        let mut bed = Self { fleet, hub, members, log, dir: dir.to_owned(), joined: Vec::new() };
+        let bed = Self { fleet, hub, members, log, dir: dir.to_owned(), joined: Mutex::default() };
         for member in MEMBERS {
             bed.join(member, &[]).await?;
         }
-        bed.joined = bed.credentials().await?;
+        bed.remember().await?;
         Ok(bed)
     }
 
@@ -134,14 +135,17 @@ impl Bed {
                 self.remove(name).await?;
             }
         }
-        for object in &self.joined {
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for object in &joined {
             let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str());
             let name = name.unwrap_or_default();
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
             match self.hub.get(kind, namespace, name).await? {
                 None => {
                     self.join(name, &[]).await?;
-                    self.apply_joined(object).await?;
+                    // Another token, perhaps: the old one may be worth nothing.
+                    self.remember().await?;
+                    return Box::pin(self.repair()).await;
                 }
                 Some(live) if same(&live, object) => {}
                 Some(_) => self.apply_joined(object).await?,
@@ -151,7 +155,6 @@ impl Bed {
     }
 
     async fn apply_joined(&self, object: &Value) -> Result<()> {
-        // A member that left and joined again has another token: that one is kept.
         if object["kind"] == "Cluster" {
             let mut object = object.clone();
             if let Some(meta) = object["metadata"].as_object_mut() {
@@ -179,6 +182,16 @@ impl Bed {
             Ok(())
         })
         .await
+    }
+
+    /// Takes Clusters and their Secrets as they are now for the state that [`repair`](Self::repair) brings back.
+    ///
+    /// # Errors
+    /// When one is missing.
+    pub async fn remember(&self) -> Result<()> {
+        let credentials = self.credentials().await?;
+        *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
+        Ok(())
     }
 
     /// Clusters and their Secrets.

@@ -6,17 +6,25 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tracing_subscriber::{EnvFilter, fmt::MakeWriter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{
+    EnvFilter, Registry, fmt::MakeWriter, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
+};
 
 /// What is kept of one test's log, in bytes.
 const KEPT: usize = 64 << 20;
 
-/// How much is logged: everything of ours, so that a secret shows on whatever level it would leak.
-const LEVELS: &str = "info,entourage_core=trace,entourage_controllers=trace,kube=debug,hyper_util=info,h2=info";
+/// How much is logged usually.
+const USUALLY: &str = "info,entourage_core=debug,entourage_controllers=debug";
+
+/// How much is logged where secrets are looked for: they might leak on any level.
+const EVERYTHING: &str = "debug,entourage_core=trace,entourage_controllers=trace";
 
 /// Everything that is logged in this process, and every panic of a thread of the controllers. Clones share it.
-#[derive(Clone, Default)]
-pub struct Capture(Arc<Mutex<Held>>);
+#[derive(Clone)]
+pub struct Capture {
+    held: Arc<Mutex<Held>>,
+    levels: reload::Handle<EnvFilter, Registry>,
+}
 
 #[derive(Default)]
 struct Held {
@@ -29,12 +37,12 @@ impl Capture {
     /// Starts capturing; once a process. `RUST_LOG` makes it print as well.
     #[must_use]
     pub fn install() -> Self {
-        let capture = Self::default();
+        let (filter, levels) = reload::Layer::new(EnvFilter::new(usual_levels()));
+        let capture = Self { held: Arc::default(), levels };
         let plain = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(capture.clone());
         let print = std::env::var_os("RUST_LOG").map(|_| tracing_subscriber::fmt::layer().with_writer(io::stderr));
-        let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| LEVELS.to_owned());
         // An error means that a subscriber is installed already; then there is nothing to capture.
-        let _ = tracing_subscriber::registry().with(EnvFilter::new(levels)).with(plain).with(print).try_init();
+        let _ = tracing_subscriber::registry().with(filter).with(plain).with(print).try_init();
         let panics = capture.clone();
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -46,9 +54,16 @@ impl Capture {
         capture
     }
 
-    /// Forgets everything.
+    /// Forgets everything, and logs as much as usual.
     pub fn clear(&self) {
         *self.held() = Held::default();
+        // An error means that no subscriber is installed.
+        let _ = self.levels.reload(EnvFilter::new(usual_levels()));
+    }
+
+    /// Logs everything until the next [`clear`](Self::clear).
+    pub fn everything(&self) {
+        let _ = self.levels.reload(EnvFilter::new(EVERYTHING));
     }
 
     /// The last lines.
@@ -84,8 +99,12 @@ impl Capture {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn usual_levels() -> String {
+    std::env::var("RUST_LOG").unwrap_or_else(|_| USUALLY.to_owned())
 }
 
 impl io::Write for Capture {

@@ -219,6 +219,7 @@ impl Scene {
         for ns in &self.namespaces {
             for kind in ["ResourceBinding", "PropagationPolicy"] {
                 eventually(&format!("every {kind} of {ns} is gone"), async || {
+                    self.play_volume_protection(ns).await?;
                     let left = self.hub.list(kind, ns, "").await?;
                     ensure!(left.is_empty(), "{}", left.iter().map(|each| each.to_string()).collect::<Vec<_>>().join("\n"));
                     Ok(())
@@ -260,11 +261,30 @@ impl Scene {
         self.drop_namespaces().await
     }
 
+    /// Lets claims go that are being deleted. On real clusters a controller does that which does not run here.
+    async fn play_volume_protection(&self, ns: &str) -> Result<()> {
+        for server in std::iter::once(&self.hub).chain(&self.members) {
+            for claim in server.list("PersistentVolumeClaim", ns, "").await? {
+                let (meta, protection) = (&claim["metadata"], json!(["kubernetes.io/pvc-protection"]));
+                if meta["deletionTimestamp"].is_string() && meta["finalizers"] == protection {
+                    let name = meta["name"].as_str().unwrap_or_default();
+                    let let_go = |live: &mut Value| live["metadata"]["finalizers"] = json!([]);
+                    match server.edit("PersistentVolumeClaim", ns, name, let_go).await {
+                        Err(error) if status_code(&error) == 404 => {}
+                        result => drop(result?),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing on any member carries our marks in this namespace.
     async fn nothing_of_ours(&self, ns: &str) -> Result<()> {
         for member in &self.members {
             for kind in WORKLOADS.iter().chain(DEPENDENCIES) {
                 eventually(&format!("no {kind} of ours is left in {ns} on {}", member.name), async || {
+                    self.play_volume_protection(ns).await?;
                     let left = member.list(kind, ns, "entourage.dev/hub").await?;
                     let names: Vec<&Value> = left.iter().map(|each| &each["metadata"]["name"]).collect();
                     ensure!(names.is_empty(), "{names:?}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     eventually::eventually,
     outline::{Outline, masked},
-    server::Server,
+    server::{Server, status_code},
 };
 
 /// The kinds that an outline holds.
@@ -97,6 +97,35 @@ impl Space {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.ns}});
         self.member(member)?.apply(&namespace).await?;
         Ok(())
+    }
+
+    /// Has a member refuse further objects of a kind by a quota, and waits until it does. Undone by deleting the
+    /// ResourceQuota `none`.
+    ///
+    /// # Errors
+    /// When the member goes on taking them.
+    pub async fn forbid_on(&self, member: &str, kind_name: &str) -> Result<()> {
+        let resource = super::kind(kind_name).plural;
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {resource: "0"}},
+        });
+        self.apply_on(member, quota).await?;
+        let server = self.member(member)?;
+        // No quota controller runs here: the test says what it would say.
+        let full = |live: &mut Value| live["status"] = json!({"hard": {resource: "0"}, "used": {resource: "0"}});
+        server.edit_status("ResourceQuota", &self.ns, "none", full).await?;
+        let probe = json!({
+            "apiVersion": "v1", "kind": kind_name, "metadata": {"name": "probe", "namespace": self.ns},
+        });
+        eventually(&format!("{member} refuses every {kind_name}"), async || match server.create(&probe).await {
+            Err(error) if status_code(&error) == 403 => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                server.delete(kind_name, &self.ns, "probe").await?;
+                anyhow::bail!("it takes them")
+            }
+        })
+        .await
     }
 
     // --- what there is

@@ -24,9 +24,9 @@ async fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it(scene: &mut
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    let told = scene.until_condition("my-config-configmap", "FullyApplied", "False", "member1").await?;
+    let told = scene.until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite").await?;
     let message = told["message"].as_str().unwrap_or_default();
-    for part in ["ConfigMap", "my-config", "Overwrite"] {
+    for part in ["ConfigMap", "my-config", "member1"] {
         ensure!(message.contains(part), "{part} is not in {message:?}");
     }
     // The workload is not held back by it, and the other member has everything.
@@ -56,7 +56,7 @@ async fn a_foreign_object_is_never_deleted(scene: &mut Scene) -> Result<()> {
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    scene.until_condition("my-config-configmap", "FullyApplied", "False", "member1").await?;
+    scene.until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite").await?;
     scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
     scene.delete("Deployment", "myapp").await?;
     scene.until_gone("ResourceBinding", "myapp-deployment").await?;

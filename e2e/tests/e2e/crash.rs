@@ -1,3 +1,176 @@
-//! placeholder
-use entourage_e2e::tests;
-tests![];
+//! A crash after any call leads to the same end as no crash (invariant I6).
+//!
+//! Only writes are counted: after a read, servers are as they were after the write before it, and what the process knew
+//! is lost either way. In CI the example is crashed after every write, the other scenarios after a sample of writes that
+//! follows from a seed; `ENTOURAGE_E2E_EVERY_K=1` tries all of them, and before the write takes effect as well.
+
+use anyhow::{Context as _, Result, ensure};
+use entourage_e2e::{
+    faults::FaultPlan,
+    harness::{Outline, Scene, Space, differences, eventually, every_k, manifests, seed},
+    tests,
+};
+use futures::future::LocalBoxFuture;
+use serde_json::json;
+
+tests![the_example_survives_a_crash_after_every_write, other_scenarios_survive_a_crash_after_sampled_writes];
+
+/// How many crashes of each other scenario are tried in CI.
+const SAMPLED: usize = 2;
+
+type Act = for<'a> fn(&'a Space) -> LocalBoxFuture<'a, Result<()>>;
+
+/// A scenario: what is there before, and what is done.
+struct Scenario {
+    name: &'static str,
+    act: Act,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "the policy moves", act: |space| Box::pin(moves(space)) },
+    Scenario { name: "a reference is dropped", act: |space| Box::pin(drops(space)) },
+    Scenario { name: "the workload is deleted", act: |space| Box::pin(space.delete("Deployment", "myapp")) },
+    Scenario { name: "the ConfigMap is revoked", act: |space| Box::pin(space.delete("ConfigMap", "my-config")) },
+    Scenario { name: "the ConfigMap is edited", act: |space| Box::pin(edits(space)) },
+    Scenario { name: "a second workload shares it", act: |space| Box::pin(shares(space)) },
+    Scenario { name: "propagateDeps is turned off", act: |space| Box::pin(turns_off(space)) },
+    Scenario { name: "the policy is deleted", act: |space| Box::pin(space.delete("PropagationPolicy", "myapp-propagation")) },
+];
+
+async fn moves(space: &Space) -> Result<()> {
+    space.apply(manifests::policy(&["member2", "member3"])).await.map(drop)
+}
+
+async fn drops(space: &Space) -> Result<()> {
+    space.apply(manifests::deployment("myapp", &[])).await.map(drop)
+}
+
+async fn edits(space: &Space) -> Result<()> {
+    space.apply(manifests::config_map("my-config", "two")).await.map(drop)
+}
+
+async fn shares(space: &Space) -> Result<()> {
+    space.apply(manifests::deployment("another", &["my-config"])).await?;
+    let mut policy = manifests::policy_for("another", "Deployment", "another", &["member2", "member3"]);
+    policy["spec"]["propagateDeps"] = json!(true);
+    space.apply(policy).await.map(drop)
+}
+
+async fn turns_off(space: &Space) -> Result<()> {
+    let mut policy = manifests::policy(&["member1", "member2"]);
+    policy["spec"]["propagateDeps"] = json!(false);
+    space.apply(policy).await.map(drop)
+}
+
+async fn arrives(space: &Space) -> Result<()> {
+    for object in manifests::example() {
+        space.apply(object).await?;
+    }
+    Ok(())
+}
+
+async fn the_example_survives_a_crash_after_every_write(scene: &mut Scene) -> Result<()> {
+    // The undisturbed run, from the start of the process on.
+    let space = scene.another_space().await?;
+    arrives(&space).await?;
+    scene.start().await?;
+    space.until_settled(&["member1", "member2"]).await?;
+    let count = scene.quiet().await?;
+    let wanted = space.outline().await?;
+    let mut spaces = vec![space];
+    for plan in plans((1..=count).collect()) {
+        scene.kill();
+        let space = scene.another_space().await?;
+        arrives(&space).await?;
+        scene.launch(plan.parse()?)?;
+        survives(scene, &space, &wanted).await.with_context(|| plan.clone())?;
+        spaces.push(space);
+    }
+    // What was settled has stayed so while the others crashed.
+    scene.quiet().await?;
+    for space in &spaces {
+        let differences = differences(&wanted, &space.outline().await?);
+        ensure!(differences.is_empty(), "later, in {}: {differences:#?}", space.ns);
+    }
+    Ok(())
+}
+
+async fn other_scenarios_survive_a_crash_after_sampled_writes(scene: &mut Scene) -> Result<()> {
+    let seed = seed();
+    println!("ENTOURAGE_E2E_SEED={seed}");
+    for (number, scenario) in SCENARIOS.iter().enumerate() {
+        let space = settled(scene).await?;
+        scene.faults.recorder().reset();
+        (scenario.act)(&space).await?;
+        let count = scene.quiet().await?;
+        let wanted = space.outline().await?;
+        let all: Vec<usize> = (1..=count).collect();
+        let chosen = if every_k() { all } else { sample(all, seed.wrapping_add(number as u64)) };
+        for plan in plans(chosen) {
+            let told = || format!("{}, {plan} of {count}, ENTOURAGE_E2E_SEED={seed}", scenario.name);
+            let space = settled(scene).await.with_context(told)?;
+            scene.quiet().await?;
+            scene.stop().await?;
+            scene.launch(plan.parse()?)?;
+            scene.controllers()?.ready().await.with_context(told)?;
+            (scenario.act)(&space).await?;
+            survives(scene, &space, &wanted).await.with_context(told)?;
+        }
+    }
+    Ok(())
+}
+
+/// The example in a space of its own, delivered by controllers without faults.
+async fn settled(scene: &mut Scene) -> Result<Space> {
+    if scene.controllers().is_err() || *scene.faults.plan() != FaultPlan::default() {
+        scene.kill();
+        scene.start().await?;
+    }
+    let space = scene.another_space().await?;
+    arrives(&space).await?;
+    space.until_settled(&["member1", "member2"]).await?;
+    Ok(space)
+}
+
+/// Waits for the crash, or for the end of a run that has fewer writes than the undisturbed one; starts again; and
+/// waits until everything is as it would be without.
+async fn survives(scene: &mut Scene, space: &Space, wanted: &Outline) -> Result<()> {
+    let crashed = {
+        let faults = scene.faults.clone();
+        tokio::select! {
+            () = faults.crashed() => true,
+            quiet = scene.quiet() => quiet.map(|_| false)?,
+        }
+    };
+    if crashed {
+        scene.kill();
+        scene.start().await?;
+    }
+    eventually("it ends as if nothing had happened", async || {
+        let differences = differences(wanted, &space.outline().await?);
+        ensure!(differences.is_empty(), "{differences:#?}");
+        Ok(())
+    })
+    .await
+}
+
+fn plans(calls: Vec<usize>) -> Vec<String> {
+    let moments: &[&str] = if every_k() { &["after", "before"] } else { &["after"] };
+    calls.iter().flat_map(|call| moments.iter().map(move |moment| format!("crash-{moment}={call}:writes"))).collect()
+}
+
+/// A few of them, by the seed. An own generator (splitmix64): the choice must stay the same when libraries change.
+fn sample(mut from: Vec<usize>, seed: u64) -> Vec<usize> {
+    let mut state = seed;
+    let mut chosen = Vec::new();
+    while chosen.len() < SAMPLED && !from.is_empty() {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let at = usize::try_from(mixed % from.len() as u64).unwrap_or_default();
+        chosen.push(from.swap_remove(at));
+    }
+    chosen
+}

@@ -52,7 +52,8 @@ async fn meddle(scene: &Scene, deed: &str, kind: &str, name: &str) -> Result<()>
         "edited" => scene.edit_on("member1", kind, name, edit).await.map(drop),
         "deleted" => scene.delete_on("member1", kind, name).await,
         "unmarked" => {
-            let unmark = |live: &mut Value| live["metadata"]["labels"] = json!({"app": "myapp"});
+            let own = if kind == "Deployment" { json!({"app": "myapp"}) } else { json!({}) };
+            let unmark = |live: &mut Value| live["metadata"]["labels"] = own.clone();
             scene.edit_on("member1", kind, name, unmark).await.map(drop)
         }
         // Deleted and made again, marks and all, with other content: another uid.
@@ -77,6 +78,11 @@ async fn restored(scene: &Scene, kind: &str, name: &str, before: &Value) -> Resu
         for part in ["labels", "annotations"] {
             ensure!(copy["metadata"][part] == before["metadata"][part], "{part}: {}", copy["metadata"][part]);
         }
+        // Whose it is without our marks is known from this record, at the latest a second after the write.
+        let binding = scene.binding(&format!("{name}-{}", kind.to_lowercase())).await?;
+        let entries = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
+        let recorded = entries.iter().find(|entry| entry["clusterName"] == "member1").map(|entry| &entry["copy"]["uid"]);
+        ensure!(recorded == Some(&copy["metadata"]["uid"]), "{kind} recorded with uid {recorded:?}");
         Ok(())
     })
     .await

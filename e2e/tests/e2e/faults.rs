@@ -1,3 +1,104 @@
-//! placeholder
-use entourage_e2e::tests;
-tests![];
+//! Slow, failing and confusing API servers (invariants I7 and I8).
+
+use anyhow::{Context as _, Result, ensure};
+use entourage_e2e::{
+    faults::FaultPlan,
+    harness::{PATIENCE, Scene, differences, eventually_within, manifests, seed},
+    tests,
+};
+
+tests![
+    a_slow_network_changes_nothing,
+    errors_before_and_after_the_effect_change_nothing,
+    broken_repeated_and_stale_watches_change_nothing,
+    calls_that_are_never_answered_change_nothing,
+    lost_watch_frames_never_delete_anything,
+];
+
+async fn a_slow_network_changes_nothing(scene: &mut Scene) -> Result<()> {
+    journey(scene, "latency=20..80ms watch-delay=0..100ms").await
+}
+
+async fn errors_before_and_after_the_effect_change_nothing(scene: &mut Scene) -> Result<()> {
+    journey(scene, "latency=0..10ms error-before=8% error-after=8% status=409,429,500,503,reset").await
+}
+
+async fn broken_repeated_and_stale_watches_change_nothing(scene: &mut Scene) -> Result<()> {
+    journey(scene, "watch-cut=8% watch-gone=3% watch-repeat=15% watch-stale=15% watch-delay=0..60ms").await
+}
+
+async fn calls_that_are_never_answered_change_nothing(scene: &mut Scene) -> Result<()> {
+    scene.options.hub_deadline = std::time::Duration::from_secs(1);
+    scene.options.member_deadline = std::time::Duration::from_secs(1);
+    journey(scene, "hang=3%").await
+}
+
+/// The example arrives, is edited, moves and is taken away, once without and once with faults.
+async fn journey(scene: &mut Scene, faults: &str) -> Result<()> {
+    let plan: FaultPlan = format!("seed={} {faults}", seed()).parse()?;
+    println!("{plan}");
+    let calm = scene.another_space().await?;
+    let rough = scene.another_space().await?;
+    let mut wanted = Vec::new();
+    for disturbed in [false, true] {
+        let space = if disturbed { &rough } else { &calm };
+        scene.kill();
+        if disturbed {
+            scene.launch(plan.clone())?;
+        } else {
+            scene.start().await?;
+        }
+        for (number, step) in ["arrives", "edited", "moved", "dropped", "gone"].into_iter().enumerate() {
+            match step {
+                "arrives" => {
+                    for object in manifests::example() {
+                        space.apply(object).await?;
+                    }
+                }
+                "edited" => drop(space.apply(manifests::config_map("my-config", "two")).await?),
+                "moved" => drop(space.apply(manifests::policy(&["member2", "member3"])).await?),
+                "dropped" => drop(space.apply(manifests::deployment("myapp", &[])).await?),
+                _ => space.delete("Deployment", "myapp").await?,
+            }
+            if disturbed {
+                let wanted = &wanted[number];
+                eventually_within(PATIENCE * 2, &format!("{step} is as without faults"), async || {
+                    let differences = differences(wanted, &space.outline().await?);
+                    ensure!(differences.is_empty(), "{differences:#?}");
+                    Ok(())
+                })
+                .await
+                .with_context(|| plan.to_string())?;
+            } else {
+                scene.quiet().await?;
+                wanted.push(space.outline().await?);
+            }
+        }
+    }
+    let struck = scene.faults.recorder().faults();
+    let slow_only = struck.is_empty() && faults.starts_with("latency=20");
+    ensure!(!struck.is_empty() || slow_only, "no fault struck: {plan}");
+    Ok(())
+}
+
+/// No server loses frames; should one do so, nothing that is wanted may be deleted for it.
+async fn lost_watch_frames_never_delete_anything(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    let plan: FaultPlan = format!("seed={} watch-drop=40%", seed()).parse()?;
+    println!("{plan}");
+    scene.stop().await?;
+    scene.launch(plan)?;
+    scene.controllers()?.ready().await?;
+    for round in 0..5 {
+        scene.apply(manifests::config_map("my-config", &format!("round {round}"))).await?;
+        scene.apply(manifests::deployment("myapp", &["my-config", "second"])).await?;
+        scene.apply(manifests::config_map("second", &format!("round {round}"))).await?;
+    }
+    scene.quiet().await?;
+    let deleted: Vec<String> =
+        scene.writes().into_iter().filter(|write| write.starts_with("member") && write.contains(" delete ")).collect();
+    ensure!(deleted.is_empty(), "{deleted:#?}");
+    assert_eq!(scene.holders("Deployment", "myapp").await?, ["member1", "member2"]);
+    assert_eq!(scene.holders("ConfigMap", "my-config").await?, ["member1", "member2"]);
+    Ok(())
+}

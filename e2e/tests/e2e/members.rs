@@ -1,3 +1,131 @@
-//! placeholder
-use entourage_e2e::tests;
-tests![];
+//! Members that are away, hang or refuse us.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use entourage_e2e::{
+    harness::{Scene, eventually, eventually_within, manifests},
+    tests,
+};
+use serde_json::json;
+
+tests![
+    a_member_that_was_down_catches_up,
+    a_workload_deleted_while_a_member_is_down_goes_when_it_is_back,
+    members_in_trouble_are_told_of_and_delay_nobody,
+];
+
+/// What a member that is well gets although others are not: a matter of moments, not of their deadlines.
+const PROMPT: Duration = Duration::from_secs(4);
+
+/// How long members may take to be found well again: a probe, and its deadline.
+const BACK: Duration = Duration::from_secs(40);
+
+async fn a_member_that_was_down_catches_up(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    scene.bed.cluster("member1")?.stop_apiserver();
+    scene.apply(manifests::config_map("my-config", "two")).await?;
+    scene
+        .until_copy("member2", "ConfigMap", "my-config", |copy| {
+            ensure!(copy["data"]["key"] == "two", "{}", copy["data"]);
+            Ok(())
+        })
+        .await?;
+    scene.bed.cluster("member1")?.start_apiserver().await?;
+    eventually_within(BACK, "member1 has the new data", async || {
+        let copy = scene.copy("member1", "ConfigMap", "my-config").await?;
+        ensure!(copy["data"] == json!({"key": "two"}), "{}", copy["data"]);
+        Ok(())
+    })
+    .await?;
+    scene.until_settled(&["member1", "member2"]).await
+}
+
+async fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    scene.bed.cluster("member1")?.stop_apiserver();
+    scene.delete("Deployment", "myapp").await?;
+    eventually("member2 holds nothing any more", async || {
+        ensure!(scene.on("member2", "Deployment", "myapp").await?.is_none(), "the Deployment is there");
+        ensure!(scene.on("member2", "ConfigMap", "my-config").await?.is_none(), "the ConfigMap is there");
+        Ok(())
+    })
+    .await?;
+    // The record of the place stays, also over a restart.
+    scene.binding("myapp-deployment").await?;
+    scene.restart().await?;
+    scene.quiet().await?;
+    scene.binding("myapp-deployment").await?;
+    scene.bed.cluster("member1")?.start_apiserver().await?;
+    eventually_within(BACK, "nothing is left", async || {
+        ensure!(scene.on("member1", "Deployment", "myapp").await?.is_none(), "the Deployment is there");
+        ensure!(scene.on("member1", "ConfigMap", "my-config").await?.is_none(), "the ConfigMap is there");
+        Ok(())
+    })
+    .await?;
+    scene.until_gone("ResourceBinding", "myapp-deployment").await?;
+    scene.until_gone("ResourceBinding", "my-config-configmap").await
+}
+
+/// member2 hangs, member3 no longer takes our token. member1 notices nothing of it, both are told of, and both are
+/// served when they are back. One test for both: a member is given half a minute before it is called not ready.
+async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    for member in ["member1", "member2", "member3"] {
+        scene.until_cluster(member, "True", "").await?;
+    }
+    scene.bed.cluster("member2")?.pause()?;
+    let right = scene.hub.get("Secret", "karmada-cluster", "member3").await?.context("joined")?["data"].clone();
+    let expired = |live: &mut serde_json::Value| live["data"]["token"] = json!("ZXhwaXJlZA==");
+    scene.hub.edit("Secret", "karmada-cluster", "member3", expired).await?;
+    // A change of the Cluster makes the controllers read the Secret again, as the end of the old token would.
+    let touch = |live: &mut serde_json::Value| live["spec"]["provider"] = json!("touched");
+    scene.hub.edit("Cluster", "", "member3", touch).await?;
+
+    for (round, everywhere) in [["member1", "member2", "member3"]; 3].into_iter().enumerate() {
+        let name = format!("app{round}");
+        scene.apply(manifests::config_map(&name, "x")).await?;
+        scene.apply(manifests::deployment(&name, &[&name])).await?;
+        let mut policy = manifests::policy_for(&name, "Deployment", &name, &everywhere);
+        policy["spec"]["propagateDeps"] = json!(true);
+        let begin = Instant::now();
+        scene.apply(policy).await?;
+        scene.until_copy("member1", "Deployment", &name, |_| Ok(())).await?;
+        ensure!(begin.elapsed() < PROMPT, "round {round} took {:?}", begin.elapsed());
+    }
+    let hangs = scene.until_cluster("member2", "False", "does not answer").await?;
+    assert_eq!(hangs["reason"], "ClusterNotReachable");
+    let refuses = scene.until_cluster("member3", "False", "token").await?;
+    assert_eq!(refuses["reason"], "CredentialsRefused");
+    for member in ["member2", "member3"] {
+        eventually(&format!("one event about {member}"), async || {
+            let mut events = scene.hub.list("Event", "default", "").await?;
+            events.retain(|event| event["involvedObject"]["name"] == member && event["reason"] == "ClusterNotReady");
+            let since = scene.hub.get("Namespace", "", &scene.ns).await?.context("the namespace")?;
+            let since = since["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned();
+            events.retain(|event| event["firstTimestamp"].as_str().unwrap_or_default() >= since.as_str());
+            ensure!(events.len() == 1 && events[0]["count"] == 1, "{events:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    scene.until_condition("app0-deployment", "FullyApplied", "False", "member2").await?;
+    scene.until_condition("app0-deployment", "FullyApplied", "False", "member3").await?;
+
+    scene.bed.cluster("member2")?.resume()?;
+    scene.hub.edit("Secret", "karmada-cluster", "member3", |live| live["data"] = right.clone()).await?;
+    for member in ["member2", "member3"] {
+        scene.until_cluster(member, "True", "").await?;
+    }
+    for round in 0..3 {
+        let name = format!("app{round}");
+        eventually_within(BACK, &format!("{name} is everywhere"), async || {
+            let holders = scene.holders("Deployment", &name).await?;
+            ensure!(holders.len() == 3, "{holders:?}");
+            Ok(())
+        })
+        .await?;
+        scene.until_condition(&format!("{name}-deployment"), "FullyApplied", "True", "").await?;
+    }
+    Ok(())
+}

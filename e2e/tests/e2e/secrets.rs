@@ -17,16 +17,12 @@ fn workload() -> Value {
 /// Delivered on member1; in conflict on member2, then refused there because the foreign one cannot be changed; refused
 /// by a quota on member3. Then rotated, put back by hand, and revoked.
 async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> {
+    scene.bed.log.everything();
     let (canary, rotated) = (Canary::new("first"), Canary::new("second"));
     let mut foreign = manifests::secret("keys", &Canary::new("foreign").value);
     foreign["immutable"] = json!(true);
     scene.apply_on("member2", foreign).await?;
-    scene.make_namespace("member3").await?;
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
-        "spec": {"hard": {"secrets": "0"}},
-    });
-    scene.apply_on("member3", quota).await?;
+    scene.forbid_on("member3", "Secret").await?;
     scene.start().await?;
 
     let mut secret = manifests::secret("keys", &canary.value);
@@ -37,8 +33,8 @@ async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> 
     scene.apply(secret).await?;
     scene.apply(workload()).await?;
     scene.apply(manifests::policy(&["member1", "member2", "member3"])).await?;
-    scene.until_condition("keys-secret", "FullyApplied", "False", "member2").await?;
-    scene.until_condition("keys-secret", "FullyApplied", "False", "member3").await?;
+    scene.until_condition("keys-secret", "FullyApplied", "False", "not ours").await?;
+    scene.until_condition("keys-secret", "FullyApplied", "False", "member3 refused").await?;
     let copy = scene.copy("member1", "Secret", "keys").await?;
     assert_eq!(copy["data"], scene.get("Secret", "keys").await?["data"]);
     canary.assert_only_in_data(&copy)?;

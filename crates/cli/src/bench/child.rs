@@ -64,6 +64,7 @@ impl Controllers {
             started,
             recipe: recipe.clone(),
             client,
+            path,
         })
     }
 

@@ -102,7 +102,7 @@ impl Run {
     }
 
     /// Every figure that has a median, by name.
-    fn flat(&self, workloads: usize) -> BTreeMap<String, f64> {
+    fn flat(&self) -> BTreeMap<String, f64> {
         let mut all = self.values.clone();
         let Some(figures) = &self.figures else { return all };
         let mut add = |name: &str, value: f64| {
@@ -125,12 +125,6 @@ impl Run {
             add(&format!("{name}_reads"), of.reads as f64);
             add(&format!("{name}_events"), of.events as f64);
             add(&format!("{name}_leases"), of.leases as f64);
-        }
-        if workloads > 0 && figures.wall_s > 0.0 {
-            let each = workloads as f64;
-            add("hub_writes_per_workload", figures.hub.writes as f64 / each);
-            add("wall_ms_per_workload", figures.wall_s * 1e3 / each);
-            add("cpu_ms_per_workload", sum(|each| each.cpu_s) * 1e3 / each);
         }
         all
     }
@@ -157,7 +151,7 @@ impl Report {
         let entry = &mut self.scenarios[place];
         entry.runs.push(run);
         let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for (name, value) in entry.runs.iter().flat_map(|run| run.flat(workloads)) {
+        for (name, value) in entry.runs.iter().flat_map(Run::flat) {
             values.entry(name).or_default().push(value);
         }
         entry.median = values
@@ -202,10 +196,7 @@ impl Report {
                 runs.len()
             );
             for (name, value) in median {
-                let spread: Vec<_> = runs
-                    .iter()
-                    .filter_map(|run| run.flat(*workloads).remove(name))
-                    .collect();
+                let spread: Vec<_> = runs.iter().filter_map(|run| run.flat().remove(name)).collect();
                 let spread: Vec<_> = spread.into_iter().map(number).collect();
                 let _ = writeln!(text, "  {name:<28} {:>12}   {}", number(*value), spread.join(" "));
             }
@@ -313,7 +304,6 @@ pub(crate) mod tests {
             (entry.runs.len(), entry.median["wall_s"], entry.median["floor_s"]),
             (3, 8.0, 5.0)
         );
-        assert_eq!(entry.median["hub_writes_per_workload"], 0.0);
         let table = report.table();
         assert!(
             table.contains("S1 cold (300 Deployments, median of 3)"),

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::Value;
 
 use super::{
-    Bench,
+    Bench, floor,
     kind::{Id, Kind},
     meter,
     objects::World,
@@ -85,6 +85,76 @@ impl Scenario {
             Self::Growth => "growth: cold propagation",
             Self::All => "everything",
         }
+    }
+}
+
+/// Runs the scenarios that were asked for, in their order.
+///
+/// # Errors
+/// The first that fails; those before are in the report.
+pub async fn run(bench: &mut Bench) -> Result<()> {
+    let all = bench.options.scenarios.contains(&Scenario::All);
+    let scenarios = bench.options.scenarios.clone();
+    let asked = |each: &Scenario| scenarios.contains(each) || (all && *each != Scenario::Floor);
+    let on_one_world: Vec<_> = Scenario::ON_ONE_WORLD.into_iter().filter(asked).collect();
+    let (growth, floor, kills) = (
+        asked(&Scenario::Growth),
+        asked(&Scenario::Floor),
+        bench.options.kills,
+    );
+    let runs = bench.options.runs;
+    if floor || growth || !on_one_world.is_empty() {
+        floor::add_definition(bench.hub()).await?;
+    }
+    if floor {
+        for number in 1..=runs {
+            bench
+                .floor(&format!("f{number}"), bench.options.workloads)
+                .await?;
+        }
+    }
+    if growth || !on_one_world.is_empty() || kills > 0 {
+        bench.watch().await?;
+    }
+    if !on_one_world.is_empty() {
+        for number in 1..=runs {
+            bench.say(&format!("run {number} of {runs}"));
+            one_world(bench, number, &on_one_world).await?;
+        }
+    }
+    if growth {
+        for number in 1..=runs {
+            bench.say(&format!("growth, run {number} of {runs}"));
+            growth::run(bench, number).await?;
+        }
+    }
+    if kills > 0 {
+        bench.say(&format!("{kills} kills"));
+        kills::run(bench, kills).await?;
+    }
+    Ok(())
+}
+
+/// S1 to S5 on one world. S1 makes it, so it always runs.
+async fn one_world(bench: &mut Bench, number: usize, asked: &[Scenario]) -> Result<()> {
+    let (name, workloads) = (format!("r{number}"), bench.options.workloads);
+    let floor = bench.floor_then_fresh(&name, workloads).await?;
+    let world = bench.world(&name, workloads);
+    cold::run(bench, &world, Some(&floor), Scenario::Cold).await?;
+    for scenario in asked {
+        bench.say(scenario.name());
+        match scenario {
+            Scenario::Update => update::run(bench, &world, Some(&floor)).await?,
+            Scenario::Idle => idle::run(bench, &world).await?,
+            Scenario::Restart => restart::run(bench, &world).await?,
+            Scenario::Removal => removal::run(bench, &world, Some(&floor)).await?,
+            Scenario::Floor | Scenario::Cold | Scenario::Growth | Scenario::All => {}
+        }
+    }
+    if asked.contains(&Scenario::Removal) {
+        remove_rest(bench, &world).await
+    } else {
+        remove(bench, &world).await
     }
 }
 

@@ -134,13 +134,18 @@ fn mark(
             permanent_id.to_string(),
         );
     }
+    let left_out = dependencies::left_out(index, entity, required.len());
     let annotations = binding.metadata.annotations.get_or_insert_default();
     for key in [
         annotation::PROPAGATION_POLICY_NAMESPACE,
         annotation::PROPAGATION_POLICY_NAME,
         annotation::DEPENDENCIES,
+        annotation::REQUIRED_BY_LEFT_OUT,
     ] {
         annotations.remove(key);
+    }
+    if left_out > 0 {
+        annotations.insert(annotation::REQUIRED_BY_LEFT_OUT.into(), left_out.to_string());
     }
     if let Some((name, policy)) = claimed {
         let permanent_id = policy

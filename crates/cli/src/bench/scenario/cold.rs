@@ -21,8 +21,17 @@ pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>, as_: S
     let figures = meter
         .settle(converged, &bench.control.pids(), bench.options.limit)
         .await?;
-    let wall_s = figures.wall_s;
-    let mut run = Run::new(Some(figures), [("deployments_created_s", created_s)]);
+    let (wall_s, each) = (figures.wall_s, world.workloads as f64);
+    let cpu_s: f64 = figures.processes.iter().map(|process| process.cpu_s).sum();
+    let values = [
+        ("deployments_created_s", created_s),
+        ("wall_ms_per_workload", wall_s * 1e3 / each),
+        ("cpu_ms_per_workload", cpu_s * 1e3 / each),
+        ("hub_writes_per_workload", figures.hub.writes as f64 / each),
+        ("hub_events_per_workload", figures.hub.events as f64 / each),
+        ("member_writes_per_workload", figures.members.writes as f64 / each),
+    ];
+    let mut run = Run::new(Some(figures), values);
     if let Some(floor) = floor {
         run.values.insert("floor_s".into(), floor.write_s);
         run.values.insert("floor_writes".into(), floor.writes as f64);
