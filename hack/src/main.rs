@@ -5,6 +5,8 @@ mod crds;
 mod fences;
 mod fields;
 mod fields_file;
+#[cfg(test)]
+mod pages;
 mod rbac;
 mod tidy;
 mod tree;

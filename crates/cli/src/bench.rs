@@ -13,11 +13,12 @@
 //! | [`control`], [`child`] | the control plane that is measured |
 //! | [`scenario`] | S1 to S5, S7 and the kills, a file each |
 //! | [`compare`] | whether two end states are the same |
+//! | [`options`] | what is asked for |
 //! | [`report`], [`stats`] | JSON, table, medians |
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use kube::{
     Api,
     api::{ApiResource, DynamicObject},
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub mod child;
+mod clean;
 pub mod compare;
 pub mod control;
 pub mod counts;
@@ -37,6 +39,7 @@ pub mod floor;
 pub mod kind;
 pub mod meter;
 pub mod objects;
+pub mod options;
 pub mod process;
 pub mod report;
 pub mod scenario;
@@ -47,46 +50,13 @@ pub mod watch;
 
 use control::Control;
 use floor::Floor;
-use kind::{Id, Kind};
+use kind::Kind;
 use objects::{LABEL, World};
+pub use options::Options;
 use report::{Machine, Parameters, Report, Run};
 use scenario::Scenario;
 use seen::Seen;
 use server::Server;
-
-/// How long namespaces may take to go at the end.
-const CLEANED_WITHIN: Duration = Duration::from_secs(180);
-
-/// What is measured, and how.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The scenarios.
-    pub scenarios: Vec<Scenario>,
-    /// SIGKILLs in a further run of S1; 0 for no such run.
-    pub kills: usize,
-    /// The hub; without it as kubectl finds it.
-    pub hub: Option<PathBuf>,
-    /// The members: name on the hub, kubeconfig.
-    pub members: Vec<(String, PathBuf)>,
-    /// Deployments in S1 to S5.
-    pub workloads: usize,
-    /// Namespaces that they lie in.
-    pub namespaces: usize,
-    /// How often each scenario runs.
-    pub runs: usize,
-    /// Requests in flight per server.
-    pub in_flight: usize,
-    /// First part of every namespace's name, and value of the label of every object.
-    pub prefix: String,
-    /// How long one step of a scenario may take.
-    pub limit: Duration,
-    /// How long S3 is.
-    pub idle: Duration,
-    /// Whether everything is left on the servers.
-    pub keep: bool,
-    /// For the report: how the control plane is started.
-    pub controllers: Option<String>,
-}
 
 /// A bench at work.
 pub struct Bench {
@@ -115,7 +85,7 @@ pub async fn run(options: Options, control: Control) -> Result<Report> {
     let cleaned = if bench.options.keep {
         Ok(())
     } else {
-        bench.clean().await
+        clean::clean(&mut bench).await
     };
     let stopped = bench.control.stop().await;
     if let Err(error) = done.and(cleaned).and(stopped.map(drop)) {
@@ -300,37 +270,6 @@ impl Bench {
             }
         }
         Ok(())
-    }
-
-    /// Deletes every namespace that was made, on all servers, and waits until they are gone.
-    async fn clean(&mut self) -> Result<()> {
-        self.tasks.shutdown().await;
-        self.say("cleaning up");
-        let names: Vec<_> = self.worlds.iter().flat_map(World::namespaces).collect();
-        for server in &self.servers {
-            for name in &names {
-                server.delete(&Id::new(Kind::Namespace, "", name)).await?;
-            }
-        }
-        let begin = std::time::Instant::now();
-        for server in &self.servers {
-            loop {
-                let left: BTreeMap<_, _> = server
-                    .list(Kind::Namespace, "", None)
-                    .await?
-                    .items()
-                    .map(|each| (each.name, ()))
-                    .collect();
-                let Some(name) = names.iter().find(|name| left.contains_key(*name)) else {
-                    break;
-                };
-                if begin.elapsed() > CLEANED_WITHIN {
-                    bail!("the namespace {name} does not go from {}", server.name);
-                }
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-        }
-        floor::remove_definition(self.hub()).await.context("cleaning up")
     }
 }
 

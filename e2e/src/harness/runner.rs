@@ -123,8 +123,8 @@ impl Shared {
         let Err(error) = outcome else { return Ok(()) };
         let told = report(scene).await;
         let file = bed.dir().join(format!("{}.log", test.name().replace("::", ".")));
-        // The report itself is in the test's output; the file has the whole log.
-        let _ = std::fs::write(&file, bed.log.tail(usize::MAX));
+        // The runner prints what failed when all tests have run; the file is there at once, and has the whole log.
+        let _ = std::fs::write(&file, format!("{error:#}\n{told}--- the whole log\n{}", bed.log.tail(usize::MAX)));
         let cleared = scene.clear_away().await;
         let cleared = cleared.err().map_or_else(String::new, |error| format!("\n--- clearing away failed: {error:#}"));
         Err(anyhow!("{error:#}\n{told}--- the whole log: {}{cleared}", file.display()))

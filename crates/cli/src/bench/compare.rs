@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 /// An end state: every object under `server Kind namespace/name`.
 pub type State = BTreeMap<String, Value>;
 
-/// Fields whose value is a version, wherever they are. `source` is the version of a template in a binding's status.
+/// Fields whose value is a version, wherever they are. `source` and `entourage.dev/content` are versions of a template:
+/// its uid, its generation and a hash of its labels and annotations, among which is a permanent id.
 const VERSIONS: &[&str] = &[
+    "entourage.dev/content",
     "generation",
     "observedGeneration",
     "resourceVersion",

@@ -36,7 +36,7 @@ pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Res
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
     let (config_maps, from_answer) = edits(bench, world, config_maps.collect()).await?;
     let (secrets, _) = edits(bench, world, secrets.collect()).await?;
-    let figures = meter
+    let mut figures = meter
         .settle(Instant::now(), &bench.control.pids(), bench.options.limit)
         .await?;
 
