@@ -250,6 +250,8 @@ table! {
         QUOTA_EXCEEDED = "QuotaExceeded";
         /// FullyApplied is True.
         FULLY_APPLIED_SUCCESS = "FullyAppliedSuccess";
+        /// Ours. FullyApplied is False: members are being written to.
+        DELIVERING = "Delivering";
         /// FullyApplied is False.
         FULLY_APPLIED_FAILED = "FullyAppliedFailed";
         /// Ours. DependenciesReady is True.

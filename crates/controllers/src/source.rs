@@ -16,6 +16,7 @@ use dashmap::DashMap;
 use entourage_core::{
     delivery::render::wipe,
     object::{Id, Meta},
+    observation::template_meta,
 };
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
@@ -183,7 +184,7 @@ impl Sources {
         let _permit = self.0.permits.acquire().await;
         let object = self.0.hub.get(&Path::object(id), Form::Whole).await?;
         Ok(Arc::new(Source {
-            meta: Meta::of(&object),
+            meta: template_meta(&id.gvk, &object),
             object,
         }))
     }

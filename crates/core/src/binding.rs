@@ -34,7 +34,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let Some(entity) = index.entity(id) else {
         return Plan::nothing();
     };
-    if !index.is_hub_listed() {
+    if !index.is_kind_listed(&id.gvk) {
         return Plan::wait("the hub is not known yet");
     }
     if entity
@@ -127,7 +127,8 @@ fn update(
     }
     let (old, new) = (places(&before.spec), places(&wanted.spec));
     let leaving: Vec<&Str> = old.iter().filter(|place| !new.contains(*place)).collect();
-    if !leaving.is_empty() && !index.is_hub_synced() {
+    let forgets = before.spec.required_by.iter().any(|stored| !wanted.spec.required_by.contains(stored));
+    if (forgets || !leaving.is_empty()) && !index.is_hub_synced() {
         return Plan::wait("the removal is not proven yet");
     }
     // The durable record of what is where must never lose a place: its status entry is stored first (architecture 2.3).

@@ -129,6 +129,18 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
                     .collect(),
             })
             .collect();
+        let empty = status.api_enablements.is_empty();
+        conditions::set(
+            &mut status.conditions,
+            Condition {
+                type_: condition::COMPLETE_API_ENABLEMENTS.into(),
+                status: if empty { "False" } else { "True" }.into(),
+                reason: if empty { reason::EMPTY_API_ENABLEMENTS } else { reason::FULL_API_ENABLEMENTS }.into(),
+                message: if empty { "It serves no API that we may see." } else { "The list is complete." }.into(),
+                observed_generation: generation,
+                last_transition_time: now.to_k8s(),
+            },
+        );
     }
     if status == before {
         return Plan::nothing();

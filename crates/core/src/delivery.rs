@@ -4,6 +4,7 @@
 //! - [`standing`](render::standing) tells whose an object on a member is.
 //! - [`plan`](plan::plan) decides for one (template, cluster).
 
+pub mod marks;
 pub mod plan;
 pub mod render;
 

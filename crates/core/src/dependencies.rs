@@ -163,44 +163,27 @@ fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> Required {
     }
 }
 
-/// What the referrers ask for together: any Overwrite is Overwrite, any preserve is preserve, and whether they disagree
-/// (karmada reference 2.5, 2.8).
+/// What the referrers ask for together: any Overwrite is Overwrite, any preserve is preserve (karmada reference 2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// The merged conflictResolution.
     pub conflict_resolution: ConflictResolution,
     /// The merged preserveResourcesOnDeletion. What happens is decided per cluster, see [`preserves`].
     pub preserve: bool,
-    /// The referrers' conflictResolution differ.
-    pub conflict_differs: bool,
-    /// The referrers' preserveResourcesOnDeletion differ.
-    pub preserve_differs: bool,
 }
 
 /// Merges what the live referrers ask for. Cost: O(referrers).
 #[must_use]
 pub fn merged(index: &Index, entity: &Entity) -> Merged {
-    let asked: BTreeSet<(bool, bool)> = followers(index, entity)
-        .map(|(_, _, binding)| {
-            let spec = &binding.object.spec;
-            (
-                spec.conflict_resolution == ConflictResolution::Overwrite,
-                spec.preserve_resources_on_deletion == Some(true),
-            )
-        })
-        .collect();
-    let overwrite = asked.iter().any(|(overwrite, _)| *overwrite);
-    let preserve = asked.iter().any(|(_, preserve)| *preserve);
-    Merged {
-        conflict_resolution: if overwrite {
-            ConflictResolution::Overwrite
-        } else {
-            ConflictResolution::Abort
-        },
-        preserve,
-        conflict_differs: overwrite && asked.iter().any(|(overwrite, _)| !overwrite),
-        preserve_differs: preserve && asked.iter().any(|(_, preserve)| !preserve),
+    let mut merged = Merged::default();
+    for (_, _, binding) in followers(index, entity) {
+        let spec = &binding.object.spec;
+        if spec.conflict_resolution == ConflictResolution::Overwrite {
+            merged.conflict_resolution = ConflictResolution::Overwrite;
+        }
+        merged.preserve |= spec.preserve_resources_on_deletion == Some(true);
     }
+    merged
 }
 
 /// Who may hold an object on a cluster: everyone who names it, who named it, and, as a hint that only ever delays a

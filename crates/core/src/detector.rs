@@ -40,7 +40,7 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
     let Some(template) = index.entity(id).and_then(|entity| entity.template.as_ref()) else {
         return Plan::nothing();
     };
-    if !index.is_hub_listed() {
+    if !index.is_kind_listed(&id.gvk) {
         return Plan::wait("the hub is not known yet");
     }
     let meta = &template.meta;

@@ -16,7 +16,7 @@ use std::{
 };
 
 use entourage_api::{
-    cluster::Cluster,
+    cluster::{Cluster, SyncMode},
     keys::label,
     policy::PropagationPolicy,
     work::{CopyRecord, ResourceBinding},
@@ -108,6 +108,8 @@ pub struct CopyState {
     pub wanted_since: Option<Time>,
     /// The source version of the last attempt, successful or not.
     pub answered: Option<String>,
+    /// Not written again before this time.
+    pub not_before: Option<Time>,
     /// A write is under way: until its outcome is known a copy may stand here.
     pub in_flight: bool,
     /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
@@ -171,8 +173,6 @@ pub struct Entity {
     pub status_written: Option<Time>,
     /// When the template's own status last changed.
     pub template_status_written: Option<Time>,
-    /// The last refusal of a hub write for this entity.
-    pub refused: Option<String>,
 }
 
 /// What is remembered of a forgotten entity: the revisions below which events are old news.
@@ -186,6 +186,8 @@ pub struct Tombstone {
 /// A stored binding with its metadata at hand.
 #[derive(Clone, Debug)]
 pub struct Binding {
+    /// Whether its template is of a kind that refers to others.
+    pub refers: bool,
     /// Metadata, projected.
     pub meta: Meta,
     /// Namespace and name.
@@ -253,6 +255,8 @@ pub struct Stats {
     pub clusters: usize,
     /// Policies.
     pub policies: usize,
+    /// Copies of ours on members that no binding accounts for: they are reported here and left alone.
+    pub unaccounted: usize,
 }
 
 /// Everything observed.
@@ -337,15 +341,22 @@ impl Index {
     /// Whether every demanded watch of the hub, and of every member that answers, is listed and healthy.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.demand.iter().all(|watch| match watch {
-            Watch::Copies(cluster, _) => !self.answers(cluster) || self.synced.contains(watch),
-            _ => self.synced.contains(watch) || self.unlistable.contains_key(watch),
-        })
+        let watched = self.demand.iter().all(|watch| match watch {
+            Watch::Copies(cluster, _) => {
+                !self.answers(cluster) || self.synced.contains(watch) || self.unlistable.contains_key(watch)
+            }
+            _ => self.synced.contains(watch),
+        });
+        // A probe ends within its deadline, one way or the other.
+        let probed =
+            |member: &Member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull;
+        watched && self.members.values().all(probed)
     }
 
     /// Sizes. Cost: O(entities); for metrics only.
     #[must_use]
     pub fn stats(&self) -> Stats {
+        let live = |each: &Entity| each.copies.values().filter(|copy| copy.live.is_some()).count();
         Stats {
             templates: self
                 .entities
@@ -353,23 +364,29 @@ impl Index {
                 .filter(|each| each.template.is_some())
                 .count(),
             bindings: self.by_binding.len(),
-            copies: self
-                .entities
-                .values()
-                .map(|each| each.copies.values().filter(|copy| copy.live.is_some()).count())
-                .sum(),
+            copies: self.entities.values().map(live).sum(),
             clusters: self.members.len(),
             policies: self.policies.len(),
+            unaccounted: self.entities.values().filter(|each| each.binding.is_none()).map(live).sum(),
         }
     }
 
-    /// Whether what the hub holds is known well enough to create and update.
+    /// Whether every demanded kind of the hub has been listed.
     pub(crate) fn is_hub_listed(&self) -> bool {
         self.demand.iter().all(|watch| {
             matches!(watch, Watch::Copies(..))
                 || self.listed.contains(watch)
                 || self.unlistable.contains_key(watch)
         })
+    }
+
+    /// Whether policies, bindings, clusters and the templates of this kind are known well enough to plan for one.
+    pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
+        let base = [Watch::Policies, Watch::Bindings, Watch::Clusters];
+        base.iter().all(|watch| self.listed.contains(watch)) && {
+            let templates = Watch::Templates(gvk.clone());
+            self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
+        }
     }
 
     /// Whether what the hub holds is known well enough to remove something: the first part of the proof (I1, I2).
@@ -411,9 +428,7 @@ impl Index {
     /// Whether the binding of a template takes its dependencies along.
     pub(crate) fn is_following(&self, entity: &Entity) -> bool {
         self.config.propagate_deps
-            && entity.binding.as_ref().is_some_and(|binding| {
-                binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps
-            })
+            && entity.binding.as_ref().is_some_and(|binding| binding.refers && binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps)
     }
 }
 

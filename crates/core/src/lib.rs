@@ -16,6 +16,7 @@
 //! | [`delivery`] | what a copy looks like, when it is written, released or removed |
 //! | [`status`] | what bindings and templates report |
 //! | [`cluster`] | what a Cluster reports and when it may go |
+//! | [`refusal`] | who is told when the hub refuses a write |
 //! | [`interpreter`] | what is known about each kind |
 
 pub mod binding;
@@ -29,6 +30,7 @@ pub mod interpreter;
 pub mod object;
 pub mod observation;
 pub mod plan;
+pub mod refusal;
 pub mod scheduler;
 pub mod selector;
 pub mod status;

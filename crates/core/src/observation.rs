@@ -8,8 +8,9 @@ use entourage_api::{cluster::Cluster, policy::PropagationPolicy, work::ResourceB
 use serde_json::Value;
 
 use crate::{
-    interpreter::{self, Health, references::DependencyReference},
-    object::{Gvk, Id, Meta, Named, Str},
+    delivery::marks,
+    interpreter::{self, Health, NativeKind, references::DependencyReference},
+    object::{Gvk, Id, Meta, Named, Str, Time, revision},
 };
 
 /// An API server.
@@ -61,11 +62,62 @@ pub struct Template {
     pub status: Option<Value>,
 }
 
+/// What is kept of a copy's metadata. There are as many copies as objects times members, so labels and annotations are
+/// kept as what decisions ask of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyMeta {
+    /// The uid the member gave.
+    pub uid: Str,
+    /// The resourceVersion as served.
+    pub resource_version: Str,
+    /// `metadata.generation`, for kinds that have one.
+    pub generation: Option<i64>,
+    /// `metadata.deletionTimestamp`.
+    pub deleting: Option<Time>,
+    /// The value of the label [`entourage_api::keys::label::HUB`].
+    pub hub: Option<Str>,
+    /// The hash of the labels and annotations that the copy says are set by us; see [`crate::delivery::marks`].
+    pub marks: u64,
+    /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
+    pub foreign: bool,
+}
+
+impl CopyMeta {
+    /// Projects a copy's metadata.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let meta = Meta::of(object);
+        let (marks, foreign) = marks::on(&meta);
+        let owned = object["metadata"]["ownerReferences"].as_array().is_some_and(|all| !all.is_empty());
+        Self {
+            hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
+            uid: meta.uid,
+            resource_version: meta.resource_version,
+            generation: meta.generation,
+            deleting: meta.deleting,
+            marks,
+            foreign: foreign || owned,
+        }
+    }
+
+    /// The resourceVersion as a number; see [`Meta::revision`].
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        revision(&self.resource_version)
+    }
+
+    /// Whether this is the very same version of the very same object.
+    #[must_use]
+    pub fn is_same_version(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.resource_version == other.resource_version
+    }
+}
+
 /// What decisions need of a copy on a member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Copy {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: CopyMeta,
     /// The status reflected to the hub, for interpreted kinds only.
     pub status: Option<Value>,
     /// Its health; kinds without a health rule count as healthy.
@@ -120,6 +172,8 @@ pub enum Delivered {
     Rejected(String),
     /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.
     Unreachable(String),
+    /// Nothing was sent, for a reason of our own (leadership was lost, we stop): it is planned again.
+    Abandoned,
 }
 
 /// What became of one attempt to remove or release a copy.
@@ -175,6 +229,8 @@ pub enum Observation {
         watch: Watch,
         /// Everything that was listed.
         present: BTreeSet<Which>,
+        /// The list's resourceVersion: what was written after it is not gone for not being listed.
+        revision: u64,
     },
     /// The watch cannot list any more (credentials, connection); what it told stays, but proves nothing.
     Lost {
@@ -195,13 +251,6 @@ pub enum Observation {
     Removed(Str, Id, Removed),
     /// A member was probed.
     Probed(Str, Probe),
-    /// A hub write was refused for a reason that only a person can change (validation, quota, forbidden).
-    Refused {
-        /// The key whose plan it was.
-        key: crate::plan::Key,
-        /// The server's words.
-        message: String,
-    },
     /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.
     Tick,
 }
@@ -256,7 +305,7 @@ pub fn template(id: &Id, object: &Value) -> Template {
             ..Template::default()
         };
     };
-    let interpreted = native.pod_template_spec(object).is_some();
+    let interpreted = native.reports_status();
     Template {
         replicas: native
             .replicas(object)
@@ -289,19 +338,24 @@ pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
 #[must_use]
 pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
     let native = interpreter::native(&gvk.group, &gvk.version, &gvk.kind);
-    let interpreted = native.filter(|native| native.pod_template_spec(object).is_some());
+    let interpreted = native.filter(|native| native.reports_status());
     Copy {
-        meta: Meta::of(object),
+        meta: CopyMeta::of(object),
         status: interpreted.and_then(|native| native.reflect(object)),
         health: interpreted.map(|native| native.health(object)),
     }
 }
 
-/// Whether a kind's whole objects are watched (it is a workload, so its spec and status matter).
+/// Whether objects of a kind refer to others: it has a pod spec.
+#[must_use]
+pub fn refers(gvk: &Gvk) -> bool {
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(|native| native.pod_spec_path().is_some())
+}
+
+/// Whether a kind's whole objects are watched: it refers to others, or its status is reported.
 #[must_use]
 pub fn is_interpreted(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind)
-        .is_some_and(|native| native.pod_spec_path().is_some())
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(NativeKind::reports_status)
 }
 
 fn identity(gvk: &Gvk, object: &Value) -> Option<Id> {

@@ -27,6 +27,9 @@ use crate::{
 /// The longest a status waits for members that are still being written to, in milliseconds.
 const LONGEST_WAIT: i64 = 30_000;
 
+/// How long a workload whose dependency is missing waits for its members' first answers, in milliseconds.
+const FIRST_ANSWERS: i64 = 1_000;
+
 /// Plans the status of a binding. Cost: O(its copies + references × clusters).
 #[must_use]
 pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
@@ -36,7 +39,7 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
-    if !index.is_hub_listed()
+    if !index.is_kind_listed(&id.gvk)
         || stored.meta.deleting.is_some()
         || crate::index::is_kept_by_others(&stored.meta)
     {
@@ -49,6 +52,14 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     }
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
+    if entity.references.iter().any(|reference| !index.is_kind_listed(&referred(reference).gvk)) {
+        return Plan::wait("what it refers to is not known yet");
+    }
+    let unsure: Vec<Change> = unsure(index, entity).map(Change::Need).collect();
+    if !unsure.is_empty() {
+        let why = vec!["whether a dependency is missing must be known for certain".into()];
+        return Plan { changes: unsure, again_at: None, why };
+    }
     let dependencies = dependencies_ready(index, entity, &places);
     fill(
         index,
@@ -212,6 +223,7 @@ fn fill(
         .filter(|place| place.wanted && !place.applied())
         .map(|place| format!("{}: {}", place.cluster, place.message()))
         .collect();
+    let on_its_way = places.iter().filter(|place| place.wanted && !place.applied()).all(Place::is_pending);
     let places = places.iter().any(|place| place.wanted);
     if !places {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
@@ -225,14 +237,9 @@ fn fill(
             message,
         );
     } else {
-        let message = lacking.join("; ");
-        set(
-            &mut status.conditions,
-            condition::FULLY_APPLIED,
-            false,
-            reason::FULLY_APPLIED_FAILED,
-            message,
-        );
+        // On its way is no failure.
+        let reason = if on_its_way { reason::DELIVERING } else { reason::FULLY_APPLIED_FAILED };
+        set(&mut status.conditions, condition::FULLY_APPLIED, false, reason, lacking.join("; "));
     }
     match dependencies {
         Dependencies::Ready if !places => {
@@ -261,6 +268,8 @@ fn fill(
                 message,
             );
         }
+        // The workload waits for them: that is no news before it is over.
+        Dependencies::NotDelivered { trouble: false, .. } if on_its_way => {}
         Dependencies::NotDelivered { message, .. } => {
             let message = message.clone();
             set(
@@ -295,6 +304,14 @@ fn item(id: &Id, place: &Place<'_>) -> AggregatedStatusItem {
 }
 
 // --- dependencies
+
+/// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
+fn unsure<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = Id> + 'a {
+    let following = index.is_following(entity);
+    entity.references.iter().filter(move |_| following).map(referred).filter(|id| {
+        index.entity(id).is_some_and(|each| each.template.is_none() && !each.absent && !each.never_travels)
+    })
+}
 
 enum Dependencies {
     /// The binding takes nothing along.
@@ -397,7 +414,8 @@ fn too_early(
             last.plus(config.status_delay.max(first.0 - since.0))
         }
         Some((_, last)) => last.plus(config.status_delay),
-        None if matches!(dependencies, Dependencies::Missing(_)) => return again,
+        // Somebody may be waiting to be told; members that answer do so soon.
+        None if matches!(dependencies, Dependencies::Missing(_)) => since.plus(FIRST_ANSWERS),
         None => longest,
     };
     let until = until.min(longest).max(again.unwrap_or_default());

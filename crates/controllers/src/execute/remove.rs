@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use entourage_api::keys::label;
 use entourage_core::{
     delivery::render::{self, wipe},
     object::{Id, Str},
@@ -70,7 +69,7 @@ impl Hands {
             Some(member) => match member.api.get(&Path::object(&id), form(&id)).await {
                 Ok(live) => {
                     let copy = observation::copy(&id.gvk, &live);
-                    if copy.meta.label(label::HUB) == Some(&*self.hub_id) {
+                    if copy.meta.hub.as_deref() == Some(&*self.hub_id) {
                         self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
                             .await;
                         return Outcome::Done;

@@ -9,7 +9,7 @@ use entourage_api::{
 };
 use serde_json::json;
 
-use super::{Recipe, is_ours, render::Marks, source_version};
+use super::{Recipe, marks::Marks, source_version};
 use crate::{
     dependencies,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
@@ -30,7 +30,7 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
     if state.in_flight {
         return Plan::wait("a write is under way");
     }
-    if !index.is_hub_listed() {
+    if !index.is_kind_listed(&id.gvk) {
         return Plan::wait("the hub is not known yet");
     }
     if !index.copies_known(cluster, &id.gvk) {
@@ -189,6 +189,9 @@ fn deliver(
     {
         return Plan::wait_until(problem.retry_at, problem.message.clone());
     }
+    if let Some(time) = state.not_before.filter(|time| now < *time) {
+        return Plan::wait_until(time, "it was just written, from another version than the one expected");
+    }
     if state.live.is_none()
         && state.record.is_none()
         && let Some(dependency) = awaited(index, entity, cluster)
@@ -211,7 +214,7 @@ fn deliver(
             .is_some_and(|native| native.needs_live(&labels));
         retains
             || !state.is_as_written()
-            || Marks::of(&template.meta, &recipe, id, cluster).leave_foreign(&live.meta)
+            || live.meta.foreign
     });
     let (id, cluster) = (id.clone(), cluster.clone());
     Plan::one(
@@ -233,6 +236,9 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
         return None;
     }
     entity.references.iter().map(referred).find(|dependency| {
+        if !index.is_kind_listed(&dependency.gvk) {
+            return true;
+        }
         let Some(needed) = index.entity(dependency) else {
             return false;
         };
@@ -338,10 +344,10 @@ pub fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
     let (Some(live), Some(record)) = (&state.live, &state.record) else {
         return false;
     };
-    if !state.is_as_written() || !is_ours(&live.meta, &index.config.hub, &binding.name) {
+    if !state.is_as_written() {
         return false;
     }
     let recipe = recipe(index, template, binding, state, cluster);
     record.source == source_version(&template.meta, &recipe)
-        && Marks::of(&template.meta, &recipe, id, cluster).are_on(&live.meta)
+        && Marks::of(&template.meta, &recipe, id, cluster).hash() == live.meta.marks
 }

@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entourage_api::{
-    keys::{annotation, label},
-    names,
-};
+use entourage_api::keys::{annotation, label};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroize as _;
 
-use super::{Recipe, is_ours};
+use super::{Recipe, is_ours, marks::Marks};
 use crate::{
     interpreter,
     object::{Id, Meta, Str},
@@ -200,68 +197,6 @@ const RELEASED_ANNOTATIONS: &[&str] = &[
     annotation::PROPAGATION_POLICY_NAMESPACE,
     annotation::PROPAGATION_POLICY_NAME,
 ];
-
-/// The labels and annotations that a copy must carry: the template's own and ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks {
-    /// Labels.
-    pub labels: BTreeMap<Str, Str>,
-    /// Annotations.
-    pub annotations: BTreeMap<Str, Str>,
-}
-
-impl Marks {
-    /// From a template's metadata alone (karmada reference 0.2, 0.3, observed example).
-    #[must_use]
-    pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Self {
-        let mut labels = template.labels.clone();
-        labels.insert(label::MANAGED.into(), "true".into());
-        labels.insert(label::HUB.into(), recipe.hub.clone());
-        labels.insert(label::RESOURCE_BINDING_ID.into(), recipe.permanent_id.clone());
-
-        let mut annotations = template.annotations.clone();
-        let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
-        let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
-        let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
-        put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
-        put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
-        put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
-        put(annotation::WORK_NAME, &work);
-        put(annotation::CONFLICT_RESOLUTION, resolution);
-        put(annotation::TEMPLATE_UID, &template.uid);
-        if let Some(generation) = template.generation {
-            put(annotation::TEMPLATE_GENERATION, &generation.to_string());
-        }
-        put(annotation::MANAGED_LABELS, "");
-        put(annotation::MANAGED_ANNOTATIONS, "");
-        let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
-        let (label_keys, annotation_keys) = (keys(&labels), keys(&annotations));
-        annotations.insert(annotation::MANAGED_LABELS.into(), label_keys.into());
-        annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), annotation_keys.into());
-        Self { labels, annotations }
-    }
-
-    /// Whether a live copy carries all of them.
-    #[must_use]
-    pub fn are_on(&self, live: &Meta) -> bool {
-        let within = |wanted: &BTreeMap<Str, Str>, live: &BTreeMap<Str, Str>| {
-            wanted.iter().all(|(key, value)| live.get(key) == Some(value))
-        };
-        within(&self.labels, &live.labels) && within(&self.annotations, &live.annotations)
-    }
-
-    /// Whether a live copy carries labels, annotations, finalizers that are not among them: a PUT must then be
-    /// preceded by a GET, so that they stay.
-    #[must_use]
-    pub fn leave_foreign(&self, live: &Meta) -> bool {
-        live.labels.keys().any(|key| !self.labels.contains_key(key))
-            || live
-                .annotations
-                .keys()
-                .any(|key| !self.annotations.contains_key(key))
-            || !live.finalizers.is_empty()
-    }
-}
 
 /// Adds what stands on the live object and was never set by us.
 fn keep_foreign(wanted: &mut BTreeMap<Str, Str>, standing: &Value, live: &Value, managed: &str) {

@@ -56,9 +56,11 @@ impl Index {
             Observation::Gone { which, uid, revision } => {
                 self.gone(&which, &Deletion { uid, revision }, now, &mut dirty)
             }
-            Observation::Listed { watch, present } => self.was_listed(&watch, &present, now, &mut dirty),
+            Observation::Listed { watch, present, revision } => {
+                self.was_listed(&watch, &present, revision, now, &mut dirty);
+            }
             Observation::Lost { watch, why } => self.lost(watch, why),
-            Observation::Absent(id) => self.absent(&id, now, &mut dirty),
+            Observation::Absent(id) => self.absent(&id, &mut dirty),
             Observation::NeverTravels(id) => {
                 self.unbury(&id).never_travels = true;
                 self.dirty_referrers(&id, &mut dirty);
@@ -71,15 +73,6 @@ impl Index {
                 self.removed(&cluster, &id, outcome, now, &mut dirty)
             }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
-            Observation::Refused { key, message } => {
-                if let Key::Binding(id)
-                | Key::Template(id)
-                | Key::BindingStatus(id)
-                | Key::TemplateStatus(id) = key
-                {
-                    self.unbury(&id).refused = Some(message);
-                }
-            }
             Observation::Tick => {}
         }
         dirty

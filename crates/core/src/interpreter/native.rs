@@ -80,6 +80,11 @@ pub trait NativeKind: Sync {
         None
     }
 
+    /// Whether the status of its copies is reported to the hub. Default: that of workloads is.
+    fn reports_status(&self) -> bool {
+        self.pod_spec_path().is_some()
+    }
+
     /// The pod spec in the object; `None` if the kind has none or it is not an object.
     fn pod_template_spec<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         Some(at(object, self.pod_spec_path()?)).filter(|spec| spec.is_object())

@@ -1,7 +1,7 @@
 //! Events: one on the transition of a condition.
 
 use entourage_api::{
-    keys::{condition, event},
+    keys::{condition, event, reason},
     work::ResourceBindingStatus,
 };
 
@@ -34,6 +34,7 @@ pub(super) fn events(
         uid: stored.meta.uid.clone(),
     };
     let mut all = Vec::new();
+    // Success is told on the binding, as users of Karmada know it; what they must act upon on what they wrote.
     for (type_, warns, succeeds, regarding) in [
         (
             condition::SCHEDULED,
@@ -55,7 +56,7 @@ pub(super) fn events(
         let (old, new) = (find(before), find(after));
         let Some(new) = new else { continue };
         let turned = old.as_ref().map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
-        if !turned {
+        if !turned || new.reason == reason::DELIVERING {
             continue;
         }
         let warning = new.status == "False";
@@ -63,7 +64,7 @@ pub(super) fn events(
             continue;
         };
         all.push(Event {
-            regarding: regarding.clone(),
+            regarding: if warning { regarding.clone() } else { on_binding.clone() },
             warning,
             reason,
             message: new.message,

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::{
+    delivery::plan::wants,
     index::Index,
     interpreter,
-    object::{Id, Str, Time},
+    object::{Id, Time},
     observation::is_interpreted,
     plan::{Change, HubObject, Plan, Verb},
 };
@@ -19,9 +20,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
-    let independent = stored.object.spec.placement.is_some();
-    if !independent
-        || !is_interpreted(&id.gvk)
+    if !is_interpreted(&id.gvk)
         || stored.meta.deleting.is_some()
         || template.meta.deleting.is_some()
     {
@@ -30,22 +29,13 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Plan::nothing();
     };
-    let targets = &stored.object.spec.clusters;
-    if targets.iter().any(|target| {
-        let cluster: Str = target.name.as_str().into();
-        index.answers(&cluster) && !index.copies_known(&cluster, &id.gvk)
-    }) {
+    let targets: Vec<_> = entity.copies.iter().filter(|(cluster, _)| wants(index, entity, cluster)).collect();
+    if targets.iter().any(|(cluster, _)| index.answers(cluster) && !index.copies_known(cluster, &id.gvk)) {
         return Plan::wait("a member's list is on its way");
     }
     let items: Vec<(&str, Option<&Value>)> = targets
         .iter()
-        .map(|target| {
-            let state = entity.copies.get(target.name.as_str());
-            let status = state
-                .and_then(|state| state.live.as_ref())
-                .and_then(|live| live.status.as_ref());
-            (target.name.as_str(), status)
-        })
+        .map(|(cluster, state)| (&***cluster, state.live.as_ref().and_then(|live| live.status.as_ref())))
         .collect();
     let as_served = json!({
         "metadata": { "generation": template.meta.generation },

@@ -273,10 +273,7 @@ impl World {
                 let seen = observation::project(&watch, object).expect("readable");
                 self.observe(Observation::Seen(seen));
             }
-            self.observe(Observation::Listed {
-                watch: watch.clone(),
-                present,
-            });
+            self.observe(Observation::Listed { watch: watch.clone(), present, revision: self.version });
             if watch == Watch::Clusters {
                 for member in self.members.keys().cloned().collect::<Vec<_>>() {
                     self.probe(&member);

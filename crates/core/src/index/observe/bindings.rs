@@ -49,6 +49,7 @@ impl Index {
         }
         entity.unaccounted = false;
         let before = entity.binding.replace(Binding {
+            refers: crate::observation::refers(&id.gvk),
             meta,
             name: name.clone(),
             object: object.clone(),

@@ -1,6 +1,6 @@
 //! Copies on members, and the outcomes of writing and removing them.
 
-use entourage_api::{keys::label, work::CopyRecord};
+use entourage_api::work::CopyRecord;
 
 use super::{Deletion, Dirty};
 use crate::{
@@ -14,12 +14,16 @@ use crate::{
 const LONGEST_PAUSE: i64 = 60_000;
 /// The longest pause for a member that does not answer: its probe tells sooner.
 const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
+/// The pause before a copy is written again that was written from another version than the one expected.
+const SETTLING: i64 = 1_000;
 
 impl Index {
-    pub(super) fn copy_seen(&mut self, cluster: &Str, id: &Id, copy: Copy, now: Time, dirty: &mut Dirty) {
-        if copy.meta.label(label::HUB) != Some(&*self.config.hub) {
+    pub(super) fn copy_seen(&mut self, cluster: &Str, id: &Id, mut copy: Copy, now: Time, dirty: &mut Dirty) {
+        if copy.meta.hub.as_deref() != Some(&*self.config.hub) || !self.members.contains_key(cluster) {
             return;
         }
+        // One string for all copies.
+        copy.meta.hub = Some(self.config.hub.clone());
         let state = self.copy_state(id, cluster);
         if is_old(&copy.meta.resource_version, state.floor) {
             return;
@@ -101,21 +105,40 @@ impl Index {
         now: Time,
         dirty: &mut Dirty,
     ) {
-        let source = crate::delivery::plan::expected_source(self, id, cluster).unwrap_or_default();
+        if !self.members.contains_key(cluster) {
+            return;
+        }
+        let expected = crate::delivery::plan::expected_source(self, id, cluster).unwrap_or_default();
+        let source = expected.clone();
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
         let existed = state.live.is_some();
         let told = state.problem.as_ref().map(|problem| problem.message.clone());
         match outcome {
             Delivered::Applied { copy, source } => {
+                let as_planned = source == expected;
                 state.record = Some(record(&copy, source));
                 state.problem = None;
                 state.uncertain = false;
-                if !is_old(&copy.meta.resource_version, state.floor) {
+                let news = !is_old(&copy.meta.resource_version, state.floor);
+                if news {
                     state.floor = copy.meta.revision();
                     state.live = Some(copy);
                 }
+                // Written, and yet not what it should be: without a pause this would go on at full speed.
+                if !crate::delivery::plan::is_current(self, id, cluster) {
+                    let state = self.copy_state(id, cluster);
+                    if as_planned && news {
+                        let message = format!(
+                            "{cluster} changes labels or annotations of {id} as they are written: look for a mutating webhook there"
+                        );
+                        fail(state, Trouble::Rejected, message, expected, now);
+                    } else {
+                        state.not_before = Some(now.plus(SETTLING));
+                    }
+                }
             }
+            Delivered::Abandoned => {}
             Delivered::Foreign => {
                 state.live = None;
                 state.uncertain = false;
@@ -135,6 +158,7 @@ impl Index {
                 fail(state, Trouble::Unreachable, message, source, now);
             }
         }
+        let state = self.copy_state(id, cluster);
         let exists = state.live.is_some();
         if told != state.problem.as_ref().map(|problem| problem.message.clone())
             && let Some(entity) = self.entities.get(id)
@@ -152,6 +176,9 @@ impl Index {
     }
 
     pub(super) fn removed(&mut self, cluster: &Str, id: &Id, outcome: Removed, now: Time, dirty: &mut Dirty) {
+        if !self.members.contains_key(cluster) {
+            return;
+        }
         let state = self.copy_state(id, cluster);
         match outcome {
             Removed::Accepted => state.problem = None,

@@ -16,12 +16,14 @@ impl Index {
         &mut self,
         watch: &Watch,
         present: &BTreeSet<Which>,
+        revision: u64,
         now: Time,
         dirty: &mut Dirty,
     ) {
         for which in self.held(watch) {
             if !present.contains(&which) {
-                self.gone(&which, &Deletion::default(), now, dirty);
+                let deletion = Deletion { uid: None, revision: Some(revision) };
+                self.gone(&which, &deletion, now, dirty);
             }
         }
         let known = self.is_hub_listed() && self.is_hub_synced();

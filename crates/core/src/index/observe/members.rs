@@ -54,7 +54,7 @@ impl Index {
         let Some(held) = self.members.get(name) else {
             return;
         };
-        if deletion.is_not_of(&held.meta.uid, 0) {
+        if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
             return;
         }
         self.members.remove(name);

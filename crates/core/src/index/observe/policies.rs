@@ -64,7 +64,7 @@ impl Index {
         let Some(held) = self.policies.get(name) else {
             return;
         };
-        if deletion.is_not_of(&held.meta.uid, 0) {
+        if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
             return;
         }
         for gvk in selected_kinds(&held.object) {

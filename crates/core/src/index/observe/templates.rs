@@ -68,9 +68,13 @@ impl Index {
         self.forget_if_empty(id, now);
     }
 
-    pub(super) fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        self.template_gone(id, &Deletion::default(), now, dirty);
+    /// A point GET answered 404. While a template is held this is no news: either its deletion is about to be told, or
+    /// it was made again since.
+    pub(super) fn absent(&mut self, id: &Id, dirty: &mut Dirty) {
         let entity = self.unbury(id);
+        if entity.template.is_some() {
+            return;
+        }
         entity.absent = true;
         self.dirty_referrers(id, dirty);
         self.dirty_entity(id, dirty);

@@ -21,6 +21,10 @@ pub(super) struct PersistentVolumeClaim;
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
 impl NativeKind for PersistentVolumeClaim {
+    fn reports_status(&self) -> bool {
+        true
+    }
+
     fn gvk(&self) -> NativeGvk<'static> {
         NativeGvk {
             group: "",

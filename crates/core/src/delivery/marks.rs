@@ -1,0 +1,98 @@
+//! The labels and annotations of a copy: the template's own and ours (karmada reference 0.2, 0.3, observed example).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use entourage_api::{
+    keys::{annotation, label},
+    names,
+};
+
+use super::Recipe;
+use crate::object::{Id, Meta, Str};
+
+/// The labels and annotations that a copy must carry: the template's own and ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// Labels.
+    pub labels: BTreeMap<Str, Str>,
+    /// Annotations.
+    pub annotations: BTreeMap<Str, Str>,
+}
+
+impl Marks {
+    /// From a template's metadata alone (karmada reference 0.2, 0.3, observed example).
+    #[must_use]
+    pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Self {
+        let mut labels = template.labels.clone();
+        labels.insert(label::MANAGED.into(), "true".into());
+        labels.insert(label::HUB.into(), recipe.hub.clone());
+        labels.insert(label::RESOURCE_BINDING_ID.into(), recipe.permanent_id.clone());
+
+        let mut annotations = template.annotations.clone();
+        let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
+        let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
+        let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
+        put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
+        put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
+        put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
+        put(annotation::WORK_NAME, &work);
+        put(annotation::CONFLICT_RESOLUTION, resolution);
+        put(annotation::TEMPLATE_UID, &template.uid);
+        if let Some(generation) = template.generation {
+            put(annotation::TEMPLATE_GENERATION, &generation.to_string());
+        }
+        put(annotation::MANAGED_LABELS, "");
+        put(annotation::MANAGED_ANNOTATIONS, "");
+        let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
+        let (label_keys, annotation_keys) = (keys(&labels), keys(&annotations));
+        annotations.insert(annotation::MANAGED_LABELS.into(), label_keys.into());
+        annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), annotation_keys.into());
+        Self { labels, annotations }
+    }
+
+    /// The hash of all of them, to be compared with [`on`].
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        hash(self.labels.iter(), self.annotations.iter())
+    }
+}
+
+/// The hash of the labels and annotations that a copy says are set by us, and whether it carries any that are not, or
+/// finalizers: a PUT must then be preceded by a GET, so that they stay.
+///
+/// A key that we set and that somebody changed or took away makes another hash; so does a change of the lists of keys,
+/// which are annotations of ours themselves.
+#[must_use]
+pub fn on(live: &Meta) -> (u64, bool) {
+    let keys = |annotation: &str| -> BTreeSet<&str> {
+        live.annotation(annotation).map(|keys| keys.split(',').collect()).unwrap_or_default()
+    };
+    let (labels, annotations) = (keys(annotation::MANAGED_LABELS), keys(annotation::MANAGED_ANNOTATIONS));
+    let foreign = live.labels.keys().any(|key| !labels.contains(&**key))
+        || live.annotations.keys().any(|key| !annotations.contains(&**key))
+        || !live.finalizers.is_empty();
+    let of_ours = hash(
+        live.labels.iter().filter(|(key, _)| labels.contains(&***key)),
+        live.annotations.iter().filter(|(key, _)| annotations.contains(&***key)),
+    );
+    (of_ours, foreign)
+}
+
+/// Held in memory only, so that its algorithm may change with any release.
+fn hash<'a>(
+    labels: impl Iterator<Item = (&'a Str, &'a Str)>,
+    annotations: impl Iterator<Item = (&'a Str, &'a Str)>,
+) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for pair in labels {
+        pair.hash(&mut hasher);
+    }
+    0_u8.hash(&mut hasher);
+    for pair in annotations {
+        pair.hash(&mut hasher);
+    }
+    hasher.finish()
+}
