@@ -81,6 +81,7 @@ mod tests {
     #[test]
     fn command_lines_of_the_documentation_parse() {
         for line in [
+            "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",
             "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
             "entourage controllers --leader-elect true --log-format json --log-level debug",
             "entourage crds --for v1.20.2",

@@ -8,18 +8,18 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use entourage_core::observation::Server;
+use entourage_core::{object::Time, observation::Server};
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::{Body, ClientBuilder};
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, SemaphorePermit, watch},
     time::Instant,
 };
 
@@ -35,6 +35,13 @@ pub mod read;
 mod verbs;
 
 use path::Path;
+
+/// The largest answers that are read, in bytes: a page of a list, one object (etcd takes 1.5 MiB), an error.
+const LARGEST_LIST: usize = 64 << 20;
+const LARGEST: usize = 8 << 20;
+const LARGEST_ERROR: usize = 64 << 10;
+/// Lists under way at a time: each holds a page in memory.
+const LISTS: usize = 2;
 
 /// Builds the client of a server: the scope is "hub" or the name of a member. Tests put faults in here.
 pub type ClientFactory = Arc<dyn Fn(&str, kube::Config) -> kube::Result<kube::Client> + Send + Sync>;
@@ -123,6 +130,9 @@ struct Inner {
     options: ApiOptions,
     limiter: Mutex<Limiter>,
     in_flight: AtomicUsize,
+    lists: Semaphore,
+    /// Milliseconds as in [`Time`]: until when the server asks to be left alone.
+    not_before: AtomicI64,
 }
 
 impl Api {
@@ -135,6 +145,8 @@ impl Api {
             options,
             limiter,
             in_flight: AtomicUsize::new(0),
+            lists: Semaphore::new(LISTS),
+            not_before: AtomicI64::new(i64::MIN),
         }))
     }
 
@@ -157,6 +169,18 @@ impl Api {
             .limit()
     }
 
+    /// Until when the server asks to be left alone (Retry-After), if that lies ahead.
+    #[must_use]
+    pub fn not_before(&self, now: Time) -> Option<Time> {
+        Some(Time(self.0.not_before.load(Ordering::Relaxed))).filter(|at| *at > now)
+    }
+
+    /// Waits for one's turn to list: a list holds much in memory.
+    pub async fn list_turn(&self) -> Option<SemaphorePermit<'_>> {
+        // Nobody closes it.
+        self.0.lists.acquire().await.ok()
+    }
+
     /// The client below, for what needs kube's typed layer.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
@@ -171,20 +195,14 @@ impl Api {
         let (verb, deadline) = (call.verb, call.deadline.unwrap_or(self.0.options.deadline));
         let path = call.path;
         if !matches!(verb, Verb::Get | Verb::List | Verb::Watch) && !*self.0.options.may_write.borrow() {
-            return Err(Failure::Transport(
-                "this process is not the leader any more".into(),
-            ));
+            return Err(Failure::Abandoned);
         }
         let began = Instant::now();
         let in_flight = InFlight::new(&self.0.in_flight);
         let exchange = async {
             let answer = self.send(call).await?;
-            let body = answer
-                .into_body()
-                .collect()
-                .await
-                .map_err(|error| Failure::transport(&error))?;
-            Ok(body.to_bytes())
+            let limit = if verb == Verb::List { LARGEST_LIST } else { LARGEST };
+            collect(answer.into_body(), limit).await
         };
         let result = match tokio::time::timeout(deadline, exchange).await {
             Ok(result) => result,
@@ -193,9 +211,7 @@ impl Api {
         let took = began.elapsed();
         if verb != Verb::List {
             let verdict = match &result {
-                Err(failure) if matches!(failure.class(), Class::Busy | Class::Unknown) => {
-                    Verdict::Overloaded
-                }
+                Err(failure) if failure.is_overload() => Verdict::Overloaded,
                 _ => Verdict::Answered,
             };
             let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
@@ -262,13 +278,18 @@ impl Api {
             .headers()
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = answer
-            .into_body()
-            .collect()
-            .await
-            .map_err(|error| Failure::transport(&error))?
-            .to_bytes();
-        Err(Failure::Answer(Box::new(Answer::read(code, after, &body))))
+        let body = match collect(answer.into_body(), LARGEST_ERROR).await {
+            Ok(body) => body,
+            // The code says enough.
+            Err(Failure::Garbled(_)) => Bytes::new(),
+            Err(failure) => return Err(failure),
+        };
+        let answer = Answer::read(code, after, &body);
+        if let Some(after) = answer.retry_after {
+            let until = clock::now().plus(i64::try_from(after.as_millis()).unwrap_or_default());
+            self.0.not_before.fetch_max(until.0, Ordering::Relaxed);
+        }
+        Err(Failure::Answer(Box::new(answer)))
     }
 
     fn account(&self, verb: Verb, path: &Path, failure: Option<&Failure>, took: Duration) {
@@ -290,6 +311,21 @@ impl Api {
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Api({})", self.name())
+    }
+}
+
+/// The whole body, unless it is larger than the limit in bytes.
+async fn collect(body: Body, limit: usize) -> Result<Bytes, Failure> {
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::Garbled(format!(
+            "the answer is larger than {} KiB",
+            limit >> 10
+        ))),
+        Err(error) => Err(match error.downcast::<kube::Error>() {
+            Ok(error) => Failure::transport(&error),
+            Err(_) => Failure::Transport("the connection broke while the answer was read".to_owned()),
+        }),
     }
 }
 

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 /// The longest server message that is passed on, in characters.
 const LONGEST_TEXT: usize = 512;
+/// The longest time that a server is left alone because it asks for it, in seconds.
+const LONGEST_REST: u64 = 60;
 
 /// Why the control plane as a whole stopped.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,8 @@ pub enum Failure {
     Answer(Box<Answer>),
     /// The server's answer could not be read. The outcome of a write is unknown.
     Garbled(String),
+    /// Nothing was sent: this process may not write any more.
+    Abandoned,
 }
 
 /// An error as an API server put it.
@@ -50,7 +54,7 @@ pub struct Answer {
     pub kind: String,
     /// `Status.details.causes`: field path and reason.
     pub fields: Vec<(String, String)>,
-    /// The Retry-After header or `Status.details.retryAfterSeconds`.
+    /// The Retry-After header or `Status.details.retryAfterSeconds`, at most a minute.
     pub retry_after: Option<Duration>,
     /// `Status.message`; may hold content of the object, so it is private.
     message: String,
@@ -73,6 +77,8 @@ pub enum Class {
     Busy,
     /// No answer, or one that cannot be read: the outcome is unknown.
     Unknown,
+    /// Nothing was sent, for a reason of our own.
+    Abandoned,
     /// Any other 4xx: only a person can change it.
     Refused,
 }
@@ -97,16 +103,20 @@ impl Answer {
                         .collect()
                 })
                 .unwrap_or_default(),
-            retry_after: seconds.map(Duration::from_secs),
+            retry_after: seconds.map(|each| Duration::from_secs(each.min(LONGEST_REST))),
             message: text(&status["message"]),
         }
     }
 }
 
 impl Failure {
-    /// From what kube's client gives when there is no answer. The text names the chain of causes.
+    /// From what kube's client gives when there is no answer. The text names the chain of causes, but for credentials
+    /// that cannot be obtained: an exec plugin's output is among those causes.
     #[must_use]
     pub fn transport(error: &kube::Error) -> Self {
+        if is_about_credentials(error) {
+            return Self::Transport("the credentials cannot be obtained (token file or exec plugin)".to_owned());
+        }
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(each) = cause {
@@ -132,8 +142,10 @@ impl Failure {
     /// The kind of trouble.
     #[must_use]
     pub fn class(&self) -> Class {
-        let Self::Answer(answer) = self else {
-            return Class::Unknown;
+        let answer = match self {
+            Self::Answer(answer) => answer,
+            Self::Abandoned => return Class::Abandoned,
+            Self::Transport(_) | Self::Timeout(_) | Self::Garbled(_) => return Class::Unknown,
         };
         match (answer.code, answer.reason.as_str()) {
             (401, _) => Class::Unauthorized,
@@ -150,6 +162,13 @@ impl Failure {
     #[must_use]
     pub const fn is_silence(&self) -> bool {
         matches!(self, Self::Transport(_) | Self::Timeout(_))
+    }
+
+    /// Whether the server has too much to do, or is not there: fewer requests at a time may help. A 500 is about one
+    /// request.
+    #[must_use]
+    pub const fn is_overload(&self) -> bool {
+        self.is_silence() || matches!(self.code(), 429 | 502..=504)
     }
 
     /// Whether a write failed because its namespace does not exist.
@@ -187,6 +206,7 @@ impl Failure {
         match self {
             Self::Transport(text) | Self::Garbled(text) => text.clone(),
             Self::Timeout(after) => format!("no answer within {} s", after.as_secs()),
+            Self::Abandoned => "this process is not the leader any more".to_owned(),
             Self::Answer(answer) if holds_data(gvk) || answer.message.is_empty() => answer.outline(),
             Self::Answer(answer) => cut(&answer.message),
         }
@@ -209,6 +229,7 @@ impl fmt::Debug for Failure {
             Self::Transport(text) => write!(f, "Transport({text})"),
             Self::Garbled(text) => write!(f, "Garbled({text})"),
             Self::Timeout(after) => write!(f, "Timeout({after:?})"),
+            Self::Abandoned => f.write_str("Abandoned"),
             Self::Answer(answer) => write!(f, "Answer({} {})", answer.code, answer.reason),
         }
     }
@@ -218,6 +239,17 @@ impl fmt::Debug for Failure {
 #[must_use]
 pub fn holds_data(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap")
+}
+
+fn is_about_credentials(error: &kube::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(each) = cause {
+        if each.is::<kube::client::AuthError>() || matches!(each.downcast_ref(), Some(kube::Error::Auth(_))) {
+            return true;
+        }
+        cause = each.source();
+    }
+    false
 }
 
 fn cut(text: &str) -> String {
@@ -256,6 +288,36 @@ mod tests {
                 .text(&Gvk::new("apps/v1", "Deployment"))
                 .contains("Invalid value")
         );
+    }
+
+    #[test]
+    fn what_an_exec_plugin_printed_is_not_passed_on() {
+        let said = kube::client::AuthError::AuthExec("canary".into());
+        for error in [
+            kube::Error::Auth(said),
+            kube::Error::Service(Box::new(kube::client::AuthError::AuthExec("canary".into()))),
+        ] {
+            let text = Failure::transport(&error).text(&Gvk::new("v1", "Cluster"));
+            assert!(text.contains("credentials") && !text.contains("canary"), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_fewer_requests_may_help_is_overload() {
+        for code in [429, 502, 503, 504] {
+            assert!(answer(code, &json!({})).is_overload(), "{code}");
+        }
+        for code in [400, 404, 409, 500] {
+            assert!(!answer(code, &json!({})).is_overload(), "{code}");
+        }
+        assert!(Failure::Timeout(Duration::from_secs(1)).is_overload());
+        assert!(!Failure::Abandoned.is_overload());
+    }
+
+    #[test]
+    fn nobody_is_left_alone_for_more_than_a_minute() {
+        let failure = Failure::Answer(Box::new(Answer::read(503, Some(86_400), b"")));
+        assert_eq!(failure.retry_after(), Some(Duration::from_secs(60)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use entourage_core::{
     object::Str,
     observation::Observation,
-    plan::{Change, Key, Plan},
+    plan::{Change, Plan},
 };
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -44,7 +44,7 @@ pub struct Hands {
 }
 
 /// How carrying out a plan ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything was done, or its failure was told to the core, which decides when to try again.
     Done,
@@ -55,14 +55,17 @@ pub enum Outcome {
         /// How long the server asks to be left alone.
         asked: Option<Duration>,
     },
+    /// The hub refuses the write, in these words, which hold nothing of the object's data. Only a person can change it;
+    /// the key is tried again slowly.
+    Refused(String),
 }
 
 impl Hands {
-    /// Carries out a plan. `member` is the client of the key's member, when it has one now.
-    pub async fn carry_out(&self, key: &Key, plan: Plan, member: Option<&Arc<Member>>) -> Outcome {
+    /// Carries out a plan. `member` is the client of the member that the plan is for, when it has one now.
+    pub async fn carry_out(&self, plan: Plan, member: Option<&Arc<Member>>) -> Outcome {
         for change in plan.changes {
             let outcome = match change {
-                Change::Hub { object, verb } => self.write(key, &object, verb).await,
+                Change::Hub { object, verb } => self.write(&object, verb).await,
                 Change::Deliver {
                     id,
                     cluster,

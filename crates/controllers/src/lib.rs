@@ -17,6 +17,7 @@
 //! | [`members`] | clients and probes of the members |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; how many at a time; what a failure means |
 //! | [`controllers`] | every controller: what it is for, what it may do on the hub |
+//! | [`supervise`] | tasks that must not end |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -45,6 +46,7 @@ pub mod metrics;
 pub mod runtime;
 pub mod serve;
 pub mod source;
+pub mod supervise;
 pub mod watch;
 
 pub use client::{ClientFactory, plain_clients};

@@ -14,7 +14,7 @@ use std::{
 
 use entourage_core::{
     object::{Str, Time},
-    observation::{Observation, Server, Subject, Which},
+    observation::{Observation, Probe, Server, Subject, Which},
     plan::Key,
 };
 use tokio::{
@@ -46,7 +46,7 @@ use watches::Watches;
 
 /// What the brain is told.
 pub enum Message {
-    /// An answer to a request, or a probe.
+    /// An answer to a request.
     Seen(Box<Observation>),
     /// What one run of a watch saw; `initial` while it lists.
     Watched {
@@ -57,10 +57,21 @@ pub enum Message {
         /// Whether this is from a list.
         initial: bool,
     },
+    /// A member was probed.
+    Probed {
+        /// The member.
+        name: Str,
+        /// By which run of its task.
+        run: u64,
+        /// What was found.
+        probe: Probe,
+    },
     /// A member has a new client, or none.
     Member {
         /// The member.
         name: Str,
+        /// From which run of its task.
+        run: u64,
         /// Its connection.
         member: Option<Arc<Member>>,
     },
@@ -95,8 +106,9 @@ pub struct BrainOptions<D> {
     pub metrics: Metrics,
 }
 
-/// Runs the brain until `stop`; then waits up to five seconds for what is being carried out.
-pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) {
+/// Runs the brain until `stop`; then waits up to five seconds for what is being carried out. Returns whether all of it
+/// ended: else the outcome of a request is unknown, and it may still be carried out.
+pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -> bool {
     let watches = Watches::new(options.hub.clone(), options.hands.brain.clone());
     let mut brain = Brain {
         watches,
@@ -106,11 +118,12 @@ pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) {
         retries: Retries::default(),
         tasks: JoinSet::new(),
         carried: HashMap::new(),
+        resume: None,
         published: Time(0),
         options,
     };
     brain.think(&stop).await;
-    brain.finish().await;
+    brain.finish().await
 }
 
 type Ended = Result<(TaskId, Outcome), JoinError>;
@@ -124,6 +137,8 @@ struct Brain<D> {
     retries: Retries,
     tasks: JoinSet<Outcome>,
     carried: HashMap<TaskId, Key>,
+    /// When the first of the servers that ask to be left alone may be asked again, if something waits for it.
+    resume: Option<Time>,
     published: Time,
 }
 
@@ -136,7 +151,7 @@ impl<D: Decide> Brain<D> {
         let mut more = false;
         loop {
             let mut ended = Vec::new();
-            let wake = self.timers.next().filter(|_| leads);
+            let wake = self.timers.next().into_iter().chain(self.resume).min().filter(|_| leads);
             if more {
                 // Let whoever has something to say get to say it.
                 tokio::task::yield_now().await;
@@ -194,11 +209,14 @@ impl<D: Decide> Brain<D> {
         let mut listed = false;
         for message in batch.drain(..) {
             match message {
-                Message::Seen(seen) => {
-                    let probed = matches!(*seen, Observation::Probed(..));
-                    listed |= probed;
+                Message::Seen(seen) => self.observe(*seen, Priority::Live, now),
+                // The last words of a task whose Cluster left, or was made again.
+                Message::Probed { name, run, .. } | Message::Member { name, run, .. }
+                    if !self.options.members.is_current(&name, run) => {}
+                Message::Probed { name, probe, .. } => {
+                    listed = true;
                     // A member that begins to answer concerns every copy on it.
-                    self.observe(*seen, if probed { Priority::Listed } else { Priority::Live }, now);
+                    self.observe(Observation::Probed(name, probe), Priority::Listed, now);
                 }
                 Message::Watched { run, .. } if !self.watches.is_current(run) => {}
                 Message::Watched { seen, initial, .. } => {
@@ -208,7 +226,7 @@ impl<D: Decide> Brain<D> {
                         self.observe(each, priority, now);
                     }
                 }
-                Message::Member { name, member } => {
+                Message::Member { name, member, .. } => {
                     listed = true;
                     self.connect(name, member, now);
                 }

@@ -6,7 +6,10 @@
 //!
 //! 1. list in pages (consistent: no resourceVersion is asked for); every item is `Seen`, then `Listed` with all of them;
 //! 2. watch from the list's resourceVersion, with bookmarks; resume from the last resourceVersion after an ordinary end;
-//! 3. 410, an ERROR event, or a second failure in a row: list again. A failure to list is told as `Lost`, once.
+//! 3. 410 or an ERROR event: list again. A failure to list, and the second in a row to open the watch, is told as
+//!    `Lost`, once; after it a watch that opens is closed for a new list.
+//!
+//! Nothing is repeated without a pause: what lives shorter than [`SHORTEST`] counts as a failure.
 
 use std::time::Duration;
 
@@ -51,6 +54,9 @@ const IDLE_WITH_BOOKMARKS: Duration = Duration::from_secs(90);
 const OPEN_DEADLINE: Duration = Duration::from_secs(30);
 /// A watch that ends sooner counts as a failure, so that a server that closes at once is not asked in a loop.
 const SHORTEST: Duration = Duration::from_secs(1);
+/// How long a kind that was never listed may be kept waiting by a busy or silent server before that is told: at a start
+/// nothing depends on what was told before, and an alarm would be false.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running list-and-watch.
 pub struct Watcher {
@@ -61,8 +67,11 @@ pub struct Watcher {
     brain: mpsc::Sender<Message>,
     list: Path,
     form: Form,
+    /// In a row; only a watch that lived for a while ends the row.
     failures: u32,
     lost: bool,
+    /// Since when the first list is tried; `None` after it.
+    waiting: Option<Instant>,
 }
 
 /// Why a watch ended.
@@ -103,6 +112,7 @@ impl Watcher {
             form,
             failures: 0,
             lost: false,
+            waiting: Some(Instant::now()),
         }
     }
 
@@ -120,30 +130,31 @@ impl Watcher {
                     continue;
                 }
             };
-            (self.failures, self.lost) = (0, false);
+            (self.lost, self.waiting) = (false, None);
             loop {
                 let began = Instant::now();
                 match self.follow(from.clone()).await {
                     Ok(End::Stop) => return,
-                    Ok(End::Relist) => break,
+                    // It opened after an outage that was told: only a list ends that.
+                    Ok(End::Relist) if self.lost => break,
+                    Ok(End::Relist) => {
+                        self.breathe(began).await;
+                        break;
+                    }
                     Ok(End::Resume(version)) => {
                         from = version;
-                        if began.elapsed() >= SHORTEST {
-                            self.failures = 0;
-                        } else {
-                            self.failures += 1;
-                            sleep(pause(self.failures)).await;
-                        }
+                        self.breathe(began).await;
                     }
-                    Err(failure) if failure.class() == Class::Expired => break,
+                    Err(failure) if failure.class() == Class::Expired => {
+                        self.breathe(Instant::now()).await;
+                        break;
+                    }
                     Err(failure) => {
                         debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "a watch could not be opened");
                         if self.failures > 0 {
                             if self.give_up(&failure).await.is_none() {
                                 return;
                             }
-                            self.rest(&failure).await;
-                            break;
                         }
                         self.rest(&failure).await;
                     }
@@ -162,6 +173,9 @@ impl Watcher {
             .query("timeoutSeconds", OPEN_FOR)
             .query("resourceVersion", &version);
         let mut body: Body = self.api.open(&path, self.form.accept(), OPEN_DEADLINE).await?;
+        if self.lost {
+            return Ok(End::Relist);
+        }
         let (mut lines, mut idle) = (Lines::default(), IDLE);
         loop {
             let frame = match timeout(idle, body.frame()).await {
@@ -198,7 +212,7 @@ impl Watcher {
             if !seen.is_empty() && self.tell(seen, false).await.is_none() {
                 return Ok(End::Stop);
             }
-            if broken {
+            if broken || lines.is_too_long() {
                 return Ok(End::Relist);
             }
         }
@@ -245,8 +259,23 @@ impl Watcher {
             .ok()
     }
 
+    /// A watch that began then has ended: rests if that was too soon.
+    async fn breathe(&mut self, began: Instant) {
+        if began.elapsed() >= SHORTEST {
+            self.failures = 0;
+        } else {
+            self.failures += 1;
+            sleep(pause(self.failures)).await;
+        }
+    }
+
     /// Tells an outage, once.
     async fn give_up(&mut self, failure: &Failure) -> Option<()> {
+        let passes = matches!(failure.class(), Class::Busy | Class::Unknown);
+        if passes && self.waiting.is_some_and(|since| since.elapsed() < PATIENCE) {
+            debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "cannot list yet");
+            return Some(());
+        }
         if std::mem::replace(&mut self.lost, true) {
             return Some(());
         }

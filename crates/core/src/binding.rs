@@ -45,8 +45,13 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::wait("another component keeps this binding");
     }
     match (&entity.template, &entity.binding) {
+        (None, None) if entity.vanished.is_some() && !entity.is_gone() => {
+            Plan::one(Change::Need(id.clone()), "its binding vanished: whether the template is gone must be known")
+        }
         (None, None) => Plan::nothing(),
+        (_, None) if entity.is_gone() => Plan::nothing(),
         (None, Some(binding)) => template_gone(index, id, entity, binding, now),
+        (Some(_), Some(binding)) if entity.is_gone() => template_gone(index, id, entity, binding, now),
         (Some(template), _) if template.meta.deleting.is_some() => {
             Plan::wait("the template is being deleted")
         }
@@ -55,7 +60,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
 }
 
 fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now: Time) -> Plan {
-    if !entity.absent {
+    if !entity.is_gone() {
         return Plan::one(
             Change::Need(id.clone()),
             "whether the template is gone must be known for certain",
@@ -76,11 +81,11 @@ fn template_here(
     (entity, template, binding): (&Entity, &Template, Option<&Binding>),
     now: Time,
 ) -> Plan {
-    let own = own_part(index, id, template, binding);
+    let own = own_part(index, id, template, binding.or(entity.vanished.as_ref()));
     let required = dependencies::snapshots(index, id, entity);
     if own.is_none() && required.is_empty() {
         return match binding {
-            None if entity.unaccounted && entity.copies.values().any(|state| state.live.is_some()) => {
+            None if entity.vanished.is_some() && entity.copies.values().any(|state| state.live.is_some()) => {
                 let fresh = ResourceBinding {
                     metadata: identity(index, id, entity, template),
                     ..Default::default()
@@ -89,23 +94,35 @@ fn template_here(
             }
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
-            Some(_) if !index.is_hub_synced() => Plan::wait("the removal is not proven yet"),
+            Some(_) if !index.is_removal_safe(&id.gvk) => Plan::wait("the removal is not proven yet"),
             Some(binding) => delete(binding, "nobody needs it any more"),
         };
     }
     match binding {
         // Deleted by somebody, or with a former template of this name, while it is wanted: nothing on the members is
         // touched, it is made again with the same permanent id.
-        Some(binding) if binding.meta.deleting.is_some() => release(binding, "it is still wanted"),
+        Some(binding) if binding.meta.deleting.is_some() => {
+            // What is not wanted goes first: no record of it would be left.
+            let unwanted = |cluster: &&Str| {
+                index.may_exist(id, cluster) && !delivery::plan::is_wanted(index, id, entity, own.is_some(), cluster)
+            };
+            match entity.copies.keys().find(unwanted) {
+                Some(cluster) => Plan::wait(format!("a copy that nobody needs may still stand on {cluster}")),
+                None => release(binding, "it is still wanted"),
+            }
+        }
         Some(binding) if binding.owner().is_some_and(|owner| *owner != *template.meta.uid) => {
             delete(binding, "it belongs to a former template of this name")
         }
         Some(stored) => update(index, id, (entity, template, stored), own, &required, now),
         None => {
-            let fresh = ResourceBinding {
+            let mut fresh = ResourceBinding {
                 metadata: identity(index, id, entity, template),
                 ..Default::default()
             };
+            if let (Some(Own::Orphaned), Some(vanished)) = (own, &entity.vanished) {
+                fresh.spec = vanished.object.spec.clone();
+            }
             let wanted = desired(index, id, (entity, template), own, &required, fresh);
             create(id, &wanted)
         }
@@ -128,8 +145,16 @@ fn update(
     let (old, new) = (places(&before.spec), places(&wanted.spec));
     let leaving: Vec<&Str> = old.iter().filter(|place| !new.contains(*place)).collect();
     let forgets = before.spec.required_by.iter().any(|stored| !wanted.spec.required_by.contains(stored));
-    if (forgets || !leaving.is_empty()) && !index.is_hub_synced() {
+    if (forgets || !leaving.is_empty()) && !index.is_removal_safe(&id.gvk) {
         return Plan::wait("the removal is not proven yet");
+    }
+    // Who asked for a copy to stay is known from what is stored: the copy is released before that is forgotten.
+    let kept = |place: &&&Str| {
+        let live = entity.copies.get(**place).is_some_and(|state| state.live.is_some());
+        live && dependencies::referrers_preserve(index, entity, place)
+    };
+    if let Some(place) = leaving.iter().find(kept) {
+        return Plan::wait(format!("the copy on {place} is released first"));
     }
     // The durable record of what is where must never lose a place: its status entry is stored first (architecture 2.3).
     let status = before.status.as_ref();
@@ -198,6 +223,7 @@ fn own_part<'a>(
     }
     binding
         .filter(|stored| stored.object.spec.placement.is_some())
+        .filter(|stored| stored.owner().is_none_or(|owner| *owner == *template.meta.uid))
         .map(|_| Own::Orphaned)
 }
 

@@ -107,7 +107,7 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
             type_: condition::READY.into(),
             status: if probe.healthy { "True" } else { "False" }.into(),
             reason: why.into(),
-            message: probe.message.clone(),
+            message: same_words(&before.conditions, why, probe),
             observed_generation: generation,
             last_transition_time: now.to_k8s(),
         },
@@ -145,10 +145,16 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
     if status == before {
         return Plan::nothing();
     }
-    let turned = is_ready(&member.object) != probe.healthy;
+    let told = before.conditions.iter().any(|each| each.type_ == condition::READY);
+    let turned = !told || is_ready(&member.object) != probe.healthy;
+    // A merge patch only says what is there: what became empty is said too.
+    let mut written = serde_json::to_value(&status).unwrap_or_default();
+    if status.api_enablements.is_empty() {
+        written["apiEnablements"] = json!([]);
+    }
     let body = json!({
         "metadata": { "uid": &*member.meta.uid, "resourceVersion": &*member.meta.resource_version },
-        "status": serde_json::to_value(&status).unwrap_or_default(),
+        "status": written,
     });
     let mut plan = Plan::one(
         Change::Hub {
@@ -172,6 +178,15 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
         }));
     }
     plan
+}
+
+/// The words of a failing transport differ from try to try: while the reason is the same, so are the words.
+fn same_words(held: &[Condition], reason: &str, probe: &Probe) -> String {
+    let held = held.iter().find(|each| each.type_ == condition::READY);
+    match held {
+        Some(held) if !probe.healthy && held.status == "False" && held.reason == reason => held.message.clone(),
+        _ => probe.message.clone(),
+    }
 }
 
 fn merge(name: &Str, member: &Member, mut metadata: Value, why: &str) -> Plan {

@@ -28,7 +28,7 @@ fn followers<'a>(
     entity.referrers.iter().filter_map(move |id| {
         let referrer = index.entity(id)?;
         let binding = referrer.binding.as_ref()?;
-        (referrer.template.is_some() && index.is_following(referrer)).then_some((id, referrer, binding))
+        (referrer.standing().is_some() && index.is_following(referrer)).then_some((id, referrer, binding))
     })
 }
 
@@ -88,7 +88,7 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
             .clusters
             .iter()
             .filter(|target| {
-                entity.template.is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into())
+                entity.standing().is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into())
             })
             .cloned()
             .collect();
@@ -221,7 +221,7 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             return false;
         };
         let names_it = entity.referrers.contains(holder);
-        match (&referrer.template, &entity.template) {
+        match (referrer.standing(), entity.standing()) {
             // The workload is gone from the hub and still stands on the member: it goes first.
             (None, _) => true,
             // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
@@ -238,38 +238,38 @@ fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
     index.may_exist(referrer, cluster) && !delivery::plan::is_current(index, referrer, cluster)
 }
 
-/// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): on this cluster a referrer that
-/// was placed here, and did not move away, asked for it; or the binding itself did, where a policy made it.
+/// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): the binding itself asks for it,
+/// where a policy made it, or a referrer does. Cost: O(referrers).
+#[must_use]
+pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
+    let own = entity.last_binding().filter(|binding| binding.is_placed_on(cluster));
+    match own {
+        Some(binding) => binding.object.spec.preserve_resources_on_deletion == Some(true),
+        None => referrers_preserve(index, entity, cluster),
+    }
+}
+
+/// Whether a referrer that was placed on the cluster, and did not move away, asked for the copy there to stay.
 ///
 /// A referrer that can no longer be asked is answered for by the binding's merged field: in doubt a copy is kept.
 /// Cost: O(referrers).
 #[must_use]
-pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let Some(binding) = &entity.binding else {
+pub fn referrers_preserve(index: &Index, entity: &Entity, cluster: &str) -> bool {
+    let Some(binding) = entity.last_binding() else {
         return true;
     };
     if entity.preserved_on.contains(cluster) {
         return true;
     }
     let spec = &binding.object.spec;
-    let asked = spec.preserve_resources_on_deletion == Some(true);
-    if binding.is_placed_on(cluster) {
-        return asked;
-    }
     let on_cluster =
         |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
         let referrer = index.by_binding(&Named::new(&snapshot.namespace, &snapshot.name));
-        match referrer
-            .and_then(|id| index.entity(id))
-            .and_then(|each| each.binding.as_ref())
-        {
-            Some(referrer) => {
-                referrer.is_placed_on(cluster)
-                    && referrer.object.spec.preserve_resources_on_deletion == Some(true)
-            }
-            None => asked,
-        }
+        let referrer = referrer.and_then(|id| index.entity(id)).and_then(|each| each.binding.as_ref());
+        referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
+            referrer.is_placed_on(cluster) && referrer.object.spec.preserve_resources_on_deletion == Some(true)
+        })
     })
 }
 

@@ -17,7 +17,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     condition as conditions,
     index::{Index, Policy, claim_of},
-    object::{Id, Meta, Named, Time},
+    object::{Gvk, Id, Meta, Named, Time},
+    observation::Watch,
     plan::{Change, Event, HubObject, Plan, Regarding, Verb},
 };
 
@@ -51,7 +52,7 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
         return Plan::nothing();
     }
     let held = claim_of(meta);
-    if held.is_some() && !index.is_hub_synced() {
+    if held.is_some() && !index.is_base_synced() {
         return Plan::wait("whether the policy is gone is not known");
     }
     let best = if matching::is_skipped_namespace(&id.namespace) {
@@ -155,7 +156,11 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
         if !meta.has_finalizer(finalizer::PROPAGATION_POLICY) {
             return Plan::nothing();
         }
-        if !index.is_hub_synced() || index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
+        let selected = policy.object.spec.resource_selectors.iter();
+        let kinds_known = selected
+            .map(|selector| Gvk::new(&selector.api_version, &selector.kind))
+            .all(|gvk| !index.kinds.contains(&gvk) || index.synced.contains(&Watch::Templates(gvk)));
+        if !kinds_known || !index.is_base_synced() || index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
             return Plan::wait("templates still carry its claim");
         }
         let rest: Vec<&str> = meta
@@ -227,7 +232,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
             last_transition_time: now.to_k8s(),
         },
     );
-    if status == before || !index.is_hub_synced() {
+    if status == before || !index.is_base_synced() {
         return Plan::nothing();
     }
     let body = json!({

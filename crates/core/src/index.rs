@@ -25,7 +25,7 @@ use entourage_api::{
 use crate::{
     interpreter::references::{DependencyKind, DependencyReference},
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
-    observation::{Copy, Probe, Template, Watch},
+    observation::{Copy, Probe, Template, Watch, Which, refers},
 };
 
 /// What the decisions can be tuned by. Durations are milliseconds.
@@ -147,8 +147,9 @@ pub struct Entity {
     pub never_travels: bool,
     /// Its binding as stored.
     pub binding: Option<Binding>,
-    /// Its binding went away while copies stood: whoever wants it or not, they must be accounted for again.
-    pub unaccounted: bool,
+    /// Its last binding, seen to go away by this process: what it placed must be accounted for again, and what it said
+    /// without a policy stays.
+    pub vanished: Option<Binding>,
     /// The permanent id its binding had, also after the binding is gone.
     pub permanent_id: Option<Str>,
     /// Its copies, by member.
@@ -183,6 +184,30 @@ pub struct Tombstone {
     copies: Vec<(Str, u64)>,
 }
 
+impl Entity {
+    /// Whether the template is known to be gone for good: a point GET said so, or the object is a token Secret now, or
+    /// its owner deletes it in the foreground and the API server waits for its dependents, of which the binding is one.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match &self.template {
+            None => self.absent || self.never_travels,
+            Some(template) => template.meta.deleting.is_some() && template.meta.has_finalizer("foregroundDeletion"),
+        }
+    }
+
+    /// The template, unless it is gone or going.
+    #[must_use]
+    pub fn standing(&self) -> Option<&Template> {
+        self.template.as_ref().filter(|_| !self.is_gone())
+    }
+
+    /// The binding, or the one that vanished.
+    #[must_use]
+    pub fn last_binding(&self) -> Option<&Binding> {
+        self.binding.as_ref().or(self.vanished.as_ref())
+    }
+}
+
 /// A stored binding with its metadata at hand.
 #[derive(Clone, Debug)]
 pub struct Binding {
@@ -205,6 +230,13 @@ impl Binding {
             .clusters
             .iter()
             .any(|target| target.name == cluster)
+    }
+
+    /// Whether the binding accounts for a copy on a cluster: own or required.
+    #[must_use]
+    pub fn accounts_for(&self, cluster: &str) -> bool {
+        let required = self.object.spec.required_by.iter().flat_map(|snapshot| &snapshot.clusters);
+        self.object.spec.clusters.iter().chain(required).any(|target| target.name == cluster)
     }
 
     /// The uid of its controller owner.
@@ -281,6 +313,10 @@ pub struct Index {
     pub(crate) listed: BTreeSet<Watch>,
     /// Watches that are listed and healthy now.
     pub(crate) synced: BTreeSet<Watch>,
+    /// The revision of the last list of each watch.
+    pub(crate) list_revisions: BTreeMap<Watch, u64>,
+    /// Policies and Clusters that are gone: below these revisions events are old news.
+    pub(crate) gone_floors: BTreeMap<Which, u64>,
     /// Watches that have failed and never listed.
     pub(crate) unlistable: BTreeMap<Watch, String>,
     /// Kinds in use.
@@ -304,6 +340,8 @@ impl Index {
             demand: [Watch::Policies, Watch::Bindings, Watch::Clusters].into(),
             listed: BTreeSet::new(),
             synced: BTreeSet::new(),
+            list_revisions: BTreeMap::new(),
+            gone_floors: BTreeMap::new(),
             unlistable: BTreeMap::new(),
             kinds: BTreeSet::new(),
         }
@@ -389,11 +427,18 @@ impl Index {
         }
     }
 
-    /// Whether what the hub holds is known well enough to remove something: the first part of the proof (I1, I2).
-    pub(crate) fn is_hub_synced(&self) -> bool {
-        self.demand
-            .iter()
-            .all(|watch| matches!(watch, Watch::Copies(..)) || self.synced.contains(watch))
+    /// Whether what the hub holds is known well enough to remove something of this kind: the first part of the proof
+    /// (I1, I2). It takes policies, bindings, clusters, the kind itself, and every kind that may refer to it.
+    pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
+        self.is_base_synced()
+            && self.kinds.iter().filter(|kind| *kind == gvk || refers(kind)).all(|kind| {
+                self.synced.contains(&Watch::Templates(kind.clone()))
+            })
+    }
+
+    /// Whether policies, bindings and clusters are known as they are now.
+    pub(crate) fn is_base_synced(&self) -> bool {
+        [Watch::Policies, Watch::Bindings, Watch::Clusters].iter().all(|watch| self.synced.contains(watch))
     }
 
     /// Whether a member's last probe found it healthy. A member that was never probed does not answer.
@@ -410,19 +455,19 @@ impl Index {
 
     /// Whether a copy may still stand on the member: it is seen, or it was written and the member cannot be asked.
     pub(crate) fn may_exist(&self, id: &Id, cluster: &Str) -> bool {
-        let Some(copy) = self
-            .entities
-            .get(id)
-            .and_then(|entity| entity.copies.get(cluster))
-        else {
+        let Some(entity) = self.entities.get(id) else {
             return false;
         };
-        copy.live.is_some()
-            || copy.in_flight
-            || (copy.uncertain && self.members.contains_key(cluster))
-            || (copy.record.is_some()
-                && self.members.contains_key(cluster)
-                && !self.copies_known(cluster, &id.gvk))
+        let (Some(copy), Some(member)) = (entity.copies.get(cluster), self.members.get(cluster)) else {
+            return false;
+        };
+        if copy.live.is_some() || copy.in_flight || copy.uncertain {
+            return true;
+        }
+        // What an unlisted member may hold: what was written there, or could have been before this process began.
+        let was_ready = member.object.status.as_ref().is_some_and(|status| !status.kubernetes_version.is_empty());
+        let placed = entity.last_binding().is_some_and(|binding| binding.accounts_for(cluster));
+        (copy.record.is_some() || (placed && was_ready)) && !self.copies_known(cluster, &id.gvk)
     }
 
     /// Whether the binding of a template takes its dependencies along.
@@ -462,7 +507,7 @@ pub(crate) fn meta_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Obj
     let strings = |map: &Option<BTreeMap<String, String>>| {
         map.iter()
             .flatten()
-            .filter(|(key, _)| key.as_str() != crate::object::LAST_APPLIED)
+            .filter(|(key, _)| !crate::object::WHOLE_OBJECTS.contains(&key.as_str()))
             .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
             .collect()
     };

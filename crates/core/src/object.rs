@@ -14,6 +14,10 @@ pub type Str = Arc<str>;
 /// The annotation in which `kubectl apply` keeps the whole object; it is dropped on arrival and never travels.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// Annotations in which tools keep whole objects, and so whole Secrets: none of them is kept, hashed or carried along.
+pub const WHOLE_OBJECTS: &[&str] =
+    &[LAST_APPLIED, "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "objectset.rio.cattle.io/applied"];
+
 /// Milliseconds since the Unix epoch. The core never reads a clock: the caller passes the time in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Time(pub i64);
@@ -169,7 +173,7 @@ pub struct Meta {
     pub deleting: Option<Time>,
     /// Labels.
     pub labels: BTreeMap<Str, Str>,
-    /// Annotations, without [`LAST_APPLIED`].
+    /// Annotations, without [`WHOLE_OBJECTS`].
     pub annotations: BTreeMap<Str, Str>,
     /// Finalizers in their order.
     pub finalizers: Vec<Str>,
@@ -245,7 +249,7 @@ fn strings(value: &Value) -> BTreeMap<Str, Str> {
         return BTreeMap::new();
     };
     map.iter()
-        .filter(|(key, _)| key.as_str() != LAST_APPLIED)
+        .filter(|(key, _)| !WHOLE_OBJECTS.contains(&key.as_str()))
         .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
         .collect()
 }

@@ -2,9 +2,13 @@
 //!
 //! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
-use entourage_api::{cluster::Cluster, policy::PropagationPolicy, work::ResourceBinding};
+use entourage_api::{cluster::Cluster, keys::annotation, policy::PropagationPolicy, work::ResourceBinding};
 use serde_json::Value;
 
 use crate::{
@@ -76,6 +80,8 @@ pub struct CopyMeta {
     pub deleting: Option<Time>,
     /// The value of the label [`entourage_api::keys::label::HUB`].
     pub hub: Option<Str>,
+    /// [`owner_hash`] of the binding that its annotations name.
+    pub binding: u64,
     /// The hash of the labels and annotations that the copy says are set by us; see [`crate::delivery::marks`].
     pub marks: u64,
     /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
@@ -90,6 +96,10 @@ impl CopyMeta {
         let (marks, foreign) = marks::on(&meta);
         let owned = object["metadata"]["ownerReferences"].as_array().is_some_and(|all| !all.is_empty());
         Self {
+            binding: owner_hash(
+                meta.annotation(annotation::RESOURCE_BINDING_NAMESPACE).unwrap_or_default(),
+                meta.annotation(annotation::RESOURCE_BINDING_NAME).unwrap_or_default(),
+            ),
             hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
             uid: meta.uid,
             resource_version: meta.resource_version,
@@ -111,6 +121,14 @@ impl CopyMeta {
     pub fn is_same_version(&self, other: &Self) -> bool {
         self.uid == other.uid && self.resource_version == other.resource_version
     }
+}
+
+/// A binding as copies remember it; held in memory only.
+#[must_use]
+pub fn owner_hash(namespace: &str, name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (namespace, name).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What decisions need of a copy on a member.

@@ -19,7 +19,7 @@ use crate::{
     index::{Binding, CopyState, Entity, Index, referred},
     interpreter::Health,
     object::{Id, Str, Time},
-    observation::{Template, is_interpreted},
+    observation::{Template, Watch, is_interpreted},
     plan::{Change, HubObject, Plan, Verb},
     scheduler::Outcome,
 };
@@ -97,6 +97,8 @@ struct Place<'a> {
     state: &'a CopyState,
     wanted: bool,
     current: bool,
+    /// Why what the member holds cannot be listed, although it answers.
+    unlistable: Option<&'a String>,
     /// The member answers, but what it holds is not listed yet.
     unknown: bool,
     answers: bool,
@@ -105,7 +107,7 @@ struct Place<'a> {
 impl Place<'_> {
     /// Whether an answer is still to come.
     fn is_pending(&self) -> bool {
-        self.wanted && self.answers && !self.current && self.state.problem.is_none()
+        self.wanted && self.answers && !self.current && self.state.problem.is_none() && self.unlistable.is_none()
     }
 
     fn applied(&self) -> bool {
@@ -115,6 +117,9 @@ impl Place<'_> {
     }
 
     fn message(&self) -> String {
+        if let (Some(why), None) = (self.unlistable, &self.state.problem) {
+            return format!("what {} holds cannot be listed ({why}); check the rights of the joined account", self.cluster);
+        }
         match &self.state.problem {
             Some(problem) => problem.message.clone(),
             None if self.applied() => String::new(),
@@ -137,9 +142,12 @@ fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
             if !wanted && !index.may_exist(id, cluster) {
                 return None;
             }
-            let unknown = answers && !index.copies_known(cluster, &id.gvk);
+            let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
+            let unlistable = index.unlistable.get(&watch);
+            let unknown = answers && unlistable.is_none() && !index.listed.contains(&watch);
             let current = delivery::plan::is_current(index, id, cluster);
             Some(Place {
+                unlistable: unlistable.filter(|_| answers),
                 cluster,
                 state,
                 wanted,

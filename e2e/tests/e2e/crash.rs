@@ -98,38 +98,55 @@ async fn the_example_survives_a_crash_after_every_write(scene: &mut Scene) -> Re
 async fn other_scenarios_survive_a_crash_after_sampled_writes(scene: &mut Scene) -> Result<()> {
     let seed = seed();
     println!("ENTOURAGE_E2E_SEED={seed}");
-    for (number, scenario) in SCENARIOS.iter().enumerate() {
-        let space = settled(scene).await?;
-        scene.faults.recorder().reset();
-        (scenario.act)(&space).await?;
-        let count = scene.quiet().await?;
+    // All scenarios at once without a crash: what each of them writes, and how it ends.
+    scene.start().await?;
+    let calm = settled(scene, SCENARIOS.len()).await?;
+    scene.faults.recorder().reset();
+    for (scenario, space) in SCENARIOS.iter().zip(&calm) {
+        (scenario.act)(space).await?;
+    }
+    scene.quiet().await?;
+    let writes = scene.faults.recorder().writes();
+    let mut crashes = Vec::new();
+    for (number, (scenario, space)) in SCENARIOS.iter().zip(&calm).enumerate() {
         let wanted = space.outline().await?;
+        let count = writes.iter().filter(|write| write.call.namespace.as_deref() == Some(&space.ns)).count();
         let all: Vec<usize> = (1..=count).collect();
         let chosen = if every_k() { all } else { sample(all, seed.wrapping_add(number as u64)) };
         for plan in plans(chosen) {
-            let told = || format!("{}, {plan} of {count}, ENTOURAGE_E2E_SEED={seed}", scenario.name);
-            let space = settled(scene).await.with_context(told)?;
-            scene.quiet().await?;
-            scene.stop().await?;
+            let told = format!("{}, {plan} of {count}, ENTOURAGE_E2E_SEED={seed}", scenario.name);
+            crashes.push((scenario, plan, wanted.clone(), told));
+        }
+    }
+    // Then each with a crash. Many examples are settled at a time, so that waiting is shared.
+    for some in crashes.chunks(24) {
+        scene.kill();
+        scene.start().await?;
+        let spaces = settled(scene, some.len()).await?;
+        for ((scenario, plan, wanted, told), space) in some.iter().zip(&spaces) {
+            scene.kill();
             scene.launch(plan.parse()?)?;
-            scene.controllers()?.ready().await.with_context(told)?;
-            (scenario.act)(&space).await?;
-            survives(scene, &space, &wanted).await.with_context(told)?;
+            scene.controllers()?.ready().await.with_context(|| told.clone())?;
+            (scenario.act)(space).await?;
+            survives(scene, space, wanted).await.with_context(|| told.clone())?;
         }
     }
     Ok(())
 }
 
-/// The example in a space of its own, delivered by controllers without faults.
-async fn settled(scene: &mut Scene) -> Result<Space> {
-    if scene.controllers().is_err() || *scene.faults.plan() != FaultPlan::default() {
-        scene.kill();
-        scene.start().await?;
+/// So many examples in spaces of their own, delivered by the controllers that run, and quiet.
+async fn settled(scene: &mut Scene, count: usize) -> Result<Vec<Space>> {
+    let mut spaces = Vec::new();
+    for _ in 0..count {
+        let space = scene.another_space().await?;
+        arrives(&space).await?;
+        spaces.push(space);
     }
-    let space = scene.another_space().await?;
-    arrives(&space).await?;
-    space.until_settled(&["member1", "member2"]).await?;
-    Ok(space)
+    for space in &spaces {
+        space.until_settled(&["member1", "member2"]).await?;
+    }
+    scene.quiet().await?;
+    Ok(spaces)
 }
 
 /// Waits for the crash, or for the end of a run that has fewer writes than the undisturbed one; starts again; and

@@ -128,7 +128,11 @@ fn the_committed_files_are_what_the_types_say() {
             fs::write(dir.join(name), text).unwrap();
         }
     }
-    let committed: BTreeSet<PathBuf> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
+    let committed: BTreeSet<PathBuf> = fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
     let generated: BTreeSet<PathBuf> = files.keys().map(|name| dir.join(name)).collect();
     assert_eq!(committed, generated);
     for (name, text) in &files {

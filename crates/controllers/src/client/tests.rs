@@ -203,6 +203,28 @@ async fn a_broken_connection_is_silence_and_retry_after_is_read() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_too_large_is_not_read_to_its_end() {
+    let text = "x".repeat(LARGEST);
+    let (large, _) = api(Server::Hub, move |_| Reply::Json(200, json!({"data": text})));
+    let failure = large.get(&path(), Form::Whole).await.unwrap_err();
+    assert!(failure.text(&Gvk::new("v1", "Pod")).contains("larger"), "{failure:?}");
+    let text = "x".repeat(LARGEST_ERROR);
+    let (large, _) = api(Server::Hub, move |_| Reply::Json(403, json!({"message": text})));
+    assert_eq!(large.get(&path(), Form::Whole).await.unwrap_err().code(), 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_says_until_when_it_is_to_be_left_alone() {
+    let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 3}});
+    let (busy, _) = api(Server::Hub, move |_| Reply::Json(429, busy.clone()));
+    let now = clock::now();
+    assert_eq!(busy.not_before(now), None);
+    busy.get(&path(), Form::Whole).await.unwrap_err();
+    assert_eq!(busy.not_before(now), Some(now.plus(3_000)));
+    assert_eq!(busy.not_before(now.plus(3_000)), None);
+}
+
+#[tokio::test]
 async fn who_does_not_lead_writes_nothing() {
     let (client, log) = client(|_| Reply::Json(200, json!({})));
     let (leading, may_write) = watch::channel(true);
@@ -215,12 +237,8 @@ async fn who_does_not_lead_writes_nothing() {
     );
     api.create(&path(), &json!({}), Form::Whole).await.unwrap();
     leading.send_replace(false);
-    assert!(
-        api.create(&path(), &json!({}), Form::Whole)
-            .await
-            .unwrap_err()
-            .is_silence()
-    );
+    let failure = api.create(&path(), &json!({}), Form::Whole).await.unwrap_err();
+    assert_eq!(failure.class(), Class::Abandoned);
     assert!(api.delete(&path(), "u", "1").await.is_err());
     api.get(&path(), Form::Whole).await.unwrap();
     assert_eq!(log.all().len(), 2);

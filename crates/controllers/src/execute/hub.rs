@@ -5,7 +5,7 @@ use entourage_core::{
     interpreter,
     object::Id,
     observation::{self, Observation, Watch, Which},
-    plan::{HubObject, Key, Verb},
+    plan::{HubObject, Verb},
 };
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -19,7 +19,7 @@ use crate::{
 impl Hands {
     /// Writes one object of the hub and observes the answer. After 404 or 409 the object is read and observed, and the
     /// plan ends: the core plans again from what is there now.
-    pub(super) async fn write(&self, key: &Key, object: &HubObject, verb: Verb) -> Outcome {
+    pub(super) async fn write(&self, object: &HubObject, verb: Verb) -> Outcome {
         let (watch, form) = read_as(object);
         let path = Path::hub(object);
         let result = match &verb {
@@ -51,7 +51,7 @@ impl Hands {
             }
             Err(failure) => {
                 debug!(object = ?object, error = ?failure, "a write to the hub failed");
-                self.learn(key, object, &failure).await
+                self.learn(object, &failure).await
             }
         }
     }
@@ -90,7 +90,7 @@ impl Hands {
         }
     }
 
-    async fn learn(&self, key: &Key, object: &HubObject, failure: &Failure) -> Outcome {
+    async fn learn(&self, object: &HubObject, failure: &Failure) -> Outcome {
         let (watch, form) = read_as(object);
         match failure.class() {
             Class::Missing | Class::Exists | Class::Conflict => {
@@ -110,11 +110,7 @@ impl Hands {
             Class::Refused => {
                 let message = failure.text(&gvk_of(object));
                 warn!(object = ?object, error = message, "the hub refused a write");
-                self.tell(Observation::Refused {
-                    key: key.clone(),
-                    message,
-                })
-                .await;
+                return Outcome::Refused(message);
             }
             _ => {}
         }

@@ -55,8 +55,7 @@ impl Bench {
             changes: vec![change],
             ..Plan::default()
         };
-        let key = Key::Binding(id("ConfigMap"));
-        let outcome = self.hands.carry_out(&key, plan, Some(&self.member)).await;
+        let outcome = self.hands.carry_out(plan, Some(&self.member)).await;
         let mut heard = Vec::new();
         while let Ok(message) = self.inbox.try_recv() {
             match message {
@@ -276,7 +275,6 @@ async fn a_namespace_is_made_once_however_many_deliveries_go_there() {
     });
     let bench = bench(vec![(SOURCE, ok(template()))], vec![]);
     let member = Arc::new(Member::new(member));
-    let key = Key::Cluster("m1".into());
     futures::future::join_all((0..20).map(|_| {
         let (id, cluster, recipe) = (id("ConfigMap"), "m1".into(), recipe());
         let change = Change::Deliver {
@@ -287,7 +285,6 @@ async fn a_namespace_is_made_once_however_many_deliveries_go_there() {
             read_first: false,
         };
         bench.hands.carry_out(
-            &key,
             Plan {
                 changes: vec![change],
                 ..Plan::default()
@@ -530,26 +527,11 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
 }
 
 #[tokio::test]
-async fn a_refused_write_is_told_with_its_key_and_retried_slowly() {
+async fn a_refused_write_ends_the_plan_with_the_hubs_words() {
     let mut bench = bench(vec![(BINDINGS, status(422, "Invalid"))], vec![]);
     let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
-    assert_eq!(
-        outcome,
-        Outcome::Failed {
-            trouble: Trouble::Refused,
-            asked: None
-        }
-    );
-    assert!(
-        matches!(
-            heard.as_slice(),
-            [Observation::Refused {
-                key: Key::Binding(_),
-                ..
-            }]
-        ),
-        "{heard:?}"
-    );
+    assert_eq!(outcome, Outcome::Refused("Invalid it is".into()));
+    assert!(heard.is_empty(), "{heard:?}");
 }
 
 #[tokio::test]
@@ -611,12 +593,11 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
 async fn changes_stop_at_the_first_that_fails() {
     let mut bench = bench(vec![(BINDINGS, status(500, "InternalError"))], vec![]);
     let changes = vec![write(Verb::Create(json!({}))), Change::Need(id("ConfigMap"))];
-    let key = Key::Binding(id("ConfigMap"));
     let plan = Plan {
         changes,
         ..Plan::default()
     };
-    let outcome = bench.hands.carry_out(&key, plan, None).await;
+    let outcome = bench.hands.carry_out(plan, None).await;
     assert_eq!(
         outcome,
         Outcome::Failed {

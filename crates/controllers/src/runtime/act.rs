@@ -15,18 +15,25 @@ impl<D: Decide> Brain<D> {
     /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
     pub(super) fn dispatch(&mut self, now: Time) -> bool {
         let mut more = false;
+        self.resume = None;
         for (server, queue) in &mut self.lanes {
             let mut left = PLANS;
             let member = match server {
                 Server::Hub => None,
                 Server::Member(name) => self.connections.get(name),
             };
-            let limit = match (server, member) {
-                (Server::Hub, _) => self.options.hands.hub.limit(),
-                (_, Some(member)) => member.api.limit(),
-                // Its plans end at once: there is nobody to ask.
-                (_, None) => 1,
+            let api = match server {
+                Server::Hub => Some(&self.options.hands.hub),
+                Server::Member(_) => member.map(|member| &member.api),
             };
+            if let Some(at) = api.and_then(|api| api.not_before(now)) {
+                if !queue.is_empty() {
+                    self.resume = Some(self.resume.map_or(at, |standing: Time| standing.min(at)));
+                }
+                continue;
+            }
+            // Without a client its plans end at once: there is nobody to ask.
+            let limit = api.map_or(1, crate::client::Api::limit);
             while queue.in_flight() < limit {
                 if left == 0 {
                     more = true;
@@ -59,10 +66,10 @@ impl<D: Decide> Brain<D> {
                             .observe(Observation::Started(cluster.clone(), id.clone()), now);
                     }
                 }
-                let (hands, member, for_key) = (self.options.hands.clone(), member.cloned(), key.clone());
+                let (hands, member) = (self.options.hands.clone(), member.cloned());
                 let task = self
                     .tasks
-                    .spawn(async move { hands.carry_out(&for_key, plan, member.as_ref()).await });
+                    .spawn(async move { hands.carry_out(plan, member.as_ref()).await });
                 self.carried.insert(task.id(), key);
             }
         }
@@ -74,7 +81,8 @@ impl<D: Decide> Brain<D> {
         let (task, outcome) = match end {
             Ok(end) => end,
             Err(error) => {
-                error!(%error, "carrying out a plan ended unexpectedly");
+                // Not the panic's own words: they may quote what was at hand.
+                error!(panicked = error.is_panic(), "carrying out a plan ended unexpectedly");
                 (
                     error.id(),
                     Outcome::Failed {
@@ -93,7 +101,7 @@ impl<D: Decide> Brain<D> {
                 trouble: Trouble::Lost,
                 ..
             },
-        ) = (&key, outcome)
+        ) = (&key, &outcome)
         {
             let outcome = Delivered::Unreachable("the attempt was broken off".into());
             self.observe(
@@ -109,10 +117,24 @@ impl<D: Decide> Brain<D> {
         let counted = match outcome {
             Outcome::Done => {
                 self.retries.succeeded(&key);
-                for freed in self.retries.answers_again(&server, now) {
-                    self.push(freed, Priority::Timer);
+                if server == Server::Hub {
+                    for freed in self.retries.answers_again(now) {
+                        self.push(freed, Priority::Timer);
+                    }
                 }
                 metrics::Outcome::Done
+            }
+            Outcome::Refused(words) => {
+                if self.retries.is_first_refusal(&key)
+                    && let Some(event) = self.options.decider.refused(&key, &words)
+                {
+                    self.options.hands.events.emit(event);
+                }
+                let at = self
+                    .retries
+                    .failed(&key, now, Trouble::Refused, None, clock::jitter());
+                self.timers.set(&key, at, Priority::Timer);
+                metrics::Outcome::Failed
             }
             Outcome::Failed { trouble, asked } => {
                 let at = self.retries.failed(&key, now, trouble, asked, clock::jitter());
@@ -152,10 +174,12 @@ impl<D: Decide> Brain<D> {
         metrics.objects("copies", stats.copies);
         metrics.objects("clusters", stats.clusters);
         metrics.objects("policies", stats.policies);
+        metrics.objects("unaccounted", stats.unaccounted);
     }
 
     /// Nothing new is begun; what is being carried out may end.
-    pub(super) async fn finish(&mut self) {
+    /// Returns whether all of it did.
+    pub(super) async fn finish(&mut self) -> bool {
         let deadline = Instant::now() + LAST_WORDS;
         let mut batch = Vec::new();
         while !self.tasks.is_empty() {
@@ -170,6 +194,8 @@ impl<D: Decide> Brain<D> {
                 break;
             }
         }
+        let all = self.tasks.is_empty();
         self.tasks.shutdown().await;
+        all
     }
 }

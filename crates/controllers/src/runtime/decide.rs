@@ -7,7 +7,7 @@ use entourage_core::{
     index::{Index, Stats},
     object::Time,
     observation::{Observation, Watch},
-    plan::{Key, Plan},
+    plan::{Event, Key, Plan},
 };
 
 /// The decisions.
@@ -24,6 +24,11 @@ pub trait Decide: Send + 'static {
     fn is_synced(&self) -> bool;
     /// Sizes, for metrics.
     fn stats(&self) -> Stats;
+    /// What is to be said to a person when the hub refuses a key's write, in the hub's words.
+    fn refused(&self, key: &Key, words: &str) -> Option<Event> {
+        let _ = (key, words);
+        None
+    }
 }
 
 impl Decide for Index {
@@ -49,5 +54,9 @@ impl Decide for Index {
 
     fn stats(&self) -> Stats {
         Self::stats(self)
+    }
+
+    fn refused(&self, key: &Key, words: &str) -> Option<Event> {
+        entourage_core::refusal::event(self, key, words)
     }
 }

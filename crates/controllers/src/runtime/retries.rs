@@ -1,8 +1,11 @@
 //! How long a key that failed is left alone. Pure: time and jitter are passed in.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
-use entourage_core::{object::Time, observation::Server, plan::Key};
+use entourage_core::{object::Time, plan::Key};
 
 /// Why a key is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +14,7 @@ pub enum Trouble {
     Conflict,
     /// 429 or 5xx.
     Busy,
-    /// No answer.
+    /// No answer from the hub; what a member does not answer is told to the core.
     Silence,
     /// Only a person can change it.
     Refused,
@@ -34,6 +37,8 @@ impl Trouble {
 #[derive(Debug, Default)]
 pub struct Retries {
     failed: HashMap<Key, Retry>,
+    /// Those that wait for the hub to answer again.
+    silent: HashSet<Key>,
 }
 
 #[derive(Debug)]
@@ -41,6 +46,11 @@ struct Retry {
     failures: u32,
     trouble: Trouble,
     not_before: Time,
+    /// Whether it was refused since it last went well.
+    refused: bool,
+    /// Whether an answer of the hub to another key ended its wait since it last went well: once is enough, else a
+    /// request that always times out among others that do not would be sent at full speed.
+    freed: bool,
 }
 
 impl Retries {
@@ -58,9 +68,15 @@ impl Retries {
             failures: 0,
             trouble,
             not_before: now,
+            refused: false,
+            freed: false,
         });
+        retry.refused |= trouble == Trouble::Refused;
         if retry.trouble != trouble {
             (retry.failures, retry.trouble) = (0, trouble);
+        }
+        if trouble == Trouble::Silence && !retry.freed {
+            self.silent.insert(key.clone());
         }
         let (first, longest) = trouble.range();
         let wait = first.saturating_mul(1 << retry.failures.min(20)).min(longest);
@@ -74,9 +90,17 @@ impl Retries {
         retry.not_before
     }
 
+    /// Whether a refusal now would be the first since the key last went well.
+    #[must_use]
+    pub fn is_first_refusal(&self, key: &Key) -> bool {
+        self.failed.get(key).is_none_or(|retry| !retry.refused)
+    }
+
     /// It went well: nothing is left of its failures.
     pub fn succeeded(&mut self, key: &Key) {
-        self.failed.remove(key);
+        if self.failed.remove(key).is_some() {
+            self.silent.remove(key);
+        }
     }
 
     /// Until when the key is to be left alone, if that lies ahead.
@@ -88,16 +112,19 @@ impl Retries {
             .filter(|at| *at > now)
     }
 
-    /// A server that was silent answers again: the keys that waited for it need not wait any longer.
-    pub fn answers_again(&mut self, server: &Server, now: Time) -> Vec<Key> {
-        let mut freed = Vec::new();
-        for (key, retry) in &mut self.failed {
-            if retry.trouble == Trouble::Silence && retry.not_before > now && key.server() == *server {
-                retry.not_before = now;
-                freed.push(key.clone());
+    /// The hub answered. The keys that met silence since its last answer need not wait any longer.
+    ///
+    /// Cost: O(those keys).
+    pub fn answers_again(&mut self, now: Time) -> Vec<Key> {
+        let mut keys = Vec::from_iter(self.silent.drain());
+        keys.retain(|key| match self.failed.get_mut(key) {
+            Some(retry) if retry.trouble == Trouble::Silence && retry.not_before > now => {
+                (retry.not_before, retry.freed) = (now, true);
+                true
             }
-        }
-        freed
+            _ => false,
+        });
+        keys
     }
 }
 
@@ -147,8 +174,32 @@ mod tests {
         let mut retries = Retries::default();
         retries.failed(&key(), Time(0), Trouble::Silence, None, 0.0);
         retries.failed(&Key::Cluster("b".into()), Time(0), Trouble::Busy, None, 0.0);
-        assert_eq!(retries.answers_again(&Server::Member("m".into()), Time(1)), []);
-        assert_eq!(retries.answers_again(&Server::Hub, Time(1)), [key()]);
+        assert_eq!(retries.answers_again(Time(1)), [key()]);
         assert_eq!(retries.held(&key(), Time(1)), None);
+    }
+
+    #[test]
+    fn a_key_that_alone_meets_silence_is_freed_once_until_it_goes_well() {
+        let mut retries = Retries::default();
+        retries.failed(&key(), Time(0), Trouble::Silence, None, 0.0);
+        assert_eq!(retries.answers_again(Time(1)), [key()]);
+        let at = retries.failed(&key(), Time(2), Trouble::Silence, None, 0.0);
+        assert_eq!(retries.answers_again(Time(3)), []);
+        assert_eq!(retries.held(&key(), Time(3)), Some(at));
+        retries.succeeded(&key());
+        retries.failed(&key(), Time(4), Trouble::Silence, None, 0.0);
+        assert_eq!(retries.answers_again(Time(5)), [key()]);
+    }
+
+    #[test]
+    fn a_refusal_is_the_first_until_the_key_goes_well() {
+        let mut retries = Retries::default();
+        assert!(retries.is_first_refusal(&key()));
+        for trouble in [Trouble::Busy, Trouble::Refused, Trouble::Silence] {
+            retries.failed(&key(), Time(0), trouble, None, 0.0);
+        }
+        assert!(!retries.is_first_refusal(&key()));
+        retries.succeeded(&key());
+        assert!(retries.is_first_refusal(&key()));
     }
 }

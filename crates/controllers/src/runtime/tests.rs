@@ -10,7 +10,7 @@ use entourage_core::{
     index::Stats,
     object::{Gvk, Id, Named},
     observation::{Probe, Template, Watch},
-    plan::{HubObject, Plan, Verb},
+    plan::{Event, HubObject, Plan, Verb},
 };
 use serde_json::json;
 
@@ -68,7 +68,6 @@ impl Decide for Shared {
                 ("listed".into(), vec![])
             }
             Observation::Lost { .. } => ("lost".into(), vec![]),
-            Observation::Refused { key, .. } => ("refused".into(), vec![key]),
             Observation::Probed(name, _) => ("probed".into(), vec![Key::Cluster(name)]),
             _ => ("other".into(), vec![]),
         };
@@ -99,6 +98,15 @@ impl Decide for Shared {
     fn stats(&self) -> Stats {
         Stats::default()
     }
+
+    fn refused(&self, key: &Key, words: &str) -> Option<Event> {
+        self.0
+            .lock()
+            .unwrap()
+            .diary
+            .note(format!("refused {}: {words}", name(key)));
+        None
+    }
 }
 
 fn id(name: &str) -> Id {
@@ -121,7 +129,7 @@ struct Bench {
     leading: watch::Sender<bool>,
     synced: watch::Receiver<bool>,
     stop: CancellationToken,
-    task: tokio::task::JoinHandle<()>,
+    task: tokio::task::JoinHandle<bool>,
 }
 
 fn start(
@@ -133,7 +141,7 @@ fn start(
     let (hub_api, hub): (Api, Log) = api(Server::Hub, reply);
     let (brain, inbox) = mpsc::channel(INBOX);
     let (events, _) = events::recorder(hub_api.clone());
-    let members = Members::new(MembersOptions {
+    let mut members = Members::new(MembersOptions {
         hub: hub_api.clone(),
         clients: Arc::new(|_, _| Ok(client(|_| Reply::Broken).0)),
         cluster_namespace: "karmada-cluster".into(),
@@ -143,6 +151,7 @@ fn start(
         may_write: always(),
         brain: brain.clone(),
     });
+    members.pretend("m1", 1);
     let sources = Sources::new(hub_api.clone());
     let hands = Hands {
         hub: hub_api,
@@ -318,6 +327,27 @@ async fn a_refused_write_is_not_repeated_at_once_although_its_refusal_dirties_th
     tokio::time::sleep(Duration::from_secs(10)).await;
     let calls = bench.hub.lines().len();
     assert!((2..=4).contains(&calls), "{calls}");
+    let told = bench.diary.all();
+    let told: Vec<_> = told.iter().filter(|each| each.starts_with("refused")).collect();
+    assert_eq!(told, ["refused a: Invalid it is"], "the first time only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_be_left_alone_gets_no_plan_until_then() {
+    let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 7}});
+    let plans = |key: &Key, _| match key {
+        Key::Template(id) => create(&id.name),
+        _ => Plan::nothing(),
+    };
+    let bench = start(&[], plans, move |_| Reply::Json(429, busy.clone()));
+    bench.see("a").await;
+    bench.wait(2).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    bench.see("b").await;
+    tokio::time::sleep(Duration::from_millis(6_900)).await;
+    assert_eq!(bench.hub.lines().len(), 1);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(bench.hub.lines().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -331,8 +361,12 @@ async fn the_members_plans_do_not_wait_for_a_hub_that_hangs() {
         bench.see(&format!("t{number}")).await;
     }
     bench.wait(116).await;
-    let probed = Observation::Probed("m1".into(), Probe::default());
-    bench.brain.send(Message::Seen(Box::new(probed))).await.ok();
+    let probed = Message::Probed {
+        name: "m1".into(),
+        run: 1,
+        probe: Probe::default(),
+    };
+    bench.brain.send(probed).await.ok();
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(bench.hub.lines().len(), 16, "no more than the limit at a time");
     assert!(
@@ -369,16 +403,26 @@ async fn copies_are_watched_only_while_their_member_has_a_client() {
     });
     let lend = |member: Option<Arc<Member>>| Message::Member {
         name: "m1".into(),
+        run: 1,
         member,
     };
+    let stale = Message::Member {
+        name: "m1".into(),
+        run: 0,
+        member: Some(Arc::new(Member::new(member.clone()))),
+    };
+    bench.brain.send(stale).await.ok();
+    bench.see("a").await;
+    bench.wait(2).await;
+    assert!(log.lines().is_empty(), "a client of an earlier Cluster of that name");
     bench
         .brain
         .send(lend(Some(Arc::new(Member::new(member)))))
         .await
         .ok();
-    assert_eq!(bench.wait(1).await, ["listed"]);
+    assert_eq!(bench.wait(3).await[2], "listed");
     bench.brain.send(lend(None)).await.ok();
-    assert_eq!(bench.wait(2).await, ["listed", "lost"]);
+    assert_eq!(bench.wait(4).await[3], "lost");
     let calls = log.lines().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(log.lines().len(), calls);
@@ -395,6 +439,7 @@ async fn the_last_words_of_an_ended_watch_are_not_believed() {
     let listed = Observation::Listed {
         watch,
         present: BTreeSet::new(),
+        revision: 0,
     };
     bench
         .brain
@@ -417,6 +462,6 @@ async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
     bench.wait(2).await;
     let began = Instant::now();
     bench.stop.cancel();
-    bench.task.await.unwrap();
+    assert!(!bench.task.await.unwrap(), "the outcome of the request is unknown");
     assert_eq!(began.elapsed(), LAST_WORDS);
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Message;
-use crate::{client::Api, watch::Watcher};
+use crate::{client::Api, supervise::supervise, watch::Watcher};
 
 /// The running watches. Dropping it ends them.
 pub(super) struct Watches {
@@ -94,10 +94,23 @@ impl Watches {
     fn start(&mut self, watch: Watch, api: Api) {
         let run = self.next;
         self.next += 1;
-        let watcher = Watcher::new(api, watch.clone(), run, &self.hub, self.brain.clone());
         self.runs.insert(run);
+        let (hub, brain, kept) = (self.hub.clone(), self.brain.clone(), watch.clone());
+        let task = async move {
+            let make = || Watcher::new(api.clone(), kept.clone(), run, &hub, brain.clone()).run();
+            let told = || async {
+                let lost = Observation::Lost {
+                    watch: kept.clone(),
+                    why: "the watch ended unexpectedly".to_owned(),
+                };
+                let (seen, initial) = (vec![lost], true);
+                // A failure means that the process ends.
+                let _ = brain.send(Message::Watched { run, seen, initial }).await;
+            };
+            supervise("watch", make, told).await;
+        };
         self.running
-            .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(watcher.run()))));
+            .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
     fn end(&mut self, watch: &Watch) -> bool {

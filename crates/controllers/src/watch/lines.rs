@@ -12,6 +12,8 @@ pub(super) struct Lines {
 
 /// A buffer that grew beyond this for a large object is given back, in bytes.
 const KEPT: usize = 64 * 1024;
+/// The longest line, in bytes: etcd takes objects of 1.5 MiB.
+const LONGEST: usize = 8 << 20;
 
 impl Lines {
     /// Adds what came.
@@ -25,6 +27,11 @@ impl Lines {
             self.bytes = Vec::new();
         }
         self.bytes.extend_from_slice(data);
+    }
+
+    /// Whether what was not read yet is longer than any line may be.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.bytes.len() - self.start > LONGEST
     }
 
     /// The next complete line that is not empty.
@@ -46,6 +53,15 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_too_long_some_day() {
+        let mut lines = Lines::default();
+        lines.push(&vec![b'x'; LONGEST]);
+        assert!(lines.next().is_none() && !lines.is_too_long());
+        lines.push(b"x");
+        assert!(lines.next().is_none() && lines.is_too_long());
+    }
 
     #[test]
     fn lines_may_come_in_any_pieces() {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use entourage_core::observation::{self, Observation, Which};
+use entourage_core::{
+    object::revision,
+    observation::{self, Observation, Which},
+};
 
 use super::{LIST_DEADLINE, PAGE, Watcher};
 use crate::{
@@ -17,6 +20,7 @@ use crate::{
 impl Watcher {
     /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the brain is gone.
     pub(super) async fn list(&self) -> Result<Option<String>, Failure> {
+        let _turn = self.api.list_turn().await;
         let mut present = BTreeSet::new();
         let mut next = String::new();
         loop {
@@ -40,6 +44,7 @@ impl Watcher {
                 seen.push(Observation::Listed {
                     watch: self.watch.clone(),
                     present: std::mem::take(&mut present),
+                    revision: revision(&meta.resource_version),
                 });
             }
             if self.tell(seen, true).await.is_none() {

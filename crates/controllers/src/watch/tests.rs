@@ -164,8 +164,9 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
             list(10, "", &[]),
             Reply::Broken, // the watch; tried again from the same version
             Reply::Broken,
-            Reply::Broken, // the list
+            Reply::Broken,
             status(503, "ServiceUnavailable"),
+            Reply::Lines(vec![], true), // it opens, so it can be listed again
             list(20, "", &[item("a", 1)]),
         ],
     );
@@ -179,6 +180,64 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
         log.lines()[2].contains("watch=true"),
         "one failure alone needs no new list"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_right_after_a_list_do_not_make_lists_in_a_loop() {
+    let expired = json!({"kind": "Status", "code": 410, "reason": "Expired"});
+    let ends = [
+        Reply::Lines(vec![event("ERROR", &expired)], false),
+        Reply::Lines(vec![json!("no event")], false),
+        status(410, "Expired"),
+    ];
+    for end in ends {
+        let mut replies = Vec::new();
+        for _ in 0..1000 {
+            replies.extend([list(10, "", &[]), end.clone()]);
+        }
+        let (mut inbox, log, _task) = start(templates(), replies);
+        let drain = tokio::spawn(async move { while inbox.recv().await.is_some() {} });
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(log.lines().len() < 40, "{end:?}: {}", log.lines().len());
+        drain.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_may_be_listed_but_not_watched_is_lost_and_stays_so() {
+    let mut replies = vec![list(10, "", &[])];
+    replies.extend(vec![status(403, "Forbidden"); 1000]);
+    let (mut inbox, log, _task) = start(templates(), replies);
+    assert_eq!(hear(&mut inbox, 2).await[1], "lost: 403 Forbidden");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(inbox.try_recv().is_err());
+    assert!(log.lines()[1..].iter().all(|line| line.contains("watch=true")));
+    assert!(log.lines().len() < 20, "{}", log.lines().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_at_the_start_is_no_outage_until_it_lasts() {
+    let (mut inbox, _log, _task) = start(
+        templates(),
+        vec![status(429, "TooManyRequests"), Reply::Broken, list(10, "", &[])],
+    );
+    assert_eq!(hear(&mut inbox, 1).await, ["listed 0"]);
+    let began = Instant::now();
+    let (mut inbox, _log, _task) = start(templates(), vec![Reply::Broken; 1000]);
+    assert!(hear(&mut inbox, 1).await[0].starts_with("lost: "));
+    assert!(began.elapsed() >= PATIENCE && began.elapsed() < PATIENCE * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_kinds_of_a_server_are_listed_at_a_time() {
+    let (api, log) = api(Server::Hub, |_| Reply::Silence);
+    let (brain, _inbox) = mpsc::channel(100);
+    for run in 0..5 {
+        let watcher = Watcher::new(api.clone(), templates(), run, &"hub".into(), brain.clone());
+        tokio::spawn(watcher.run());
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(log.lines().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,6 +48,7 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
         );
     }
     match &entity.template {
+        Some(_) if entity.is_gone() => template_gone(index, id, cluster, (entity, state), now),
         Some(template) if template.meta.deleting.is_some() => Plan::wait("the template is being deleted"),
         Some(template) => match &entity.binding {
             Some(binding) => standing(index, id, cluster, (entity, template, binding, state), now),
@@ -67,8 +68,10 @@ fn standing(
 ) -> Plan {
     let ending = binding.meta.deleting.is_some();
     if wants(index, entity, cluster) {
-        // A binding that ends while it is wanted is made again: until then nothing is touched.
-        if ending || !is_committed(binding, cluster) {
+        // A binding that ends while it is wanted, or belongs to a former template of this name, is made again: until
+        // then nothing is touched.
+        let former = binding.owner().is_some_and(|owner| *owner != *template.meta.uid);
+        if ending || former || !is_committed(binding, cluster) {
             return Plan::wait("the binding does not say so yet");
         }
         return deliver(index, id, cluster, (entity, template, binding, state), now);
@@ -76,18 +79,16 @@ fn standing(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
-    if (is_committed(binding, cluster) && !ending) || !index.is_hub_synced() {
+    let keeps = dependencies::referrers_preserve(index, entity, cluster);
+    // A copy that is to stay is released while the binding still says who asked for that.
+    if (is_committed(binding, cluster) && !ending && !keeps) || !index.is_removal_safe(&id.gvk) {
         return Plan::wait("the removal is not proven yet");
     }
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
         return Plan::wait(format!("{holder} still stands there"));
     }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
-    let how = if dependencies::preserves(index, entity, cluster) {
-        How::Release
-    } else {
-        How::Delete
-    };
+    let how = if keeps { How::Release } else { How::Delete };
     end(id, cluster, state, how, now, "nobody needs it there")
 }
 
@@ -99,14 +100,14 @@ fn template_gone(
     (entity, state): (&Entity, &CopyState),
     now: Time,
 ) -> Plan {
-    let Some(binding) = &entity.binding else {
-        return Plan::wait("nobody accounts for it: it is left alone");
+    let proven = entity.is_gone() && index.is_removal_safe(&id.gvk);
+    let deleted = match (&entity.binding, &entity.vanished) {
+        (Some(binding), _) => binding.meta.deleting,
+        // This process saw the binding that accounted for it; nobody will make it again.
+        (None, Some(_)) => Some(Time(0)),
+        (None, None) => return Plan::wait("nobody accounts for it: it is left alone"),
     };
-    let Some(deleted) = binding
-        .meta
-        .deleting
-        .filter(|_| entity.absent && index.is_hub_synced())
-    else {
+    let Some(deleted) = deleted.filter(|_| proven) else {
         return Plan::wait("the removal is not proven yet");
     };
     if state.live.is_none() && !state.uncertain {
@@ -256,9 +257,18 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
             .problem
             .as_ref()
             .is_some_and(|problem| matches!(problem.trouble, Trouble::Foreign | Trouble::NoSource));
-        let delivered = state.live.is_some() && state.record.is_some();
+        let delivered = state.record.is_some()
+            && state.live.as_ref().is_some_and(|live| live.meta.deleting.is_none());
         !delivered && !kept_out
     })
+}
+
+/// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
+/// has an own reason, or needed by a live referrer.
+pub(crate) fn is_wanted(index: &Index, id: &Id, entity: &Entity, own: bool, cluster: &Str) -> bool {
+    let _ = id;
+    let placed = entity.last_binding().is_some_and(|binding| binding.is_placed_on(cluster));
+    (own && placed) || dependencies::is_required_on(index, entity, cluster)
 }
 
 /// Whether the copy is wanted here: the binding places it, or a live referrer is placed here.

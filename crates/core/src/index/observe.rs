@@ -59,11 +59,12 @@ impl Index {
             Observation::Listed { watch, present, revision } => {
                 self.was_listed(&watch, &present, revision, now, &mut dirty);
             }
-            Observation::Lost { watch, why } => self.lost(watch, why),
+            Observation::Lost { watch, why } => self.lost(&watch, why, &mut dirty),
             Observation::Absent(id) => self.absent(&id, &mut dirty),
             Observation::NeverTravels(id) => {
                 self.unbury(&id).never_travels = true;
                 self.dirty_referrers(&id, &mut dirty);
+                self.dirty_entity(&id, &mut dirty);
             }
             Observation::Started(cluster, id) => self.copy_state(&id, &cluster).in_flight = true,
             Observation::Delivered(cluster, id, outcome) => {

@@ -7,7 +7,7 @@ use crate::{
     index::Index,
     interpreter,
     object::{Id, Time},
-    observation::is_interpreted,
+    observation::{Watch, is_interpreted},
     plan::{Change, HubObject, Plan, Verb},
 };
 
@@ -30,7 +30,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     let targets: Vec<_> = entity.copies.iter().filter(|(cluster, _)| wants(index, entity, cluster)).collect();
-    if targets.iter().any(|(cluster, _)| index.answers(cluster) && !index.copies_known(cluster, &id.gvk)) {
+    if targets.iter().any(|(cluster, _)| index.answers(cluster) && !index.listed.contains(&Watch::Copies((*cluster).clone(), id.gvk.clone()))) {
         return Plan::wait("a member's list is on its way");
     }
     let items: Vec<(&str, Option<&Value>)> = targets

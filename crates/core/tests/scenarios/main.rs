@@ -708,3 +708,123 @@ fn a_crash_after_any_change_of_a_move_a_drop_and_a_deletion_leads_to_the_same_en
         }
     }
 }
+
+#[test]
+fn a_workload_deleted_in_the_foreground_takes_everything_along() {
+    let mut world = settled();
+    world.delete_in_foreground("Deployment", "myapp");
+    assert!(world.settle());
+    assert!(world.members.values().all(|member| member.objects.is_empty()));
+    assert_eq!(world.hub_object("ResourceBinding", "myapp-deployment"), None);
+}
+
+#[test]
+fn a_deleted_namespace_leaves_nothing_on_members_in_whatever_order_it_ends() {
+    let mut world = settled();
+    world.delete_namespace();
+    assert!(world.settle());
+    assert!(world.members.values().all(|member| member.objects.is_empty()));
+}
+
+#[test]
+fn a_manifest_copied_on_a_member_with_our_marks_is_not_ours() {
+    let mut world = settled();
+    let mut copied = world.on("member1", "ConfigMap", "my-config").expect("copy").clone();
+    copied["metadata"]["name"] = json!("other");
+    world.meddle("member1", "ConfigMap", "other", |_| Some(copied));
+    world.apply(config_map("other", "x"));
+    world.apply(policy_of("other", "v1", "ConfigMap", "other", &["member3"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "other"), ["member1", "member3"]);
+    world.delete("ConfigMap", "other");
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "other"), ["member1"]);
+}
+
+#[test]
+fn a_dropped_reference_of_a_preserving_policy_leaves_its_copies_also_where_a_member_is_down() {
+    let mut world = World::new(&["member1", "member2", "member3"]);
+    assert!(world.settle());
+    let mut keep = policy(&["member1", "member2"]);
+    keep["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    for object in [deployment("myapp", &["my-config"]), keep, config_map("my-config", "one")] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    world.set_down("member2", true);
+    world.apply(deployment("myapp", &[]));
+    assert!(world.settle());
+    world.set_down("member2", false);
+    assert!(world.settle());
+    for member in ["member1", "member2"] {
+        let copy = world.on(member, "ConfigMap", "my-config").unwrap_or_else(|| panic!("{member} keeps it"));
+        assert!(!copy.to_string().contains("entourage.dev"), "{copy}");
+    }
+    assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
+}
+
+#[test]
+fn an_orphaned_binding_deleted_by_hand_keeps_its_copies_and_its_places() {
+    let mut world = settled();
+    world.delete("PropagationPolicy", "myapp-propagation");
+    assert!(world.settle());
+    world.delete("ResourceBinding", "myapp-deployment");
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
+    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
+    assert_eq!(binding(&world, "myapp-deployment")["spec"]["clusters"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_secret_that_becomes_a_token_leaves_its_members() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    let mut workload = deployment("myapp", &[]);
+    workload["spec"]["template"]["spec"]["volumes"] = json!([{"name": "s", "secret": {"secretName": "token"}}]);
+    let secret = |kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "type": kind, "data": {"token": "Y2FuYXJ5"}})
+    };
+    world.apply(workload);
+    world.apply(policy(&["member1"]));
+    world.apply(secret("Opaque"));
+    assert!(world.settle());
+    assert_eq!(world.holders("Secret", "token"), ["member1"]);
+    world.delete("Secret", "token");
+    world.apply(secret("kubernetes.io/service-account-token"));
+    assert!(world.settle());
+    assert!(world.holders("Secret", "token").is_empty());
+    let told = condition(&world, "myapp-deployment", "DependenciesReady");
+    assert!(told["message"].as_str().is_some_and(|text| text.contains("never travels")), "{told}");
+}
+
+#[test]
+fn what_was_written_before_a_restart_and_deleted_after_it_does_not_leak() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    world.apply(config_map("my-config", "one"));
+    world.apply(policy_of("config", "v1", "ConfigMap", "my-config", &["member1"]));
+    for k in 1..20 {
+        world.crash_in = Some(k);
+        let done = world.settle();
+        world.restart();
+        if done || !world.holders("ConfigMap", "my-config").is_empty() {
+            break;
+        }
+    }
+    world.set_down("member1", true);
+    world.delete("ConfigMap", "my-config");
+    assert!(world.settle());
+    world.set_down("member1", false);
+    assert!(world.settle());
+    assert!(world.holders("ConfigMap", "my-config").is_empty());
+    assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
+}
+
+#[test]
+fn a_list_that_is_older_than_what_is_known_takes_nothing_away() {
+    let mut world = settled();
+    let wrote = world.writes.len();
+    world.end_old_lists();
+    assert!(world.settle());
+    assert_eq!(world.writes.len(), wrote, "{:#?}", &world.writes[wrote..]);
+}

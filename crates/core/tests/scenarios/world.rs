@@ -8,7 +8,7 @@ use entourage_core::{
     delivery::{Recipe, render, source_version},
     index::{Config, Index},
     object::{Gvk, Id, Named, Str, Time},
-    observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch},
+    observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
     plan::{Change, HubObject, Key, Verb},
 };
 use serde_json::{Value, json};
@@ -37,7 +37,9 @@ pub(crate) struct World {
     queue: BTreeSet<Key>,
     timers: BTreeMap<Key, Time>,
     watches: BTreeSet<Watch>,
+    lists: BTreeMap<Watch, (BTreeSet<Which>, u64)>,
     pub(crate) gate: bool,
+    terminating: bool,
     /// Disorder: keys are worked in random order, and old events are told again.
     pub(crate) chaos: Option<Random>,
     told: Vec<Observation>,
@@ -74,7 +76,9 @@ impl World {
             queue: BTreeSet::new(),
             timers: BTreeMap::new(),
             watches: BTreeSet::new(),
+            lists: BTreeMap::new(),
             gate: true,
+            terminating: false,
             chaos: None,
             told: Vec::new(),
         };
@@ -117,6 +121,39 @@ impl World {
         }
         let namespace = if kind == "Cluster" { "" } else { "default" };
         self.delete_key(&(kind.into(), namespace.into(), name.into()));
+    }
+
+    /// Second lists, taken right after the first ones and so long before what is known now, end only now.
+    pub(crate) fn end_old_lists(&mut self) {
+        for (watch, (present, revision)) in self.lists.clone() {
+            self.observe(Observation::Listed { watch, present, revision });
+        }
+    }
+
+    /// Deletes an object on the hub in the foreground: it stays until its dependents are gone.
+    pub(crate) fn delete_in_foreground(&mut self, kind: &str, name: &str) {
+        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        let held = self.hub[&key].clone();
+        let mut next = held.clone();
+        next["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+        let next = self.put(&held, next);
+        self.hub.insert(key.clone(), next);
+        self.delete_key(&key);
+        self.collect(&held["metadata"]["uid"]);
+    }
+
+    /// Deletes everything of the namespace in an unlucky order: bindings first, and nothing can be made any more.
+    pub(crate) fn delete_namespace(&mut self) {
+        let bindings: Vec<_> = self.hub.keys().filter(|key| key.0 == "ResourceBinding").cloned().collect();
+        self.terminating = true;
+        for key in bindings {
+            self.delete_key(&key);
+        }
+        assert!(self.settle_for(1_000));
+        let rest: Vec<_> = self.hub.keys().filter(|key| key.1 == "default").cloned().collect();
+        for key in rest {
+            self.delete_key(&key);
+        }
     }
 
     /// Changes or deletes an object on a member by hand.
@@ -273,6 +310,7 @@ impl World {
                 let seen = observation::project(&watch, object).expect("readable");
                 self.observe(Observation::Seen(seen));
             }
+            self.lists.insert(watch.clone(), (present.clone(), self.version));
             self.observe(Observation::Listed { watch: watch.clone(), present, revision: self.version });
             if watch == Watch::Clusters {
                 for member in self.members.keys().cloned().collect::<Vec<_>>() {
@@ -542,6 +580,10 @@ impl World {
         let name = format!("{} {}/{}", key.0, key.1, key.2);
         match verb {
             Verb::Create(mut body) => {
+                if self.terminating {
+                    // 403: the namespace is being terminated. The shell backs off; here that is the end of it.
+                    return Some(vec![]);
+                }
                 if held.is_some() {
                     return None;
                 }

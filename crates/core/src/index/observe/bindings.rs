@@ -1,13 +1,13 @@
 //! Bindings: where they place their template decides what is delivered, and what follows.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::{keys::label, work::ResourceBinding};
 
 use super::{Deletion, Dirty, claim_of, named};
 use crate::{
-    index::{Binding, CopyState, Index, bound, is_old, meta_of},
-    object::{Named, Time},
+    index::{Binding, Index, bound, is_old, meta_of},
+    object::{Named, Str, Time},
 };
 
 impl Index {
@@ -19,6 +19,7 @@ impl Index {
         self.use_kind(&id.gvk);
         let entity = self.unbury(&id);
         let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
+        let first = entity.binding.is_none() && entity.vanished.is_none();
         if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
             return;
         }
@@ -30,24 +31,27 @@ impl Index {
             entity.permanent_id = Some(permanent_id.into());
         }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
-            entity
-                .copies
-                .entry(item.cluster_name.as_str().into())
-                .or_insert_with(|| CopyState {
-                    record: item.copy.clone(),
-                    ..CopyState::default()
-                });
+            // The record as stored counts once, when this process first sees the binding; after that what it did counts.
+            let state = entity.copies.entry(item.cluster_name.as_str().into()).or_default();
+            if first && state.record.is_none() {
+                state.record.clone_from(&item.copy);
+            }
         }
         let places = object
             .spec
             .clusters
             .iter()
             .chain(object.spec.required_by.iter().flat_map(|each| &each.clusters));
-        for target in places {
-            let state = entity.copies.entry(target.name.as_str().into()).or_default();
-            state.wanted_since.get_or_insert(now);
+        let places: BTreeSet<Str> = places.map(|target| target.name.as_str().into()).collect();
+        for (cluster, state) in &mut entity.copies {
+            if !places.contains(cluster) {
+                state.wanted_since = None;
+            }
         }
-        entity.unaccounted = false;
+        for cluster in places {
+            entity.copies.entry(cluster).or_default().wanted_since.get_or_insert(now);
+        }
+        entity.vanished = None;
         let before = entity.binding.replace(Binding {
             refers: crate::observation::refers(&id.gvk),
             meta,
@@ -80,7 +84,13 @@ impl Index {
             entity.answers = None;
             entity.status_written = Some(now);
         }
-        self.by_binding.insert(name, id.clone());
+        if let Some(other) = self.by_binding.insert(name, id.clone()).filter(|other| *other != id) {
+            // Somebody edited spec.resource: the object it named before has no binding any more.
+            if let Some(entity) = self.entities.get_mut(&other) {
+                entity.vanished = entity.binding.take();
+            }
+            self.dirty_entity(&other, dirty);
+        }
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {
             self.dirty_dependencies(&id, dirty);
@@ -100,8 +110,10 @@ impl Index {
             return;
         }
         entity.binding_floor = deletion.floor(entity.binding_floor);
-        entity.unaccounted = entity.template.is_some();
-        let claim = entity.binding.take().and_then(|held| claim_of(&held.meta));
+        let held = entity.binding.take();
+        let claim = held.as_ref().and_then(|held| claim_of(&held.meta));
+        // What still stands on members must be accounted for by somebody.
+        entity.vanished = held.filter(|_| entity.copies.values().any(|state| state.live.is_some() || state.in_flight));
         self.by_binding.remove(name);
         self.claim_changed(&id, claim, None, dirty);
         self.dirty_dependencies(&id, dirty);

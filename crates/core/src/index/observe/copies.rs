@@ -6,7 +6,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{CopyState, Index, Problem, Trouble, is_old},
     object::{Id, Str, Time},
-    observation::{Copy, Delivered, Removed},
+    observation::{Copy, Delivered, Removed, owner_hash},
     plan::Key,
 };
 
@@ -24,7 +24,17 @@ impl Index {
         }
         // One string for all copies.
         copy.meta.hub = Some(self.config.hub.clone());
+        let binding = self.binding_name_of(id);
         let state = self.copy_state(id, cluster);
+        let written = state.record.as_ref().is_some_and(|record| *record.uid == *copy.meta.uid);
+        if copy.meta.binding != owner_hash(&id.namespace, &binding) && !written {
+            // It carries our label and belongs to another binding: somebody copied a manifest.
+            if state.live.as_ref().is_some_and(|held| held.meta.uid == copy.meta.uid) {
+                state.live = None;
+                self.copy_ended(id, cluster, now, dirty);
+            }
+            return;
+        }
         if is_old(&copy.meta.resource_version, state.floor) {
             return;
         }
@@ -75,6 +85,10 @@ impl Index {
         }
         state.floor = deletion.floor(state.floor);
         state.live = None;
+        let wanted = self.entities.get(id).is_some_and(|entity| crate::delivery::plan::wants(self, entity, cluster));
+        if !wanted {
+            self.copy_state(id, cluster).record = None;
+        }
         self.copy_ended(id, cluster, now, dirty);
     }
 
@@ -154,7 +168,9 @@ impl Index {
             }
             Delivered::Unreachable(why) => {
                 state.uncertain = true;
-                let message = format!("{cluster} did not answer for {id}: {why}");
+                // The words of the transport differ from try to try; the shell logs them.
+                let _ = why;
+                let message = format!("{cluster} did not answer for {id}; it is tried again");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
         }
@@ -168,10 +184,11 @@ impl Index {
         self.answered(id, now);
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
         dirty.push(Key::BindingStatus(id.clone()));
-        // Referrers wait for the first success, and former references for the latest one.
-        if existed != exists || exists {
-            self.dirty_neighbours(id, cluster, dirty);
-            self.settle(id, now, dirty);
+        // Referrers wait for the first success, former references for the latest one, and whoever ends for the outcome.
+        self.dirty_neighbours(id, cluster, dirty);
+        self.settle(id, now, dirty);
+        if existed != exists || !exists {
+            dirty.push(Key::Binding(id.clone()));
         }
     }
 

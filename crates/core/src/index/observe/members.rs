@@ -8,7 +8,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{Index, Member, Trouble, is_old, meta_of},
     object::{Str, Time},
-    observation::Probe,
+    observation::{Probe, Which},
     plan::Key,
     scheduler,
 };
@@ -19,7 +19,9 @@ impl Index {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
         let before = self.members.get(&name);
-        if before.is_some_and(|held| is_old(&meta.resource_version, held.meta.revision())) {
+        let gone = self.gone_floors.get(&Which::Cluster(name.clone())).copied().unwrap_or_default();
+        let floor = before.map_or(gone, |held| held.meta.revision());
+        if is_old(&meta.resource_version, floor) || before.is_some_and(|held| held.meta.is_same_version(&meta)) {
             return;
         }
         let changed = before.is_none_or(|held| {
@@ -57,6 +59,7 @@ impl Index {
         if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
             return;
         }
+        self.gone_floors.insert(Which::Cluster(name.clone()), deletion.floor(held.meta.revision()));
         self.members.remove(name);
         self.forget_member(name);
         for (id, entity) in &mut self.entities {

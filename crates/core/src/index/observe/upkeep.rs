@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use entourage_api::names;
+
 use super::{Dirty, claim_of};
 use crate::{
     index::{CopyState, Entity, Index, Tombstone, referred},
@@ -87,7 +89,9 @@ impl Index {
         for dependency in left_behind {
             if let Some(entity) = self.entities.get_mut(&dependency) {
                 entity.former.remove(id);
-                entity.preserved_on.extend(keeping.iter().cloned());
+            }
+            for cluster in &keeping {
+                self.keep_on(&dependency, cluster);
             }
             self.dirty_entity(&dependency, dirty);
             self.forget_if_empty(&dependency, now);
@@ -103,14 +107,28 @@ impl Index {
             return;
         };
         entity.preserved_on.remove(cluster);
-        if !entity.absent || !keeps_on(entity).contains(cluster) {
+        if !entity.is_gone() || !keeps_on(entity).contains(cluster) {
             return;
         }
         let dependencies: Vec<Id> = entity.references.iter().map(referred).collect();
         for dependency in dependencies {
-            if let Some(entity) = self.entities.get_mut(&dependency) {
-                entity.preserved_on.insert(cluster.clone());
-            }
+            self.keep_on(&dependency, cluster);
+        }
+    }
+
+    /// What was asked to stay on a member stays, unless somebody else needs it there: then that one decides in the end.
+    fn keep_on(&mut self, id: &Id, cluster: &Str) {
+        let needed = self.entities.get(id).is_none_or(|entity| crate::delivery::plan::wants(self, entity, cluster));
+        if !needed && let Some(entity) = self.entities.get_mut(id) {
+            entity.preserved_on.insert(cluster.clone());
+        }
+    }
+
+    /// The name of the binding of a template: as stored, or as it would be made.
+    pub(super) fn binding_name_of(&self, id: &Id) -> Str {
+        match self.entities.get(id).and_then(Entity::last_binding) {
+            Some(binding) => binding.name.name.clone(),
+            None => names::binding_name(&id.gvk.kind, &id.name).into(),
         }
     }
 

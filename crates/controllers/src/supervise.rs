@@ -1,0 +1,48 @@
+//! Tasks that must not end: one that panics is reported and begun anew, instead of dying unseen.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures::FutureExt as _;
+use tokio::time::sleep;
+use tracing::error;
+
+use crate::clock;
+
+/// How long a task that panicked is left alone; up to half of it more.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Runs what `make` makes until it ends by itself. After a panic `told` runs, and it is made anew after a pause. What
+/// the panic says is not logged: it may quote what was at hand.
+pub async fn supervise<F, T>(what: &'static str, mut make: impl FnMut() -> F, mut told: impl FnMut() -> T)
+where
+    F: Future<Output = ()>,
+    T: Future<Output = ()>,
+{
+    // Nothing of a future that panicked is used again.
+    while AssertUnwindSafe(make()).catch_unwind().await.is_err() {
+        error!(task = what, "a task ended unexpectedly; it is begun anew");
+        told().await;
+        sleep(PAUSE.mul_f64(1.0 + clock::jitter() / 2.0)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_told_and_begun_anew_after_a_pause() {
+        let (made, told, began) = (Cell::new(0), Cell::new(0), Instant::now());
+        let task = || async {
+            made.set(made.get() + 1);
+            assert!(made.get() == 3, "a panic of the test");
+        };
+        supervise("test", task, || async { told.set(told.get() + 1) }).await;
+        assert_eq!((made.get(), told.get()), (3, 2));
+        assert!(began.elapsed() >= PAUSE * 2);
+    }
+}
