@@ -1,0 +1,245 @@
+//! What is held of each object: a template with its binding and its copies, a policy, a member.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use entourage_api::{
+    cluster::Cluster,
+    policy::PropagationPolicy,
+    work::{CopyRecord, ResourceBinding},
+};
+
+use crate::{
+    interpreter::references::DependencyReference,
+    object::{Id, Meta, Named, Str, Time},
+    observation::{Copy, Probe, Template},
+};
+
+/// Why a copy could not be brought in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// An object that is not ours stands there.
+    Foreign,
+    /// The member refused it.
+    Rejected,
+    /// The member, or the hub for the source, did not answer.
+    Unreachable,
+    /// There is nothing to deliver.
+    NoSource,
+}
+
+/// The last attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind of trouble.
+    pub trouble: Trouble,
+    /// For a person.
+    pub message: String,
+    /// The source version that was tried.
+    pub source: String,
+    /// How often in a row.
+    pub attempts: u32,
+    /// Not before then, unless the source changes.
+    pub retry_at: Time,
+}
+
+/// One template on one member.
+#[derive(Clone, Debug, Default)]
+pub struct CopyState {
+    /// The copy as last seen, if it is ours.
+    pub live: Option<Copy>,
+    /// The copy as last written; from an answer, or at start from the binding's status.
+    pub record: Option<CopyRecord>,
+    /// The last failure, cleared by success.
+    pub problem: Option<Problem>,
+    /// When the copy was first wanted here.
+    pub wanted_since: Option<Time>,
+    /// The source version of the last attempt, successful or not.
+    pub answered: Option<String>,
+    /// Not written again before this time.
+    pub not_before: Option<Time>,
+    /// A write is under way: until its outcome is known a copy may stand here.
+    pub in_flight: bool,
+    /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
+    pub uncertain: bool,
+    /// The revision below which watch events of this copy are old news.
+    pub floor: u64,
+}
+
+impl CopyState {
+    /// Whether the live copy is the one that was last written, unchanged since.
+    #[must_use]
+    pub fn is_as_written(&self) -> bool {
+        let (Some(live), Some(record)) = (&self.live, &self.record) else {
+            return false;
+        };
+        *live.meta.uid == *record.uid
+            && match (record.generation, &record.resource_version) {
+                (Some(generation), _) => live.meta.generation == Some(generation),
+                (None, Some(version)) => *live.meta.resource_version == **version,
+                (None, None) => false,
+            }
+    }
+}
+
+/// A template with all that belongs to it.
+#[derive(Clone, Debug, Default)]
+pub struct Entity {
+    /// The template on the hub.
+    pub template: Option<Template>,
+    /// Watch events of the template below this revision are old news.
+    pub floor: u64,
+    /// A point GET said 404 since the template was last seen: the proof a removal needs.
+    pub absent: bool,
+    /// A point GET found a token Secret.
+    pub never_travels: bool,
+    /// Its binding as stored.
+    pub binding: Option<Binding>,
+    /// Its last binding, seen to go away by this process: what it placed must be accounted for again, and what it said
+    /// without a policy stays.
+    pub vanished: Option<Binding>,
+    /// The permanent id its binding had, also after the binding is gone.
+    pub permanent_id: Option<Str>,
+    /// Its copies, by member.
+    pub copies: BTreeMap<Str, CopyState>,
+    /// What the template refers to. Kept after the template is gone, until its copies are.
+    pub references: Vec<DependencyReference>,
+    /// The templates whose references name this one.
+    pub referrers: BTreeSet<Id>,
+    /// Templates that named this one until a copy of theirs that does not is everywhere they are.
+    pub former: BTreeSet<Id>,
+    /// What this template named before: the other direction of `former`.
+    pub left_behind: BTreeSet<Id>,
+    /// Watch events of the binding below this revision are old news.
+    pub binding_floor: u64,
+    /// Members where a referrer that ended asked for the copy to be kept (architecture 2.14).
+    pub preserved_on: BTreeSet<Str>,
+    /// When the stored binding's spec last changed; for coalescing.
+    pub spec_written: Option<Time>,
+    /// When the first and the last member answered since the status was last written.
+    pub answers: Option<(Time, Time)>,
+    /// When the status was last written.
+    pub status_written: Option<Time>,
+    /// When the template's own status last changed.
+    pub template_status_written: Option<Time>,
+}
+
+/// What is remembered of a forgotten entity: the revisions below which events are old news.
+#[derive(Clone, Debug, Default)]
+pub struct Tombstone {
+    /// Of the template.
+    pub template: u64,
+    /// Of its binding.
+    pub binding: u64,
+    /// Of its copies, by member.
+    pub copies: Vec<(Str, u64)>,
+}
+
+impl Entity {
+    /// Whether the template is known to be gone for good: a point GET said so, or the object is a token Secret now, or
+    /// its owner deletes it in the foreground and the API server waits for its dependents, of which the binding is one.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match &self.template {
+            None => self.absent || self.never_travels,
+            Some(template) => template.meta.deleting.is_some() && template.meta.has_finalizer("foregroundDeletion"),
+        }
+    }
+
+    /// The template, unless it is gone or going.
+    #[must_use]
+    pub fn standing(&self) -> Option<&Template> {
+        self.template.as_ref().filter(|_| !self.is_gone())
+    }
+
+    /// The binding, or the one that vanished.
+    #[must_use]
+    pub fn last_binding(&self) -> Option<&Binding> {
+        self.binding.as_ref().or(self.vanished.as_ref())
+    }
+}
+
+/// A stored binding with its metadata at hand.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// Whether its template is of a kind that refers to others.
+    pub refers: bool,
+    /// Metadata, projected.
+    pub meta: Meta,
+    /// Namespace and name.
+    pub name: Named,
+    /// The object.
+    pub object: Arc<ResourceBinding>,
+}
+
+impl Binding {
+    /// Whether the binding has a cluster among its own, committed ones.
+    #[must_use]
+    pub fn is_placed_on(&self, cluster: &str) -> bool {
+        self.object
+            .spec
+            .clusters
+            .iter()
+            .any(|target| target.name == cluster)
+    }
+
+    /// Whether the binding accounts for a copy on a cluster: own or required.
+    #[must_use]
+    pub fn accounts_for(&self, cluster: &str) -> bool {
+        let required = self.object.spec.required_by.iter().flat_map(|snapshot| &snapshot.clusters);
+        self.object.spec.clusters.iter().chain(required).any(|target| target.name == cluster)
+    }
+
+    /// The uid of its controller owner.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        let owners = self.object.metadata.owner_references.as_ref()?;
+        owners
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+            .map(|owner| owner.uid.as_str())
+    }
+}
+
+/// A policy with its metadata at hand.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Metadata, projected.
+    pub meta: Meta,
+    /// The object.
+    pub object: Arc<PropagationPolicy>,
+    /// When it was first seen by this process.
+    pub since: Time,
+}
+
+/// A member cluster.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Metadata, projected.
+    pub meta: Meta,
+    /// The object.
+    pub object: Arc<Cluster>,
+    /// The last probe.
+    pub probe: Option<Probe>,
+    /// When probes began to fail; cleared by a healthy one.
+    pub failing_since: Option<Time>,
+}
+
+/// Sizes, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Templates seen on the hub.
+    pub templates: usize,
+    /// Bindings.
+    pub bindings: usize,
+    /// Copies seen on members.
+    pub copies: usize,
+    /// Clusters.
+    pub clusters: usize,
+    /// Policies.
+    pub policies: usize,
+    /// Copies of ours on members that no binding accounts for: they are reported here and left alone.
+    pub unaccounted: usize,
+}
