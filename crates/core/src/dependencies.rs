@@ -27,7 +27,7 @@ fn followers<'a>(
 ) -> impl Iterator<Item = (&'a Id, &'a Entity, &'a Binding)> {
     entity.referrers.iter().filter_map(move |id| {
         let referrer = index.entity(id)?;
-        let binding = referrer.binding.as_ref()?;
+        let binding = referrer.last_binding()?;
         (referrer.standing().is_some() && index.is_following(referrer)).then_some((id, referrer, binding))
     })
 }
@@ -79,7 +79,7 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
         let Some(referrer) = index.entity(referrer_id) else {
             continue;
         };
-        let Some(binding) = referrer.binding.as_ref().filter(|_| index.is_following(referrer)) else {
+        let Some(binding) = referrer.last_binding().filter(|_| index.is_following(referrer)) else {
             continue;
         };
         let held: Vec<TargetCluster> = binding
@@ -266,7 +266,7 @@ pub fn referrers_preserve(index: &Index, entity: &Entity, cluster: &str) -> bool
         |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
         let referrer = index.by_binding(&Named::new(&snapshot.namespace, &snapshot.name));
-        let referrer = referrer.and_then(|id| index.entity(id)).and_then(|each| each.binding.as_ref());
+        let referrer = referrer.and_then(|id| index.entity(id)).and_then(|each| each.last_binding());
         referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
             referrer.is_placed_on(cluster) && referrer.object.spec.preserve_resources_on_deletion == Some(true)
         })

@@ -225,6 +225,13 @@ impl Index {
             .is_some_and(|member| member.probe.as_ref().is_some_and(|probe| probe.healthy))
     }
 
+    /// Whether a member was probed since this process began; one that an agent takes care of never is.
+    pub(crate) fn was_probed(&self, cluster: &str) -> bool {
+        self.members
+            .get(cluster)
+            .is_none_or(|member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull)
+    }
+
     /// Whether copies of a kind on a member are known: listed, and the watch is healthy.
     pub(crate) fn copies_known(&self, cluster: &Str, gvk: &Gvk) -> bool {
         self.synced.contains(&Watch::Copies(cluster.clone(), gvk.clone()))
@@ -247,10 +254,10 @@ impl Index {
         (copy.record.is_some() || (placed && was_ready)) && !self.copies_known(cluster, &id.gvk)
     }
 
-    /// Whether the binding of a template takes its dependencies along.
+    /// Whether the binding of a template takes its dependencies along; one that vanished counts until it is made again.
     pub(crate) fn is_following(&self, entity: &Entity) -> bool {
         self.config.propagate_deps
-            && entity.binding.as_ref().is_some_and(|binding| binding.refers && binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps)
+            && entity.last_binding().is_some_and(|binding| binding.refers && binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps)
     }
 }
 

@@ -144,7 +144,8 @@ fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
             }
             let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
             let unlistable = index.unlistable.get(&watch);
-            let unknown = answers && unlistable.is_none() && !index.listed.contains(&watch);
+            let unknown = !index.was_probed(cluster)
+                || (answers && unlistable.is_none() && !index.listed.contains(&watch));
             let current = delivery::plan::is_current(index, id, cluster);
             Some(Place {
                 unlistable: unlistable.filter(|_| answers),
@@ -168,7 +169,11 @@ fn fill(
     status: &mut ResourceBindingStatus,
     now: Time,
 ) {
-    status.aggregated_status = places.iter().map(|place| item(id, place)).collect();
+    let held = std::mem::take(&mut status.aggregated_status);
+    status.aggregated_status = places
+        .iter()
+        .map(|place| item(id, place, held.iter().find(|item| item.cluster_name == **place.cluster)))
+        .collect();
     let generation = stored.meta.generation;
     let set = |all: &mut Vec<Condition>, type_: &str, good: bool, reason: &str, message: String| {
         conditions::set(
@@ -291,7 +296,9 @@ fn fill(
     }
 }
 
-fn item(id: &Id, place: &Place<'_>) -> AggregatedStatusItem {
+/// The entry of a place; what a member that cannot be asked reported last stays.
+fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
+    let held = held.filter(|_| !place.answers && place.state.live.is_none());
     let live = place.state.live.as_ref();
     let applied = place.applied();
     let health = match live.and_then(|live| live.health) {
@@ -299,11 +306,11 @@ fn item(id: &Id, place: &Place<'_>) -> AggregatedStatusItem {
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
         Some(Health::Unknown) => ResourceHealth::Unknown,
         None if live.is_some() && applied && !is_interpreted(&id.gvk) => ResourceHealth::Healthy,
-        None => ResourceHealth::Unknown,
+        None => held.and_then(|held| held.health).unwrap_or(ResourceHealth::Unknown),
     };
     AggregatedStatusItem {
         cluster_name: place.cluster.to_string(),
-        status: live.and_then(|live| live.status.clone()),
+        status: live.map_or_else(|| held.and_then(|held| held.status.clone()), |live| live.status.clone()),
         applied,
         applied_message: place.message(),
         health: Some(health),

@@ -1,12 +1,14 @@
 //! The template's own status: what its copies report, merged.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::{
     delivery::plan::wants,
     index::Index,
     interpreter,
-    object::{Id, Time},
+    object::{Id, Str, Time},
     observation::{Watch, is_interpreted},
     plan::{Change, HubObject, Plan, Verb},
 };
@@ -30,12 +32,24 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     let targets: Vec<_> = entity.copies.iter().filter(|(cluster, _)| wants(index, entity, cluster)).collect();
-    if targets.iter().any(|(cluster, _)| index.answers(cluster) && !index.listed.contains(&Watch::Copies((*cluster).clone(), id.gvk.clone()))) {
+    let listed = |cluster: &Str| index.listed.contains(&Watch::Copies(cluster.clone(), id.gvk.clone()));
+    if targets.iter().any(|(cluster, _)| {
+        !index.was_probed(cluster) || (index.answers(cluster) && !listed(cluster))
+    }) {
         return Plan::wait("a member's list is on its way");
     }
+    // What a member that cannot be asked reported last is still the best that is known of it.
+    let stored = stored.object.status.iter().flat_map(|status| &status.aggregated_status);
+    let reported: BTreeMap<&str, &Value> = stored
+        .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
+        .collect();
     let items: Vec<(&str, Option<&Value>)> = targets
         .iter()
-        .map(|(cluster, state)| (&***cluster, state.live.as_ref().and_then(|live| live.status.as_ref())))
+        .map(|(cluster, state)| {
+            let live = state.live.as_ref().and_then(|live| live.status.as_ref());
+            let held = reported.get(&***cluster).copied().filter(|_| !index.copies_known(cluster, &id.gvk));
+            (&***cluster, live.or(held))
+        })
         .collect();
     let as_served = json!({
         "metadata": { "generation": template.meta.generation },

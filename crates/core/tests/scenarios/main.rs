@@ -645,6 +645,16 @@ fn a_binding_deleted_by_hand_is_made_again_with_its_permanent_id_and_touches_not
 }
 
 #[test]
+fn a_workload_whose_binding_goes_before_it_leaves_nothing() {
+    let mut world = settled();
+    world.delete("ResourceBinding", "myapp-deployment");
+    assert!(world.settle_for(0));
+    world.delete("Deployment", "myapp");
+    assert!(world.settle());
+    assert!(world.members.values().all(|member| member.objects.is_empty()));
+}
+
+#[test]
 fn a_token_secret_never_travels() {
     let mut world = World::new(&["member1"]);
     let mut workload = deployment("myapp", &[]);
