@@ -254,10 +254,8 @@ fn e2e_real() -> Result<Outcome> {
     }
     let assets = prepare_assets(script)?;
     let mut command = Command::new("cargo");
-    match has(&["nextest", "--version"]) {
-        true => command.args(["nextest", "run", "--package", "entourage-e2e", "--test", "e2e"]),
-        false => command.args(["test", "--package", "entourage-e2e", "--test", "e2e"]),
-    };
+    // Not nextest: its process per test would start the servers once per test.
+    command.args(["test", "--package", "entourage-e2e", "--test", "e2e"]);
     execute(command.env("KUBEBUILDER_ASSETS", assets))
 }
 

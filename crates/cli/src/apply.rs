@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::connect::{explain, is_not_found};
+use crate::connect::{explain, is_not_found, within};
 
 /// A kind that a command reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Target<'_> {
     /// The server's; in particular 404 when it does not serve the kind.
     pub async fn list(&self, kind: Kind) -> kube::Result<Vec<DynamicObject>> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource());
-        Ok(api.list(&ListParams::default()).await?.items)
+        Ok(within(api.list(&ListParams::default())).await?.items)
     }
 
     /// One object, or `None`.
@@ -160,7 +160,7 @@ impl Target<'_> {
     /// # Errors
     /// Says what could not be read.
     pub async fn get(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<DynamicObject>> {
-        let read = self.api(kind, namespace).get_opt(name).await;
+        let read = within(self.api(kind, namespace).get_opt(name)).await;
         read.map_err(explain)
             .with_context(|| format!("cannot read {}/{name} on the {}", kind.label(), self.place))
     }
@@ -192,7 +192,7 @@ impl Target<'_> {
                     if self.dry_run {
                         Ok(object)
                     } else {
-                        api.create(&post, &object).await
+                        within(api.create(&post, &object)).await
                     },
                 )
             }
@@ -206,7 +206,7 @@ impl Target<'_> {
                     let patch = Patch::Merge(&desired);
                     (
                         "configured",
-                        api.patch(&name, &crate::apply::patch(), &patch).await,
+                        within(api.patch(&name, &crate::apply::patch(), &patch)).await,
                     )
                 }
             }
@@ -231,9 +231,11 @@ impl Target<'_> {
     pub async fn delete(&mut self, kind: Kind, namespace: &str, name: &str) -> Result<()> {
         let api = self.api(kind, namespace);
         let answer = if self.dry_run {
-            api.get(name).await.map(drop)
+            within(api.get(name)).await.map(drop)
         } else {
-            api.delete(name, &DeleteParams::background()).await.map(drop)
+            within(api.delete(name, &DeleteParams::background()))
+                .await
+                .map(drop)
         };
         match answer {
             Ok(()) => self.say(kind, name, "deleted"),

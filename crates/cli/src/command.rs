@@ -36,6 +36,15 @@ pub enum Command {
 }
 
 impl Cli {
+    /// How many threads the command is to run on.
+    #[must_use]
+    pub fn worker_threads(&self) -> usize {
+        match &self.command {
+            Command::Controllers(args) => args.worker_threads.into(),
+            _ => controllers::default_threads().into(),
+        }
+    }
+
     /// Runs the command to its end.
     ///
     /// # Errors

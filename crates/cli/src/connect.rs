@@ -45,8 +45,32 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
 pub fn client(mut config: Config) -> Result<Client> {
     config.default_retry = false;
     Ok(ClientBuilder::try_from(config)
+        .map_err(explain)
         .context("cannot make a client from the kubeconfig")?
         .build())
+}
+
+/// A call that does not answer.
+#[derive(Debug)]
+struct NoAnswer;
+
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no answer within {} s", DEADLINE.as_secs())
+    }
+}
+
+impl std::error::Error for NoAnswer {}
+
+/// One call to a server, which fails when there is no answer within ten seconds. Not for watches.
+///
+/// # Errors
+/// The call's own; or that there was no answer.
+pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    match tokio::time::timeout(DEADLINE, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(kube::Error::Service(Box::new(NoAnswer))),
+    }
 }
 
 /// The id of a cluster, which is what tells it from every other: the uid of its kube-system namespace.
@@ -55,10 +79,9 @@ pub fn client(mut config: Config) -> Result<Client> {
 /// When the cluster does not answer, or refuses; `which` names it in the message.
 pub async fn cluster_id(client: &Client, which: &str) -> Result<String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let answer = tokio::time::timeout(DEADLINE, namespaces.get("kube-system")).await;
-    let namespace = answer
-        .map_err(|_| anyhow!("no answer within {} s", DEADLINE.as_secs()))
-        .and_then(|answer| answer.map_err(explain))
+    let namespace = within(namespaces.get("kube-system"))
+        .await
+        .map_err(explain)
         .with_context(|| format!("cannot read the namespace kube-system of {which}"))?;
     namespace
         .metadata
@@ -67,7 +90,7 @@ pub async fn cluster_id(client: &Client, which: &str) -> Result<String> {
 }
 
 /// An error of a server in as few words as say it: the server's message, or the innermost cause of a connection that
-/// failed.
+/// failed. What an exec plugin printed is left out: it may be a token.
 #[must_use]
 pub fn explain(error: kube::Error) -> anyhow::Error {
     match error {
@@ -75,6 +98,10 @@ pub fn explain(error: kube::Error) -> anyhow::Error {
             anyhow!("{} ({})", status.reason, status.code)
         }
         kube::Error::Api(status) => anyhow!("{}", status.message),
+        kube::Error::Auth(_) => {
+            anyhow!("the kubeconfig's credentials cannot be obtained (token file or exec plugin)")
+        }
+        kube::Error::Service(error) if error.is::<NoAnswer>() => anyhow!("{error}"),
         kube::Error::Service(error) => {
             let mut innermost: &dyn std::error::Error = &*error;
             while let Some(source) = innermost.source() {
@@ -110,6 +137,22 @@ mod tests {
         assert!(
             format!("{error:#}").contains("/nonexistent/kubeconfig"),
             "{error:#}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_never_answers_ends() {
+        let error = within::<()>(std::future::pending()).await.unwrap_err();
+        assert_eq!(explain(error).to_string(), "no answer within 10 s");
+    }
+
+    #[test]
+    fn what_an_exec_plugin_printed_is_not_shown() {
+        let error = kube::Error::Auth(kube::client::AuthError::AuthExec("canary".into()));
+        let error = format!("{:#}", explain(error));
+        assert!(
+            error.contains("credentials") && !error.contains("canary"),
+            "{error}"
         );
     }
 

@@ -5,10 +5,18 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use entourage::command::Cli;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     entourage::install_tls_provider();
-    match Cli::parse().run().await {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cli.worker_threads())
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(cli.run()),
+        Err(error) => Err(error.into()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough, as in `entourage crds | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -10,6 +10,8 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
+use crate::connect::within;
+
 /// The pause after a watch that ended or failed.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -66,7 +68,8 @@ where
     K: Clone + DeserializeOwned + Debug,
 {
     let only = format!("metadata.name={name}");
-    let list = api.list(&ListParams::default().fields(&only)).await?;
+    let params = ListParams::default().fields(&only);
+    let list = within(api.list(&params)).await?;
     let mut seen = list.items.into_iter().next();
     *last = Ok(seen.clone());
     if met(seen.as_ref()) {

@@ -16,8 +16,8 @@ use std::{
 use bytes::Bytes;
 use entourage_core::{object::Time, observation::Server};
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use kube::client::{Body, ClientBuilder};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
 use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit, watch},
     time::Instant,
@@ -32,6 +32,7 @@ use crate::{
 
 pub mod path;
 pub mod read;
+mod stack;
 mod verbs;
 
 use path::Path;
@@ -46,7 +47,7 @@ const LISTS: usize = 2;
 /// Builds the client of a server: the scope is "hub" or the name of a member. Tests put faults in here.
 pub type ClientFactory = Arc<dyn Fn(&str, kube::Config) -> kube::Result<kube::Client> + Send + Sync>;
 
-/// The factory of production: kube's default stack without its own retries (architecture 2.7).
+/// The factory of production: without retries of its own (architecture 2.7).
 #[must_use]
 pub fn plain_clients() -> ClientFactory {
     Arc::new(|_, mut config| {
@@ -56,7 +57,7 @@ pub fn plain_clients() -> ClientFactory {
         // The name that managedFields and audit logs show.
         let agent = http::HeaderValue::from_static(concat!("entourage/", env!("CARGO_PKG_VERSION")));
         config.headers.push((http::header::USER_AGENT, agent));
-        Ok(ClientBuilder::try_from(config)?.build())
+        stack::client(config)
     })
 }
 
@@ -315,18 +316,25 @@ impl fmt::Debug for Api {
 }
 
 /// The whole body, unless it is larger than the limit in bytes.
-async fn collect(body: Body, limit: usize) -> Result<Bytes, Failure> {
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Failure::Garbled(format!(
-            "the answer is larger than {} KiB",
-            limit >> 10
-        ))),
-        Err(error) => Err(match error.downcast::<kube::Error>() {
-            Ok(error) => Failure::transport(&error),
-            Err(_) => Failure::Transport("the connection broke while the answer was read".to_owned()),
-        }),
+///
+/// Frames are copied as they come, so that the connection can use its buffer again; a body of one frame is not copied.
+async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
+    let (mut first, mut rest) = (Bytes::new(), Vec::new());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::transport(&error))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            let limit = limit >> 10;
+            return Err(Failure::Garbled(format!("the answer is larger than {limit} KiB")));
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+            continue;
+        }
+        rest.extend_from_slice(&std::mem::take(&mut first));
+        rest.extend_from_slice(&data);
     }
+    Ok(if rest.is_empty() { first } else { rest.into() })
 }
 
 /// Counts a call for as long as it lives, also when it is dropped half way.

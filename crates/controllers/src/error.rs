@@ -19,7 +19,7 @@ const LONGEST_REST: u64 = 60;
 pub enum Error {
     /// The hub's client could not be built.
     #[error("cannot build the client of the hub: {0}")]
-    Client(#[from] kube::Error),
+    Client(String),
     /// The health and metrics endpoint could not be served.
     #[error("cannot serve health and metrics: {0}")]
     Serve(#[from] std::io::Error),
@@ -115,7 +115,9 @@ impl Failure {
     #[must_use]
     pub fn transport(error: &kube::Error) -> Self {
         if is_about_credentials(error) {
-            return Self::Transport("the credentials cannot be obtained (token file or exec plugin)".to_owned());
+            return Self::Transport(
+                "the credentials cannot be obtained (token file or exec plugin)".to_owned(),
+            );
         }
         let mut text = error.to_string();
         let mut cause = error.source();

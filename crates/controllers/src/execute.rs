@@ -114,7 +114,7 @@ impl Hands {
 fn trouble(failure: &Failure) -> Outcome {
     let trouble = match failure.class() {
         Class::Missing | Class::Exists | Class::Conflict => Trouble::Conflict,
-        Class::Busy | Class::Expired => Trouble::Busy,
+        Class::Busy | Class::Expired | Class::Abandoned => Trouble::Busy,
         Class::Unknown | Class::Unauthorized => Trouble::Silence,
         Class::Refused => Trouble::Refused,
     };

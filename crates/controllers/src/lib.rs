@@ -24,7 +24,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use entourage_core::{
     index::{Config, Index},
-    object::Str,
+    object::{Gvk, Str},
     observation::Server,
 };
 use tokio::{
@@ -128,11 +128,18 @@ pub async fn run(
     let metrics = Metrics::new();
     hub.default_retry = false;
     hub.connect_timeout = Some(Duration::from_secs(5));
-    let client = clients("hub", hub)?;
+    let client = clients("hub", hub).map_err(|error| {
+        // As a failed call would say it: without what an exec plugin printed.
+        Error::Client(error::Failure::transport(&error).text(&Gvk::new("v1", "List")))
+    })?;
 
     // Health is served before anything else can fail to answer.
     let (synced, is_synced) = cell::channel(false);
     let stop_lease = CancellationToken::new();
+    let listener = match options.health_addr {
+        Some(address) => Some(TcpListener::bind(address).await?),
+        None => None,
+    };
     let (leading, lease) = if options.leader_election {
         let lease = lease::LeaseOptions {
             namespace: options.lease_namespace.clone(),
@@ -141,21 +148,20 @@ pub async fn run(
             timing,
         };
         let (leading, campaign) = lease::elect(client.clone(), lease, stop_lease.clone());
-        (leading, tokio::spawn(campaign))
+        (leading, AbortOnDropHandle::new(tokio::spawn(campaign)))
     } else {
         let (leading, receiver) = cell::channel(true);
         let until = stop_lease.clone();
         (
             receiver,
-            tokio::spawn(async move {
+            AbortOnDropHandle::new(tokio::spawn(async move {
                 until.cancelled().await;
                 drop(leading);
-            }),
+            })),
         )
     };
     let mut served = None;
-    if let Some(address) = options.health_addr {
-        let listener = TcpListener::bind(address).await?;
+    if let Some(listener) = listener {
         let readiness = serve::Readiness {
             leading: leading.clone(),
             synced: is_synced,
@@ -186,6 +192,7 @@ pub async fn run(
             may_write: leading.clone(),
         },
     );
+    let mut all_ended = true;
     let result = match hub_id(&hub, &stop).await {
         None => Ok(()),
         Some(hub_id) => {
@@ -226,7 +233,7 @@ pub async fn run(
                 synced,
                 metrics,
             };
-            runtime::run(brain, stop.clone()).await;
+            all_ended = runtime::run(brain, stop.clone()).await;
             drop(recorder);
             if stop.is_cancelled() {
                 Ok(())
@@ -235,9 +242,15 @@ pub async fn run(
             }
         }
     };
-    stop_lease.cancel();
-    if lease.await.is_err() {
-        warn!("the lease could not be released");
+    if all_ended {
+        stop_lease.cancel();
+        if lease.await.is_err() {
+            warn!("the lease could not be released");
+        }
+    } else {
+        // A request that was broken off may still be carried out: the next leader is to wait until the Lease ends.
+        warn!("something was broken off; the lease is not released but left to end");
+        drop(lease);
     }
     drop(served);
     info!("controllers stopped");
@@ -259,7 +272,7 @@ async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
                 _ => warn!("the hub's namespace kube-system has no uid"),
             },
             Err(failure) => {
-                let gvk = entourage_core::object::Gvk::new("v1", "Namespace");
+                let gvk = Gvk::new("v1", "Namespace");
                 warn!(
                     error = failure.text(&gvk),
                     "the hub's namespace kube-system cannot be read; asking again"

@@ -1,48 +1,32 @@
 //! The members: one task each, which keeps a client as its Cluster object and Secret describe, and probes it.
 //!
 //! A task sends the brain its client ([`Message::Member`]) whenever there is a new one or none, and what each probe
-//! found (`Observation::Probed`). A member that is silent twice in a row loses its client until it answers: its watches
+//! found ([`Message::Probed`]). A member that is silent twice in a row loses its client until it answers: its watches
 //! end, and deliveries fail at once instead of waiting for their deadline.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use entourage_api::cluster::{Cluster, SyncMode};
-use entourage_core::{
-    object::{Named, Str},
-    observation::{Observation, Probe},
-};
-use futures::FutureExt as _;
-use tokio::{
-    sync::{Notify, mpsc, watch},
-    time::{Instant, sleep, sleep_until},
-};
+use entourage_core::object::{Named, Str};
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{info, warn};
 
 use crate::{
     client::{Api, ClientFactory},
-    clock,
     limiter::Bounds,
     metrics::Metrics,
     runtime::Message,
+    supervise::supervise,
 };
 
 mod connect;
 mod discovery;
+mod keeper;
 pub mod namespaces;
 mod probe;
 
+use keeper::Keeper;
 use namespaces::Namespaces;
-use probe::Health;
-
-/// The usual time between two probes; up to a tenth more, so that members are not probed in step.
-const INTERVAL: Duration = Duration::from_secs(10);
-/// The least time between two probes, also when calls to the member fail.
-const LEAST: Duration = Duration::from_secs(1);
-/// How often version and APIs are asked for.
-const DISCOVERY: Duration = Duration::from_secs(300);
-/// Silent probes in a row after which the client is taken away.
-const SILENT: u32 = 2;
 
 /// The connection to one member.
 #[derive(Debug)]
@@ -115,7 +99,16 @@ impl Reach {
 /// All members' tasks. Dropping it ends them.
 pub struct Members {
     options: MembersOptions,
-    tasks: BTreeMap<Str, (watch::Sender<Reach>, AbortOnDropHandle<()>)>,
+    tasks: BTreeMap<Str, Task>,
+    runs: u64,
+}
+
+struct Task {
+    /// Tells this task's messages from those of an earlier one of the same name.
+    run: u64,
+    reach: watch::Sender<Reach>,
+    #[expect(dead_code, reason = "held until dropped")]
+    handle: AbortOnDropHandle<()>,
 }
 
 impl Members {
@@ -125,7 +118,14 @@ impl Members {
         Self {
             options,
             tasks: BTreeMap::new(),
+            runs: 0,
         }
+    }
+
+    /// Whether a message is from a member's task as it is now, and not the last words of an earlier one.
+    #[must_use]
+    pub fn is_current(&self, name: &Str, run: u64) -> bool {
+        self.tasks.get(name).is_some_and(|task| task.run == run)
     }
 
     /// Takes in a Cluster as it is now, or that there is none. Returns whether the member's task ended: its client must
@@ -135,189 +135,54 @@ impl Members {
             self.options.metrics.forget(name);
             return self.tasks.remove(name).is_some();
         };
-        match self.tasks.get(name) {
-            Some((sender, _)) => {
-                sender.send_if_modified(|standing| {
-                    let changed = *standing != reach;
-                    *standing = reach;
-                    changed
-                });
-            }
-            None => {
-                let (sender, receiver) = watch::channel(reach);
-                let task = Keeper::new(name.clone(), self.options.clone(), receiver).keep();
-                self.tasks
-                    .insert(name.clone(), (sender, AbortOnDropHandle::new(tokio::spawn(task))));
-            }
+        if let Some(task) = self.tasks.get(name)
+            && task.reach.borrow().uid == reach.uid
+        {
+            task.reach.send_if_modified(|standing| {
+                let changed = *standing != reach;
+                *standing = reach;
+                changed
+            });
+            return false;
         }
-        false
+        let task = self.begin(name, reach);
+        self.tasks.insert(name.clone(), task).is_some()
     }
-}
 
-/// The task of one member.
-struct Keeper {
-    name: Str,
-    options: MembersOptions,
-    reach: watch::Receiver<Reach>,
-    suspect: Arc<Notify>,
-    member: Option<Arc<Member>>,
-    /// Whether the brain has the client.
-    lent: bool,
-    silent: u32,
-    discovered: Option<Instant>,
-    /// What the last probe found, for the log.
-    said: Option<(bool, String)>,
-}
-
-impl Keeper {
-    fn new(name: Str, options: MembersOptions, reach: watch::Receiver<Reach>) -> Self {
-        let suspect = Arc::new(Notify::new());
-        Self {
-            name,
-            options,
+    fn begin(&mut self, name: &Str, reach: Reach) -> Task {
+        self.runs += 1;
+        let (run, name, options) = (self.runs, name.clone(), self.options.clone());
+        let (reach, receiver) = watch::channel(reach);
+        let keeping = async move {
+            let make = || Keeper::new(name.clone(), run, options.clone(), receiver.clone()).keep();
+            let told = || async {
+                let (name, member) = (name.clone(), None);
+                // A failure means that the process ends.
+                let _ = options.brain.send(Message::Member { name, run, member }).await;
+            };
+            supervise("member", make, told).await;
+        };
+        Task {
+            run,
             reach,
-            suspect,
-            member: None,
-            lent: false,
-            silent: 0,
-            discovered: None,
-            said: None,
+            handle: AbortOnDropHandle::new(tokio::spawn(keeping)),
         }
     }
 
-    async fn keep(mut self) {
-        loop {
-            let began = Instant::now();
-            if self.round().await.is_err() {
-                return;
-            }
-            let pause = if self.silent > 0 {
-                LEAST * (1 << (self.silent - 1).min(3))
-            } else {
-                INTERVAL.mul_f64(1.0 + clock::jitter() / 10.0)
-            };
-            let suspect = self.suspect.clone();
-            // The probe's own calls raise the suspicion too; it is answered by now.
-            let _ = suspect.notified().now_or_never();
-            tokio::select! {
-                changed = self.reach.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    self.disconnect().await;
-                }
-                () = async {
-                    suspect.notified().await;
-                    sleep_until(began + LEAST).await;
-                }, if self.silent == 0 => {}
-                () = sleep(pause) => {}
-            }
-        }
-    }
-
-    /// Connects if necessary, probes, and tells the brain. An error means that the brain is gone.
-    async fn round(&mut self) -> Result<(), Gone> {
-        let mut probe = match self.connect().await {
-            Ok(member) => self.probe(&member).await,
-            Err(refused) => refused.into(),
-        };
-        if probe.health == Health::Unauthorized {
-            // The token may have been replaced: read the Secret again, and try once more.
-            self.disconnect().await;
-            probe = match self.connect().await {
-                Ok(member) => self.probe(&member).await,
-                Err(refused) => refused.into(),
-            };
-        }
-        self.silent = if probe.health == Health::Silent {
-            self.silent.saturating_add(1)
-        } else {
-            0
-        };
-        match probe.health {
-            Health::Healthy | Health::Unhealthy => self.lend().await?,
-            Health::Silent if self.silent < SILENT => {}
-            Health::Silent | Health::Unauthorized | Health::Unknown => self.take_back().await?,
-        }
-        self.log(&probe.found);
-        self.tell(Message::Seen(Box::new(Observation::Probed(
-            self.name.clone(),
-            probe.found,
-        ))))
-        .await
-    }
-
-    async fn connect(&mut self) -> Result<Arc<Member>, connect::Refused> {
-        if let Some(member) = &self.member {
-            return Ok(member.clone());
-        }
-        let reach = self.reach.borrow_and_update().clone();
-        let member = Arc::new(connect::connect(&self.name, &reach, &self.options, &self.suspect).await?);
-        self.member = Some(member.clone());
-        self.discovered = None;
-        Ok(member)
-    }
-
-    async fn probe(&mut self, member: &Member) -> probe::Probed {
-        let ask = self.discovered.is_none_or(|at| at.elapsed() >= DISCOVERY);
-        let probed = probe::probe(&member.api, ask).await;
-        if probed.found.api_enablements.is_some() {
-            self.discovered = Some(Instant::now());
-        }
-        probed
-    }
-
-    async fn disconnect(&mut self) {
-        self.member = None;
-        self.silent = 0;
-        // A failure means that the process ends.
-        let _ = self.take_back().await;
-    }
-
-    async fn lend(&mut self) -> Result<(), Gone> {
-        if self.lent {
-            return Ok(());
-        }
-        self.lent = true;
-        self.tell(Message::Member {
-            name: self.name.clone(),
-            member: self.member.clone(),
-        })
-        .await
-    }
-
-    async fn take_back(&mut self) -> Result<(), Gone> {
-        if !std::mem::take(&mut self.lent) {
-            return Ok(());
-        }
-        self.tell(Message::Member {
-            name: self.name.clone(),
-            member: None,
-        })
-        .await
-    }
-
-    async fn tell(&self, message: Message) -> Result<(), Gone> {
-        self.options.brain.send(message).await.map_err(|_| Gone)
-    }
-
-    /// Transitions only.
-    fn log(&mut self, found: &Probe) {
-        let said = Some((found.healthy, found.reason.clone()));
-        if self.said == said {
-            return;
-        }
-        self.said = said;
-        if found.healthy {
-            info!(cluster = %self.name, version = found.kubernetes_version, "the member answers and is healthy");
-        } else {
-            warn!(cluster = %self.name, reason = found.reason, error = found.message, "the member cannot be used");
-        }
+    /// As if the member's task was this run, which does nothing.
+    #[cfg(test)]
+    pub(crate) fn pretend(&mut self, name: &str, run: u64) {
+        let (reach, _) = watch::channel(Reach {
+            uid: String::new(),
+            endpoint: String::new(),
+            secret: None,
+            insecure: false,
+            proxy: String::new(),
+        });
+        let handle = AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
+        self.tasks.insert(name.into(), Task { run, reach, handle });
     }
 }
-
-/// The brain is gone: the process ends.
-struct Gone;
 
 #[cfg(test)]
 mod tests;

@@ -151,7 +151,13 @@ impl<D: Decide> Brain<D> {
         let mut more = false;
         loop {
             let mut ended = Vec::new();
-            let wake = self.timers.next().into_iter().chain(self.resume).min().filter(|_| leads);
+            let wake = self
+                .timers
+                .next()
+                .into_iter()
+                .chain(self.resume)
+                .min()
+                .filter(|_| leads);
             if more {
                 // Let whoever has something to say get to say it.
                 tokio::task::yield_now().await;

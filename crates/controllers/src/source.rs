@@ -134,7 +134,9 @@ impl Sources {
 
     /// Something was seen of this template: nothing older is shared from now on.
     pub fn saw(&self, id: &Id, revision: u64) {
-        let Some(flight) = self.0.flights.get(id).map(|flight| flight.clone()) else { return };
+        let Some(flight) = self.0.flights.get(id).map(|flight| flight.clone()) else {
+            return;
+        };
         flight.at_least.fetch_max(revision, Ordering::AcqRel);
         let stale = match flight.slot.get() {
             Some(Ok(source)) => source.meta.revision() < revision,
@@ -177,7 +179,9 @@ impl Sources {
 
     /// Takes a flight out, unless another has taken its place.
     fn forget(&self, id: &Id, flight: &Arc<Flight>) {
-        self.0.flights.remove_if(id, |_, standing| Arc::ptr_eq(standing, flight));
+        self.0
+            .flights
+            .remove_if(id, |_, standing| Arc::ptr_eq(standing, flight));
     }
 
     async fn get(&self, id: &Id) -> Result<Arc<Source>, Failure> {

@@ -40,8 +40,10 @@ mod list;
 
 use lines::Lines;
 
-/// Items asked for at a time.
+/// Items asked for at a time: a page is in memory as a whole.
 const PAGE: &str = "500";
+/// The same where whole objects come.
+const PAGE_WHOLE: &str = "250";
 /// How long a page of a list may take.
 const LIST_DEADLINE: Duration = Duration::from_secs(60);
 /// How long the server is asked to keep a watch open, in seconds.
@@ -151,10 +153,8 @@ impl Watcher {
                     }
                     Err(failure) => {
                         debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "a watch could not be opened");
-                        if self.failures > 0 {
-                            if self.give_up(&failure).await.is_none() {
-                                return;
-                            }
+                        if self.failures > 0 && self.give_up(&failure).await.is_none() {
+                            return;
                         }
                         self.rest(&failure).await;
                     }

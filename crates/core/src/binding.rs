@@ -45,9 +45,10 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::wait("another component keeps this binding");
     }
     match (&entity.template, &entity.binding) {
-        (None, None) if entity.vanished.is_some() && !entity.is_gone() => {
-            Plan::one(Change::Need(id.clone()), "its binding vanished: whether the template is gone must be known")
-        }
+        (None, None) if entity.vanished.is_some() && !entity.is_gone() => Plan::one(
+            Change::Need(id.clone()),
+            "its binding vanished: whether the template is gone must be known",
+        ),
         (None, None) => Plan::nothing(),
         (_, None) if entity.is_gone() => Plan::nothing(),
         (None, Some(binding)) => template_gone(index, id, entity, binding, now),
@@ -104,7 +105,8 @@ fn template_here(
         Some(binding) if binding.meta.deleting.is_some() => {
             // What is not wanted goes first: no record of it would be left.
             let unwanted = |cluster: &&Str| {
-                index.may_exist(id, cluster) && !delivery::plan::is_wanted(index, id, entity, own.is_some(), cluster)
+                index.may_exist(id, cluster)
+                    && !delivery::plan::is_wanted(index, id, entity, own.is_some(), cluster)
             };
             match entity.copies.keys().find(unwanted) {
                 Some(cluster) => Plan::wait(format!("a copy that nobody needs may still stand on {cluster}")),
@@ -144,13 +146,20 @@ fn update(
     }
     let (old, new) = (places(&before.spec), places(&wanted.spec));
     let leaving: Vec<&Str> = old.iter().filter(|place| !new.contains(*place)).collect();
-    let forgets = before.spec.required_by.iter().any(|stored| !wanted.spec.required_by.contains(stored));
+    let forgets = before
+        .spec
+        .required_by
+        .iter()
+        .any(|stored| !wanted.spec.required_by.contains(stored));
     if (forgets || !leaving.is_empty()) && !index.is_removal_safe(&id.gvk) {
         return Plan::wait("the removal is not proven yet");
     }
     // Who asked for a copy to stay is known from what is stored: the copy is released before that is forgotten.
     let kept = |place: &&&Str| {
-        let live = entity.copies.get(**place).is_some_and(|state| state.live.is_some());
+        let live = entity
+            .copies
+            .get(**place)
+            .is_some_and(|state| state.live.is_some());
         live && dependencies::referrers_preserve(index, entity, place)
     };
     if let Some(place) = leaving.iter().find(kept) {

@@ -135,8 +135,18 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
             Condition {
                 type_: condition::COMPLETE_API_ENABLEMENTS.into(),
                 status: if empty { "False" } else { "True" }.into(),
-                reason: if empty { reason::EMPTY_API_ENABLEMENTS } else { reason::FULL_API_ENABLEMENTS }.into(),
-                message: if empty { "It serves no API that we may see." } else { "The list is complete." }.into(),
+                reason: if empty {
+                    reason::EMPTY_API_ENABLEMENTS
+                } else {
+                    reason::FULL_API_ENABLEMENTS
+                }
+                .into(),
+                message: if empty {
+                    "It serves no API that we may see."
+                } else {
+                    "The list is complete."
+                }
+                .into(),
                 observed_generation: generation,
                 last_transition_time: now.to_k8s(),
             },
@@ -145,7 +155,10 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
     if status == before {
         return Plan::nothing();
     }
-    let told = before.conditions.iter().any(|each| each.type_ == condition::READY);
+    let told = before
+        .conditions
+        .iter()
+        .any(|each| each.type_ == condition::READY);
     let turned = !told || is_ready(&member.object) != probe.healthy;
     // A merge patch only says what is there: what became empty is said too.
     let mut written = serde_json::to_value(&status).unwrap_or_default();
@@ -184,7 +197,9 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
 fn same_words(held: &[Condition], reason: &str, probe: &Probe) -> String {
     let held = held.iter().find(|each| each.type_ == condition::READY);
     match held {
-        Some(held) if !probe.healthy && held.status == "False" && held.reason == reason => held.message.clone(),
+        Some(held) if !probe.healthy && held.status == "False" && held.reason == reason => {
+            held.message.clone()
+        }
         _ => probe.message.clone(),
     }
 }

@@ -88,7 +88,8 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
             .clusters
             .iter()
             .filter(|target| {
-                entity.standing().is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into())
+                entity.standing().is_some()
+                    && holds_as_former(index, referrer_id, &target.name.as_str().into())
             })
             .cloned()
             .collect();
@@ -121,7 +122,9 @@ fn cap(all: Vec<Required>) -> Vec<Required> {
     let mut kept = Vec::with_capacity(all.len().min(MOST_PAIRS));
     for mut each in all {
         if pairs + each.snapshot.clusters.len() > MOST_PAIRS {
-            each.snapshot.clusters.retain(|target| !shown.contains(&target.name));
+            each.snapshot
+                .clusters
+                .retain(|target| !shown.contains(&target.name));
         }
         pairs += each.snapshot.clusters.len();
         shown.extend(each.snapshot.clusters.iter().map(|target| target.name.clone()));
@@ -242,7 +245,9 @@ fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
 /// where a policy made it, or a referrer does. Cost: O(referrers).
 #[must_use]
 pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let own = entity.last_binding().filter(|binding| binding.is_placed_on(cluster));
+    let own = entity
+        .last_binding()
+        .filter(|binding| binding.is_placed_on(cluster));
     match own {
         Some(binding) => binding.object.spec.preserve_resources_on_deletion == Some(true),
         None => referrers_preserve(index, entity, cluster),
@@ -266,9 +271,12 @@ pub fn referrers_preserve(index: &Index, entity: &Entity, cluster: &str) -> bool
         |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
         let referrer = index.by_binding(&Named::new(&snapshot.namespace, &snapshot.name));
-        let referrer = referrer.and_then(|id| index.entity(id)).and_then(|each| each.last_binding());
+        let referrer = referrer
+            .and_then(|id| index.entity(id))
+            .and_then(|each| each.last_binding());
         referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
-            referrer.is_placed_on(cluster) && referrer.object.spec.preserve_resources_on_deletion == Some(true)
+            referrer.is_placed_on(cluster)
+                && referrer.object.spec.preserve_resources_on_deletion == Some(true)
         })
     })
 }
@@ -278,10 +286,20 @@ mod tests {
     use super::*;
 
     fn referrer(name: usize, clusters: &[usize]) -> Required {
-        let target = |cluster: &usize| TargetCluster { name: format!("member{cluster}"), ..TargetCluster::default() };
+        let target = |cluster: &usize| TargetCluster {
+            name: format!("member{cluster}"),
+            ..TargetCluster::default()
+        };
         let clusters = clusters.iter().map(target).collect();
-        let snapshot = BindingSnapshot { namespace: "default".into(), name: format!("app{name:05}"), clusters };
-        Required { snapshot, permanent_id: "id".into() }
+        let snapshot = BindingSnapshot {
+            namespace: "default".into(),
+            name: format!("app{name:05}"),
+            clusters,
+        };
+        Required {
+            snapshot,
+            permanent_id: "id".into(),
+        }
     }
 
     #[test]
@@ -296,7 +314,10 @@ mod tests {
         all.push(referrer(MOST_PAIRS, &[1, 2]));
         let shown = cap(all);
         assert_eq!(shown.len(), MOST_PAIRS + 1);
-        let last = shown.last().map(|each| each.snapshot.clusters.clone()).unwrap_or_default();
+        let last = shown
+            .last()
+            .map(|each| each.snapshot.clusters.clone())
+            .unwrap_or_default();
         assert_eq!(last, referrer(0, &[2]).snapshot.clusters);
         assert!(cap((0..2 * MOST_PAIRS).map(|name| referrer(name, &[1])).collect()).len() == MOST_PAIRS);
     }

@@ -160,7 +160,10 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
         let kinds_known = selected
             .map(|selector| Gvk::new(&selector.api_version, &selector.kind))
             .all(|gvk| !index.kinds.contains(&gvk) || index.synced.contains(&Watch::Templates(gvk)));
-        if !kinds_known || !index.is_base_synced() || index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
+        if !kinds_known
+            || !index.is_base_synced()
+            || index.claimed.get(name).is_some_and(|ids| !ids.is_empty())
+        {
             return Plan::wait("templates still carry its claim");
         }
         let rest: Vec<&str> = meta

@@ -182,7 +182,12 @@ impl Index {
             copies: self.entities.values().map(live).sum(),
             clusters: self.members.len(),
             policies: self.policies.len(),
-            unaccounted: self.entities.values().filter(|each| each.binding.is_none()).map(live).sum(),
+            unaccounted: self
+                .entities
+                .values()
+                .filter(|each| each.binding.is_none())
+                .map(live)
+                .sum(),
         }
     }
 
@@ -208,14 +213,18 @@ impl Index {
     /// (I1, I2). It takes policies, bindings, clusters, the kind itself, and every kind that may refer to it.
     pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
         self.is_base_synced()
-            && self.kinds.iter().filter(|kind| *kind == gvk || refers(kind)).all(|kind| {
-                self.synced.contains(&Watch::Templates(kind.clone()))
-            })
+            && self
+                .kinds
+                .iter()
+                .filter(|kind| *kind == gvk || refers(kind))
+                .all(|kind| self.synced.contains(&Watch::Templates(kind.clone())))
     }
 
     /// Whether policies, bindings and clusters are known as they are now.
     pub(crate) fn is_base_synced(&self) -> bool {
-        [Watch::Policies, Watch::Bindings, Watch::Clusters].iter().all(|watch| self.synced.contains(watch))
+        [Watch::Policies, Watch::Bindings, Watch::Clusters]
+            .iter()
+            .all(|watch| self.synced.contains(watch))
     }
 
     /// Whether a member's last probe found it healthy. A member that was never probed does not answer.
@@ -249,15 +258,25 @@ impl Index {
             return true;
         }
         // What an unlisted member may hold: what was written there, or could have been before this process began.
-        let was_ready = member.object.status.as_ref().is_some_and(|status| !status.kubernetes_version.is_empty());
-        let placed = entity.last_binding().is_some_and(|binding| binding.accounts_for(cluster));
+        let was_ready = member
+            .object
+            .status
+            .as_ref()
+            .is_some_and(|status| !status.kubernetes_version.is_empty());
+        let placed = entity
+            .last_binding()
+            .is_some_and(|binding| binding.accounts_for(cluster));
         (copy.record.is_some() || (placed && was_ready)) && !self.copies_known(cluster, &id.gvk)
     }
 
     /// Whether the binding of a template takes its dependencies along; one that vanished counts until it is made again.
     pub(crate) fn is_following(&self, entity: &Entity) -> bool {
         self.config.propagate_deps
-            && entity.last_binding().is_some_and(|binding| binding.refers && binding.object.spec.placement.is_some() && binding.object.spec.propagate_deps)
+            && entity.last_binding().is_some_and(|binding| {
+                binding.refers
+                    && binding.object.spec.placement.is_some()
+                    && binding.object.spec.propagate_deps
+            })
     }
 }
 

@@ -15,8 +15,12 @@ pub type Str = Arc<str>;
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Annotations in which tools keep whole objects, and so whole Secrets: none of them is kept, hashed or carried along.
-pub const WHOLE_OBJECTS: &[&str] =
-    &[LAST_APPLIED, "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "objectset.rio.cattle.io/applied"];
+pub const WHOLE_OBJECTS: &[&str] = &[
+    LAST_APPLIED,
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "objectset.rio.cattle.io/applied",
+];
 
 /// Milliseconds since the Unix epoch. The core never reads a clock: the caller passes the time in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -94,11 +94,15 @@ impl CopyMeta {
     pub fn of(object: &Value) -> Self {
         let meta = Meta::of(object);
         let (marks, foreign) = marks::on(&meta);
-        let owned = object["metadata"]["ownerReferences"].as_array().is_some_and(|all| !all.is_empty());
+        let owned = object["metadata"]["ownerReferences"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
         Self {
             binding: owner_hash(
-                meta.annotation(annotation::RESOURCE_BINDING_NAMESPACE).unwrap_or_default(),
-                meta.annotation(annotation::RESOURCE_BINDING_NAME).unwrap_or_default(),
+                meta.annotation(annotation::RESOURCE_BINDING_NAMESPACE)
+                    .unwrap_or_default(),
+                meta.annotation(annotation::RESOURCE_BINDING_NAME)
+                    .unwrap_or_default(),
             ),
             hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
             uid: meta.uid,
@@ -367,7 +371,8 @@ pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
 /// Whether objects of a kind refer to others: it has a pod spec.
 #[must_use]
 pub fn refers(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(|native| native.pod_spec_path().is_some())
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind)
+        .is_some_and(|native| native.pod_spec_path().is_some())
 }
 
 /// Whether a kind's whole objects are watched: it refers to others, or its status is reported.

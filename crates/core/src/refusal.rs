@@ -27,15 +27,17 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
             name: name.clone(),
             uid: index.members.get(name)?.meta.uid.clone(),
         },
-        Key::Template(id) | Key::TemplateStatus(id) | Key::Binding(id) | Key::BindingStatus(id) | Key::Copy(id, _) => {
-            Regarding {
-                api_version: id.gvk.api_version(),
-                kind: id.gvk.kind.to_string(),
-                namespace: id.namespace.clone(),
-                name: id.name.clone(),
-                uid: index.entity(id)?.template.as_ref()?.meta.uid.clone(),
-            }
-        }
+        Key::Template(id)
+        | Key::TemplateStatus(id)
+        | Key::Binding(id)
+        | Key::BindingStatus(id)
+        | Key::Copy(id, _) => Regarding {
+            api_version: id.gvk.api_version(),
+            kind: id.gvk.kind.to_string(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            uid: index.entity(id)?.template.as_ref()?.meta.uid.clone(),
+        },
     };
     let what = match key {
         Key::Template(_) => "the claim of the policy",
@@ -46,5 +48,10 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
         Key::Copy(..) => "its copy",
     };
     let message = format!("the hub refuses {what}: {words}; it is tried again, change what is refused");
-    Some(Event { regarding, warning: true, reason: event::SYNC_WORK_FAILED, message })
+    Some(Event {
+        regarding,
+        warning: true,
+        reason: event::SYNC_WORK_FAILED,
+        message,
+    })
 }

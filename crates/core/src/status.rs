@@ -52,13 +52,21 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     }
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
-    if entity.references.iter().any(|reference| !index.is_kind_listed(&referred(reference).gvk)) {
+    if entity
+        .references
+        .iter()
+        .any(|reference| !index.is_kind_listed(&referred(reference).gvk))
+    {
         return Plan::wait("what it refers to is not known yet");
     }
     let unsure: Vec<Change> = unsure(index, entity).map(Change::Need).collect();
     if !unsure.is_empty() {
         let why = vec!["whether a dependency is missing must be known for certain".into()];
-        return Plan { changes: unsure, again_at: None, why };
+        return Plan {
+            changes: unsure,
+            again_at: None,
+            why,
+        };
     }
     let dependencies = dependencies_ready(index, entity, &places);
     fill(
@@ -107,7 +115,11 @@ struct Place<'a> {
 impl Place<'_> {
     /// Whether an answer is still to come.
     fn is_pending(&self) -> bool {
-        self.wanted && self.answers && !self.current && self.state.problem.is_none() && self.unlistable.is_none()
+        self.wanted
+            && self.answers
+            && !self.current
+            && self.state.problem.is_none()
+            && self.unlistable.is_none()
     }
 
     fn applied(&self) -> bool {
@@ -118,7 +130,10 @@ impl Place<'_> {
 
     fn message(&self) -> String {
         if let (Some(why), None) = (self.unlistable, &self.state.problem) {
-            return format!("what {} holds cannot be listed ({why}); check the rights of the joined account", self.cluster);
+            return format!(
+                "what {} holds cannot be listed ({why}); check the rights of the joined account",
+                self.cluster
+            );
         }
         match &self.state.problem {
             Some(problem) => problem.message.clone(),
@@ -172,7 +187,13 @@ fn fill(
     let held = std::mem::take(&mut status.aggregated_status);
     status.aggregated_status = places
         .iter()
-        .map(|place| item(id, place, held.iter().find(|item| item.cluster_name == **place.cluster)))
+        .map(|place| {
+            item(
+                id,
+                place,
+                held.iter().find(|item| item.cluster_name == **place.cluster),
+            )
+        })
         .collect();
     let generation = stored.meta.generation;
     let set = |all: &mut Vec<Condition>, type_: &str, good: bool, reason: &str, message: String| {
@@ -236,7 +257,10 @@ fn fill(
         .filter(|place| place.wanted && !place.applied())
         .map(|place| format!("{}: {}", place.cluster, place.message()))
         .collect();
-    let on_its_way = places.iter().filter(|place| place.wanted && !place.applied()).all(Place::is_pending);
+    let on_its_way = places
+        .iter()
+        .filter(|place| place.wanted && !place.applied())
+        .all(Place::is_pending);
     let places = places.iter().any(|place| place.wanted);
     if !places {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
@@ -251,8 +275,18 @@ fn fill(
         );
     } else {
         // On its way is no failure.
-        let reason = if on_its_way { reason::DELIVERING } else { reason::FULLY_APPLIED_FAILED };
-        set(&mut status.conditions, condition::FULLY_APPLIED, false, reason, lacking.join("; "));
+        let reason = if on_its_way {
+            reason::DELIVERING
+        } else {
+            reason::FULLY_APPLIED_FAILED
+        };
+        set(
+            &mut status.conditions,
+            condition::FULLY_APPLIED,
+            false,
+            reason,
+            lacking.join("; "),
+        );
     }
     match dependencies {
         Dependencies::Ready if !places => {
@@ -306,11 +340,16 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
         Some(Health::Unknown) => ResourceHealth::Unknown,
         None if live.is_some() && applied && !is_interpreted(&id.gvk) => ResourceHealth::Healthy,
-        None => held.and_then(|held| held.health).unwrap_or(ResourceHealth::Unknown),
+        None => held
+            .and_then(|held| held.health)
+            .unwrap_or(ResourceHealth::Unknown),
     };
     AggregatedStatusItem {
         cluster_name: place.cluster.to_string(),
-        status: live.map_or_else(|| held.and_then(|held| held.status.clone()), |live| live.status.clone()),
+        status: live.map_or_else(
+            || held.and_then(|held| held.status.clone()),
+            |live| live.status.clone(),
+        ),
         applied,
         applied_message: place.message(),
         health: Some(health),
@@ -323,9 +362,16 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
 /// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
 fn unsure<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = Id> + 'a {
     let following = index.is_following(entity);
-    entity.references.iter().filter(move |_| following).map(referred).filter(|id| {
-        index.entity(id).is_some_and(|each| each.template.is_none() && !each.absent && !each.never_travels)
-    })
+    entity
+        .references
+        .iter()
+        .filter(move |_| following)
+        .map(referred)
+        .filter(|id| {
+            index
+                .entity(id)
+                .is_some_and(|each| each.template.is_none() && !each.absent && !each.never_travels)
+        })
 }
 
 enum Dependencies {

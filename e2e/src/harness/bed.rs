@@ -51,9 +51,18 @@ impl Bed {
         let out = &mut Vec::new();
         let kubeconfig = fleet.hub.kubeconfig_path();
         let kubeconfig = kubeconfig.to_str().context("a path that is text")?;
-        let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else { unreachable!() };
+        let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else {
+            unreachable!()
+        };
         crds::run(args, out).await?;
-        let bed = Self { fleet, hub, members, log, dir: dir.to_owned(), joined: Mutex::default() };
+        let bed = Self {
+            fleet,
+            hub,
+            members,
+            log,
+            dir: dir.to_owned(),
+            joined: Mutex::default(),
+        };
         for member in MEMBERS {
             bed.join(member, &[]).await?;
         }
@@ -69,13 +78,24 @@ impl Bed {
         let hub = self.fleet.hub.kubeconfig_path();
         let cluster = self.cluster(name)?.kubeconfig_path();
         let (hub, cluster) = (hub.to_str().context("text")?, cluster.to_str().context("text")?);
-        let mut line = vec!["join", name, "--kubeconfig", hub, "--cluster-kubeconfig", cluster, "--wait", "0s"];
+        let mut line = vec![
+            "join",
+            name,
+            "--kubeconfig",
+            hub,
+            "--cluster-kubeconfig",
+            cluster,
+            "--wait",
+            "0s",
+        ];
         // A flag given again would be refused: whoever passes --wait means it.
         if more.contains(&"--wait") {
             line.truncate(line.len() - 2);
         }
         line.extend(more);
-        let Command::Join(args) = parse(&line)? else { unreachable!() };
+        let Command::Join(args) = parse(&line)? else {
+            unreachable!()
+        };
         let mut out = Vec::new();
         join::run(args, &mut out).await?;
         Ok(String::from_utf8_lossy(&out).into_owned())
@@ -89,7 +109,9 @@ impl Bed {
         let hub = self.fleet.hub.kubeconfig_path();
         let mut line = vec!["unjoin", name, "--kubeconfig", hub.to_str().context("text")?];
         line.extend(more);
-        let Command::Unjoin(args) = parse(&line)? else { unreachable!() };
+        let Command::Unjoin(args) = parse(&line)? else {
+            unreachable!()
+        };
         let mut out = Vec::new();
         entourage::command::unjoin::run(args, &mut out).await?;
         Ok(String::from_utf8_lossy(&out).into_owned())
@@ -100,7 +122,10 @@ impl Bed {
     /// # Errors
     /// When there is none.
     pub fn member(&self, name: &str) -> Result<&Server> {
-        self.members.iter().find(|member| member.name == name).with_context(|| format!("no member {name}"))
+        self.members
+            .iter()
+            .find(|member| member.name == name)
+            .with_context(|| format!("no member {name}"))
     }
 
     /// The processes of a member.
@@ -108,7 +133,11 @@ impl Bed {
     /// # Errors
     /// When there is none.
     pub fn cluster(&self, name: &str) -> Result<&crate::servers::RealCluster> {
-        self.fleet.members.iter().find(|member| member.name() == name).with_context(|| format!("no member {name}"))
+        self.fleet
+            .members
+            .iter()
+            .find(|member| member.name() == name)
+            .with_context(|| format!("no member {name}"))
     }
 
     /// Where the servers' files are.
@@ -137,7 +166,10 @@ impl Bed {
         }
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for object in &joined {
-            let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str());
+            let (kind, name) = (
+                object["kind"].as_str().unwrap_or_default(),
+                object["metadata"]["name"].as_str(),
+            );
             let name = name.unwrap_or_default();
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
             match self.hub.get(kind, namespace, name).await? {
@@ -174,14 +206,29 @@ impl Bed {
         if let Err(error) = self.hub.delete("Cluster", "", name).await {
             ensure!(super::server::status_code(&error) == 404, error);
         }
-        if self.hub.get("Cluster", "", name).await?.is_some() {
-            self.hub.edit("Cluster", "", name, |live| live["metadata"]["finalizers"] = json!([])).await?;
+        let bare = |live: &mut Value| live["metadata"]["finalizers"] = json!([]);
+        match self.hub.edit("Cluster", "", name, bare).await {
+            // Gone by itself.
+            Err(error) if super::server::status_code(&error) == 404 => {}
+            result => drop(result?),
         }
         eventually(&format!("the Cluster {name} is gone"), async || {
             ensure!(self.hub.get("Cluster", "", name).await?.is_none(), "still there");
             Ok(())
         })
         .await
+    }
+
+    /// As [`repair`](Self::repair), after a test that may have left anything: tokens that ended are replaced as well.
+    ///
+    /// # Errors
+    /// As [`repair`](Self::repair).
+    pub async fn restore(&self) -> Result<()> {
+        self.repair().await?;
+        for member in MEMBERS {
+            self.join(member, &[]).await?;
+        }
+        self.remember().await
     }
 
     /// Takes Clusters and their Secrets as they are now for the state that [`repair`](Self::repair) brings back.
@@ -201,7 +248,9 @@ impl Bed {
             let cluster = self.hub.get("Cluster", "", member).await?;
             all.push(cluster.with_context(|| format!("join made no Cluster {member}"))?);
             let secret = self.hub.get("Secret", CLUSTERS, member).await?;
-            all.push(stripped(secret.with_context(|| format!("join made no Secret {member}"))?));
+            all.push(stripped(
+                secret.with_context(|| format!("join made no Secret {member}"))?,
+            ));
         }
         Ok(all)
     }
@@ -214,7 +263,11 @@ impl Bed {
 }
 
 fn same(live: &Value, joined: &Value) -> bool {
-    if joined["kind"] == "Cluster" { live["spec"] == joined["spec"] } else { live["data"] == joined["data"] }
+    if joined["kind"] == "Cluster" {
+        live["spec"] == joined["spec"]
+    } else {
+        live["data"] == joined["data"]
+    }
 }
 
 fn stripped(mut object: Value) -> Value {

@@ -43,11 +43,24 @@ impl Canary {
     pub async fn assert_kept(&self, scene: &Scene) -> Result<()> {
         for needle in &self.needles {
             let lines = scene.bed.log.with(needle);
-            ensure!(lines.is_empty(), "{} lines of the log hold the canary", lines.len());
+            ensure!(
+                lines.is_empty(),
+                "{} lines of the log hold the canary",
+                lines.len()
+            );
         }
-        ensure!(!scene.bed.log.panics().iter().any(|panic| self.is_in(panic)), "a panic holds the canary");
-        ensure!(!self.is_in(&scene.controllers()?.metrics().await?), "the metrics hold the canary");
-        ensure!(!self.is_in(&scene.writes().join("\n")), "a request's path holds the canary");
+        ensure!(
+            !scene.bed.log.panics().iter().any(|panic| self.is_in(panic)),
+            "a panic holds the canary"
+        );
+        ensure!(
+            !self.is_in(&scene.controllers()?.metrics().await?),
+            "the metrics hold the canary"
+        );
+        ensure!(
+            !self.is_in(&scene.writes().join("\n")),
+            "a request's path holds the canary"
+        );
         for server in std::iter::once(&scene.hub).chain(&scene.members) {
             self.assert_not_on(server, "Event").await?;
             for kind in ["ConfigMap", "Deployment"] {
@@ -70,14 +83,21 @@ impl Canary {
         if let Some(meta) = secret["metadata"].as_object_mut() {
             meta.remove("managedFields");
         }
-        ensure!(!self.is_in(&secret.to_string()), "a Secret's metadata holds the canary");
+        ensure!(
+            !self.is_in(&secret.to_string()),
+            "a Secret's metadata holds the canary"
+        );
         Ok(())
     }
 
     async fn assert_not_on(&self, server: &Server, kind: &str) -> Result<()> {
         for object in server.list(kind, "", "").await? {
             let name = &object["metadata"]["name"];
-            ensure!(!self.is_in(&object.to_string()), "{kind} {name} on {} holds the canary", server.name);
+            ensure!(
+                !self.is_in(&object.to_string()),
+                "{kind} {name} on {} holds the canary",
+                server.name
+            );
         }
         Ok(())
     }
@@ -85,7 +105,10 @@ impl Canary {
 
 fn base64(bytes: &[u8]) -> String {
     // ByteString serialises to base64.
-    json!(ByteString(bytes.to_vec())).as_str().unwrap_or_default().to_owned()
+    json!(ByteString(bytes.to_vec()))
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -38,11 +38,21 @@ impl Capture {
     #[must_use]
     pub fn install() -> Self {
         let (filter, levels) = reload::Layer::new(EnvFilter::new(usual_levels()));
-        let capture = Self { held: Arc::default(), levels };
-        let plain = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(capture.clone());
-        let print = std::env::var_os("RUST_LOG").map(|_| tracing_subscriber::fmt::layer().with_writer(io::stderr));
+        let capture = Self {
+            held: Arc::default(),
+            levels,
+        };
+        let plain = tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_writer(capture.clone());
+        let print =
+            std::env::var_os("RUST_LOG").map(|_| tracing_subscriber::fmt::layer().with_writer(io::stderr));
         // An error means that a subscriber is installed already; then there is nothing to capture.
-        let _ = tracing_subscriber::registry().with(filter).with(plain).with(print).try_init();
+        let _ = tracing_subscriber::registry()
+            .with(filter)
+            .with(plain)
+            .with(print)
+            .try_init();
         let panics = capture.clone();
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -77,7 +87,12 @@ impl Capture {
     /// The lines that contain `text`.
     #[must_use]
     pub fn with(&self, text: &str) -> Vec<String> {
-        self.held().lines.iter().filter(|line| line.contains(text)).cloned().collect()
+        self.held()
+            .lines
+            .iter()
+            .filter(|line| line.contains(text))
+            .cloned()
+            .collect()
     }
 
     /// How many lines there are.

@@ -59,7 +59,13 @@ impl Controllers {
             // Nobody listens when they were killed.
             let _ = end.send(result);
         });
-        Ok(Self { runtime: Some(runtime), stop, ended, faults: faults.clone(), address })
+        Ok(Self {
+            runtime: Some(runtime),
+            stop,
+            ended,
+            faults: faults.clone(),
+            address,
+        })
     }
 
     /// Waits until `/readyz` says yes.
@@ -93,7 +99,10 @@ impl Controllers {
         match ended {
             Ok(Ok(result)) => result.context("the controllers ended"),
             Ok(Err(_)) => bail!("the controllers' task panicked"),
-            Err(_) => bail!("the controllers were still there {} s after they were told to stop", STOP.as_secs()),
+            Err(_) => bail!(
+                "the controllers were still there {} s after they were told to stop",
+                STOP.as_secs()
+            ),
         }
     }
 
@@ -110,7 +119,12 @@ impl Controllers {
         timeout(Duration::from_secs(5), stream.read_to_string(&mut answer)).await??;
         let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
         let code = code.with_context(|| format!("{path}: {answer:?}"))?;
-        Ok((code, answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned())))
+        Ok((
+            code,
+            answer
+                .split_once("\r\n\r\n")
+                .map_or_else(String::new, |(_, body)| body.to_owned()),
+        ))
     }
 }
 

@@ -17,7 +17,11 @@ impl Kind {
     /// The path of a collection, or of an object in it.
     #[must_use]
     pub fn path(&self, namespace: &str, name: Option<&str>) -> String {
-        let root = if self.api_version.contains('/') { "/apis" } else { "/api" };
+        let root = if self.api_version.contains('/') {
+            "/apis"
+        } else {
+            "/api"
+        };
         let mut path = format!("{root}/{}", self.api_version);
         if self.namespaced && !namespace.is_empty() {
             path += &format!("/namespaces/{namespace}");
@@ -31,11 +35,21 @@ impl Kind {
 }
 
 const fn namespaced(kind: &'static str, api_version: &'static str, plural: &'static str) -> Kind {
-    Kind { kind, api_version, plural, namespaced: true }
+    Kind {
+        kind,
+        api_version,
+        plural,
+        namespaced: true,
+    }
 }
 
 const fn cluster(kind: &'static str, api_version: &'static str, plural: &'static str) -> Kind {
-    Kind { kind, api_version, plural, namespaced: false }
+    Kind {
+        kind,
+        api_version,
+        plural,
+        namespaced: false,
+    }
 }
 
 /// Every kind, each once.
@@ -52,16 +66,31 @@ pub const KINDS: &[Kind] = &[
     namespaced("PersistentVolumeClaim", "v1", "persistentvolumeclaims"),
     namespaced("Event", "v1", "events"),
     namespaced("ResourceQuota", "v1", "resourcequotas"),
-    namespaced("PropagationPolicy", "policy.karmada.io/v1alpha1", "propagationpolicies"),
+    namespaced(
+        "PropagationPolicy",
+        "policy.karmada.io/v1alpha1",
+        "propagationpolicies",
+    ),
     namespaced("ResourceBinding", "work.karmada.io/v1alpha2", "resourcebindings"),
     cluster("Cluster", "cluster.karmada.io/v1alpha1", "clusters"),
     cluster("Namespace", "v1", "namespaces"),
-    cluster("CustomResourceDefinition", "apiextensions.k8s.io/v1", "customresourcedefinitions"),
+    cluster(
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io/v1",
+        "customresourcedefinitions",
+    ),
     cluster("ClusterRole", "rbac.authorization.k8s.io/v1", "clusterroles"),
 ];
 
 /// The kinds of workloads.
-pub const WORKLOADS: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"];
+pub const WORKLOADS: &[&str] = &[
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "Pod",
+];
 
 /// The kinds of what workloads take along.
 pub const DEPENDENCIES: &[&str] = &["ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim"];
@@ -72,7 +101,10 @@ pub const DEPENDENCIES: &[&str] = &["ConfigMap", "Secret", "ServiceAccount", "Pe
 /// When [`KINDS`] does not list it: a mistake in the test.
 #[must_use]
 pub fn kind(name: &str) -> &'static Kind {
-    KINDS.iter().find(|kind| kind.kind == name).unwrap_or_else(|| panic!("KINDS does not list {name}"))
+    KINDS
+        .iter()
+        .find(|kind| kind.kind == name)
+        .unwrap_or_else(|| panic!("KINDS does not list {name}"))
 }
 
 #[cfg(test)]
@@ -83,9 +115,15 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_the_api() {
-        assert_eq!(kind("Deployment").path("ns", Some("a")), "/apis/apps/v1/namespaces/ns/deployments/a");
+        assert_eq!(
+            kind("Deployment").path("ns", Some("a")),
+            "/apis/apps/v1/namespaces/ns/deployments/a"
+        );
         assert_eq!(kind("ConfigMap").path("", None), "/api/v1/configmaps");
-        assert_eq!(kind("Cluster").path("", Some("m")), "/apis/cluster.karmada.io/v1alpha1/clusters/m");
+        assert_eq!(
+            kind("Cluster").path("", Some("m")),
+            "/apis/cluster.karmada.io/v1alpha1/clusters/m"
+        );
     }
 
     #[test]

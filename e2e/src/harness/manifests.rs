@@ -4,9 +4,18 @@ use serde_json::{Value, json};
 
 /// The example of the documentation, as users have it.
 pub const SAMPLES: [(&str, &str); 3] = [
-    ("deployment", include_str!("../../../config/samples/myapp/deployment.yaml")),
-    ("policy", include_str!("../../../config/samples/myapp/policy.yaml")),
-    ("configmap", include_str!("../../../config/samples/myapp/configmap.yaml")),
+    (
+        "deployment",
+        include_str!("../../../config/samples/myapp/deployment.yaml"),
+    ),
+    (
+        "policy",
+        include_str!("../../../config/samples/myapp/policy.yaml"),
+    ),
+    (
+        "configmap",
+        include_str!("../../../config/samples/myapp/configmap.yaml"),
+    ),
 ];
 
 /// Its objects: the Deployment `myapp`, the policy `myapp-propagation` for member1 and member2, and `my-config`.
@@ -16,7 +25,8 @@ pub const SAMPLES: [(&str, &str); 3] = [
 #[must_use]
 pub fn example() -> [Value; 3] {
     SAMPLES.map(|(name, text)| {
-        serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("config/samples/myapp/{name}.yaml: {error}"))
+        serde_saphyr::from_str(text)
+            .unwrap_or_else(|error| panic!("config/samples/myapp/{name}.yaml: {error}"))
     })
 }
 
@@ -49,9 +59,11 @@ pub fn policy_for(name: &str, kind_name: &str, selects: &str, clusters: &[&str])
 /// A Deployment that mounts ConfigMaps.
 #[must_use]
 pub fn deployment(name: &str, config_maps: &[&str]) -> Value {
-    let volumes: Vec<Value> =
-        config_maps.iter().map(|each| json!({"name": each, "configMap": {"name": each}})).collect();
-    workload("Deployment", name, json!({"volumes": volumes}))
+    let volumes: Vec<Value> = config_maps
+        .iter()
+        .map(|each| json!({"name": each, "configMap": {"name": each}}))
+        .collect();
+    workload("Deployment", name, &json!({"volumes": volumes}))
 }
 
 /// A workload of any kind whose pods have `pod` besides one container.
@@ -59,7 +71,7 @@ pub fn deployment(name: &str, config_maps: &[&str]) -> Value {
 /// # Panics
 /// For a kind that is no workload.
 #[must_use]
-pub fn workload(kind_name: &str, name: &str, pod: Value) -> Value {
+pub fn workload(kind_name: &str, name: &str, pod: &Value) -> Value {
     let mut pod_spec = json!({"containers": [{"name": "main", "image": "nginx"}]});
     for (key, value) in pod.as_object().into_iter().flatten() {
         pod_spec[key] = value.clone();

@@ -42,8 +42,11 @@ fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| !LEFT_OUT.contains(&key.as_str()));
-            let hashed: Vec<String> =
-                map.keys().filter(|key| key.starts_with("resourcebinding.karmada.io/depended-by-")).cloned().collect();
+            let hashed: Vec<String> = map
+                .keys()
+                .filter(|key| key.starts_with("resourcebinding.karmada.io/depended-by-"))
+                .cloned()
+                .collect();
             for (at, key) in hashed.iter().enumerate() {
                 map.remove(key);
                 map.insert(format!("depended-by-{at}"), json!("*"));
@@ -83,7 +86,12 @@ fn compare(at: &str, wanted: &Value, found: &Value, lines: &mut Vec<String>) {
             let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for key in keys {
                 let path = format!("{at}.{key}");
-                compare(&path, one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null), lines);
+                compare(
+                    &path,
+                    one.get(key).unwrap_or(&Value::Null),
+                    other.get(key).unwrap_or(&Value::Null),
+                    lines,
+                );
             }
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
@@ -107,13 +115,19 @@ mod tests {
                 format!("resourcebinding.karmada.io/depended-by-{uid}"): uid,
             }}, "status": {"message": format!("ConfigMap {ns}/a is missing")}})
         };
-        assert_eq!(masked(&object("t-a", "1"), "t-a"), masked(&object("t-b", "2"), "t-b"));
+        assert_eq!(
+            masked(&object("t-a", "1"), "t-a"),
+            masked(&object("t-b", "2"), "t-b")
+        );
     }
 
     #[test]
     fn differences_name_the_path() {
         let outline = |value: Value| Outline::from([("hub a".to_owned(), value)]);
-        let lines = differences(&outline(json!({"a": {"b": [1]}})), &outline(json!({"a": {"b": [2]}})));
+        let lines = differences(
+            &outline(json!({"a": {"b": [1]}})),
+            &outline(json!({"a": {"b": [2]}})),
+        );
         assert_eq!(lines, ["hub a.a.b[0]: wanted 1, found 2"]);
     }
 }

@@ -51,11 +51,20 @@ pub(super) async fn report(scene: &Scene) -> String {
         }
         for event in scene.hub.list("Event", ns, "").await.unwrap_or_default() {
             let (about, reason) = (&event["involvedObject"]["name"], &event["reason"]);
-            let _ = writeln!(text, "--- Event {about} {reason} x{}: {}", event["count"], event["message"]);
+            let _ = writeln!(
+                text,
+                "--- Event {about} {reason} x{}: {}",
+                event["count"], event["message"]
+            );
         }
     }
     let writes = scene.writes();
-    let _ = writeln!(text, "--- faults {}: the last of {} writes", scene.faults.plan(), writes.len());
+    let _ = writeln!(
+        text,
+        "--- faults {}: the last of {} writes",
+        scene.faults.plan(),
+        writes.len()
+    );
     for write in writes.iter().skip(writes.len().saturating_sub(LINES)) {
         let _ = writeln!(text, "{write}");
     }

@@ -32,7 +32,10 @@ pub struct Test {
 impl Test {
     /// A test and its path, which begins with the crate's name.
     #[must_use]
-    pub const fn new(path: &'static str, run: for<'a> fn(&'a mut Scene) -> LocalBoxFuture<'a, Result<()>>) -> Self {
+    pub const fn new(
+        path: &'static str,
+        run: for<'a> fn(&'a mut Scene) -> LocalBoxFuture<'a, Result<()>>,
+    ) -> Self {
         Self { path, run }
     }
 
@@ -62,7 +65,10 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
              tail -1)\"",
             tests.len()
         );
-        let listed = tests.into_iter().map(|test| Trial::test(test.name(), || Ok(()))).collect();
+        let listed = tests
+            .into_iter()
+            .map(|test| Trial::test(test.name(), || Ok(())))
+            .collect();
         let none = if arguments.list { listed } else { Vec::new() };
         return libtest_mimic::run(&arguments, none).exit_code();
     };
@@ -73,7 +79,12 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let shared = Arc::new(Shared { runtime, assets, log: Capture::install(), bed: Mutex::new(None) });
+    let shared = Arc::new(Shared {
+        runtime,
+        assets,
+        log: Capture::install(),
+        bed: Mutex::new(None),
+    });
     let trials = tests.into_iter().map(|test| {
         let shared = shared.clone();
         Trial::test(test.name(), move || shared.run(test))
@@ -84,7 +95,10 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
         let dir = bed.dir().to_owned();
         drop(bed);
         if conclusion.has_failed() {
-            println!("the servers' logs and the logs of failed tests are in {}", dir.display());
+            println!(
+                "the servers' logs and the logs of failed tests are in {}",
+                dir.display()
+            );
         } else if let Err(error) = std::fs::remove_dir_all(&dir) {
             eprintln!("{} stays: {error}", dir.display());
         }
@@ -110,24 +124,40 @@ impl Shared {
         let outcome = {
             let played = async {
                 (test.run)(scene).await?;
-                scene.close().await.context("after the test, while everything it made was deleted")
+                scene
+                    .close()
+                    .await
+                    .context("after the test, while everything it made was deleted")
             };
             let limit = if every_k() { LONGEST * 20 } else { LONGEST };
             let bounded = tokio::time::timeout(limit, AssertUnwindSafe(played).catch_unwind());
             match bounded.await {
-                Err(_) => Err(anyhow!("still running after {:.0} s", begin.elapsed().as_secs_f32())),
+                Err(_) => Err(anyhow!(
+                    "still running after {:.0} s",
+                    begin.elapsed().as_secs_f32()
+                )),
                 Ok(Err(panic)) => Err(anyhow!("{}", message(&*panic))),
                 Ok(Ok(result)) => result,
             }
         };
         let Err(error) = outcome else { return Ok(()) };
+        // What hangs would not tell either. A failure shows when clearing away fails as well.
+        let _ = bed.repair().await;
         let told = report(scene).await;
         let file = bed.dir().join(format!("{}.log", test.name().replace("::", ".")));
         // The runner prints what failed when all tests have run; the file is there at once, and has the whole log.
-        let _ = std::fs::write(&file, format!("{error:#}\n{told}--- the whole log\n{}", bed.log.tail(usize::MAX)));
+        let _ = std::fs::write(
+            &file,
+            format!("{error:#}\n{told}--- the whole log\n{}", bed.log.tail(usize::MAX)),
+        );
         let cleared = scene.clear_away().await;
-        let cleared = cleared.err().map_or_else(String::new, |error| format!("\n--- clearing away failed: {error:#}"));
-        Err(anyhow!("{error:#}\n{told}--- the whole log: {}{cleared}", file.display()))
+        let cleared = cleared.err().map_or_else(String::new, |error| {
+            format!("\n--- clearing away failed: {error:#}")
+        });
+        Err(anyhow!(
+            "{error:#}\n{told}--- the whole log: {}{cleared}",
+            file.display()
+        ))
     }
 
     async fn bed(&self) -> Result<Arc<Bed>> {
@@ -162,7 +192,9 @@ pub fn every_k() -> bool {
 #[must_use]
 pub fn seed() -> u64 {
     match std::env::var("ENTOURAGE_E2E_SEED") {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("ENTOURAGE_E2E_SEED={text} is no number")),
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("ENTOURAGE_E2E_SEED={text} is no number")),
         Err(_) => {
             let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             since.map_or(1, |since| since.as_secs() / 86_400)
@@ -172,5 +204,6 @@ pub fn seed() -> u64 {
 
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without words")
 }

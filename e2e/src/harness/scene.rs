@@ -56,14 +56,25 @@ impl Scene {
         bed.log.clear();
         let name: String = name.replace('_', "-").chars().take(40).collect();
         let name = name.trim_end_matches('-').to_owned();
-        let space = Space { ns: String::new(), hub: bed.hub.clone(), members: bed.members.clone() };
+        let space = Space {
+            ns: String::new(),
+            hub: bed.hub.clone(),
+            members: bed.members.clone(),
+        };
         let options = Options {
             // Long enough to look at what is there meanwhile, short enough for tests.
             deletion_grace: Duration::from_secs(2),
             ..Options::default()
         };
-        let mut scene =
-            Self { bed, options, faults: Faults::none(), space, controllers: None, name, namespaces: Vec::new() };
+        let mut scene = Self {
+            bed,
+            options,
+            faults: Faults::none(),
+            space,
+            controllers: None,
+            name,
+            namespaces: Vec::new(),
+        };
         scene.space = scene.another_space().await?;
         Ok(scene)
     }
@@ -74,14 +85,19 @@ impl Scene {
     /// When the hub does not make it.
     pub async fn another_space(&mut self) -> Result<Space> {
         let ns = format!("t-{}-{}", self.name, self.namespaces.len() + 1);
-        self.hub.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}})).await?;
+        self.hub
+            .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}}))
+            .await?;
         Ok(self.space_of(&ns))
     }
 
     /// A namespace that exists, whose content this test will clean up.
     pub fn space_of(&mut self, ns: &str) -> Space {
         self.namespaces.push(ns.to_owned());
-        Space { ns: ns.to_owned(), ..self.space.clone() }
+        Space {
+            ns: ns.to_owned(),
+            ..self.space.clone()
+        }
     }
 
     /// The controllers that run.
@@ -118,7 +134,11 @@ impl Scene {
     /// # Errors
     /// When they do not end as they should.
     pub async fn stop(&mut self) -> Result<()> {
-        self.controllers.take().context("no controllers run")?.stop().await
+        self.controllers
+            .take()
+            .context("no controllers run")?
+            .stop()
+            .await
     }
 
     /// Kills the controllers.
@@ -152,7 +172,12 @@ impl Scene {
     /// The writes of the controllers so far: `member1 create configmaps t-x-1/: 201`.
     #[must_use]
     pub fn writes(&self) -> Vec<String> {
-        self.faults.recorder().writes().iter().map(ToString::to_string).collect()
+        self.faults
+            .recorder()
+            .writes()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// Waits until nothing was written for as long as it takes to be sure; see [`QUIET`]. Answers with the number of
@@ -170,7 +195,10 @@ impl Scene {
                 (count, since) = (writes.len(), Instant::now());
             }
             if begin.elapsed() > NEVER {
-                bail!("it never stops writing: {:#?}", writes.iter().rev().take(12).collect::<Vec<_>>());
+                bail!(
+                    "it never stops writing: {:#?}",
+                    writes.iter().rev().take(12).collect::<Vec<_>>()
+                );
             }
         }
         Ok(count)
@@ -190,14 +218,25 @@ impl Scene {
     /// # Errors
     /// Shows the conditions.
     pub async fn until_cluster(&self, name: &str, status: &str, says: &str) -> Result<Value> {
-        super::eventually::eventually_within(Bed::failure_threshold(), &format!("Ready of {name} is {status}"), async || {
-            let cluster = self.hub.get("Cluster", "", name).await?.context("no such Cluster")?;
-            let ready = super::space::condition(&cluster, "Ready");
-            let message = ready["message"].as_str().unwrap_or_default();
-            ensure!(ready["status"] == status && message.contains(says), "{ready}");
-            ensure!(ready["observedGeneration"].is_i64(), "no observedGeneration: {ready}");
-            Ok(ready.clone())
-        })
+        super::eventually::eventually_within(
+            Bed::failure_threshold(),
+            &format!("Ready of {name} is {status}"),
+            async || {
+                let cluster = self
+                    .hub
+                    .get("Cluster", "", name)
+                    .await?
+                    .context("no such Cluster")?;
+                let ready = super::space::condition(&cluster, "Ready");
+                let message = ready["message"].as_str().unwrap_or_default();
+                ensure!(ready["status"] == status && message.contains(says), "{ready}");
+                ensure!(
+                    ready["observedGeneration"].is_i64(),
+                    "no observedGeneration: {ready}"
+                );
+                Ok(ready.clone())
+            },
+        )
         .await
     }
 
@@ -207,13 +246,19 @@ impl Scene {
     /// Says what remained.
     pub async fn close(&mut self) -> Result<()> {
         self.bed.repair().await?;
-        if self.controllers.is_none() || self.faults.is_crashed() || *self.faults.plan() != FaultPlan::default() {
+        if self.controllers.is_none()
+            || self.faults.is_crashed()
+            || *self.faults.plan() != FaultPlan::default()
+        {
             self.kill();
             self.start().await?;
         }
         for ns in &self.namespaces {
             for kind in WORKLOADS.iter().chain(&["PropagationPolicy"]).chain(DEPENDENCIES) {
-                self.hub.delete_all(kind, ns).await.with_context(|| format!("deleting all {kind} in {ns}"))?;
+                self.hub
+                    .delete_all(kind, ns)
+                    .await
+                    .with_context(|| format!("deleting all {kind} in {ns}"))?;
             }
         }
         for ns in &self.namespaces {
@@ -221,7 +266,14 @@ impl Scene {
                 eventually(&format!("every {kind} of {ns} is gone"), async || {
                     self.play_volume_protection(ns).await?;
                     let left = self.hub.list(kind, ns, "").await?;
-                    ensure!(left.is_empty(), "{}", left.iter().map(|each| each.to_string()).collect::<Vec<_>>().join("\n"));
+                    ensure!(
+                        left.is_empty(),
+                        "{}",
+                        left.iter()
+                            .map(|each| each.to_string())
+                            .collect::<Vec<_>>()
+                            .join("\n")
+                    );
                     Ok(())
                 })
                 .await?;
@@ -240,15 +292,25 @@ impl Scene {
     /// When that fails.
     pub async fn clear_away(&mut self) -> Result<()> {
         self.kill();
-        self.bed.repair().await?;
+        self.bed.restore().await?;
         for ns in &self.namespaces {
-            for kind in WORKLOADS.iter().chain(&["PropagationPolicy", "ResourceBinding"]).chain(DEPENDENCIES) {
+            for kind in WORKLOADS
+                .iter()
+                .chain(&["PropagationPolicy", "ResourceBinding"])
+                .chain(DEPENDENCIES)
+            {
                 self.hub.delete_all(kind, ns).await?;
                 for object in self.hub.list(kind, ns, "").await? {
                     let name = object["metadata"]["name"].as_str().unwrap_or_default();
                     if object["metadata"]["finalizers"].is_array() {
-                        let bare = self.hub.edit(kind, ns, name, |live| live["metadata"]["finalizers"] = json!([])).await;
-                        ensure!(bare.as_ref().err().is_none_or(|error| status_code(error) == 404), bare.err().context("")?);
+                        let bare = self
+                            .hub
+                            .edit(kind, ns, name, |live| live["metadata"]["finalizers"] = json!([]))
+                            .await;
+                        ensure!(
+                            bare.as_ref().err().is_none_or(|error| status_code(error) == 404),
+                            bare.err().context("")?
+                        );
                     }
                 }
                 for member in &self.members {
@@ -283,13 +345,16 @@ impl Scene {
     async fn nothing_of_ours(&self, ns: &str) -> Result<()> {
         for member in &self.members {
             for kind in WORKLOADS.iter().chain(DEPENDENCIES) {
-                eventually(&format!("no {kind} of ours is left in {ns} on {}", member.name), async || {
-                    self.play_volume_protection(ns).await?;
-                    let left = member.list(kind, ns, "entourage.dev/hub").await?;
-                    let names: Vec<&Value> = left.iter().map(|each| &each["metadata"]["name"]).collect();
-                    ensure!(names.is_empty(), "{names:?}");
-                    Ok(())
-                })
+                eventually(
+                    &format!("no {kind} of ours is left in {ns} on {}", member.name),
+                    async || {
+                        self.play_volume_protection(ns).await?;
+                        let left = member.list(kind, ns, "entourage.dev/hub").await?;
+                        let names: Vec<&Value> = left.iter().map(|each| &each["metadata"]["name"]).collect();
+                        ensure!(names.is_empty(), "{names:?}");
+                        Ok(())
+                    },
+                )
                 .await?;
             }
         }

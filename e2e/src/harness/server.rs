@@ -1,11 +1,17 @@
 //! One API server as a person with kubectl sees it.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::kinds::kind;
+
+/// How long an answer may take: some tests make members hang.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How often a write is tried again that somebody else's write came before.
 const ATTEMPTS: usize = 20;
@@ -47,10 +53,18 @@ impl Server {
     /// # Errors
     /// Any answer but 200.
     pub async fn list(&self, kind_name: &str, namespace: &str, selector: &str) -> Result<Vec<Value>> {
-        let selector = selector.replace('=', "%3D").replace(',', "%2C").replace('/', "%2F");
-        let path = format!("{}?labelSelector={selector}", kind(kind_name).path(namespace, None));
+        let selector = selector
+            .replace('=', "%3D")
+            .replace(',', "%2C")
+            .replace('/', "%2F");
+        let path = format!(
+            "{}?labelSelector={selector}",
+            kind(kind_name).path(namespace, None)
+        );
         let mut list = self.call("GET", &path, None).await?;
-        let Value::Array(items) = list["items"].take() else { bail!("{path}: no items") };
+        let Value::Array(items) = list["items"].take() else {
+            bail!("{path}: no items")
+        };
         Ok(items
             .into_iter()
             .map(|mut item| {
@@ -145,7 +159,8 @@ impl Server {
     /// When it is not there, or the server refuses.
     pub async fn delete(&self, kind_name: &str, namespace: &str, name: &str) -> Result<()> {
         let path = kind(kind_name).path(namespace, Some(name));
-        self.call("DELETE", &path, Some(&json!({"propagationPolicy": "Background"}))).await?;
+        self.call("DELETE", &path, Some(&json!({"propagationPolicy": "Background"})))
+            .await?;
         Ok(())
     }
 
@@ -182,7 +197,8 @@ impl Server {
             .uri(path)
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(bytes)?;
-        let answer = self.client.request::<Value>(request).await;
+        let answer = timeout(DEADLINE, self.client.request::<Value>(request)).await;
+        let answer = answer.with_context(|| format!("{}: {method} {path}: no answer", self.name))?;
         answer.with_context(|| format!("{}: {method} {path}", self.name))
     }
 }
@@ -190,6 +206,12 @@ impl Server {
 /// Kind, namespace and name of an object.
 fn identity(object: &Value) -> Result<(&str, &str, &str)> {
     let kind = object["kind"].as_str().context("an object names its kind")?;
-    let name = object["metadata"]["name"].as_str().context("an object has a name")?;
-    Ok((kind, object["metadata"]["namespace"].as_str().unwrap_or_default(), name))
+    let name = object["metadata"]["name"]
+        .as_str()
+        .context("an object has a name")?;
+    Ok((
+        kind,
+        object["metadata"]["namespace"].as_str().unwrap_or_default(),
+        name,
+    ))
 }

@@ -38,7 +38,8 @@ pub struct Space {
 #[must_use]
 pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
     let all = object["status"]["conditions"].as_array();
-    all.and_then(|all| all.iter().find(|each| each["type"] == type_)).unwrap_or(&Value::Null)
+    all.and_then(|all| all.iter().find(|each| each["type"] == type_))
+        .unwrap_or(&Value::Null)
 }
 
 impl Space {
@@ -77,7 +78,13 @@ impl Space {
     ///
     /// # Errors
     /// When it is not there.
-    pub async fn edit_on(&self, member: &str, kind: &str, name: &str, change: impl Fn(&mut Value)) -> Result<Value> {
+    pub async fn edit_on(
+        &self,
+        member: &str,
+        kind: &str,
+        name: &str,
+        change: impl Fn(&mut Value),
+    ) -> Result<Value> {
         self.member(member)?.edit(kind, &self.ns, name, change).await
     }
 
@@ -112,19 +119,25 @@ impl Space {
         self.apply_on(member, quota).await?;
         let server = self.member(member)?;
         // No quota controller runs here: the test says what it would say.
-        let full = |live: &mut Value| live["status"] = json!({"hard": {resource: "0"}, "used": {resource: "0"}});
-        server.edit_status("ResourceQuota", &self.ns, "none", full).await?;
+        let full =
+            |live: &mut Value| live["status"] = json!({"hard": {resource: "0"}, "used": {resource: "0"}});
+        server
+            .edit_status("ResourceQuota", &self.ns, "none", full)
+            .await?;
         let probe = json!({
             "apiVersion": "v1", "kind": kind_name, "metadata": {"name": "probe", "namespace": self.ns},
         });
-        eventually(&format!("{member} refuses every {kind_name}"), async || match server.create(&probe).await {
-            Err(error) if status_code(&error) == 403 => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => {
-                server.delete(kind_name, &self.ns, "probe").await?;
-                anyhow::bail!("it takes them")
-            }
-        })
+        eventually(
+            &format!("{member} refuses every {kind_name}"),
+            async || match server.create(&probe).await {
+                Err(error) if status_code(&error) == 403 => Ok(()),
+                Err(error) => Err(error),
+                Ok(_) => {
+                    server.delete(kind_name, &self.ns, "probe").await?;
+                    anyhow::bail!("it takes them")
+                }
+            },
+        )
         .await
     }
 
@@ -193,7 +206,10 @@ impl Space {
     /// # Errors
     /// When there is none of that name.
     pub fn member(&self, name: &str) -> Result<&Server> {
-        self.members.iter().find(|member| member.name == name).with_context(|| format!("no member {name}"))
+        self.members
+            .iter()
+            .find(|member| member.name == name)
+            .with_context(|| format!("no member {name}"))
     }
 
     // --- what must become true
@@ -236,11 +252,14 @@ impl Space {
         name: &str,
         check: impl Fn(&Value) -> Result<()>,
     ) -> Result<Value> {
-        eventually(&format!("{kind} {name} on {member} is as it should be"), async || {
-            let copy = self.copy(member, kind, name).await?;
-            check(&copy)?;
-            Ok(copy)
-        })
+        eventually(
+            &format!("{kind} {name} on {member} is as it should be"),
+            async || {
+                let copy = self.copy(member, kind, name).await?;
+                check(&copy)?;
+                Ok(copy)
+            },
+        )
         .await
     }
 
@@ -262,19 +281,31 @@ impl Space {
     ///
     /// # Errors
     /// Shows the conditions.
-    pub async fn until_condition(&self, binding: &str, type_: &str, status: &str, says: &str) -> Result<Value> {
-        eventually(&format!("{type_} of {binding} is {status} and says {says:?}"), async || {
-            let binding = self.binding(binding).await?;
-            let found = condition(&binding, type_);
-            let message = found["message"].as_str().unwrap_or_default();
-            ensure!(
-                found["status"] == status && message.contains(says),
-                "conditions {}",
-                binding["status"]["conditions"]
-            );
-            ensure!(found["observedGeneration"].is_i64(), "no observedGeneration: {found}");
-            Ok(found.clone())
-        })
+    pub async fn until_condition(
+        &self,
+        binding: &str,
+        type_: &str,
+        status: &str,
+        says: &str,
+    ) -> Result<Value> {
+        eventually(
+            &format!("{type_} of {binding} is {status} and says {says:?}"),
+            async || {
+                let binding = self.binding(binding).await?;
+                let found = condition(&binding, type_);
+                let message = found["message"].as_str().unwrap_or_default();
+                ensure!(
+                    found["status"] == status && message.contains(says),
+                    "conditions {}",
+                    binding["status"]["conditions"]
+                );
+                ensure!(
+                    found["observedGeneration"].is_i64(),
+                    "no observedGeneration: {found}"
+                );
+                Ok(found.clone())
+            },
+        )
         .await
     }
 
@@ -285,14 +316,23 @@ impl Space {
     pub async fn until_settled(&self, members: &[&str]) -> Result<()> {
         self.until_held("Deployment", "myapp", members).await?;
         self.until_held("ConfigMap", "my-config", members).await?;
-        self.until_condition("myapp-deployment", "FullyApplied", "True", "").await?;
-        self.until_condition("myapp-deployment", "DependenciesReady", "True", "").await?;
-        self.until_condition("my-config-configmap", "FullyApplied", "True", "").await?;
+        self.until_condition("myapp-deployment", "FullyApplied", "True", "")
+            .await?;
+        self.until_condition("myapp-deployment", "DependenciesReady", "True", "")
+            .await?;
+        self.until_condition("my-config-configmap", "FullyApplied", "True", "")
+            .await?;
         eventually("the status lists the members", async || {
             for name in ["myapp-deployment", "my-config-configmap"] {
                 let binding = self.binding(name).await?;
-                let entries = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
-                let listed: Vec<&str> = entries.iter().filter_map(|entry| entry["clusterName"].as_str()).collect();
+                let entries = binding["status"]["aggregatedStatus"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                let listed: Vec<&str> = entries
+                    .iter()
+                    .filter_map(|entry| entry["clusterName"].as_str())
+                    .collect();
                 ensure!(listed == members, "{name} lists {listed:?}");
             }
             Ok(())
@@ -318,7 +358,10 @@ impl Space {
                     if *kind == "Secret" {
                         object["data"] = json!("left out");
                     }
-                    outline.insert(format!("{} {kind}/{name}", server.name), masked(&object, &self.ns));
+                    outline.insert(
+                        format!("{} {kind}/{name}", server.name),
+                        masked(&object, &self.ns),
+                    );
                 }
             }
         }

@@ -58,8 +58,15 @@ async fn until_matched(scene: &Scene, status: &str, says: &str) -> Result<Value>
         let policy = scene.get("PropagationPolicy", "myapp-propagation").await?;
         let found = condition(&policy, "Matched");
         let message = found["message"].as_str().unwrap_or_default();
-        ensure!(found["status"] == status && message.contains(says), "{}", policy["status"]);
-        ensure!(found["observedGeneration"] == policy["metadata"]["generation"], "{found}");
+        ensure!(
+            found["status"] == status && message.contains(says),
+            "{}",
+            policy["status"]
+        );
+        ensure!(
+            found["observedGeneration"] == policy["metadata"]["generation"],
+            "{found}"
+        );
         Ok(found.clone())
     })
     .await
@@ -71,7 +78,13 @@ async fn a_policy_that_matches_nothing_says_so(scene: &mut Scene) -> Result<()> 
     let ns = scene.ns.clone();
     until_matched(scene, "False", &ns).await?;
     scene.quiet().await?;
-    one_event(scene, "ApplyPolicyFailed", "myapp-propagation", &[&ns, "resourceSelectors"]).await?;
+    one_event(
+        scene,
+        "ApplyPolicyFailed",
+        "myapp-propagation",
+        &[&ns, "resourceSelectors"],
+    )
+    .await?;
     others_are_served(scene).await?;
     scene.apply(manifests::deployment("myapp", &[])).await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
@@ -91,7 +104,13 @@ async fn an_unparsable_selector_of_templates_is_named(scene: &mut Scene) -> Resu
     scene.apply(manifests::deployment("myapp", &[])).await?;
     until_matched(scene, "False", "Resembles").await?;
     scene.quiet().await?;
-    one_event(scene, "ApplyPolicyFailed", "myapp-propagation", &["resourceSelectors", "Resembles"]).await?;
+    one_event(
+        scene,
+        "ApplyPolicyFailed",
+        "myapp-propagation",
+        &["resourceSelectors", "Resembles"],
+    )
+    .await?;
     assert_eq!(scene.holders("Deployment", "myapp").await?, [""; 0]);
     others_are_served(scene).await
 }
@@ -99,13 +118,20 @@ async fn an_unparsable_selector_of_templates_is_named(scene: &mut Scene) -> Resu
 async fn an_unparsable_selector_of_clusters_is_named(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     let mut policy = manifests::policy(&[]);
-    policy["spec"]["placement"]["clusterAffinity"] =
-        json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Resembles", "values": ["x"]}]}});
+    policy["spec"]["placement"]["clusterAffinity"] = json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Resembles", "values": ["x"]}]}});
     scene.apply(policy).await?;
     scene.apply(manifests::deployment("myapp", &[])).await?;
-    scene.until_condition("myapp-deployment", "Scheduled", "False", "Resembles").await?;
+    scene
+        .until_condition("myapp-deployment", "Scheduled", "False", "Resembles")
+        .await?;
     scene.quiet().await?;
-    one_event(scene, "ScheduleBindingFailed", "myapp", &["labelSelector", "Resembles"]).await?;
+    one_event(
+        scene,
+        "ScheduleBindingFailed",
+        "myapp",
+        &["labelSelector", "Resembles"],
+    )
+    .await?;
     assert_eq!(scene.holders("Deployment", "myapp").await?, [""; 0]);
     others_are_served(scene).await
 }
@@ -114,17 +140,23 @@ async fn an_unknown_cluster_is_named(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     scene.apply(manifests::deployment("myapp", &[])).await?;
     scene.apply(manifests::policy(&["nowhere"])).await?;
-    let told = scene.until_condition("myapp-deployment", "Scheduled", "False", "nowhere").await?;
+    let told = scene
+        .until_condition("myapp-deployment", "Scheduled", "False", "nowhere")
+        .await?;
     assert_eq!(told["reason"], "NoClusterFit");
     scene.quiet().await?;
     one_event(scene, "ScheduleBindingFailed", "myapp", &["nowhere", "join"]).await?;
     // Among others it is told all the same, and the others are used.
     scene.apply(manifests::policy(&["member1", "nowhere"])).await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
-    scene.until_condition("myapp-deployment", "Scheduled", "True", "nowhere").await?;
+    scene
+        .until_condition("myapp-deployment", "Scheduled", "True", "nowhere")
+        .await?;
     // The last good choice stays when a later one is impossible.
     scene.apply(manifests::policy(&["nowhere"])).await?;
-    scene.until_condition("myapp-deployment", "Scheduled", "False", "nowhere").await?;
+    scene
+        .until_condition("myapp-deployment", "Scheduled", "False", "nowhere")
+        .await?;
     assert_eq!(scene.holders("Deployment", "myapp").await?, ["member1"]);
     others_are_served(scene).await
 }
@@ -159,17 +191,38 @@ async fn an_object_that_a_quota_keeps_out_is_named_and_goes_when_it_can(scene: &
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    let told = scene.until_condition("my-config-configmap", "FullyApplied", "False", "member1 refused").await?;
+    let told = scene
+        .until_condition("my-config-configmap", "FullyApplied", "False", "member1 refused")
+        .await?;
     let message = told["message"].as_str().unwrap_or_default();
-    ensure!(message.contains("ConfigMap") && message.contains("my-config"), "{message}");
+    ensure!(
+        message.contains("ConfigMap") && message.contains("my-config"),
+        "{message}"
+    );
     // The other member has everything, and here the workload waits no longer than it was told to.
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
     scene.until_held("ConfigMap", "my-config", &["member2"]).await?;
-    let told = scene.until_condition("myapp-deployment", "DependenciesReady", "False", "member1").await?;
+    let told = scene
+        .until_condition("myapp-deployment", "DependenciesReady", "False", "member1")
+        .await?;
     assert_eq!(told["reason"], "NotDelivered");
     until_tried_again(scene, "member1", "configmaps").await?;
-    one_event(scene, "SyncFailed", "my-config-configmap", &["member1", "my-config"]).await?;
-    one_event(scene, "SyncScheduleResultToDependenciesFailed", "myapp", &["member1", "my-config"]).await?;
+    one_event(
+        scene,
+        "SyncFailed",
+        "my-config-configmap",
+        &["member1", "my-config"],
+    )
+    .await?;
+    one_event(
+        scene,
+        "SyncScheduleResultToDependenciesFailed",
+        "myapp",
+        &["member1", "my-config"],
+    )
+    .await?;
     others_are_served(scene).await?;
 
     scene.delete_on("member1", "ResourceQuota", "none").await?;
@@ -187,16 +240,29 @@ async fn an_object_that_a_member_finds_invalid_is_named(scene: &mut Scene) -> Re
     let mut policy = manifests::policy(&["member1", "member2"]);
     policy["spec"]["conflictResolution"] = json!("Overwrite");
     scene.apply(policy).await?;
-    let told = scene.until_condition("myapp-deployment", "FullyApplied", "False", "member1 refused").await?;
+    let told = scene
+        .until_condition("myapp-deployment", "FullyApplied", "False", "member1 refused")
+        .await?;
     let message = told["message"].as_str().unwrap_or_default();
     for part in ["Deployment", "myapp", "spec.selector", "immutable"] {
         ensure!(message.contains(part), "{part} is not in {message:?}");
     }
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
     until_tried_again(scene, "member1", "deployments.apps").await?;
-    one_event(scene, "SyncFailed", "myapp-deployment", &["member1", "spec.selector"]).await?;
+    one_event(
+        scene,
+        "SyncFailed",
+        "myapp-deployment",
+        &["member1", "spec.selector"],
+    )
+    .await?;
     let after = scene.copy("member1", "Deployment", "myapp").await?;
-    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+    assert_eq!(
+        after["metadata"]["resourceVersion"],
+        before["metadata"]["resourceVersion"]
+    );
     others_are_served(scene).await
 }
 
@@ -209,13 +275,25 @@ async fn an_object_that_is_too_large_for_a_member_is_named(scene: &mut Scene) ->
     for object in [deployment, policy, config] {
         scene.apply(object).await?;
     }
-    scene.until_condition("my-config-configmap", "FullyApplied", "False", "member1 refused").await?;
-    let told = scene.until_condition("my-config-configmap", "FullyApplied", "False", "member2 refused").await?;
+    scene
+        .until_condition("my-config-configmap", "FullyApplied", "False", "member1 refused")
+        .await?;
+    let told = scene
+        .until_condition("my-config-configmap", "FullyApplied", "False", "member2 refused")
+        .await?;
     let message = told["message"].as_str().unwrap_or_default();
     ensure!(message.contains("metadata.annotations"), "{message}");
     until_tried_again(scene, "member1", "configmaps").await?;
-    one_event(scene, "SyncFailed", "my-config-configmap", &["my-config", "metadata.annotations"]).await?;
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
+    one_event(
+        scene,
+        "SyncFailed",
+        "my-config-configmap",
+        &["my-config", "metadata.annotations"],
+    )
+    .await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
     others_are_served(scene).await?;
     scene.delete("ConfigMap", "my-config").await?;
     scene.apply(manifests::config_map("my-config", "small")).await?;
@@ -225,7 +303,8 @@ async fn an_object_that_is_too_large_for_a_member_is_named(scene: &mut Scene) ->
 async fn a_kind_that_nobody_serves_harms_nobody(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     let mut policy = manifests::policy(&["member1"]);
-    policy["spec"]["resourceSelectors"] = json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}]);
+    policy["spec"]["resourceSelectors"] =
+        json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}]);
     scene.apply(policy).await?;
     until_matched(scene, "False", "Widget").await?;
     scene.quiet().await?;
@@ -244,24 +323,42 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
         "stringData": {"token": "canary-of-a-token-that-is-wrong", "caBundle": ca},
     });
     scene.hub.apply(&secret).await?;
-    scene.hub.apply(&cluster("wrong", &endpoint, "karmada-cluster")).await?;
+    scene
+        .hub
+        .apply(&cluster("wrong", &endpoint, "karmada-cluster"))
+        .await?;
     let told = scene.until_cluster("wrong", "False", "token").await?;
     assert_eq!(told["reason"], "CredentialsRefused");
     eventually("one event about the Cluster", async || {
         let mut events = scene.hub.list("Event", "default", "").await?;
-        events.retain(|event| event["involvedObject"]["name"] == "wrong" && event["reason"] == "ClusterNotReady");
+        events.retain(|event| {
+            event["involvedObject"]["name"] == "wrong" && event["reason"] == "ClusterNotReady"
+        });
         ensure!(events.len() == 1 && events[0]["count"] == 1, "{events:?}");
         let message = events[0]["message"].as_str().unwrap_or_default();
         ensure!(message.contains("Secret"), "{message}");
         Ok(())
     })
     .await?;
-    ensure!(scene.bed.log.with("canary-of-a-token").is_empty(), "the token is in the log");
+    ensure!(
+        scene.bed.log.with("canary-of-a-token").is_empty(),
+        "the token is in the log"
+    );
     // Who also names it gets everything elsewhere.
     others_are_served(scene).await?;
     // Repaired, it works.
-    let right = scene.hub.get("Secret", "karmada-cluster", "member3").await?.context("joined")?["data"].clone();
-    scene.hub.edit("Secret", "karmada-cluster", "wrong", |live| live["data"] = right.clone()).await?;
+    let right = scene
+        .hub
+        .get("Secret", "karmada-cluster", "member3")
+        .await?
+        .context("joined")?["data"]
+        .clone();
+    scene
+        .hub
+        .edit("Secret", "karmada-cluster", "wrong", |live| {
+            live["data"] = right.clone()
+        })
+        .await?;
     scene.until_cluster("wrong", "True", "").await?;
     scene.hub.delete("Secret", "karmada-cluster", "wrong").await
 }
@@ -269,7 +366,11 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
 async fn a_cluster_whose_secret_lies_elsewhere_is_refused(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     let endpoint = scene.bed.cluster("member3")?.endpoint();
-    let mut secret = scene.hub.get("Secret", "karmada-cluster", "member3").await?.context("joined")?;
+    let mut secret = scene
+        .hub
+        .get("Secret", "karmada-cluster", "member3")
+        .await?
+        .context("joined")?;
     secret["metadata"] = json!({"name": "stray", "namespace": scene.ns});
     scene.hub.apply(&secret).await?;
     scene.hub.apply(&cluster("stray", &endpoint, &scene.ns)).await?;
@@ -294,9 +395,14 @@ async fn a_member_that_answers_429_and_500_is_served_all_the_same(scene: &mut Sc
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    scene.until_copy("member1", "Deployment", "myapp", |_| Ok(())).await?;
+    scene
+        .until_copy("member1", "Deployment", "myapp", |_| Ok(()))
+        .await?;
     scene.until_settled(&["member1", "member2"]).await?;
     let struck = scene.faults.recorder().faults();
-    ensure!(struck.get("error-before").is_some_and(|count| *count > 3), "{struck:?}");
+    ensure!(
+        struck.get("error-before").is_some_and(|count| *count > 3),
+        "{struck:?}"
+    );
     Ok(())
 }

@@ -24,18 +24,25 @@ async fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it(scene: &mut
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    let told = scene.until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite").await?;
+    let told = scene
+        .until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite")
+        .await?;
     let message = told["message"].as_str().unwrap_or_default();
     for part in ["ConfigMap", "my-config", "member1"] {
         ensure!(message.contains(part), "{part} is not in {message:?}");
     }
     // The workload is not held back by it, and the other member has everything.
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
     let ours = scene.copy("member2", "ConfigMap", "my-config").await?;
     assert_eq!(ours["data"], scene.get("ConfigMap", "my-config").await?["data"]);
     scene.quiet().await?;
     let after = scene.copy("member1", "ConfigMap", "my-config").await?;
-    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+    assert_eq!(
+        after["metadata"]["resourceVersion"],
+        before["metadata"]["resourceVersion"]
+    );
     let events = scene.events("SyncFailed", "my-config-configmap").await?;
     ensure!(events.len() == 1 && events[0]["count"] == 1, "{events:#?}");
 
@@ -46,7 +53,10 @@ async fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it(scene: &mut
     let adopted = scene.copy("member1", "ConfigMap", "my-config").await?;
     assert_eq!(adopted["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(adopted["data"], ours["data"], "foreign data does not stay");
-    assert_eq!(adopted["metadata"]["labels"]["owner"], "somebody", "foreign labels do");
+    assert_eq!(
+        adopted["metadata"]["labels"]["owner"], "somebody",
+        "foreign labels do"
+    );
     Ok(())
 }
 
@@ -56,13 +66,20 @@ async fn a_foreign_object_is_never_deleted(scene: &mut Scene) -> Result<()> {
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    scene.until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite").await?;
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
+    scene
+        .until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite")
+        .await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
     scene.delete("Deployment", "myapp").await?;
     scene.until_gone("ResourceBinding", "myapp-deployment").await?;
     scene.until_gone("ResourceBinding", "my-config-configmap").await?;
     scene.until_held("ConfigMap", "my-config", &["member1"]).await?;
     let after = scene.copy("member1", "ConfigMap", "my-config").await?;
-    assert_eq!(after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+    assert_eq!(
+        after["metadata"]["resourceVersion"],
+        before["metadata"]["resourceVersion"]
+    );
     Ok(())
 }

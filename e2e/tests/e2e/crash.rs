@@ -6,14 +6,16 @@
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    faults::FaultPlan,
     harness::{Outline, Scene, Space, differences, eventually, every_k, manifests, seed},
     tests,
 };
 use futures::future::LocalBoxFuture;
 use serde_json::json;
 
-tests![the_example_survives_a_crash_after_every_write, other_scenarios_survive_a_crash_after_sampled_writes];
+tests![
+    the_example_survives_a_crash_after_every_write,
+    other_scenarios_survive_a_crash_after_sampled_writes
+];
 
 /// How many crashes of each other scenario are tried in CI.
 const SAMPLED: usize = 2;
@@ -27,18 +29,45 @@ struct Scenario {
 }
 
 const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "the policy moves", act: |space| Box::pin(moves(space)) },
-    Scenario { name: "a reference is dropped", act: |space| Box::pin(drops(space)) },
-    Scenario { name: "the workload is deleted", act: |space| Box::pin(space.delete("Deployment", "myapp")) },
-    Scenario { name: "the ConfigMap is revoked", act: |space| Box::pin(space.delete("ConfigMap", "my-config")) },
-    Scenario { name: "the ConfigMap is edited", act: |space| Box::pin(edits(space)) },
-    Scenario { name: "a second workload shares it", act: |space| Box::pin(shares(space)) },
-    Scenario { name: "propagateDeps is turned off", act: |space| Box::pin(turns_off(space)) },
-    Scenario { name: "the policy is deleted", act: |space| Box::pin(space.delete("PropagationPolicy", "myapp-propagation")) },
+    Scenario {
+        name: "the policy moves",
+        act: |space| Box::pin(moves(space)),
+    },
+    Scenario {
+        name: "a reference is dropped",
+        act: |space| Box::pin(drops(space)),
+    },
+    Scenario {
+        name: "the workload is deleted",
+        act: |space| Box::pin(space.delete("Deployment", "myapp")),
+    },
+    Scenario {
+        name: "the ConfigMap is revoked",
+        act: |space| Box::pin(space.delete("ConfigMap", "my-config")),
+    },
+    Scenario {
+        name: "the ConfigMap is edited",
+        act: |space| Box::pin(edits(space)),
+    },
+    Scenario {
+        name: "a second workload shares it",
+        act: |space| Box::pin(shares(space)),
+    },
+    Scenario {
+        name: "propagateDeps is turned off",
+        act: |space| Box::pin(turns_off(space)),
+    },
+    Scenario {
+        name: "the policy is deleted",
+        act: |space| Box::pin(space.delete("PropagationPolicy", "myapp-propagation")),
+    },
 ];
 
 async fn moves(space: &Space) -> Result<()> {
-    space.apply(manifests::policy(&["member2", "member3"])).await.map(drop)
+    space
+        .apply(manifests::policy(&["member2", "member3"]))
+        .await
+        .map(drop)
 }
 
 async fn drops(space: &Space) -> Result<()> {
@@ -46,11 +75,16 @@ async fn drops(space: &Space) -> Result<()> {
 }
 
 async fn edits(space: &Space) -> Result<()> {
-    space.apply(manifests::config_map("my-config", "two")).await.map(drop)
+    space
+        .apply(manifests::config_map("my-config", "two"))
+        .await
+        .map(drop)
 }
 
 async fn shares(space: &Space) -> Result<()> {
-    space.apply(manifests::deployment("another", &["my-config"])).await?;
+    space
+        .apply(manifests::deployment("another", &["my-config"]))
+        .await?;
     let mut policy = manifests::policy_for("another", "Deployment", "another", &["member2", "member3"]);
     policy["spec"]["propagateDeps"] = json!(true);
     space.apply(policy).await.map(drop)
@@ -78,12 +112,14 @@ async fn the_example_survives_a_crash_after_every_write(scene: &mut Scene) -> Re
     let count = scene.quiet().await?;
     let wanted = space.outline().await?;
     let mut spaces = vec![space];
-    for plan in plans((1..=count).collect()) {
+    for plan in plans(&(1..=count).collect::<Vec<_>>()) {
         scene.kill();
         let space = scene.another_space().await?;
         arrives(&space).await?;
         scene.launch(plan.parse()?)?;
-        survives(scene, &space, &wanted).await.with_context(|| plan.clone())?;
+        survives(scene, &space, &wanted)
+            .await
+            .with_context(|| plan.clone())?;
         spaces.push(space);
     }
     // What was settled has stayed so while the others crashed.
@@ -110,10 +146,17 @@ async fn other_scenarios_survive_a_crash_after_sampled_writes(scene: &mut Scene)
     let mut crashes = Vec::new();
     for (number, (scenario, space)) in SCENARIOS.iter().zip(&calm).enumerate() {
         let wanted = space.outline().await?;
-        let count = writes.iter().filter(|write| write.call.namespace.as_deref() == Some(&space.ns)).count();
+        let count = writes
+            .iter()
+            .filter(|write| write.call.namespace.as_deref() == Some(&space.ns))
+            .count();
         let all: Vec<usize> = (1..=count).collect();
-        let chosen = if every_k() { all } else { sample(all, seed.wrapping_add(number as u64)) };
-        for plan in plans(chosen) {
+        let chosen = if every_k() {
+            all
+        } else {
+            sample(all, seed.wrapping_add(number as u64))
+        };
+        for plan in plans(&chosen) {
             let told = format!("{}, {plan} of {count}, ENTOURAGE_E2E_SEED={seed}", scenario.name);
             crashes.push((scenario, plan, wanted.clone(), told));
         }
@@ -128,7 +171,9 @@ async fn other_scenarios_survive_a_crash_after_sampled_writes(scene: &mut Scene)
             scene.launch(plan.parse()?)?;
             scene.controllers()?.ready().await.with_context(|| told.clone())?;
             (scenario.act)(space).await?;
-            survives(scene, space, wanted).await.with_context(|| told.clone())?;
+            survives(scene, space, wanted)
+                .await
+                .with_context(|| told.clone())?;
         }
     }
     Ok(())
@@ -171,9 +216,20 @@ async fn survives(scene: &mut Scene, space: &Space, wanted: &Outline) -> Result<
     .await
 }
 
-fn plans(calls: Vec<usize>) -> Vec<String> {
-    let moments: &[&str] = if every_k() { &["after", "before"] } else { &["after"] };
-    calls.iter().flat_map(|call| moments.iter().map(move |moment| format!("crash-{moment}={call}:writes"))).collect()
+fn plans(calls: &[usize]) -> Vec<String> {
+    let moments: &[&str] = if every_k() {
+        &["after", "before"]
+    } else {
+        &["after"]
+    };
+    calls
+        .iter()
+        .flat_map(|call| {
+            moments
+                .iter()
+                .map(move |moment| format!("crash-{moment}={call}:writes"))
+        })
+        .collect()
 }
 
 /// A few of them, by the seed. An own generator (splitmix64): the choice must stay the same when libraries change.

@@ -16,11 +16,15 @@ tests![
 
 async fn a_shared_dependency_has_one_binding_with_sorted_snapshots(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
-    scene.apply(manifests::deployment("another", &["my-config"])).await?;
+    scene
+        .apply(manifests::deployment("another", &["my-config"]))
+        .await?;
     let mut policy = manifests::policy_for("another", "Deployment", "another", &["member2", "member3"]);
     policy["spec"]["propagateDeps"] = json!(true);
     scene.apply(policy).await?;
-    scene.until_held("ConfigMap", "my-config", &["member1", "member2", "member3"]).await?;
+    scene
+        .until_held("ConfigMap", "my-config", &["member1", "member2", "member3"])
+        .await?;
     let on = |names: [&str; 2]| json!(names.map(|name| json!({"name": name, "replicas": 1})));
     let ns = scene.ns.clone();
     let both = json!([
@@ -29,19 +33,32 @@ async fn a_shared_dependency_has_one_binding_with_sorted_snapshots(scene: &mut S
     ]);
     scene
         .until_binding("my-config-configmap", |binding| {
-            ensure!(binding["spec"]["requiredBy"] == both, "{}", binding["spec"]["requiredBy"]);
+            ensure!(
+                binding["spec"]["requiredBy"] == both,
+                "{}",
+                binding["spec"]["requiredBy"]
+            );
             Ok(())
         })
         .await?;
     let of_config = scene.hub.list("ResourceBinding", &ns, "").await?;
-    let of_config = of_config.iter().filter(|each| each["spec"]["resource"]["kind"] == "ConfigMap").count();
+    let of_config = of_config
+        .iter()
+        .filter(|each| each["spec"]["resource"]["kind"] == "ConfigMap")
+        .count();
     assert_eq!(of_config, 1);
 
     scene.apply(manifests::deployment("myapp", &[])).await?;
-    scene.until_held("ConfigMap", "my-config", &["member2", "member3"]).await?;
+    scene
+        .until_held("ConfigMap", "my-config", &["member2", "member3"])
+        .await?;
     scene
         .until_binding("my-config-configmap", |binding| {
-            ensure!(binding["spec"]["requiredBy"] == json!([both[0]]), "{}", binding["spec"]["requiredBy"]);
+            ensure!(
+                binding["spec"]["requiredBy"] == json!([both[0]]),
+                "{}",
+                binding["spec"]["requiredBy"]
+            );
             Ok(())
         })
         .await?;
@@ -54,11 +71,15 @@ async fn a_missing_dependency_is_named_and_blocks_nothing(scene: &mut Scene) -> 
     scene.apply(manifests::policy(&["member1"])).await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
     let says = format!("ConfigMap {}/absent", scene.ns);
-    let told = scene.until_condition("myapp-deployment", "DependenciesReady", "False", &says).await?;
+    let told = scene
+        .until_condition("myapp-deployment", "DependenciesReady", "False", &says)
+        .await?;
     assert_eq!(told["reason"], "DependencyMissing");
     scene.apply(manifests::config_map("absent", "here")).await?;
     scene.until_held("ConfigMap", "absent", &["member1"]).await?;
-    scene.until_condition("myapp-deployment", "DependenciesReady", "True", "").await?;
+    scene
+        .until_condition("myapp-deployment", "DependenciesReady", "True", "")
+        .await?;
     Ok(())
 }
 
@@ -80,7 +101,7 @@ async fn every_workload_takes_every_kind_of_dependency_along(scene: &mut Scene) 
                 {"name": "data", "persistentVolumeClaim": {"claimName": name}},
             ],
         });
-        scene.apply(manifests::workload(workload, &name, pod)).await?;
+        scene.apply(manifests::workload(workload, &name, &pod)).await?;
         let mut policy = manifests::policy_for(&name, workload, &name, &["member1", "member3"]);
         policy["spec"]["propagateDeps"] = json!(true);
         scene.apply(policy).await?;
@@ -92,13 +113,27 @@ async fn every_workload_takes_every_kind_of_dependency_along(scene: &mut Scene) 
         for object in dependencies(&name) {
             let kind_name = object["kind"].as_str().unwrap_or_default();
             scene.until_held(kind_name, &name, &members).await?;
-            scene.until_condition(&format!("{name}-{}", kind_name.to_lowercase()), "FullyApplied", "True", "").await?;
+            scene
+                .until_condition(
+                    &format!("{name}-{}", kind_name.to_lowercase()),
+                    "FullyApplied",
+                    "True",
+                    "",
+                )
+                .await?;
         }
-        scene.until_condition(&format!("{name}-{name}"), "FullyApplied", "True", "").await?;
-        scene.until_condition(&format!("{name}-{name}"), "DependenciesReady", "True", "").await?;
+        scene
+            .until_condition(&format!("{name}-{name}"), "FullyApplied", "True", "")
+            .await?;
+        scene
+            .until_condition(&format!("{name}-{name}"), "DependenciesReady", "True", "")
+            .await?;
         // What is on the member is what the hub would have made of it.
         for member in members {
-            let (copy, template) = (scene.copy(member, workload, &name).await?, scene.get(workload, &name).await?);
+            let (copy, template) = (
+                scene.copy(member, workload, &name).await?,
+                scene.get(workload, &name).await?,
+            );
             if *workload != "Job" {
                 assert_eq!(copy["spec"], template["spec"], "{workload} on {member}");
             }
@@ -110,13 +145,26 @@ async fn every_workload_takes_every_kind_of_dependency_along(scene: &mut Scene) 
     }
     // The hub's token controller gives ServiceAccounts tokens: these are the hub's own.
     for member in members {
-        for secret in scene.member(member)?.list("Secret", &scene.ns, "entourage.dev/hub").await? {
-            ensure!(secret["type"] == "Opaque", "{} travelled", secret["metadata"]["name"]);
+        for secret in scene
+            .member(member)?
+            .list("Secret", &scene.ns, "entourage.dev/hub")
+            .await?
+        {
+            ensure!(
+                secret["type"] == "Opaque",
+                "{} travelled",
+                secret["metadata"]["name"]
+            );
         }
         let own = scene.get("ServiceAccount", "deployment").await?["secrets"].clone();
         let copied = scene.copy(member, "ServiceAccount", "deployment").await?["secrets"].clone();
         let names = |secrets: &Value| -> Vec<String> {
-            secrets.as_array().into_iter().flatten().map(|each| each["name"].to_string()).collect()
+            secrets
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|each| each["name"].to_string())
+                .collect()
         };
         for name in names(&own) {
             ensure!(!names(&copied).contains(&name), "{name} is a token of the hub");
@@ -157,10 +205,19 @@ async fn an_edited_config_map_is_written_once_to_each_member(scene: &mut Scene) 
     }
     scene.quiet().await?;
     let writes = scene.writes();
-    let to_members: Vec<&String> = writes.iter().filter(|write| write.starts_with("member")).collect();
+    let to_members: Vec<&String> = writes
+        .iter()
+        .filter(|write| write.starts_with("member"))
+        .collect();
     assert_eq!(to_members.len(), 2, "{writes:#?}");
-    ensure!(to_members.iter().all(|write| write.contains("update configmaps")), "{writes:#?}");
+    ensure!(
+        to_members.iter().all(|write| write.contains("update configmaps")),
+        "{writes:#?}"
+    );
     let version = scene.get("ConfigMap", "my-config").await?["metadata"]["resourceVersion"].clone();
-    assert_eq!(scene.binding("my-config-configmap").await?["spec"]["resource"]["resourceVersion"], version);
+    assert_eq!(
+        scene.binding("my-config-configmap").await?["spec"]["resource"]["resourceVersion"],
+        version
+    );
     Ok(())
 }

@@ -22,7 +22,9 @@ async fn a_copy_changed_by_hand_is_restored(scene: &mut Scene) -> Result<()> {
         for (kind, name) in [("ConfigMap", "my-config"), ("Deployment", "myapp")] {
             let before = scene.copy("member1", kind, name).await?;
             meddle(scene, deed, kind, name).await?;
-            restored(scene, kind, name, &before).await.with_context(|| format!("{kind} {deed}"))?;
+            restored(scene, kind, name, &before)
+                .await
+                .with_context(|| format!("{kind} {deed}"))?;
         }
     }
     Ok(())
@@ -37,8 +39,12 @@ async fn a_copy_changed_while_we_were_down_is_restored(scene: &mut Scene) -> Res
         meddle(scene, deed, "ConfigMap", "my-config").await?;
         meddle(scene, deed, "Deployment", "myapp").await?;
         scene.start().await?;
-        restored(scene, "ConfigMap", "my-config", &config).await.with_context(|| format!("ConfigMap {deed}"))?;
-        restored(scene, "Deployment", "myapp", &workload).await.with_context(|| format!("Deployment {deed}"))?;
+        restored(scene, "ConfigMap", "my-config", &config)
+            .await
+            .with_context(|| format!("ConfigMap {deed}"))?;
+        restored(scene, "Deployment", "myapp", &workload)
+            .await
+            .with_context(|| format!("Deployment {deed}"))?;
     }
     Ok(())
 }
@@ -52,7 +58,11 @@ async fn meddle(scene: &Scene, deed: &str, kind: &str, name: &str) -> Result<()>
         "edited" => scene.edit_on("member1", kind, name, edit).await.map(drop),
         "deleted" => scene.delete_on("member1", kind, name).await,
         "unmarked" => {
-            let own = if kind == "Deployment" { json!({"app": "myapp"}) } else { json!({}) };
+            let own = if kind == "Deployment" {
+                json!({"app": "myapp"})
+            } else {
+                json!({})
+            };
             let unmark = |live: &mut Value| live["metadata"]["labels"] = own.clone();
             scene.edit_on("member1", kind, name, unmark).await.map(drop)
         }
@@ -76,13 +86,26 @@ async fn restored(scene: &Scene, kind: &str, name: &str, before: &Value) -> Resu
             ensure!(copy[part] == before[part], "{part}: {}", copy[part]);
         }
         for part in ["labels", "annotations"] {
-            ensure!(copy["metadata"][part] == before["metadata"][part], "{part}: {}", copy["metadata"][part]);
+            ensure!(
+                copy["metadata"][part] == before["metadata"][part],
+                "{part}: {}",
+                copy["metadata"][part]
+            );
         }
         // Whose it is without our marks is known from this record, at the latest a second after the write.
         let binding = scene.binding(&format!("{name}-{}", kind.to_lowercase())).await?;
-        let entries = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
-        let recorded = entries.iter().find(|entry| entry["clusterName"] == "member1").map(|entry| &entry["copy"]["uid"]);
-        ensure!(recorded == Some(&copy["metadata"]["uid"]), "{kind} recorded with uid {recorded:?}");
+        let entries = binding["status"]["aggregatedStatus"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let recorded = entries
+            .iter()
+            .find(|entry| entry["clusterName"] == "member1")
+            .map(|entry| &entry["copy"]["uid"]);
+        ensure!(
+            recorded == Some(&copy["metadata"]["uid"]),
+            "{kind} recorded with uid {recorded:?}"
+        );
         Ok(())
     })
     .await
@@ -99,8 +122,16 @@ async fn a_foreign_label_on_a_copy_stays(scene: &mut Scene) -> Result<()> {
     scene
         .until_copy("member1", "ConfigMap", "my-config", |copy| {
             ensure!(copy["data"] == json!({"key": "two"}), "{}", copy["data"]);
-            ensure!(copy["metadata"]["labels"]["theirs"] == "yes", "{}", copy["metadata"]);
-            ensure!(copy["metadata"]["annotations"]["theirs.example.com/note"] == "yes", "{}", copy["metadata"]);
+            ensure!(
+                copy["metadata"]["labels"]["theirs"] == "yes",
+                "{}",
+                copy["metadata"]
+            );
+            ensure!(
+                copy["metadata"]["annotations"]["theirs.example.com/note"] == "yes",
+                "{}",
+                copy["metadata"]
+            );
             Ok(())
         })
         .await?;

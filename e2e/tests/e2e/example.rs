@@ -37,7 +37,9 @@ async fn any_order_of_arrival_leads_to_the_same(scene: &mut Scene) -> Result<()>
         spaces.push(space);
     }
     for (space, order) in spaces.iter().zip(orders) {
-        check_example(space).await.with_context(|| format!("order {order:?}"))?;
+        check_example(space)
+            .await
+            .with_context(|| format!("order {order:?}"))?;
     }
     Ok(())
 }
@@ -76,19 +78,33 @@ async fn check_example(space: &Space) -> Result<()> {
     const ID: &str = "resourcebinding.karmada.io/permanent-id";
     let (own, referrer) = (&meta["labels"][ID], &workload["metadata"]["labels"][ID]);
     for id in [own, referrer] {
-        ensure!(id.as_str().is_some_and(|id| id.len() == 36), "a permanent id is a UUID: {id}");
+        ensure!(
+            id.as_str().is_some_and(|id| id.len() == 36),
+            "a permanent id is a UUID: {id}"
+        );
     }
     ensure!(own != referrer);
     let key = entourage_api::names::depended_by_key(ns, "myapp-deployment");
-    ensure!(key.starts_with("resourcebinding.karmada.io/depended-by-"), "{key}");
+    ensure!(
+        key.starts_with("resourcebinding.karmada.io/depended-by-"),
+        "{key}"
+    );
     assert_eq!(meta["labels"], json!({ID: own, key: referrer}));
 
     let meta = &workload["metadata"];
-    let finalizers = json!(["karmada.io/binding-controller", "karmada.io/binding-dependencies-distributor"]);
+    let finalizers = json!([
+        "karmada.io/binding-controller",
+        "karmada.io/binding-dependencies-distributor"
+    ]);
     assert_eq!(meta["finalizers"], finalizers);
-    let dependencies = meta["annotations"]["resourcebinding.karmada.io/dependencies"].as_str().unwrap_or_default();
+    let dependencies = meta["annotations"]["resourcebinding.karmada.io/dependencies"]
+        .as_str()
+        .unwrap_or_default();
     let dependencies: serde_json::Value = serde_json::from_str(dependencies)?;
-    assert_eq!(dependencies, json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ns, "name": "my-config"}]));
+    assert_eq!(
+        dependencies,
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ns, "name": "my-config"}])
+    );
     assert_eq!(workload["spec"]["clusters"], clusters);
     assert_eq!(workload["spec"]["propagateDeps"], json!(true));
     assert_eq!(workload["spec"]["replicas"], json!(1));
@@ -100,9 +116,15 @@ async fn check_example(space: &Space) -> Result<()> {
         assert_eq!(copy["metadata"]["labels"][ID], *own);
         assert_eq!(copy["metadata"]["labels"]["karmada.io/managed"], "true");
         let annotations = &copy["metadata"]["annotations"];
-        assert_eq!(annotations["resourcebinding.karmada.io/name"], "my-config-configmap");
+        assert_eq!(
+            annotations["resourcebinding.karmada.io/name"],
+            "my-config-configmap"
+        );
         assert_eq!(annotations["resourcebinding.karmada.io/namespace"], ns);
-        assert_eq!(annotations["work.karmada.io/namespace"], format!("karmada-es-{member}"));
+        assert_eq!(
+            annotations["work.karmada.io/namespace"],
+            format!("karmada-es-{member}")
+        );
         let copy = space.copy(member, "Deployment", "myapp").await?;
         let template = space.get("Deployment", "myapp").await?;
         assert_eq!(copy["spec"], template["spec"]);
@@ -116,10 +138,17 @@ async fn dependencies_go_first(scene: &mut Scene) -> Result<()> {
         scene.apply(object).await?;
     }
     scene.until_settled(&["member1", "member2"]).await?;
-    let writes: Vec<String> = scene.writes().into_iter().filter(|write| write.ends_with(": 201")).collect();
+    let writes: Vec<String> = scene
+        .writes()
+        .into_iter()
+        .filter(|write| write.ends_with(": 201"))
+        .collect();
     for member in ["member1", "member2"] {
         let config = Scene::position(&writes, &format!("{member} create configmaps {}/", scene.ns))?;
-        let workload = Scene::position(&writes, &format!("{member} create deployments.apps {}/", scene.ns))?;
+        let workload = Scene::position(
+            &writes,
+            &format!("{member} create deployments.apps {}/", scene.ns),
+        )?;
         ensure!(config < workload, "{writes:#?}");
     }
     Ok(())
@@ -133,7 +162,11 @@ async fn a_settled_system_writes_nothing_also_after_a_restart(scene: &mut Scene)
         if pass == "restarted" {
             scene.restart().await?;
         }
-        let before = if pass == "restarted" { 0 } else { scene.writes().len() };
+        let before = if pass == "restarted" {
+            0
+        } else {
+            scene.writes().len()
+        };
         let after = scene.quiet().await?;
         ensure!(after == before, "{pass}: {:#?}", &scene.writes()[before..]);
     }
@@ -158,15 +191,27 @@ async fn the_status_of_the_members_reaches_the_template(scene: &mut Scene) -> Re
     entourage_e2e::harness::eventually("the template's status sums up the members'", async || {
         let template = scene.get("Deployment", "myapp").await?;
         let status = &template["status"];
-        ensure!(status["readyReplicas"] == 2 && status["replicas"] == 2, "{status}");
-        ensure!(status["observedGeneration"] == template["metadata"]["generation"], "{status}");
+        ensure!(
+            status["readyReplicas"] == 2 && status["replicas"] == 2,
+            "{status}"
+        );
+        ensure!(
+            status["observedGeneration"] == template["metadata"]["generation"],
+            "{status}"
+        );
         Ok(())
     })
     .await?;
     scene
         .until_binding("myapp-deployment", |binding| {
-            let entries = binding["status"]["aggregatedStatus"].as_array().cloned().unwrap_or_default();
-            ensure!(entries.len() == 2 && entries.iter().all(|each| each["health"] == "Healthy"), "{entries:?}");
+            let entries = binding["status"]["aggregatedStatus"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            ensure!(
+                entries.len() == 2 && entries.iter().all(|each| each["health"] == "Healthy"),
+                "{entries:?}"
+            );
             Ok(())
         })
         .await?;

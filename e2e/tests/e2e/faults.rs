@@ -1,5 +1,7 @@
 //! Slow, failing and confusing API servers (invariants I7 and I8).
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
     faults::FaultPlan,
@@ -17,28 +19,45 @@ tests![
 ];
 
 async fn a_slow_network_changes_nothing(scene: &mut Scene) -> Result<()> {
-    journey(scene, "latency=20..80ms watch-delay=0..100ms").await
+    journey(scene, PATIENCE * 2, "latency=20..80ms watch-delay=0..100ms").await
 }
 
 async fn errors_before_and_after_the_effect_change_nothing(scene: &mut Scene) -> Result<()> {
-    journey(scene, "latency=0..10ms error-before=8% error-after=8% status=409,429,500,503,reset").await
+    journey(
+        scene,
+        PATIENCE * 2,
+        "latency=0..10ms error-before=8% error-after=8% status=409,429,500,503,reset",
+    )
+    .await
 }
 
 async fn broken_repeated_and_stale_watches_change_nothing(scene: &mut Scene) -> Result<()> {
-    journey(scene, "watch-cut=8% watch-gone=3% watch-repeat=15% watch-stale=15% watch-delay=0..60ms").await
+    journey(
+        scene,
+        PATIENCE * 2,
+        "watch-cut=8% watch-gone=3% watch-repeat=15% watch-stale=15% watch-delay=0..60ms",
+    )
+    .await
 }
 
 async fn calls_that_are_never_answered_change_nothing(scene: &mut Scene) -> Result<()> {
-    scene.options.hub_deadline = std::time::Duration::from_secs(1);
-    scene.options.member_deadline = std::time::Duration::from_secs(1);
-    journey(scene, "hang=3%").await
+    scene.options.hub_deadline = Duration::from_secs(1);
+    scene.options.member_deadline = Duration::from_secs(1);
+    // A list may take a minute before it is given up.
+    journey(scene, PATIENCE * 4, "hang=3%").await
 }
 
 /// How a journey without faults looks after each step. Made once: it is the same for every kind of fault.
 static CALM: OnceCell<Vec<Outline>> = OnceCell::const_new();
 
 /// The steps of a journey.
-const STEPS: [&str; 5] = ["arrives", "is edited", "moves", "drops its reference", "is taken away"];
+const STEPS: [&str; 5] = [
+    "arrives",
+    "is edited",
+    "moves",
+    "drops its reference",
+    "is taken away",
+];
 
 async fn take(step: &str, space: &Space) -> Result<()> {
     match step {
@@ -48,8 +67,14 @@ async fn take(step: &str, space: &Space) -> Result<()> {
             }
             Ok(())
         }
-        "is edited" => space.apply(manifests::config_map("my-config", "two")).await.map(drop),
-        "moves" => space.apply(manifests::policy(&["member2", "member3"])).await.map(drop),
+        "is edited" => space
+            .apply(manifests::config_map("my-config", "two"))
+            .await
+            .map(drop),
+        "moves" => space
+            .apply(manifests::policy(&["member2", "member3"]))
+            .await
+            .map(drop),
         "drops its reference" => space.apply(manifests::deployment("myapp", &[])).await.map(drop),
         _ => space.delete("Deployment", "myapp").await,
     }
@@ -69,18 +94,22 @@ async fn calm(scene: &mut Scene) -> Result<Vec<Outline>> {
 }
 
 /// The example goes through its steps under faults, and looks after each as it does without.
-async fn journey(scene: &mut Scene, faults: &str) -> Result<()> {
+async fn journey(scene: &mut Scene, patience: Duration, faults: &str) -> Result<()> {
     let plan: FaultPlan = format!("seed={} {faults}", seed()).parse()?;
     println!("{plan}");
     let calm = CALM.get_or_try_init(async || calm(scene).await).await?;
     scene.launch(plan.clone())?;
     for (step, wanted) in STEPS.into_iter().zip(calm) {
         take(step, scene).await?;
-        eventually_within(PATIENCE * 2, &format!("the example {step} as it does without faults"), async || {
-            let differences = differences(wanted, &scene.outline().await?);
-            ensure!(differences.is_empty(), "{differences:#?}");
-            Ok(())
-        })
+        eventually_within(
+            patience,
+            &format!("the example {step} as it does without faults"),
+            async || {
+                let differences = differences(wanted, &scene.outline().await?);
+                ensure!(differences.is_empty(), "{differences:#?}");
+                Ok(())
+            },
+        )
         .await
         .with_context(|| plan.to_string())?;
     }
@@ -99,15 +128,30 @@ async fn lost_watch_frames_never_delete_anything(scene: &mut Scene) -> Result<()
     scene.launch(plan)?;
     scene.controllers()?.ready().await?;
     for round in 0..5 {
-        scene.apply(manifests::config_map("my-config", &format!("round {round}"))).await?;
-        scene.apply(manifests::deployment("myapp", &["my-config", "second"])).await?;
-        scene.apply(manifests::config_map("second", &format!("round {round}"))).await?;
+        scene
+            .apply(manifests::config_map("my-config", &format!("round {round}")))
+            .await?;
+        scene
+            .apply(manifests::deployment("myapp", &["my-config", "second"]))
+            .await?;
+        scene
+            .apply(manifests::config_map("second", &format!("round {round}")))
+            .await?;
     }
     scene.quiet().await?;
-    let deleted: Vec<String> =
-        scene.writes().into_iter().filter(|write| write.starts_with("member") && write.contains(" delete ")).collect();
+    let deleted: Vec<String> = scene
+        .writes()
+        .into_iter()
+        .filter(|write| write.starts_with("member") && write.contains(" delete "))
+        .collect();
     ensure!(deleted.is_empty(), "{deleted:#?}");
-    assert_eq!(scene.holders("Deployment", "myapp").await?, ["member1", "member2"]);
-    assert_eq!(scene.holders("ConfigMap", "my-config").await?, ["member1", "member2"]);
+    assert_eq!(
+        scene.holders("Deployment", "myapp").await?,
+        ["member1", "member2"]
+    );
+    assert_eq!(
+        scene.holders("ConfigMap", "my-config").await?,
+        ["member1", "member2"]
+    );
     Ok(())
 }

@@ -20,44 +20,81 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
     // It leaves: its copies stay, without our marks.
     let kubeconfig = scene.bed.cluster("member3")?.kubeconfig_path();
     let kubeconfig = kubeconfig.to_string_lossy().into_owned();
-    scene.bed.unjoin("member3", &["--cluster-kubeconfig", &kubeconfig, "--wait", "30s"]).await?;
-    ensure!(scene.hub.get("Cluster", "", "member3").await?.is_none(), "the Cluster is there");
+    scene
+        .bed
+        .unjoin("member3", &["--cluster-kubeconfig", &kubeconfig, "--wait", "30s"])
+        .await?;
+    ensure!(
+        scene.hub.get("Cluster", "", "member3").await?.is_none(),
+        "the Cluster is there"
+    );
     for (kind, name) in [("Deployment", "myapp"), ("ConfigMap", "my-config")] {
         let mut meta = scene.copy("member3", kind, name).await?["metadata"].clone();
         if let Some(meta) = meta.as_object_mut() {
             meta.remove("managedFields");
         }
         let text = meta.to_string();
-        ensure!(!text.contains("karmada.io") && !text.contains("entourage.dev"), "{kind}: {text}");
+        ensure!(
+            !text.contains("karmada.io") && !text.contains("entourage.dev"),
+            "{kind}: {text}"
+        );
     }
-    ensure!(scene.hub.get("Secret", "karmada-cluster", "member3").await?.is_none(), "the Secret is there");
-    let accounts = scene.member("member3")?.list("ServiceAccount", "karmada-cluster", "").await?;
-    let ours = accounts.iter().filter(|each| each["metadata"]["name"].to_string().contains("entourage")).count();
+    ensure!(
+        scene
+            .hub
+            .get("Secret", "karmada-cluster", "member3")
+            .await?
+            .is_none(),
+        "the Secret is there"
+    );
+    let accounts = scene
+        .member("member3")?
+        .list("ServiceAccount", "karmada-cluster", "")
+        .await?;
+    let ours = accounts
+        .iter()
+        .filter(|each| each["metadata"]["name"].to_string().contains("entourage"))
+        .count();
     assert_eq!(ours, 0, "the account is there");
-    scene.until_binding("myapp-deployment", |binding| {
-        let clusters = binding["spec"]["clusters"].as_array().map(Vec::len);
-        ensure!(clusters == Some(1), "{}", binding["spec"]["clusters"]);
-        Ok(())
-    }).await?;
-    scene.until_condition("myapp-deployment", "Scheduled", "True", "member3").await?;
+    scene
+        .until_binding("myapp-deployment", |binding| {
+            let clusters = binding["spec"]["clusters"].as_array().map(Vec::len);
+            ensure!(clusters == Some(1), "{}", binding["spec"]["clusters"]);
+            Ok(())
+        })
+        .await?;
+    scene
+        .until_condition("myapp-deployment", "Scheduled", "True", "member3")
+        .await?;
 
     // It comes back: what stands there is not ours until the policy says so.
-    let said = scene.bed.join("member3", &["--wait", "30s", "--labels", "tier=edge"]).await?;
+    let said = scene
+        .bed
+        .join("member3", &["--wait", "30s", "--labels", "tier=edge"])
+        .await?;
     ensure!(said.contains("member3"), "{said}");
     scene.bed.remember().await?;
     scene.until_cluster("member3", "True", "").await?;
-    scene.until_condition("myapp-deployment", "FullyApplied", "False", "Overwrite").await?;
+    scene
+        .until_condition("myapp-deployment", "FullyApplied", "False", "Overwrite")
+        .await?;
     let mut policy = manifests::policy(&["member1", "member3"]);
     policy["spec"]["conflictResolution"] = json!("Overwrite");
     scene.apply(policy).await?;
     scene.until_settled(&["member1", "member3"]).await?;
     // Joined again with the same flags, nothing changes.
     let before = scene.hub.get("Cluster", "", "member3").await?;
-    scene.bed.join("member3", &["--wait", "30s", "--labels", "tier=edge"]).await?;
+    scene
+        .bed
+        .join("member3", &["--wait", "30s", "--labels", "tier=edge"])
+        .await?;
     assert_eq!(scene.hub.get("Cluster", "", "member3").await?, before);
 
     // It leaves for good.
-    scene.bed.unjoin("member3", &["--remove-copies", "--wait", "30s"]).await?;
+    scene
+        .bed
+        .unjoin("member3", &["--remove-copies", "--wait", "30s"])
+        .await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
     scene.until_held("ConfigMap", "my-config", &["member1"]).await
 }

@@ -14,13 +14,19 @@ tests![
     a_deleted_policy_leaves_copies_and_dependencies_keep_following,
 ];
 
-async fn a_moved_policy_brings_dependencies_first_and_takes_the_workload_first(scene: &mut Scene) -> Result<()> {
+async fn a_moved_policy_brings_dependencies_first_and_takes_the_workload_first(
+    scene: &mut Scene,
+) -> Result<()> {
     scene.example().await?;
     scene.faults.recorder().reset();
     scene.apply(manifests::policy(&["member2", "member3"])).await?;
     scene.until_settled(&["member2", "member3"]).await?;
     let (ns, writes) = (&scene.ns, scene.writes());
-    let made: Vec<String> = writes.iter().filter(|write| write.ends_with(": 201")).cloned().collect();
+    let made: Vec<String> = writes
+        .iter()
+        .filter(|write| write.ends_with(": 201"))
+        .cloned()
+        .collect();
     let config = Scene::position(&made, &format!("member3 create configmaps {ns}/"))?;
     let workload = Scene::position(&made, &format!("member3 create deployments.apps {ns}/"))?;
     ensure!(config < workload, "{writes:#?}");
@@ -38,9 +44,16 @@ async fn propagate_deps_off_on_and_off_again(scene: &mut Scene) -> Result<()> {
     for object in [deployment, off.clone(), config] {
         scene.apply(object).await?;
     }
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
-    scene.until_condition("myapp-deployment", "FullyApplied", "True", "").await?;
-    assert_eq!(*condition(&scene.binding("myapp-deployment").await?, "DependenciesReady"), json!(null));
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
+    scene
+        .until_condition("myapp-deployment", "FullyApplied", "True", "")
+        .await?;
+    assert_eq!(
+        *condition(&scene.binding("myapp-deployment").await?, "DependenciesReady"),
+        json!(null)
+    );
     assert_eq!(scene.holders("ConfigMap", "my-config").await?, [""; 0]);
 
     scene.apply(on).await?;
@@ -52,13 +65,28 @@ async fn propagate_deps_off_on_and_off_again(scene: &mut Scene) -> Result<()> {
     eventually("nothing of following is left on the binding", async || {
         let binding = scene.binding("myapp-deployment").await?;
         let meta = &binding["metadata"];
-        ensure!(meta["finalizers"] == json!(["karmada.io/binding-controller"]), "{}", meta["finalizers"]);
-        ensure!(meta["annotations"]["resourcebinding.karmada.io/dependencies"].is_null(), "{}", meta["annotations"]);
-        ensure!(condition(&binding, "DependenciesReady").is_null(), "{}", binding["status"]);
+        ensure!(
+            meta["finalizers"] == json!(["karmada.io/binding-controller"]),
+            "{}",
+            meta["finalizers"]
+        );
+        ensure!(
+            meta["annotations"]["resourcebinding.karmada.io/dependencies"].is_null(),
+            "{}",
+            meta["annotations"]
+        );
+        ensure!(
+            condition(&binding, "DependenciesReady").is_null(),
+            "{}",
+            binding["status"]
+        );
         Ok(())
     })
     .await?;
-    assert_eq!(scene.holders("Deployment", "myapp").await?, ["member1", "member2"]);
+    assert_eq!(
+        scene.holders("Deployment", "myapp").await?,
+        ["member1", "member2"]
+    );
     Ok(())
 }
 
@@ -66,13 +94,21 @@ async fn two_reasons_hold_a_dependency_and_each_ends_without_the_other(scene: &m
     scene.example().await?;
     let own = |members: &[&str]| manifests::policy_for("config", "ConfigMap", "my-config", members);
     scene.apply(own(&["member3"])).await?;
-    scene.until_held("ConfigMap", "my-config", &["member1", "member2", "member3"]).await?;
+    scene
+        .until_held("ConfigMap", "my-config", &["member1", "member2", "member3"])
+        .await?;
     scene.apply(manifests::deployment("myapp", &[])).await?;
     scene.until_held("ConfigMap", "my-config", &["member3"]).await?;
-    scene.apply(manifests::deployment("myapp", &["my-config"])).await?;
-    scene.until_held("ConfigMap", "my-config", &["member1", "member2", "member3"]).await?;
+    scene
+        .apply(manifests::deployment("myapp", &["my-config"]))
+        .await?;
+    scene
+        .until_held("ConfigMap", "my-config", &["member1", "member2", "member3"])
+        .await?;
     scene.apply(own(&["member1"])).await?;
-    scene.until_held("ConfigMap", "my-config", &["member1", "member2"]).await?;
+    scene
+        .until_held("ConfigMap", "my-config", &["member1", "member2"])
+        .await?;
     let binding = scene.binding("my-config-configmap").await?;
     assert_eq!(binding["spec"]["clusters"].as_array().map(Vec::len), Some(1));
     assert_eq!(binding["spec"]["requiredBy"].as_array().map(Vec::len), Some(1));
@@ -85,12 +121,25 @@ async fn a_deleted_policy_leaves_copies_and_dependencies_keep_following(scene: &
     scene.delete("PropagationPolicy", "myapp-propagation").await?;
     scene.until_gone("PropagationPolicy", "myapp-propagation").await?;
     let template = scene.get("Deployment", "myapp").await?;
-    ensure!(!template["metadata"].to_string().contains("propagationpolicy.karmada.io/name\":\"myapp"), "{template}");
-    scene.apply(manifests::deployment("myapp", &["my-config", "second"])).await?;
+    ensure!(
+        !template["metadata"]
+            .to_string()
+            .contains("propagationpolicy.karmada.io/name\":\"myapp"),
+        "{template}"
+    );
+    scene
+        .apply(manifests::deployment("myapp", &["my-config", "second"]))
+        .await?;
     scene.apply(manifests::config_map("second", "x")).await?;
-    scene.until_held("ConfigMap", "second", &["member1", "member2"]).await?;
-    scene.until_held("ConfigMap", "my-config", &["member1", "member2"]).await?;
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
+    scene
+        .until_held("ConfigMap", "second", &["member1", "member2"])
+        .await?;
+    scene
+        .until_held("ConfigMap", "my-config", &["member1", "member2"])
+        .await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
     scene.apply(manifests::config_map("my-config", "edited")).await?;
     for member in ["member1", "member2"] {
         scene

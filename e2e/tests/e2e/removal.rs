@@ -28,12 +28,21 @@ async fn a_dropped_reference_takes_the_copy_and_the_binding_along(scene: &mut Sc
     scene.apply(manifests::deployment("myapp", &[])).await?;
     scene.until_held("ConfigMap", "my-config", &[]).await?;
     scene.until_gone("ResourceBinding", "my-config-configmap").await?;
-    assert_eq!(scene.holders("Deployment", "myapp").await?, ["member1", "member2"]);
+    assert_eq!(
+        scene.holders("Deployment", "myapp").await?,
+        ["member1", "member2"]
+    );
     let writes = scene.writes();
     for member in ["member1", "member2"] {
         // The workload's copy stops needing it before it goes.
-        let update = Scene::position(&writes, &format!("{member} update deployments.apps {}/myapp", scene.ns))?;
-        let delete = Scene::position(&writes, &format!("{member} delete configmaps {}/my-config", scene.ns))?;
+        let update = Scene::position(
+            &writes,
+            &format!("{member} update deployments.apps {}/myapp", scene.ns),
+        )?;
+        let delete = Scene::position(
+            &writes,
+            &format!("{member} delete configmaps {}/my-config", scene.ns),
+        )?;
         ensure!(update < delete, "{writes:#?}");
     }
     Ok(())
@@ -50,8 +59,14 @@ async fn a_deleted_workload_takes_everything_along_and_leaves_nothing(scene: &mu
     scene.get("ConfigMap", "my-config").await?;
     let writes = scene.writes();
     for member in ["member1", "member2"] {
-        let workload = Scene::position(&writes, &format!("{member} delete deployments.apps {}/myapp", scene.ns))?;
-        let config = Scene::position(&writes, &format!("{member} delete configmaps {}/my-config", scene.ns))?;
+        let workload = Scene::position(
+            &writes,
+            &format!("{member} delete deployments.apps {}/myapp", scene.ns),
+        )?;
+        let config = Scene::position(
+            &writes,
+            &format!("{member} delete configmaps {}/my-config", scene.ns),
+        )?;
         ensure!(workload < config, "{writes:#?}");
     }
     Ok(())
@@ -59,14 +74,20 @@ async fn a_deleted_workload_takes_everything_along_and_leaves_nothing(scene: &mu
 
 /// As in a single cluster: a revoked Secret must go. With a grace that is counted from the binding's deletionTimestamp,
 /// which has whole seconds.
-async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(scene: &mut Scene) -> Result<()> {
+async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(
+    scene: &mut Scene,
+) -> Result<()> {
     scene.options.deletion_grace = Duration::from_secs(3);
     scene.example().await?;
-    scene.apply(manifests::deployment("another", &["my-config"])).await?;
+    scene
+        .apply(manifests::deployment("another", &["my-config"]))
+        .await?;
     let mut policy = manifests::policy_for("another", "Deployment", "another", &["member2"]);
     policy["spec"]["propagateDeps"] = json!(true);
     scene.apply(policy).await?;
-    scene.until_condition("another-deployment", "DependenciesReady", "True", "").await?;
+    scene
+        .until_condition("another-deployment", "DependenciesReady", "True", "")
+        .await?;
 
     let deleted = Instant::now();
     scene.delete("ConfigMap", "my-config").await?;
@@ -74,7 +95,9 @@ async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(sc
     let says = format!("ConfigMap {}/my-config", scene.ns);
     for name in ["myapp", "another"] {
         let binding = format!("{name}-deployment");
-        let told = scene.until_condition(&binding, "DependenciesReady", "False", &says).await?;
+        let told = scene
+            .until_condition(&binding, "DependenciesReady", "False", &says)
+            .await?;
         assert_eq!(told["reason"], "DependencyMissing");
     }
     scene.until_held("ConfigMap", "my-config", &[]).await?;
@@ -83,10 +106,21 @@ async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(sc
     ensure!(after < Duration::from_secs(15), "gone after {after:?}");
     scene.until_gone("ResourceBinding", "my-config-configmap").await?;
     for name in ["myapp", "another"] {
-        let events = scene.events("SyncScheduleResultToDependenciesFailed", name).await?;
-        let told: Vec<&Value> = events.iter().filter(|event| event.to_string().contains(&says)).collect();
-        ensure!(told.len() == 1 && told[0]["type"] == "Warning" && told[0]["count"] == 1, "{events:#?}");
-        assert_eq!(scene.holders("Deployment", name).await?.is_empty(), false);
+        let events = scene
+            .events("SyncScheduleResultToDependenciesFailed", name)
+            .await?;
+        let told: Vec<&Value> = events
+            .iter()
+            .filter(|event| event.to_string().contains(&says))
+            .collect();
+        ensure!(
+            told.len() == 1 && told[0]["type"] == "Warning" && told[0]["count"] == 1,
+            "{events:#?}"
+        );
+        ensure!(
+            !scene.holders("Deployment", name).await?.is_empty(),
+            "{name} is gone"
+        );
     }
     Ok(())
 }
@@ -105,14 +139,20 @@ async fn a_dependency_that_is_back_in_time_never_leaves_its_members(scene: &mut 
     scene.delete("ConfigMap", "my-config").await?;
     scene
         .until_binding("my-config-configmap", |binding| {
-            ensure!(binding["metadata"]["deletionTimestamp"].is_string(), "the binding is not ending");
+            ensure!(
+                binding["metadata"]["deletionTimestamp"].is_string(),
+                "the binding is not ending"
+            );
             Ok(())
         })
         .await?;
     let config = scene.apply(config).await?;
     scene
         .until_binding("my-config-configmap", |binding| {
-            ensure!(binding["metadata"]["uid"] != before["metadata"]["uid"], "still the old binding");
+            ensure!(
+                binding["metadata"]["uid"] != before["metadata"]["uid"],
+                "still the old binding"
+            );
             Ok(())
         })
         .await?;
@@ -124,9 +164,17 @@ async fn a_dependency_that_is_back_in_time_never_leaves_its_members(scene: &mut 
     for (member, uid) in ["member1", "member2"].into_iter().zip(copies) {
         let copy = scene.copy(member, "ConfigMap", "my-config").await?;
         assert_eq!(copy["metadata"]["uid"], uid);
-        assert_eq!(copy["metadata"]["annotations"]["resourcetemplate.karmada.io/uid"], config["metadata"]["uid"]);
+        assert_eq!(
+            copy["metadata"]["annotations"]["resourcetemplate.karmada.io/uid"],
+            config["metadata"]["uid"]
+        );
     }
-    ensure!(!scene.writes().iter().any(|write| write.starts_with("member") && write.contains(" delete ")));
+    ensure!(
+        !scene
+            .writes()
+            .iter()
+            .any(|write| write.starts_with("member") && write.contains(" delete "))
+    );
     Ok(())
 }
 
@@ -147,7 +195,10 @@ fn unmarked(copy: &Value) -> Result<()> {
         meta.remove("managedFields");
     }
     let text = meta.to_string();
-    ensure!(!text.contains("karmada.io") && !text.contains("entourage.dev"), "{text}");
+    ensure!(
+        !text.contains("karmada.io") && !text.contains("entourage.dev"),
+        "{text}"
+    );
     Ok(())
 }
 
@@ -161,7 +212,10 @@ async fn preserved_resources_stay_without_our_marks(scene: &mut Scene) -> Result
             let copy = scene.copy(member, kind, name).await?;
             unmarked(&copy)?;
         }
-        assert_eq!(scene.copy(member, "Deployment", "myapp").await?["metadata"]["labels"], json!({"app": "myapp"}));
+        assert_eq!(
+            scene.copy(member, "Deployment", "myapp").await?["metadata"]["labels"],
+            json!({"app": "myapp"})
+        );
     }
     Ok(())
 }
@@ -194,14 +248,21 @@ async fn a_binding_deleted_by_hand_is_made_again_and_nothing_is_touched(scene: &
         scene.delete("ResourceBinding", name).await?;
         let after = scene
             .until_binding(name, |binding| {
-                ensure!(binding["metadata"]["uid"] != before["metadata"]["uid"], "still the old binding");
+                ensure!(
+                    binding["metadata"]["uid"] != before["metadata"]["uid"],
+                    "still the old binding"
+                );
                 Ok(())
             })
             .await?;
         assert_eq!(after["metadata"]["labels"][ID], before["metadata"]["labels"][ID]);
         scene.until_settled(&["member1", "member2"]).await?;
         scene.quiet().await?;
-        let touched: Vec<String> = scene.writes().into_iter().filter(|write| write.starts_with("member")).collect();
+        let touched: Vec<String> = scene
+            .writes()
+            .into_iter()
+            .filter(|write| write.starts_with("member"))
+            .collect();
         ensure!(touched.is_empty(), "{name}: {touched:#?}");
     }
     Ok(())

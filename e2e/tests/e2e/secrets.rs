@@ -7,11 +7,14 @@ use entourage_e2e::{
 };
 use serde_json::{Value, json};
 
-tests![a_secret_is_seen_by_nobody_on_its_way, a_token_secret_never_travels];
+tests![
+    a_secret_is_seen_by_nobody_on_its_way,
+    a_token_secret_never_travels
+];
 
 fn workload() -> Value {
     let pod = json!({"volumes": [{"name": "s", "secret": {"secretName": "keys"}}]});
-    manifests::workload("Deployment", "myapp", pod)
+    manifests::workload("Deployment", "myapp", &pod)
 }
 
 /// Delivered on member1; in conflict on member2, then refused there because the foreign one cannot be changed; refused
@@ -32,9 +35,15 @@ async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> 
     });
     scene.apply(secret).await?;
     scene.apply(workload()).await?;
-    scene.apply(manifests::policy(&["member1", "member2", "member3"])).await?;
-    scene.until_condition("keys-secret", "FullyApplied", "False", "not ours").await?;
-    scene.until_condition("keys-secret", "FullyApplied", "False", "member3 refused").await?;
+    scene
+        .apply(manifests::policy(&["member1", "member2", "member3"]))
+        .await?;
+    scene
+        .until_condition("keys-secret", "FullyApplied", "False", "not ours")
+        .await?;
+    scene
+        .until_condition("keys-secret", "FullyApplied", "False", "member3 refused")
+        .await?;
     let copy = scene.copy("member1", "Secret", "keys").await?;
     assert_eq!(copy["data"], scene.get("Secret", "keys").await?["data"]);
     canary.assert_only_in_data(&copy)?;
@@ -59,7 +68,9 @@ async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> 
         Ok(())
     };
     scene.until_copy("member1", "Secret", "keys", as_wanted).await?;
-    scene.edit_on("member1", "Secret", "keys", |live| live["data"] = json!({})).await?;
+    scene
+        .edit_on("member1", "Secret", "keys", |live| live["data"] = json!({}))
+        .await?;
     scene.until_copy("member1", "Secret", "keys", as_wanted).await?;
     scene.delete("Secret", "keys").await?;
     scene.until_held("Secret", "keys", &["member2"]).await?;
@@ -84,10 +95,17 @@ async fn a_token_secret_never_travels(scene: &mut Scene) -> Result<()> {
         .await?;
     scene.apply(workload()).await?;
     scene.apply(manifests::policy(&["member1", "member2"])).await?;
-    scene.until_held("Deployment", "myapp", &["member1", "member2"]).await?;
-    let told = scene.until_condition("myapp-deployment", "DependenciesReady", "False", "never travels").await?;
+    scene
+        .until_held("Deployment", "myapp", &["member1", "member2"])
+        .await?;
+    let told = scene
+        .until_condition("myapp-deployment", "DependenciesReady", "False", "never travels")
+        .await?;
     let message = told["message"].as_str().unwrap_or_default();
-    ensure!(message.contains("keys") && message.contains("member"), "{message}");
+    ensure!(
+        message.contains("keys") && message.contains("member"),
+        "{message}"
+    );
     scene.quiet().await?;
     assert_eq!(scene.holders("Secret", "keys").await?, [""; 0]);
     ensure!(scene.binding("keys-secret").await.is_err(), "it has a binding");

@@ -1,3 +1,5 @@
+//! Clusters as they are written and read.
+
 use serde_json::json;
 
 use super::*;

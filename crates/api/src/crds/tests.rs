@@ -78,7 +78,10 @@ fn what_we_add_to_the_reference_schema_is_known() {
     let copy = "resourcebindings v1alpha2 .status.aggregatedStatus[].copy";
     let conditions = "propagationpolicies v1alpha1 .status";
     for path in added {
-        assert!(path.starts_with(copy) || path.starts_with(conditions), "{path} is added unknowingly");
+        assert!(
+            path.starts_with(copy) || path.starts_with(conditions),
+            "{path} is added unknowingly"
+        );
     }
 }
 

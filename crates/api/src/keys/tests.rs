@@ -1,3 +1,5 @@
+//! The tables of keys: nothing twice, and only what servers accept.
+
 use super::*;
 use std::collections::BTreeSet;
 

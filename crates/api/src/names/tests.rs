@@ -1,3 +1,5 @@
+//! Derived names against golden vectors of the wire contract.
+
 use super::*;
 
 #[test]

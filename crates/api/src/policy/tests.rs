@@ -1,3 +1,5 @@
+//! Policies as they are written and read, and their defaults.
+
 use serde_json::{Value, json};
 
 use super::*;

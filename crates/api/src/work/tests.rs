@@ -1,3 +1,5 @@
+//! Bindings and Works as they are written and read.
+
 use serde_json::{Value, json};
 
 use super::*;

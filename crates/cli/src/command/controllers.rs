@@ -55,9 +55,20 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
     pub health_addr: HealthAddress,
 
+    /// How many threads carry out work; more than two bring nothing and cost memory
+    #[arg(long, hide = true, value_name = "COUNT", default_value_t = default_threads(),
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub worker_threads: u16,
+
     /// How to log.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// Two, or the number of cores if that is less.
+#[must_use]
+pub fn default_threads() -> u16 {
+    std::thread::available_parallelism().map_or(1, |cores| if cores.get() > 1 { 2 } else { 1 })
 }
 
 /// When to elect a leader.
@@ -186,6 +197,7 @@ mod tests {
         assert!(!options.propagate_deps && options.leader_election);
         assert_eq!(options.deletion_grace, Duration::from_millis(500));
         assert_eq!(options.dependency_wait, Duration::from_secs(60));
+        assert_eq!(args("--worker-threads 1").worker_threads, 1);
         assert_eq!(
             (options.health_addr, options.cluster_namespace.as_str()),
             (None, "fleet")

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use kube::{Client, Config};
+use kube::{Client, Config, api::DynamicObject};
 
 use crate::{
     apply::{Target, ensure_namespace},
@@ -144,6 +144,17 @@ pub async fn join(
         };
         hub::standing(&target, &args.name, &member_id).await?
     };
+    let held = {
+        let hub = Target {
+            client: hub.clone(),
+            place: "hub",
+            dry_run: true,
+            out: &mut std::io::sink(),
+        };
+        let held = hub::held_token(&hub, &args.cluster_namespace, &args.name).await?;
+        // Without a Cluster nothing says that the Secret is about this member.
+        held.filter(|_| joined == hub::Standing::Joined)
+    };
 
     let account = rights::account_name(&hub_id);
     let minted = {
@@ -160,13 +171,6 @@ pub async fn join(
             rights::rules(&args.allow)
         };
         rights::ensure(&mut target, &args.cluster_namespace, &account, rules).await?;
-        let hub = Target {
-            client: hub.clone(),
-            place: "hub",
-            dry_run: true,
-            out: &mut std::io::sink(),
-        };
-        let held = hub::held_token(&hub, &args.cluster_namespace, &args.name).await?;
         token::obtain(&mut target, &args.cluster_namespace, &account, held).await?
     };
 
@@ -215,6 +219,12 @@ fn reach(args: &JoinArgs, config: &Config) -> Result<Reach> {
     if !endpoint.starts_with("https://") && !endpoint.starts_with("http://") {
         bail!("the member's address {endpoint:?} is no URL; pass --api-endpoint https://HOST:PORT");
     }
+    if endpoint.starts_with("http://") && !args.insecure_skip_tls_verification {
+        bail!(
+            "the member's address {endpoint} is not encrypted: the token would be readable on the way; pass \
+             --api-endpoint https://HOST:PORT, or --insecure-skip-tls-verification"
+        );
+    }
     let certificates = config
         .root_cert
         .as_deref()
@@ -250,6 +260,17 @@ fn is_loopback(endpoint: &str) -> bool {
 #[must_use]
 pub fn made_by_us() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([("app.kubernetes.io/managed-by", "entourage")])
+}
+
+/// Whether an object carries the marks of [`made_by_us`].
+#[must_use]
+pub fn is_ours(object: &DynamicObject) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    made_by_us().iter().all(|(key, value)| {
+        labels
+            .and_then(|labels| labels.get(*key))
+            .is_some_and(|held| held == value)
+    })
 }
 
 #[cfg(test)]

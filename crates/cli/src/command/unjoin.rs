@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::join::{
     hub::{list_clusters, ready},
-    made_by_us, rights, token,
+    is_ours, rights, token,
 };
 use crate::{
     apply::{CLUSTER, RESOURCE_BINDING, SECRET, Target, patch},
@@ -98,12 +98,12 @@ pub async fn unjoin(
         out: &mut *out,
     };
     let clusters = list_clusters(&target).await?;
+    if let Some(member) = &member {
+        check_member(member, &hub_id, &clusters, name).await?;
+    }
     let cluster = clusters
         .into_iter()
         .find(|cluster| cluster.metadata.name.as_deref() == Some(name));
-    if let (Some(member), Some(cluster)) = (&member, &cluster) {
-        same_cluster(member, cluster, name).await?;
-    }
     match &cluster {
         Some(cluster) => remove_cluster(&mut target, args, cluster).await?,
         None => target.say(CLUSTER, name, "not found")?,
@@ -136,16 +136,28 @@ pub async fn unjoin(
     }
 }
 
-/// The kubeconfig must lead to the cluster that the name stands for.
-async fn same_cluster(member: &Client, cluster: &DynamicObject, name: &str) -> Result<()> {
+/// The kubeconfig must lead to the cluster that the name stands for, or stood for: what is removed there cuts off
+/// whatever cluster it is.
+async fn check_member(member: &Client, hub_id: &str, clusters: &[DynamicObject], name: &str) -> Result<()> {
     let id = connect::cluster_id(member, "the member").await?;
-    let held = cluster
-        .data
-        .pointer("/spec/id")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if !held.is_empty() && held != id {
-        bail!("--cluster-kubeconfig leads to another cluster (id {id}) than {name} (id {held})");
+    if id == hub_id {
+        bail!("--cluster-kubeconfig leads to the hub");
+    }
+    for cluster in clusters {
+        let held = cluster
+            .data
+            .pointer("/spec/id")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let other = cluster.metadata.name.as_deref().unwrap_or_default();
+        if other == name && !held.is_empty() && held != id {
+            bail!("--cluster-kubeconfig leads to another cluster (id {id}) than {name} (id {held})");
+        }
+        if other != name && held == id {
+            bail!(
+                "--cluster-kubeconfig leads to another cluster: the member {other} (id {id}), which would be cut off"
+            );
+        }
     }
     Ok(())
 }
@@ -162,7 +174,7 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
     // The uid keeps both writes from another Cluster that got this name meanwhile.
     let body =
         json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {annotation::ON_UNJOIN: wish}}});
-    match api.patch(name, &patch(), &Patch::Merge(&body)).await {
+    match connect::within(api.patch(name, &patch(), &Patch::Merge(&body))).await {
         Ok(_) => {}
         Err(error) if connect::is_not_found(&error) => return target.say(CLUSTER, name, "not found"),
         Err(error) => return Err(connect::explain(error)).with_context(failed),
@@ -171,10 +183,8 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
         uid: cluster.metadata.uid.clone(),
         ..Default::default()
     };
-    match api
-        .delete(name, &DeleteParams::background().preconditions(preconditions))
-        .await
-    {
+    let params = DeleteParams::background().preconditions(preconditions);
+    match connect::within(api.delete(name, &params)).await {
         Ok(_) => {}
         Err(error) if connect::is_not_found(&error) => {}
         Err(error) => return Err(connect::explain(error)).with_context(failed),
@@ -234,10 +244,8 @@ async fn drop_finalizer(target: &Target<'_>, name: &str) -> Result<()> {
     // With the resourceVersion, somebody else's change of the list is not lost.
     let body =
         json!({"metadata": {"finalizers": left, "resourceVersion": cluster.metadata.resource_version}});
-    let done = target
-        .api(CLUSTER, "")
-        .patch(name, &patch(), &Patch::Merge(&body))
-        .await;
+    let api = target.api(CLUSTER, "");
+    let done = connect::within(api.patch(name, &patch(), &Patch::Merge(&body))).await;
     match done {
         Err(error) if !connect::is_not_found(&error) => Err(connect::explain(error))
             .with_context(|| format!("cannot take the finalizer off the cluster {name}; run this again")),
@@ -310,11 +318,7 @@ async fn remove_secret(target: &mut Target<'_>, namespace: &str, name: &str) -> 
     let Some(secret) = target.get(SECRET, namespace, name).await? else {
         return target.say(SECRET, name, "not found");
     };
-    let labels = secret.metadata.labels.unwrap_or_default();
-    if made_by_us()
-        .iter()
-        .all(|(key, value)| labels.get(*key).is_some_and(|held| held == value))
-    {
+    if is_ours(&secret) {
         return target.delete(SECRET, namespace, name).await;
     }
     target.say(SECRET, name, "kept: it was not made by `entourage join`")

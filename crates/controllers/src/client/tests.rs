@@ -207,7 +207,10 @@ async fn an_answer_that_is_too_large_is_not_read_to_its_end() {
     let text = "x".repeat(LARGEST);
     let (large, _) = api(Server::Hub, move |_| Reply::Json(200, json!({"data": text})));
     let failure = large.get(&path(), Form::Whole).await.unwrap_err();
-    assert!(failure.text(&Gvk::new("v1", "Pod")).contains("larger"), "{failure:?}");
+    assert!(
+        failure.text(&Gvk::new("v1", "Pod")).contains("larger"),
+        "{failure:?}"
+    );
     let text = "x".repeat(LARGEST_ERROR);
     let (large, _) = api(Server::Hub, move |_| Reply::Json(403, json!({"message": text})));
     assert_eq!(large.get(&path(), Form::Whole).await.unwrap_err().code(), 403);

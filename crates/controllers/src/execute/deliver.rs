@@ -11,14 +11,14 @@ use entourage_core::{
         render::{self, Refusal, Rendered, Standing},
         source_version,
     },
-    object::{Id, Str},
+    object::{Gvk, Id, Str},
     observation::{self, Delivered, Observation, Subject},
     plan::Guard,
 };
 use serde_json::{Value, json};
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::{Hands, Outcome};
+use super::{Hands, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -48,19 +48,31 @@ enum Step {
 impl Hands {
     /// Carries out one delivery. Its outcome is told to the core, which decides when to try again.
     pub(super) async fn deliver(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
-        let outcome = match member {
+        let brought = match member {
             Some(member) => self.bring(&order, member).await,
-            None => Delivered::Unreachable("there is no connection to the member".into()),
+            None => Ok(Delivered::Unreachable(
+                "there is no connection to the member".into(),
+            )),
         };
-        if !matches!(outcome, Delivered::Applied { .. }) {
+        let (delivered, outcome) = match brought {
+            Ok(delivered) => (delivered, Outcome::Done),
+            // No fault of the member: it is not blamed, and the shell decides when to try again.
+            Err(failure) => {
+                let error = failure.text(&order.id.gvk);
+                warn!(object = %order.id, error, "the source of a copy cannot be read on the hub");
+                (Delivered::Abandoned, trouble(&failure))
+            }
+        };
+        if !matches!(delivered, Delivered::Applied { .. }) {
             debug!(object = %order.id, cluster = %order.cluster, "a copy could not be brought in line");
         }
-        self.tell(Observation::Delivered(order.cluster, order.id, outcome))
+        self.tell(Observation::Delivered(order.cluster, order.id, delivered))
             .await;
-        Outcome::Done
+        outcome
     }
 
-    async fn bring(&self, order: &Order, member: &Member) -> Delivered {
+    /// A failure is the hub's: the source cannot be had now.
+    async fn bring(&self, order: &Order, member: &Member) -> Result<Delivered, Failure> {
         let source = match self.sources.fetch(&order.id).await {
             Ok(fetched) => {
                 if fetched.first {
@@ -72,18 +84,16 @@ impl Hands {
             }
             Err(failure) if failure.class() == Class::Missing => {
                 self.tell(Observation::Absent(order.id.clone())).await;
-                return Delivered::NoSource("it does not exist on the hub".into());
+                return Ok(Delivered::NoSource("it does not exist on the hub".into()));
             }
-            Err(failure) => {
-                return Delivered::Unreachable(format!("the hub: {}", failure.text(&order.id.gvk)));
-            }
+            Err(failure) => return Err(failure),
         };
         let delivery = Delivery {
             order,
             member,
             source: &source,
         };
-        match delivery.run().await {
+        Ok(match delivery.run().await {
             Ok(delivered) => delivered,
             Err(Stop::Refused(refusal)) => {
                 if refusal == Refusal::Token {
@@ -91,8 +101,12 @@ impl Hands {
                 }
                 Delivered::NoSource(refusal.to_string())
             }
-            Err(Stop::Failed(failure)) => failed(&failure, &order.id),
-        }
+            Err(Stop::Failed(failure)) => failed(&failure, failure.text(&order.id.gvk)),
+            Err(Stop::Namespace(failure)) => {
+                let words = failure.text(&Gvk::new("v1", "Namespace"));
+                failed(&failure, format!("namespace {}: {words}", order.id.namespace))
+            }
+        })
     }
 }
 
@@ -100,6 +114,8 @@ impl Hands {
 enum Stop {
     Refused(Refusal),
     Failed(Failure),
+    /// The namespace is missing and cannot be made.
+    Namespace(Failure),
 }
 
 impl From<Failure> for Stop {
@@ -165,15 +181,18 @@ impl Delivery<'_> {
         // The first delivery into a namespace goes alone: else all of them would try to create it.
         let gate = self.member.namespaces.gate(&id.namespace);
         let turn = gate.pass().await;
-        let mut result = self.post(&rendered).await;
-        if result.as_ref().is_err_and(Failure::is_namespace_missing) {
-            self.make_namespace().await?;
-            result = self.post(&rendered).await;
+        let mut result = self.post(&rendered).await.map_err(Stop::Failed);
+        if matches!(&result, Err(Stop::Failed(failure)) if failure.is_namespace_missing()) {
+            result = match self.make_namespace().await {
+                Ok(()) => self.post(&rendered).await.map_err(Stop::Failed),
+                Err(failure) => Err(Stop::Namespace(failure)),
+            };
         }
+        // Whatever became of it: were the gate shut, all deliveries there would fail one after the other.
         if let Some(turn) = turn {
             turn.open();
         }
-        Ok(result?)
+        result
     }
 
     async fn make_namespace(&self) -> Result<(), Failure> {
@@ -267,9 +286,9 @@ impl Drop for Wiped {
     }
 }
 
-fn failed(failure: &Failure, id: &Id) -> Delivered {
-    let text = failure.text(&id.gvk);
+fn failed(failure: &Failure, text: String) -> Delivered {
     match failure.class() {
+        Class::Abandoned => Delivered::Abandoned,
         Class::Refused | Class::Missing => Delivered::Rejected(text),
         _ => Delivered::Unreachable(text),
     }

@@ -16,6 +16,10 @@ use crate::{
 
 /// How many may wait; further ones are dropped.
 const WAITING: usize = 1000;
+/// How many series are remembered; beyond that the oldest is forgotten.
+const REMEMBERED: usize = 1000;
+/// The longest part of an object's name in the name of its Event, in characters.
+const LONGEST_NAME: usize = 200;
 /// How long an Event is counted up, in milliseconds.
 const SAME: i64 = 600_000;
 /// The longest message that API servers take, in bytes.
@@ -42,7 +46,7 @@ pub fn recorder(hub: Api) -> (Events, impl Future<Output = ()> + Send) {
     (Events(sender), record(hub, receiver))
 }
 
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Series {
     uid: String,
     reason: &'static str,
@@ -57,11 +61,9 @@ struct Recorded {
 
 async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
     let mut series: HashMap<Series, Recorded> = HashMap::new();
-    while let Some(event) = events.recv().await {
+    while let Some(mut event) = events.recv().await {
         let now = clock::now();
-        if series.len() >= WAITING {
-            series.retain(|_, recorded| now.0 - recorded.at.0 < SAME);
-        }
+        event.message.truncate(cut(&event.message).len());
         let key = Series {
             uid: event.regarding.uid.to_string(),
             reason: event.reason,
@@ -81,6 +83,7 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
                 .create(&collection, &body(&event, &name, now), Form::Metadata)
                 .await;
             if result.is_ok() {
+                make_room(&mut series, now);
                 series.insert(
                     key,
                     Recorded {
@@ -99,6 +102,21 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
     }
 }
 
+/// Forgets the series that are over, and if that is not enough the one that began first.
+fn make_room(series: &mut HashMap<Series, Recorded>, now: Time) {
+    if series.len() < REMEMBERED {
+        return;
+    }
+    series.retain(|_, recorded| now.0 - recorded.at.0 < SAME);
+    if series.len() < REMEMBERED {
+        return;
+    }
+    let oldest = series.iter().min_by_key(|(_, recorded)| recorded.at);
+    if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+        series.remove(&key);
+    }
+}
+
 fn namespace(event: &Event) -> &str {
     if event.regarding.namespace.is_empty() {
         "default"
@@ -112,10 +130,12 @@ fn place(event: &Event, now: Time) -> (Path, String) {
         format!("/api/v1/namespaces/{}/events", namespace(event)),
         "events",
     );
-    let mut name: String = event.regarding.name.chars().take(200).collect();
+    let mut name: String = event.regarding.name.chars().take(LONGEST_NAME).collect();
     if name.contains([':', '/', '%']) {
         name = name.replace([':', '/', '%'], ".");
     }
+    // Each part between dots must end in a letter or digit.
+    name.truncate(name.trim_end_matches(['-', '.']).len());
     // Two Events about one object within a millisecond differ in their jitter.
     let unique = (now.0 as u64) << 16 | (clock::jitter() * 65_536.0) as u64;
     (collection, format!("{name}.{unique:x}"))
@@ -189,6 +209,39 @@ mod tests {
             body(&event, &name, Time(1))["involvedObject"]
                 .get("namespace")
                 .is_none()
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_cut_stays_a_name() {
+        let long = format!("{}-.-rest", "x".repeat(LONGEST_NAME - 2));
+        let (_, name) = place(&event("ns", &long), Time(1));
+        assert!(
+            name.starts_with(&format!("{}.", "x".repeat(LONGEST_NAME - 2))),
+            "{name}"
+        );
+    }
+
+    #[test]
+    fn the_series_that_began_first_makes_room() {
+        let mut series = HashMap::new();
+        for number in 0..=REMEMBERED {
+            let now = Time(i64::try_from(number).unwrap());
+            make_room(&mut series, now);
+            let key = Series {
+                uid: number.to_string(),
+                reason: "SyncFailed",
+                message: String::new(),
+            };
+            let (path, count) = (Path::raw("/x", "events"), 1);
+            series.insert(key, Recorded { path, count, at: now });
+        }
+        assert_eq!(series.len(), REMEMBERED);
+        assert!(series.values().all(|recorded| recorded.at > Time(0)));
+        make_room(&mut series, Time(SAME + 500));
+        assert!(
+            series.values().all(|recorded| recorded.at > Time(500)),
+            "what is over goes"
         );
     }
 

@@ -14,6 +14,7 @@ use super::{Hands, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
+    runtime::retries::Trouble,
 };
 
 impl Hands {
@@ -51,7 +52,7 @@ impl Hands {
             }
             Err(failure) => {
                 debug!(object = ?object, error = ?failure, "a write to the hub failed");
-                self.learn(object, &failure).await
+                self.learn(object, &verb, &failure).await
             }
         }
     }
@@ -90,9 +91,17 @@ impl Hands {
         }
     }
 
-    async fn learn(&self, object: &HubObject, failure: &Failure) -> Outcome {
+    async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
         let (watch, form) = read_as(object);
         match failure.class() {
+            // The collection is missing: its namespace or its kind. That is no news about the object.
+            Class::Missing if matches!(verb, Verb::Create(_)) => {
+                warn!(object = ?object, error = failure.text(&gvk_of(object)), "the hub has no place for an object");
+                return Outcome::Failed {
+                    trouble: Trouble::Busy,
+                    asked: None,
+                };
+            }
             Class::Missing | Class::Exists | Class::Conflict => {
                 match self.hub.get(&Path::hub(object), form).await {
                     Ok(standing) => self.see(&watch, standing).await,

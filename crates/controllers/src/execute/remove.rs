@@ -11,7 +11,7 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::debug;
 
-use super::{Hands, Outcome};
+use super::{Hands, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -38,7 +38,7 @@ impl Hands {
                 "there is no connection to the member".into(),
             )),
             (Some(member), How::Delete) => delete(&id, &guard, member).await,
-            (Some(member), How::Release) => Ok(release(&id, &guard, member).await),
+            (Some(member), How::Release) => release(&id, &guard, member).await,
         };
         match result {
             Ok(removed) => {
@@ -48,16 +48,32 @@ impl Hands {
                 self.tell(Observation::Removed(cluster, id, removed)).await;
                 Outcome::Done
             }
-            Err(Changed(live)) => {
-                let copy = observation::copy(&id.gvk, &live);
-                self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
+            Err(End::Abandoned) => trouble(&Failure::Abandoned),
+            Err(End::Held(live)) => {
+                self.see_copy(&cluster, &id, live).await;
+                self.tell(Observation::Removed(cluster, id, Removed::Accepted))
                     .await;
+                Outcome::Done
+            }
+            Err(End::Changed(live)) => {
+                self.see_copy(&cluster, &id, live).await;
                 Outcome::Failed {
                     trouble: Trouble::Conflict,
                     asked: None,
                 }
             }
         }
+    }
+
+    async fn see_copy(&self, cluster: &Str, id: &Id, mut live: Value) {
+        let copy = observation::copy(&id.gvk, &live);
+        wipe(&mut live);
+        self.tell(Observation::Seen(Subject::Copy(
+            cluster.clone(),
+            id.clone(),
+            copy,
+        )))
+        .await;
     }
 }
 
@@ -84,36 +100,48 @@ impl Hands {
     }
 }
 
-/// The copy is another version than the one that was to be removed.
-struct Changed(Value);
+/// How a removal ended that is not over.
+enum End {
+    /// The copy is another version than the one that was to be removed.
+    Changed(Value),
+    /// The DELETE was accepted, and something holds the copy.
+    Held(Value),
+    /// Nothing was sent.
+    Abandoned,
+}
 
-async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, Changed> {
+async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End> {
     let path = Path::object(id);
     match member
         .api
         .delete(&path, &guard.uid, &guard.resource_version)
         .await
     {
+        // A Status, or for some kinds the object as it was, when it is gone; with a deletionTimestamp when it is held.
         Ok(mut answer) => {
-            wipe(&mut answer);
-            Ok(Removed::Accepted)
+            if answer["kind"] == "Status" || answer["metadata"]["deletionTimestamp"].is_null() {
+                wipe(&mut answer);
+                return Ok(Removed::Gone);
+            }
+            Err(End::Held(answer))
         }
         Err(failure) if failure.class() == Class::Missing => Ok(Removed::Gone),
+        Err(failure) if failure.class() == Class::Abandoned => Err(End::Abandoned),
         Err(failure) if failure.class() == Class::Conflict => match member.api.get(&path, form(id)).await {
             Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
-            Ok(live) => Err(Changed(live)),
+            Ok(live) => Err(End::Changed(live)),
             Err(failure) => Ok(failed(&failure, id)),
         },
         Err(failure) => Ok(failed(&failure, id)),
     }
 }
 
-async fn release(id: &Id, guard: &Guard, member: &Member) -> Removed {
+async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End> {
     let path = Path::object(id);
     for _ in 0..ROUNDS {
         let mut live = match member.api.get(&path, Form::Whole).await {
             Ok(live) => live,
-            Err(failure) => return failed(&failure, id),
+            Err(failure) => return Ok(failed(&failure, id)),
         };
         let released = if is_other(&live, guard) {
             None
@@ -122,20 +150,23 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Removed {
         };
         wipe(&mut live);
         let Some(mut released) = released else {
-            return Removed::Gone;
+            return Ok(Removed::Gone);
         };
         let result = member.api.replace(&path, &released, form(id)).await;
         wipe(&mut released);
         match result {
             Ok(mut answer) => {
                 wipe(&mut answer);
-                return Removed::Released;
+                return Ok(Removed::Released);
             }
             Err(failure) if failure.class() == Class::Conflict => {}
-            Err(failure) => return failed(&failure, id),
+            Err(failure) if failure.class() == Class::Abandoned => return Err(End::Abandoned),
+            Err(failure) => return Ok(failed(&failure, id)),
         }
     }
-    Removed::Unreachable("the copy keeps changing on the member".into())
+    Ok(Removed::Unreachable(
+        "the copy keeps changing on the member".into(),
+    ))
 }
 
 /// What is kept of a kind tells how much of it is asked for.

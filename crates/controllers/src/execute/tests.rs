@@ -260,6 +260,69 @@ async fn a_missing_namespace_is_made_and_the_copy_posted_again() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_cannot_be_made_is_said_and_holds_nobody_up() {
+    let forbidden =
+        json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no namespaces for you"});
+    let script = vec![
+        (POST, no_namespace()),
+        ("POST /api/v1/namespaces", Reply::Json(403, forbidden)),
+    ];
+    let mut bench = bench(vec![(SOURCE, ok(template()))], script);
+    assert_eq!(
+        bench.deliver("ConfigMap", None, false).await,
+        Delivered::Rejected("namespace ns: no namespaces for you".into())
+    );
+    let gate = bench.member.namespaces.gate(&"ns".into());
+    assert!(gate.pass().await.is_none(), "the gate is open");
+}
+
+#[tokio::test]
+async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
+    for (reply, trouble) in [
+        (Reply::Broken, Trouble::Silence),
+        (status(503, "ServiceUnavailable"), Trouble::Busy),
+    ] {
+        let mut bench = bench(vec![(SOURCE, reply)], vec![]);
+        let change = Change::Deliver {
+            id: id("ConfigMap"),
+            cluster: "m1".into(),
+            recipe: recipe(),
+            live: None,
+            read_first: false,
+        };
+        let (outcome, heard) = bench.carry_out(change).await;
+        assert_eq!(outcome, Outcome::Failed { trouble, asked: None });
+        assert!(
+            matches!(
+                heard.as_slice(),
+                [Observation::Delivered(_, _, Delivered::Abandoned)]
+            ),
+            "{heard:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_lead_any_more_blames_nobody() {
+    let (leading, may_write) = tokio::sync::watch::channel(true);
+    let (client, log) = crate::client::tests::client(|_| Reply::Json(200, json!({})));
+    let options = crate::client::ApiOptions {
+        may_write,
+        ..crate::client::tests::options(Server::Member("m1".into()))
+    };
+    let mut bench = bench(vec![(SOURCE, ok(template()))], vec![]);
+    bench.member = Arc::new(Member::new(Api::new(client, options)));
+    leading.send_replace(false);
+    assert_eq!(
+        bench.deliver("ConfigMap", None, false).await,
+        Delivered::Abandoned
+    );
+    let (outcome, heard) = bench.remove(How::Delete).await;
+    assert!(heard.is_none() && outcome != Outcome::Done, "{heard:?}");
+    assert!(log.lines().is_empty());
+}
+
+#[tokio::test]
 async fn a_namespace_is_made_once_however_many_deliveries_go_there() {
     let made = std::sync::atomic::AtomicBool::new(false);
     let (member, log) = api(Server::Member("m1".into()), move |asked| {
@@ -365,11 +428,41 @@ async fn trouble_of_the_member_is_told_by_kind() {
 }
 
 #[tokio::test]
+async fn a_removal_is_over_when_its_answer_says_so() {
+    let mut held = live("8", "v");
+    held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    held["metadata"]["finalizers"] = json!(["x/y"]);
+    let mut bench = bench(vec![], vec![(DELETE, ok(live("7", "v"))), (DELETE, ok(held))]);
+    let (_, heard) = bench.remove(How::Delete).await;
+    assert!(
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{heard:?}"
+    );
+    let (change, cluster) = (id("ConfigMap"), "m1".into());
+    let (outcome, heard) = bench
+        .carry_out(Change::Remove {
+            id: change,
+            cluster,
+            guard: guard("7"),
+            how: How::Delete,
+        })
+        .await;
+    assert_eq!(outcome, Outcome::Done);
+    match heard.as_slice() {
+        [
+            Observation::Seen(Subject::Copy(_, _, copy)),
+            Observation::Removed(_, _, Removed::Accepted),
+        ] => assert!(copy.meta.deleting.is_some() && &*copy.meta.resource_version == "8"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn a_removal_names_the_copy_exactly() {
     let mut bench = bench(vec![], vec![(DELETE, ok(json!({"kind": "Status"})))]);
     let (_, heard) = bench.remove(How::Delete).await;
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Accepted))),
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
         "{heard:?}"
     );
     assert_eq!(
@@ -532,6 +625,20 @@ async fn a_refused_write_ends_the_plan_with_the_hubs_words() {
     let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
     assert_eq!(outcome, Outcome::Refused("Invalid it is".into()));
     assert!(heard.is_empty(), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_missing_collection_on_the_hub_is_no_news_about_the_object() {
+    let mut bench = bench(vec![(BINDINGS, status(404, "NotFound"))], vec![]);
+    let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
+    assert_eq!(
+        outcome,
+        Outcome::Failed {
+            trouble: Trouble::Busy,
+            asked: None
+        }
+    );
+    assert!(heard.is_empty() && bench.hub.lines() == [BINDINGS]);
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+//! Leadership against a Lease in memory.
+
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex},

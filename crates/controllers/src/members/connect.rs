@@ -31,22 +31,45 @@ pub(super) struct Refused {
 struct Credentials {
     token: String,
     ca: Option<Vec<u8>>,
+    /// The Secret's resourceVersion.
+    version: Option<String>,
 }
 
-/// Builds the connection to a member.
+/// The resourceVersion of a member's Secret now; `None` when it cannot be read.
+pub(super) async fn version(reach: &Reach, options: &MembersOptions) -> Option<String> {
+    let secret = reach.secret.as_ref()?;
+    if secret.namespace != options.cluster_namespace {
+        return None;
+    }
+    let path = Path::object(&Id::new(
+        Gvk::new("v1", "Secret"),
+        &secret.namespace,
+        &secret.name,
+    ));
+    let object = options.hub.get(&path, Form::Metadata).await.ok()?;
+    resource_version(&object)
+}
+
+fn resource_version(object: &Value) -> Option<String> {
+    object["metadata"]["resourceVersion"].as_str().map(str::to_owned)
+}
+
+/// Builds the connection to a member; also tells the resourceVersion of the Secret that it was built from.
 pub(super) async fn connect(
     name: &Str,
     reach: &Reach,
     options: &MembersOptions,
     suspect: &Arc<Notify>,
-) -> Result<Member, Refused> {
+) -> Result<(Member, Option<String>), Refused> {
     let credentials = credentials(name, reach, options).await?;
     let mut config = config(reach, &credentials)?;
     config.connect_timeout = Some(CONNECT);
     config.default_retry = false;
-    let client = (options.clients)(name, config).map_err(|error| Refused {
+    // The error's own words could quote the proxy's URL, with its password.
+    let client = (options.clients)(name, config).map_err(|_| Refused {
         reason: "ClientNotBuilt",
-        message: format!("a client cannot be built from the Cluster and its Secret: {error}"),
+        message: "a client cannot be built; check spec.apiEndpoint, spec.proxyURL and the key caBundle of the Secret"
+            .into(),
     })?;
     let api = Api::new(
         client,
@@ -59,7 +82,7 @@ pub(super) async fn connect(
             may_write: options.may_write.clone(),
         },
     );
-    Ok(Member::new(api))
+    Ok((Member::new(api), credentials.version))
 }
 
 async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Result<Credentials, Refused> {
@@ -101,9 +124,10 @@ async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Res
         })?;
     let token = decoded(&object, "token").and_then(|bytes| String::from_utf8(bytes).ok());
     let ca = decoded(&object, "caBundle").filter(|bytes| !bytes.is_empty());
+    let version = resource_version(&object);
     entourage_core::delivery::render::wipe(&mut object);
     match token.map(|token| token.trim().to_owned()) {
-        Some(token) if !token.is_empty() => Ok(Credentials { token, ca }),
+        Some(token) if !token.is_empty() => Ok(Credentials { token, ca, version }),
         _ => Err(Refused {
             reason: "CredentialsMissing",
             message: format!("Secret {namespace}/{secret} has no key token"),
@@ -119,6 +143,19 @@ fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
     let endpoint: http::Uri = reach.endpoint.parse().map_err(|_| bad("spec.apiEndpoint"))?;
     if endpoint.scheme().is_none() || endpoint.host().is_none() {
         return Err(bad("spec.apiEndpoint"));
+    }
+    match endpoint.scheme_str() {
+        Some("https") => {}
+        Some("http") if reach.insecure => {}
+        Some("http") => {
+            return Err(Refused {
+                reason: "InvalidEndpoint",
+                message: "spec.apiEndpoint is http://: the token would be readable on the way; use https://, or set \
+                          spec.insecureSkipTLSVerification"
+                    .into(),
+            });
+        }
+        _ => return Err(bad("spec.apiEndpoint")),
     }
     let mut config = Config::new(endpoint);
     if reach.insecure {
@@ -173,6 +210,7 @@ mod tests {
         Credentials {
             token: "t".into(),
             ca: ca.map(|each| each.as_bytes().to_vec()),
+            version: None,
         }
     }
 
@@ -188,8 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_without_scheme_or_host_is_refused() {
-        for endpoint in ["", "member:6443/x", "/path", "not a url"] {
+    fn an_endpoint_without_scheme_or_host_or_encryption_is_refused() {
+        for endpoint in [
+            "",
+            "member:6443/x",
+            "/path",
+            "not a url",
+            "ftp://m",
+            "http://m:8080",
+        ] {
             let refused = config(&reach(endpoint), &credentials(None)).err();
             assert_eq!(
                 refused.map(|each| each.reason),
@@ -207,6 +252,11 @@ mod tests {
             insecure: true,
             ..reach("https://m:6443")
         };
+        let plain = Reach {
+            insecure: true,
+            ..reach("http://m:8080")
+        };
+        assert!(config(&plain, &credentials(None)).is_ok(), "as asked for");
         assert!(
             config(&insecure, &credentials(Some("broken")))
                 .unwrap()

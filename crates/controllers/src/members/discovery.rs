@@ -24,7 +24,7 @@ pub(super) async fn version(api: &Api) -> Result<String, Failure> {
     Ok(text(&answer["gitVersion"]))
 }
 
-/// Every group version with its resources, subresources left out; sorted.
+/// Every group version with its resources, subresources left out; sorted. A failure when it cannot be learnt whole.
 pub(super) async fn apis(api: &Api) -> Result<Vec<(String, Vec<Resource>)>, Failure> {
     let mut found = BTreeMap::new();
     let mut versions = Vec::new();
@@ -47,9 +47,14 @@ pub(super) async fn apis(api: &Api) -> Result<Vec<(String, Vec<Resource>)>, Fail
     for version in versions {
         let root = if version.contains('/') { "/apis" } else { "/api" };
         let path = Path::raw(format!("{root}/{version}"), "discovery");
-        // An aggregated API whose server is down must not hide the others.
-        if let Ok(answer) = api.get(&path, Form::Whole).await {
-            found.insert(version, resources(&answer));
+        match api.get(&path, Form::Whole).await {
+            Ok(answer) => {
+                found.insert(version, resources(&answer));
+            }
+            // An aggregated API that is gone or whose server is down must not hide the others.
+            Err(failure) if matches!(failure.code(), 404 | 503) => {}
+            // Any other failure says nothing about what is served: what was known before holds.
+            Err(failure) => return Err(failure),
         }
     }
     Ok(found

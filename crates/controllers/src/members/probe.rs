@@ -5,6 +5,8 @@ use std::time::Duration;
 use entourage_api::keys::reason;
 use entourage_core::{object::Gvk, observation::Probe};
 
+use tracing::debug;
+
 use super::{connect::Refused, discovery};
 use crate::{
     client::{Api, Call, path::Path},
@@ -14,6 +16,8 @@ use crate::{
 
 /// How long a probe waits for its answer.
 const DEADLINE: Duration = Duration::from_secs(5);
+/// How long version and APIs may take together.
+const DESCRIBED: Duration = Duration::from_secs(10);
 
 /// What a probe means for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +58,35 @@ impl Probed {
     }
 }
 
-/// Probes; `ask` for version and APIs as well.
-pub(super) async fn probe(api: &Api, ask: bool) -> Probed {
+/// Asks whether the member is healthy.
+pub(super) async fn probe(api: &Api) -> Probed {
     match ready(api).await {
         Ok(()) => {}
         Err(failure) => return failed(&failure),
     }
-    let mut found = Probe {
+    let found = Probe {
         healthy: true,
         reason: reason::CLUSTER_READY.to_owned(),
         message: "the API server answers and is healthy".to_owned(),
         ..Probe::default()
     };
-    if ask {
-        found.kubernetes_version = discovery::version(api).await.ok();
-        found.api_enablements = discovery::apis(api).await.ok();
-    }
     Probed {
         health: Health::Healthy,
         found,
+    }
+}
+
+/// Adds the version and the APIs to what was found; what cannot be learnt now is left out.
+pub(super) async fn describe(api: &Api, found: &mut Probe) {
+    let described = async {
+        found.kubernetes_version = discovery::version(api).await.ok();
+        found.api_enablements = discovery::apis(api).await.ok();
+    };
+    if tokio::time::timeout(DESCRIBED, described).await.is_err() {
+        debug!(
+            cluster = api.name(),
+            "the member's APIs could not be learnt in time"
+        );
     }
 }
 

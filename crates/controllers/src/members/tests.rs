@@ -1,12 +1,20 @@
 //! Members' tasks against scripted servers.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
 
 use entourage_api::cluster::{ClusterSpec, LocalSecretReference};
-use entourage_core::observation::Server;
+use entourage_core::observation::{Probe, Server};
+use futures::FutureExt as _;
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::*;
+use super::{
+    keeper::{DISCOVERY, INTERVAL, LEAST},
+    *,
+};
 use crate::client::tests::{Asked, Log, Reply, always, api, client, status};
 
 /// The members under test, what the brain hears, the hub's requests, and the number of clients built.
@@ -16,13 +24,21 @@ struct Bench {
     hub: Log,
     built: Arc<AtomicU32>,
     probes: Arc<AtomicU64>,
+    /// The resourceVersion of the Secret.
+    version: Arc<AtomicU32>,
 }
 
 fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
     let (brain, inbox) = mpsc::channel(100);
-    let (hub_api, hub) = api(Server::Hub, |asked| match asked.line.as_str() {
+    let version = Arc::new(AtomicU32::new(1));
+    let stored = version.clone();
+    let (hub_api, hub) = api(Server::Hub, move |asked| match asked.line.as_str() {
         "GET /api/v1/namespaces/karmada-cluster/secrets/m1" => {
-            Reply::Json(200, json!({"data": {"token": "dG9rZW4="}}))
+            let version = stored.load(Ordering::SeqCst).to_string();
+            Reply::Json(
+                200,
+                json!({"metadata": {"resourceVersion": version}, "data": {"token": "dG9rZW4="}}),
+            )
         }
         _ => status(404, "NotFound"),
     });
@@ -54,6 +70,7 @@ fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
         hub,
         built,
         probes,
+        version,
     }
 }
 
@@ -67,10 +84,7 @@ impl Bench {
         let mut clients = Vec::new();
         loop {
             match self.inbox.recv().await {
-                Some(Message::Seen(seen)) => match *seen {
-                    Observation::Probed(_, probe) => return (probe, clients),
-                    other => panic!("{other:?}"),
-                },
+                Some(Message::Probed { probe, .. }) => return (probe, clients),
                 Some(Message::Member { member, .. }) => clients.push(member),
                 _ => panic!("something else was told"),
             }
@@ -192,6 +206,88 @@ async fn silence_takes_the_client_away_at_the_second_time_and_an_answer_brings_i
             (true, vec![true])
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_corrected_secret_ends_a_silence() {
+    let mut bench = bench(|_| Reply::Broken);
+    bench.ensure(&cluster("karmada-cluster"));
+    for _ in 0..4 {
+        assert!(!bench.probe().await.0.healthy);
+    }
+    assert_eq!(
+        bench.built.load(Ordering::SeqCst),
+        1,
+        "the same Secret is the same client"
+    );
+    bench.version.store(2, Ordering::SeqCst);
+    for _ in 0..4 {
+        bench.probe().await;
+    }
+    assert_eq!(bench.built.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replaced_secret_is_noticed_although_the_old_one_still_works() {
+    let mut bench = bench(healthy);
+    bench.ensure(&cluster("karmada-cluster"));
+    bench.probe().await;
+    bench.version.store(2, Ordering::SeqCst);
+    let began = Instant::now();
+    while bench.built.load(Ordering::SeqCst) < 2 {
+        bench.probe().await;
+    }
+    assert!(began.elapsed() < DISCOVERY + INTERVAL * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_is_lent_before_its_apis_are_known() {
+    let mut bench = bench(|asked| match asked.line.as_str() {
+        "GET /readyz" => healthy(asked),
+        _ => Reply::Silence,
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    assert!(matches!(
+        bench.inbox.recv().await,
+        Some(Message::Member { member: Some(_), .. })
+    ));
+    assert!(began.elapsed() < LEAST);
+    let (probe, _) = bench.probe().await;
+    assert!(probe.healthy && probe.api_enablements.is_none());
+    assert!(began.elapsed() < Duration::from_secs(11));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_api_that_is_not_served_is_left_out_of_the_list() {
+    for (code, known) in [(404, true), (503, true), (500, false), (403, false)] {
+        let mut bench = bench(move |asked| match asked.line.as_str() {
+            "GET /apis" => Reply::Json(
+                200,
+                json!({"kind": "APIGroupList", "groups": [{"versions": [{"groupVersion": "x.io/v1"}]}]}),
+            ),
+            "GET /apis/x.io/v1" => status(code, "Trouble"),
+            _ => healthy(asked),
+        });
+        bench.ensure(&cluster("karmada-cluster"));
+        let (probe, _) = bench.probe().await;
+        assert_eq!(probe.api_enablements.is_some(), known, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_made_again_gets_a_task_of_its_own() {
+    let mut bench = bench(healthy);
+    let mut cluster = cluster("karmada-cluster");
+    bench.ensure(&cluster);
+    bench.probe().await;
+    assert!(bench.members.is_current(&"m1".into(), 1));
+    cluster.metadata.uid = Some("another".into());
+    assert!(
+        bench.members.ensure(&"m1".into(), Some(&cluster)),
+        "the old client is dropped"
+    );
+    assert!(!bench.members.is_current(&"m1".into(), 1) && bench.members.is_current(&"m1".into(), 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,7 +82,10 @@ impl<D: Decide> Brain<D> {
             Ok(end) => end,
             Err(error) => {
                 // Not the panic's own words: they may quote what was at hand.
-                error!(panicked = error.is_panic(), "carrying out a plan ended unexpectedly");
+                error!(
+                    panicked = error.is_panic(),
+                    "carrying out a plan ended unexpectedly"
+                );
                 (
                     error.id(),
                     Outcome::Failed {

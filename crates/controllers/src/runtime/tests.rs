@@ -414,7 +414,10 @@ async fn copies_are_watched_only_while_their_member_has_a_client() {
     bench.brain.send(stale).await.ok();
     bench.see("a").await;
     bench.wait(2).await;
-    assert!(log.lines().is_empty(), "a client of an earlier Cluster of that name");
+    assert!(
+        log.lines().is_empty(),
+        "a client of an earlier Cluster of that name"
+    );
     bench
         .brain
         .send(lend(Some(Arc::new(Member::new(member)))))
@@ -462,6 +465,9 @@ async fn a_stop_waits_for_what_is_under_way_but_not_for_ever() {
     bench.wait(2).await;
     let began = Instant::now();
     bench.stop.cancel();
-    assert!(!bench.task.await.unwrap(), "the outcome of the request is unknown");
+    assert!(
+        !bench.task.await.unwrap(),
+        "the outcome of the request is unknown"
+    );
     assert_eq!(began.elapsed(), LAST_WORDS);
 }

@@ -11,7 +11,7 @@ pub(super) struct Lines {
 }
 
 /// A buffer that grew beyond this for a large object is given back, in bytes.
-const KEPT: usize = 64 * 1024;
+const KEPT: usize = 16 * 1024;
 /// The longest line, in bytes: etcd takes objects of 1.5 MiB.
 const LONGEST: usize = 8 << 20;
 

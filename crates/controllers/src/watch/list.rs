@@ -7,10 +7,10 @@ use entourage_core::{
     observation::{self, Observation, Which},
 };
 
-use super::{LIST_DEADLINE, PAGE, Watcher};
+use super::{LIST_DEADLINE, PAGE, PAGE_WHOLE, Watcher};
 use crate::{
     client::{
-        Call,
+        Call, Form,
         read::{self, ListMeta},
     },
     error::Failure,
@@ -23,8 +23,13 @@ impl Watcher {
         let _turn = self.api.list_turn().await;
         let mut present = BTreeSet::new();
         let mut next = String::new();
+        let page = if self.form == Form::Whole {
+            PAGE_WHOLE
+        } else {
+            PAGE
+        };
         loop {
-            let mut path = self.list.clone().query("limit", PAGE);
+            let mut path = self.list.clone().query("limit", page);
             if !next.is_empty() {
                 path = path.query("continue", &next);
             }

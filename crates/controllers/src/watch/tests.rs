@@ -292,7 +292,7 @@ async fn secrets_are_watched_without_tokens_and_copies_by_our_label() {
     hear(&mut inbox, 1).await;
     assert_eq!(
         log.lines()[0],
-        "GET /apis/apps/v1/deployments?labelSelector=entourage.dev%2Fhub%3Dhub&limit=500"
+        "GET /apis/apps/v1/deployments?labelSelector=entourage.dev%2Fhub%3Dhub&limit=250"
     );
     assert_eq!(
         log.all()[0].accept,

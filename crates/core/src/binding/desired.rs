@@ -135,7 +135,9 @@ fn mark(
         );
     }
     if let Some(permanent_id) = &entity.permanent_id {
-        labels.entry(label::RESOURCE_BINDING_ID.into()).or_insert_with(|| permanent_id.to_string());
+        labels
+            .entry(label::RESOURCE_BINDING_ID.into())
+            .or_insert_with(|| permanent_id.to_string());
     }
     let left_out = dependencies::left_out(index, entity, required.len());
     let annotations = binding.metadata.annotations.get_or_insert_default();

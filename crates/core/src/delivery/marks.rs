@@ -68,15 +68,22 @@ impl Marks {
 #[must_use]
 pub fn on(live: &Meta) -> (u64, bool) {
     let keys = |annotation: &str| -> BTreeSet<&str> {
-        live.annotation(annotation).map(|keys| keys.split(',').collect()).unwrap_or_default()
+        live.annotation(annotation)
+            .map(|keys| keys.split(',').collect())
+            .unwrap_or_default()
     };
-    let (labels, annotations) = (keys(annotation::MANAGED_LABELS), keys(annotation::MANAGED_ANNOTATIONS));
+    let (labels, annotations) = (
+        keys(annotation::MANAGED_LABELS),
+        keys(annotation::MANAGED_ANNOTATIONS),
+    );
     let foreign = live.labels.keys().any(|key| !labels.contains(&**key))
         || live.annotations.keys().any(|key| !annotations.contains(&**key))
         || !live.finalizers.is_empty();
     let of_ours = hash(
         live.labels.iter().filter(|(key, _)| labels.contains(&***key)),
-        live.annotations.iter().filter(|(key, _)| annotations.contains(&***key)),
+        live.annotations
+            .iter()
+            .filter(|(key, _)| annotations.contains(&***key)),
     );
     (of_ours, foreign)
 }

@@ -191,7 +191,10 @@ fn deliver(
         return Plan::wait_until(problem.retry_at, problem.message.clone());
     }
     if let Some(time) = state.not_before.filter(|time| now < *time) {
-        return Plan::wait_until(time, "it was just written, from another version than the one expected");
+        return Plan::wait_until(
+            time,
+            "it was just written, from another version than the one expected",
+        );
     }
     if state.live.is_none()
         && state.record.is_none()
@@ -213,9 +216,7 @@ fn deliver(
         let labels = json!({"metadata": {"labels": template.meta.labels}});
         let retains = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind)
             .is_some_and(|native| native.needs_live(&labels));
-        retains
-            || !state.is_as_written()
-            || live.meta.foreign
+        retains || !state.is_as_written() || live.meta.foreign
     });
     let (id, cluster) = (id.clone(), cluster.clone());
     Plan::one(
@@ -258,7 +259,10 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
             .as_ref()
             .is_some_and(|problem| matches!(problem.trouble, Trouble::Foreign | Trouble::NoSource));
         let delivered = state.record.is_some()
-            && state.live.as_ref().is_some_and(|live| live.meta.deleting.is_none());
+            && state
+                .live
+                .as_ref()
+                .is_some_and(|live| live.meta.deleting.is_none());
         !delivered && !kept_out
     })
 }
@@ -267,7 +271,9 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
 /// has an own reason, or needed by a live referrer.
 pub(crate) fn is_wanted(index: &Index, id: &Id, entity: &Entity, own: bool, cluster: &Str) -> bool {
     let _ = id;
-    let placed = entity.last_binding().is_some_and(|binding| binding.is_placed_on(cluster));
+    let placed = entity
+        .last_binding()
+        .is_some_and(|binding| binding.is_placed_on(cluster));
     (own && placed) || dependencies::is_required_on(index, entity, cluster)
 }
 

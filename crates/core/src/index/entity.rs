@@ -144,7 +144,9 @@ impl Entity {
     pub fn is_gone(&self) -> bool {
         match &self.template {
             None => self.absent || self.never_travels,
-            Some(template) => template.meta.deleting.is_some() && template.meta.has_finalizer("foregroundDeletion"),
+            Some(template) => {
+                template.meta.deleting.is_some() && template.meta.has_finalizer("foregroundDeletion")
+            }
         }
     }
 
@@ -188,8 +190,18 @@ impl Binding {
     /// Whether the binding accounts for a copy on a cluster: own or required.
     #[must_use]
     pub fn accounts_for(&self, cluster: &str) -> bool {
-        let required = self.object.spec.required_by.iter().flat_map(|snapshot| &snapshot.clusters);
-        self.object.spec.clusters.iter().chain(required).any(|target| target.name == cluster)
+        let required = self
+            .object
+            .spec
+            .required_by
+            .iter()
+            .flat_map(|snapshot| &snapshot.clusters);
+        self.object
+            .spec
+            .clusters
+            .iter()
+            .chain(required)
+            .any(|target| target.name == cluster)
     }
 
     /// The uid of its controller owner.

@@ -56,7 +56,11 @@ impl Index {
             Observation::Gone { which, uid, revision } => {
                 self.gone(&which, &Deletion { uid, revision }, now, &mut dirty)
             }
-            Observation::Listed { watch, present, revision } => {
+            Observation::Listed {
+                watch,
+                present,
+                revision,
+            } => {
                 self.was_listed(&watch, &present, revision, now, &mut dirty);
             }
             Observation::Lost { watch, why } => self.lost(&watch, why, &mut dirty),

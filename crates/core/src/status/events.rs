@@ -64,7 +64,11 @@ pub(super) fn events(
             continue;
         };
         all.push(Event {
-            regarding: if warning { regarding.clone() } else { on_binding.clone() },
+            regarding: if warning {
+                regarding.clone()
+            } else {
+                on_binding.clone()
+            },
             warning,
             reason,
             message: new.message,

@@ -22,24 +22,34 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
-    if !is_interpreted(&id.gvk)
-        || stored.meta.deleting.is_some()
-        || template.meta.deleting.is_some()
-    {
+    if !is_interpreted(&id.gvk) || stored.meta.deleting.is_some() || template.meta.deleting.is_some() {
         return Plan::nothing();
     }
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Plan::nothing();
     };
-    let targets: Vec<_> = entity.copies.iter().filter(|(cluster, _)| wants(index, entity, cluster)).collect();
-    let listed = |cluster: &Str| index.listed.contains(&Watch::Copies(cluster.clone(), id.gvk.clone()));
-    if targets.iter().any(|(cluster, _)| {
-        !index.was_probed(cluster) || (index.answers(cluster) && !listed(cluster))
-    }) {
+    let targets: Vec<_> = entity
+        .copies
+        .iter()
+        .filter(|(cluster, _)| wants(index, entity, cluster))
+        .collect();
+    let listed = |cluster: &Str| {
+        index
+            .listed
+            .contains(&Watch::Copies(cluster.clone(), id.gvk.clone()))
+    };
+    if targets
+        .iter()
+        .any(|(cluster, _)| !index.was_probed(cluster) || (index.answers(cluster) && !listed(cluster)))
+    {
         return Plan::wait("a member's list is on its way");
     }
     // What a member that cannot be asked reported last is still the best that is known of it.
-    let stored = stored.object.status.iter().flat_map(|status| &status.aggregated_status);
+    let stored = stored
+        .object
+        .status
+        .iter()
+        .flat_map(|status| &status.aggregated_status);
     let reported: BTreeMap<&str, &Value> = stored
         .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
         .collect();
@@ -47,7 +57,10 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         .iter()
         .map(|(cluster, state)| {
             let live = state.live.as_ref().and_then(|live| live.status.as_ref());
-            let held = reported.get(&***cluster).copied().filter(|_| !index.copies_known(cluster, &id.gvk));
+            let held = reported
+                .get(&***cluster)
+                .copied()
+                .filter(|_| !index.copies_known(cluster, &id.gvk));
             (&***cluster, live.or(held))
         })
         .collect();

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use world::World;
 
 /// How a run is set: `CHAOS_SEED`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
-#[expect(clippy::disallowed_methods, reason = "a test run is set through the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test run is set through the environment"
+)]
 fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -739,7 +742,10 @@ fn a_deleted_namespace_leaves_nothing_on_members_in_whatever_order_it_ends() {
 #[test]
 fn a_manifest_copied_on_a_member_with_our_marks_is_not_ours() {
     let mut world = settled();
-    let mut copied = world.on("member1", "ConfigMap", "my-config").expect("copy").clone();
+    let mut copied = world
+        .on("member1", "ConfigMap", "my-config")
+        .expect("copy")
+        .clone();
     copied["metadata"]["name"] = json!("other");
     world.meddle("member1", "ConfigMap", "other", |_| Some(copied));
     world.apply(config_map("other", "x"));
@@ -757,7 +763,11 @@ fn a_dropped_reference_of_a_preserving_policy_leaves_its_copies_also_where_a_mem
     assert!(world.settle());
     let mut keep = policy(&["member1", "member2"]);
     keep["spec"]["preserveResourcesOnDeletion"] = json!(true);
-    for object in [deployment("myapp", &["my-config"]), keep, config_map("my-config", "one")] {
+    for object in [
+        deployment("myapp", &["my-config"]),
+        keep,
+        config_map("my-config", "one"),
+    ] {
         world.apply(object);
     }
     assert!(world.settle());
@@ -767,7 +777,9 @@ fn a_dropped_reference_of_a_preserving_policy_leaves_its_copies_also_where_a_mem
     world.set_down("member2", false);
     assert!(world.settle());
     for member in ["member1", "member2"] {
-        let copy = world.on(member, "ConfigMap", "my-config").unwrap_or_else(|| panic!("{member} keeps it"));
+        let copy = world
+            .on(member, "ConfigMap", "my-config")
+            .unwrap_or_else(|| panic!("{member} keeps it"));
         assert!(!copy.to_string().contains("entourage.dev"), "{copy}");
     }
     assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
@@ -782,7 +794,12 @@ fn an_orphaned_binding_deleted_by_hand_keeps_its_copies_and_its_places() {
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
-    assert_eq!(binding(&world, "myapp-deployment")["spec"]["clusters"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        binding(&world, "myapp-deployment")["spec"]["clusters"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
 }
 
 #[test]
@@ -790,10 +807,9 @@ fn a_secret_that_becomes_a_token_leaves_its_members() {
     let mut world = World::new(&["member1"]);
     assert!(world.settle());
     let mut workload = deployment("myapp", &[]);
-    workload["spec"]["template"]["spec"]["volumes"] = json!([{"name": "s", "secret": {"secretName": "token"}}]);
-    let secret = |kind: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "type": kind, "data": {"token": "Y2FuYXJ5"}})
-    };
+    workload["spec"]["template"]["spec"]["volumes"] =
+        json!([{"name": "s", "secret": {"secretName": "token"}}]);
+    let secret = |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "type": kind, "data": {"token": "Y2FuYXJ5"}});
     world.apply(workload);
     world.apply(policy(&["member1"]));
     world.apply(secret("Opaque"));
@@ -804,7 +820,12 @@ fn a_secret_that_becomes_a_token_leaves_its_members() {
     assert!(world.settle());
     assert!(world.holders("Secret", "token").is_empty());
     let told = condition(&world, "myapp-deployment", "DependenciesReady");
-    assert!(told["message"].as_str().is_some_and(|text| text.contains("never travels")), "{told}");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("never travels")),
+        "{told}"
+    );
 }
 
 #[test]

@@ -126,7 +126,11 @@ impl World {
     /// Second lists, taken right after the first ones and so long before what is known now, end only now.
     pub(crate) fn end_old_lists(&mut self) {
         for (watch, (present, revision)) in self.lists.clone() {
-            self.observe(Observation::Listed { watch, present, revision });
+            self.observe(Observation::Listed {
+                watch,
+                present,
+                revision,
+            });
         }
     }
 
@@ -144,13 +148,23 @@ impl World {
 
     /// Deletes everything of the namespace in an unlucky order: bindings first, and nothing can be made any more.
     pub(crate) fn delete_namespace(&mut self) {
-        let bindings: Vec<_> = self.hub.keys().filter(|key| key.0 == "ResourceBinding").cloned().collect();
+        let bindings: Vec<_> = self
+            .hub
+            .keys()
+            .filter(|key| key.0 == "ResourceBinding")
+            .cloned()
+            .collect();
         self.terminating = true;
         for key in bindings {
             self.delete_key(&key);
         }
         assert!(self.settle_for(1_000));
-        let rest: Vec<_> = self.hub.keys().filter(|key| key.1 == "default").cloned().collect();
+        let rest: Vec<_> = self
+            .hub
+            .keys()
+            .filter(|key| key.1 == "default")
+            .cloned()
+            .collect();
         for key in rest {
             self.delete_key(&key);
         }
@@ -311,7 +325,11 @@ impl World {
                 self.observe(Observation::Seen(seen));
             }
             self.lists.insert(watch.clone(), (present.clone(), self.version));
-            self.observe(Observation::Listed { watch: watch.clone(), present, revision: self.version });
+            self.observe(Observation::Listed {
+                watch: watch.clone(),
+                present,
+                revision: self.version,
+            });
             if watch == Watch::Clusters {
                 for member in self.members.keys().cloned().collect::<Vec<_>>() {
                     self.probe(&member);

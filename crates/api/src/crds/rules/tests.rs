@@ -1,3 +1,5 @@
+//! The validation rules of the definitions, against the cases of `testdata/rules.yaml`.
+
 use std::collections::BTreeSet;
 
 use serde::Deserialize;

@@ -5,7 +5,7 @@ use entourage_api::keys::{TRUE, annotation, condition, label};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use super::{JoinArgs, Reach, made_by_us, token};
+use super::{JoinArgs, Reach, is_ours, made_by_us, token};
 use crate::{
     apply::{CLUSTER, SECRET, Target},
     connect,
@@ -77,11 +77,17 @@ pub async fn list_clusters(hub: &Target<'_>) -> Result<Vec<DynamicObject>> {
 /// The token that the hub holds for the member, from an earlier join.
 ///
 /// # Errors
-/// When the Secret cannot be read.
+/// When the Secret cannot be read, or somebody else made it: it is not ours to replace, and what it holds is not sent to
+/// the member.
 pub async fn held_token(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Option<token::Token>> {
     let Some(secret) = hub.get(SECRET, namespace, name).await? else {
         return Ok(None);
     };
+    if !is_ours(&secret) {
+        bail!(
+            "the secret {namespace}/{name} on the hub was not made by `entourage join`; delete it, or choose another name"
+        );
+    }
     let value = secret.data["data"].get("token").cloned().and_then(token::decode);
     let expires = secret
         .metadata

@@ -1,3 +1,5 @@
+//! Joins against servers in memory.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -136,7 +138,33 @@ async fn a_token_that_the_member_refuses_is_replaced() {
     joined("m1", &hub, &member).await.0.unwrap();
     hub.put(
         HUB_SECRET,
-        json!({"metadata": {"name": "m1"}, "data": {"token": encoded("revoked")}}),
+        json!({"metadata": {"name": "m1", "labels": made_by_us()}, "data": {"token": encoded("revoked")}}),
+    );
+    joined("m1", &hub, &member).await.0.unwrap();
+    assert_eq!(
+        hub.object(HUB_SECRET).unwrap()["data"]["token"],
+        encoded("good-controller")
+    );
+}
+
+#[tokio::test]
+async fn a_secret_that_somebody_else_made_is_refused_before_anything_is_written() {
+    let (hub, member) = (hub(), member("member-id"));
+    hub.put(
+        HUB_SECRET,
+        json!({"metadata": {"name": "m1"}, "data": {"token": encoded("good-for-something-else")}}),
+    );
+    let error = refused("m1", &hub, &member).await;
+    assert!(error.contains("not made by `entourage join`"), "{error}");
+    assert_eq!((hub.take_writes(), member.take_writes()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_secret_without_its_cluster_is_not_believed() {
+    let (hub, member) = (hub(), member("member-id"));
+    hub.put(
+        HUB_SECRET,
+        json!({"metadata": {"name": "m1", "labels": made_by_us()}, "data": {"token": encoded("good-for-another")}}),
     );
     joined("m1", &hub, &member).await.0.unwrap();
     assert_eq!(
@@ -245,5 +273,9 @@ fn verification_is_skipped_only_when_asked_for() {
         (reached.endpoint.as_str(), reached.ca_bundle),
         ("https://127.0.0.1:6443", None)
     );
+    config.accept_invalid_certs = false;
+    let plain = args("m1 --api-endpoint http://10.0.0.1");
+    let error = reach(&plain, &config).unwrap_err().to_string();
+    assert!(error.contains("not encrypted"), "{error}");
     assert!(is_loopback(&reached.endpoint) && !is_loopback("https://10.0.0.1"));
 }

@@ -132,9 +132,9 @@ async fn request(target: &mut Target<'_>, namespace: &str, account: &str) -> Res
         }),
         ..TokenRequest::default()
     };
-    let answer: kube::Result<TokenRequest> = accounts
-        .create_subresource("token", account, &PostParams::default(), &asked)
-        .await;
+    let post = PostParams::default();
+    let call = accounts.create_subresource("token", account, &post, &asked);
+    let answer: kube::Result<TokenRequest> = connect::within(call).await;
     let status = answer
         .map_err(connect::explain)
         .with_context(|| format!("the member gives no token for the serviceaccount {namespace}/{account}"))?
@@ -164,7 +164,7 @@ async fn is_accepted(target: &Target<'_>, token: &str, user: &str) -> bool {
         spec,
         ..TokenReview::default()
     };
-    let Ok(answer) = reviews.create(&PostParams::default(), &review).await else {
+    let Ok(answer) = connect::within(reviews.create(&PostParams::default(), &review)).await else {
         return false;
     };
     let Some(status) = answer.status else { return false };

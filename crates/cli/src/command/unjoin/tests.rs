@@ -1,3 +1,5 @@
+//! Unjoins against servers in memory.
+
 use serde_json::json;
 
 use super::*;
@@ -146,6 +148,17 @@ async fn a_secret_that_somebody_else_made_is_kept() {
         out.contains("secret/m1 kept") && hub.object(SECRET_PATH).is_some(),
         "{out}"
     );
+}
+
+#[tokio::test]
+async fn the_kubeconfig_of_another_member_is_refused_although_the_name_is_gone() {
+    let hub = hub();
+    let (done, _) = unjoined("m2", &hub, Some(&Server::new("member-id"))).await;
+    let error = format!("{:#}", done.unwrap_err());
+    assert!(error.contains("the member m1"), "{error}");
+    let (done, _) = unjoined("m2", &hub, Some(&Server::new("hub-id"))).await;
+    assert!(format!("{:#}", done.unwrap_err()).contains("leads to the hub"));
+    assert_eq!(hub.take_writes(), Vec::<String>::new());
 }
 
 #[tokio::test]

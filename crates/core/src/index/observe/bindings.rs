@@ -23,7 +23,11 @@ impl Index {
         if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
             return;
         }
-        if entity.binding.as_ref().is_some_and(|held| held.meta.is_same_version(&meta)) {
+        if entity
+            .binding
+            .as_ref()
+            .is_some_and(|held| held.meta.is_same_version(&meta))
+        {
             return;
         }
         entity.binding_floor = meta.revision();
@@ -32,7 +36,10 @@ impl Index {
         }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
             // The record as stored counts once, when this process first sees the binding; after that what it did counts.
-            let state = entity.copies.entry(item.cluster_name.as_str().into()).or_default();
+            let state = entity
+                .copies
+                .entry(item.cluster_name.as_str().into())
+                .or_default();
             if first && state.record.is_none() {
                 state.record.clone_from(&item.copy);
             }
@@ -49,7 +56,12 @@ impl Index {
             }
         }
         for cluster in places {
-            entity.copies.entry(cluster).or_default().wanted_since.get_or_insert(now);
+            entity
+                .copies
+                .entry(cluster)
+                .or_default()
+                .wanted_since
+                .get_or_insert(now);
         }
         entity.vanished = None;
         let before = entity.binding.replace(Binding {
@@ -84,7 +96,11 @@ impl Index {
             entity.answers = None;
             entity.status_written = Some(now);
         }
-        if let Some(other) = self.by_binding.insert(name, id.clone()).filter(|other| *other != id) {
+        if let Some(other) = self
+            .by_binding
+            .insert(name, id.clone())
+            .filter(|other| *other != id)
+        {
             // Somebody edited spec.resource: the object it named before has no binding any more.
             if let Some(entity) = self.entities.get_mut(&other) {
                 entity.vanished = entity.binding.take();
@@ -113,7 +129,12 @@ impl Index {
         let held = entity.binding.take();
         let claim = held.as_ref().and_then(|held| claim_of(&held.meta));
         // What still stands on members must be accounted for by somebody.
-        entity.vanished = held.filter(|_| entity.copies.values().any(|state| state.live.is_some() || state.in_flight));
+        entity.vanished = held.filter(|_| {
+            entity
+                .copies
+                .values()
+                .any(|state| state.live.is_some() || state.in_flight)
+        });
         self.by_binding.remove(name);
         self.claim_changed(&id, claim, None, dirty);
         self.dirty_dependencies(&id, dirty);

@@ -26,10 +26,17 @@ impl Index {
         copy.meta.hub = Some(self.config.hub.clone());
         let binding = self.binding_name_of(id);
         let state = self.copy_state(id, cluster);
-        let written = state.record.as_ref().is_some_and(|record| *record.uid == *copy.meta.uid);
+        let written = state
+            .record
+            .as_ref()
+            .is_some_and(|record| *record.uid == *copy.meta.uid);
         if copy.meta.binding != owner_hash(&id.namespace, &binding) && !written {
             // It carries our label and belongs to another binding: somebody copied a manifest.
-            if state.live.as_ref().is_some_and(|held| held.meta.uid == copy.meta.uid) {
+            if state
+                .live
+                .as_ref()
+                .is_some_and(|held| held.meta.uid == copy.meta.uid)
+            {
                 state.live = None;
                 self.copy_ended(id, cluster, now, dirty);
             }
@@ -40,7 +47,11 @@ impl Index {
         }
         state.floor = copy.meta.revision();
         state.uncertain = false;
-        if state.live.as_ref().is_some_and(|held| held.meta.is_same_version(&copy.meta)) {
+        if state
+            .live
+            .as_ref()
+            .is_some_and(|held| held.meta.is_same_version(&copy.meta))
+        {
             return;
         }
         let before = state.live.replace(copy);
@@ -85,7 +96,10 @@ impl Index {
         }
         state.floor = deletion.floor(state.floor);
         state.live = None;
-        let wanted = self.entities.get(id).is_some_and(|entity| crate::delivery::plan::wants(self, entity, cluster));
+        let wanted = self
+            .entities
+            .get(id)
+            .is_some_and(|entity| crate::delivery::plan::wants(self, entity, cluster));
         if !wanted {
             self.copy_state(id, cluster).record = None;
         }

@@ -26,7 +26,10 @@ impl Index {
         }
         for which in self.held(watch) {
             if !present.contains(&which) {
-                let deletion = Deletion { uid: None, revision: Some(revision) };
+                let deletion = Deletion {
+                    uid: None,
+                    revision: Some(revision),
+                };
                 self.gone(&which, &deletion, now, dirty);
             }
         }
@@ -105,9 +108,7 @@ impl Index {
             }
         }
         for (id, referrer) in former {
-            self.unbury(&id)
-                .former
-                .insert(referrer.clone());
+            self.unbury(&id).former.insert(referrer.clone());
             self.unbury(&referrer).left_behind.insert(id);
         }
     }
@@ -122,7 +123,12 @@ impl Index {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return;
         };
-        let ids: Vec<Id> = self.entities.keys().filter(|id| id.gvk == *gvk).cloned().collect();
+        let ids: Vec<Id> = self
+            .entities
+            .keys()
+            .filter(|id| id.gvk == *gvk)
+            .cloned()
+            .collect();
         for id in ids {
             self.dirty_referrers(&id, dirty);
             dirty.push(Key::Template(id.clone()));

@@ -19,9 +19,15 @@ impl Index {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
         let before = self.members.get(&name);
-        let gone = self.gone_floors.get(&Which::Cluster(name.clone())).copied().unwrap_or_default();
+        let gone = self
+            .gone_floors
+            .get(&Which::Cluster(name.clone()))
+            .copied()
+            .unwrap_or_default();
         let floor = before.map_or(gone, |held| held.meta.revision());
-        if is_old(&meta.resource_version, floor) || before.is_some_and(|held| held.meta.is_same_version(&meta)) {
+        if is_old(&meta.resource_version, floor)
+            || before.is_some_and(|held| held.meta.is_same_version(&meta))
+        {
             return;
         }
         let changed = before.is_none_or(|held| {
@@ -59,7 +65,8 @@ impl Index {
         if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
             return;
         }
-        self.gone_floors.insert(Which::Cluster(name.clone()), deletion.floor(held.meta.revision()));
+        self.gone_floors
+            .insert(Which::Cluster(name.clone()), deletion.floor(held.meta.revision()));
         self.members.remove(name);
         self.forget_member(name);
         for (id, entity) in &mut self.entities {

@@ -18,9 +18,15 @@ impl Index {
         let meta = meta_of(&policy.metadata);
         let name = named(&policy.metadata);
         let before = self.policies.get(&name);
-        let gone = self.gone_floors.get(&Which::Policy(name.clone())).copied().unwrap_or_default();
+        let gone = self
+            .gone_floors
+            .get(&Which::Policy(name.clone()))
+            .copied()
+            .unwrap_or_default();
         let floor = before.map_or(gone, |held| held.meta.revision());
-        if is_old(&meta.resource_version, floor) || before.is_some_and(|held| held.meta.is_same_version(&meta)) {
+        if is_old(&meta.resource_version, floor)
+            || before.is_some_and(|held| held.meta.is_same_version(&meta))
+        {
             return;
         }
         let unchanged = before.is_some_and(|held| {
@@ -70,7 +76,8 @@ impl Index {
         if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
             return;
         }
-        self.gone_floors.insert(Which::Policy(name.clone()), deletion.floor(held.meta.revision()));
+        self.gone_floors
+            .insert(Which::Policy(name.clone()), deletion.floor(held.meta.revision()));
         for gvk in selected_kinds(&held.object) {
             if let Some(names) = self.selecting.get_mut(&(name.namespace.clone(), gvk)) {
                 names.remove(&name.name);

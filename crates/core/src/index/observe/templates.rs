@@ -20,7 +20,11 @@ impl Index {
             return;
         }
         // The echo of what is known: the answer to a write came before its watch event.
-        if entity.template.as_ref().is_some_and(|held| held.meta.is_same_version(&template.meta)) {
+        if entity
+            .template
+            .as_ref()
+            .is_some_and(|held| held.meta.is_same_version(&template.meta))
+        {
             return;
         }
         entity.floor = template.meta.revision();

@@ -56,10 +56,7 @@ impl Index {
     }
 
     pub(super) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
-        self.unbury(id)
-            .copies
-            .entry(cluster.clone())
-            .or_default()
+        self.unbury(id).copies.entry(cluster.clone()).or_default()
     }
 
     /// A member answered for a copy: the status has news.
@@ -118,7 +115,10 @@ impl Index {
 
     /// What was asked to stay on a member stays, unless somebody else needs it there: then that one decides in the end.
     fn keep_on(&mut self, id: &Id, cluster: &Str) {
-        let needed = self.entities.get(id).is_none_or(|entity| crate::delivery::plan::wants(self, entity, cluster));
+        let needed = self
+            .entities
+            .get(id)
+            .is_none_or(|entity| crate::delivery::plan::wants(self, entity, cluster));
         if !needed && let Some(entity) = self.entities.get_mut(id) {
             entity.preserved_on.insert(cluster.clone());
         }
@@ -137,12 +137,21 @@ impl Index {
     pub(super) fn unbury(&mut self, id: &Id) -> &mut Entity {
         let tombstones = &self.tombstones;
         self.entities.entry(id.clone()).or_insert_with(|| {
-            let Some(known) = tombstones.get(id) else { return Entity::default() };
-            let at = |floor: &u64| CopyState { floor: *floor, ..CopyState::default() };
+            let Some(known) = tombstones.get(id) else {
+                return Entity::default();
+            };
+            let at = |floor: &u64| CopyState {
+                floor: *floor,
+                ..CopyState::default()
+            };
             Entity {
                 floor: known.template,
                 binding_floor: known.binding,
-                copies: known.copies.iter().map(|(cluster, floor)| (cluster.clone(), at(floor))).collect(),
+                copies: known
+                    .copies
+                    .iter()
+                    .map(|(cluster, floor)| (cluster.clone(), at(floor)))
+                    .collect(),
                 ..Entity::default()
             }
         })
@@ -152,7 +161,11 @@ impl Index {
         let known = Tombstone {
             template: entity.floor,
             binding: entity.binding_floor,
-            copies: entity.copies.iter().map(|(cluster, state)| (cluster.clone(), state.floor)).collect(),
+            copies: entity
+                .copies
+                .iter()
+                .map(|(cluster, state)| (cluster.clone(), state.floor))
+                .collect(),
         };
         self.tombstones.insert(id.clone(), known);
         self.buried.push_back((now, id.clone()));

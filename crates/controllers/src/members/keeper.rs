@@ -1,0 +1,229 @@
+//! The task of one member: its client, its probes, and what the brain is told of both.
+
+use std::{sync::Arc, time::Duration};
+
+use entourage_core::{object::Str, observation::Probe};
+use futures::FutureExt as _;
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep, sleep_until},
+};
+use tracing::{info, warn};
+
+use super::{
+    Member, MembersOptions, Reach, connect,
+    probe::{self, Health},
+};
+use crate::{clock, runtime::Message};
+
+/// The usual time between two probes; up to a tenth more, so that members are not probed in step.
+pub(super) const INTERVAL: Duration = Duration::from_secs(10);
+/// The least time between two probes, also when calls to the member fail.
+pub(super) const LEAST: Duration = Duration::from_secs(1);
+/// How often version and APIs are asked for, and the Secret is looked at.
+pub(super) const DISCOVERY: Duration = Duration::from_secs(300);
+/// The same after the APIs could not be learnt.
+pub(super) const DISCOVERY_AGAIN: Duration = Duration::from_secs(30);
+/// Silent probes in a row after which the client is taken away.
+pub(super) const SILENT: u32 = 2;
+
+/// The task of one member.
+pub(super) struct Keeper {
+    name: Str,
+    run: u64,
+    options: MembersOptions,
+    reach: watch::Receiver<Reach>,
+    suspect: Arc<Notify>,
+    member: Option<Arc<Member>>,
+    /// Whether the brain has the client.
+    lent: bool,
+    silent: u32,
+    /// When version and APIs are asked for next; `None` at once.
+    describe_at: Option<Instant>,
+    /// The version of the Secret that the client was built from, and when it was looked at.
+    secret: (Option<String>, Instant),
+    /// What the last probe found, for the log.
+    said: Option<(bool, String)>,
+}
+
+impl Keeper {
+    pub(super) fn new(name: Str, run: u64, options: MembersOptions, reach: watch::Receiver<Reach>) -> Self {
+        let suspect = Arc::new(Notify::new());
+        Self {
+            name,
+            run,
+            options,
+            reach,
+            suspect,
+            member: None,
+            lent: false,
+            silent: 0,
+            describe_at: None,
+            secret: (None, Instant::now()),
+            said: None,
+        }
+    }
+
+    pub(super) async fn keep(mut self) {
+        loop {
+            let began = Instant::now();
+            if self.round().await.is_err() {
+                return;
+            }
+            let pause = if self.silent > 0 {
+                LEAST * (1 << (self.silent - 1).min(3))
+            } else {
+                INTERVAL.mul_f64(1.0 + clock::jitter() / 10.0)
+            };
+            let suspect = self.suspect.clone();
+            // The probe's own calls raise the suspicion too; it is answered by now.
+            let _ = suspect.notified().now_or_never();
+            tokio::select! {
+                changed = self.reach.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    self.disconnect().await;
+                }
+                () = async {
+                    suspect.notified().await;
+                    sleep_until(began + LEAST).await;
+                }, if self.silent == 0 => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Connects if necessary, probes, and tells the brain. An error means that the brain is gone.
+    async fn round(&mut self) -> Result<(), Gone> {
+        self.look_at_secret().await;
+        let mut probe = match self.connect().await {
+            Ok(member) => probe::probe(&member.api).await,
+            Err(refused) => refused.into(),
+        };
+        if probe.health == Health::Unauthorized {
+            // The token may have been replaced: read the Secret again, and try once more.
+            self.disconnect().await;
+            probe = match self.connect().await {
+                Ok(member) => probe::probe(&member.api).await,
+                Err(refused) => refused.into(),
+            };
+        }
+        self.silent = if probe.health == Health::Silent {
+            self.silent.saturating_add(1)
+        } else {
+            0
+        };
+        match probe.health {
+            Health::Healthy | Health::Unhealthy => self.lend().await?,
+            Health::Silent if self.silent < SILENT => {}
+            Health::Silent | Health::Unauthorized | Health::Unknown => self.take_back().await?,
+        }
+        // After the client was lent: what the member is may take long to learn, and nothing waits for it.
+        if probe.health == Health::Healthy {
+            self.describe(&mut probe.found).await;
+        }
+        self.log(&probe.found);
+        self.tell(Message::Probed {
+            name: self.name.clone(),
+            run: self.run,
+            probe: probe.found,
+        })
+        .await
+    }
+
+    /// A Secret that was changed may end a silence (another certificate authority), and replaces what still works.
+    async fn look_at_secret(&mut self) {
+        let (built_from, looked) = &self.secret;
+        if self.member.is_none() || (self.silent < SILENT && looked.elapsed() < DISCOVERY) {
+            return;
+        }
+        let reach = self.reach.borrow().clone();
+        let version = connect::version(&reach, &self.options).await;
+        let changed = version.is_some() && version != *built_from;
+        self.secret.1 = Instant::now();
+        if changed {
+            info!(cluster = %self.name, "the member's Secret was changed: connecting anew");
+            self.disconnect().await;
+        }
+    }
+
+    async fn describe(&mut self, found: &mut Probe) {
+        let Some(member) = self.member.clone() else { return };
+        if self.describe_at.is_some_and(|at| at > Instant::now()) {
+            return;
+        }
+        probe::describe(&member.api, found).await;
+        let pause = if found.api_enablements.is_some() {
+            DISCOVERY
+        } else {
+            DISCOVERY_AGAIN
+        };
+        self.describe_at = Some(Instant::now() + pause);
+    }
+
+    async fn connect(&mut self) -> Result<Arc<Member>, connect::Refused> {
+        if let Some(member) = &self.member {
+            return Ok(member.clone());
+        }
+        let reach = self.reach.borrow_and_update().clone();
+        let (member, version) = connect::connect(&self.name, &reach, &self.options, &self.suspect).await?;
+        let member = Arc::new(member);
+        self.member = Some(member.clone());
+        (self.secret, self.describe_at) = ((version, Instant::now()), None);
+        Ok(member)
+    }
+
+    async fn disconnect(&mut self) {
+        self.member = None;
+        self.silent = 0;
+        // A failure means that the process ends.
+        let _ = self.take_back().await;
+    }
+
+    async fn lend(&mut self) -> Result<(), Gone> {
+        if self.lent {
+            return Ok(());
+        }
+        self.lent = true;
+        self.tell(Message::Member {
+            name: self.name.clone(),
+            run: self.run,
+            member: self.member.clone(),
+        })
+        .await
+    }
+
+    async fn take_back(&mut self) -> Result<(), Gone> {
+        if !std::mem::take(&mut self.lent) {
+            return Ok(());
+        }
+        self.tell(Message::Member {
+            name: self.name.clone(),
+            run: self.run,
+            member: None,
+        })
+        .await
+    }
+
+    async fn tell(&self, message: Message) -> Result<(), Gone> {
+        self.options.brain.send(message).await.map_err(|_| Gone)
+    }
+
+    /// Transitions only.
+    fn log(&mut self, found: &Probe) {
+        let said = Some((found.healthy, found.reason.clone()));
+        if self.said == said {
+            return;
+        }
+        self.said = said;
+        if found.healthy {
+            info!(cluster = %self.name, version = found.kubernetes_version, "the member answers and is healthy");
+        } else {
+            warn!(cluster = %self.name, reason = found.reason, error = found.message, "the member cannot be used");
+        }
+    }
+}
+
+/// The brain is gone: the process ends.
+struct Gone;
