@@ -41,7 +41,7 @@ impl Cli {
     pub fn worker_threads(&self) -> usize {
         match &self.command {
             Command::Controllers(args) => args.worker_threads.into(),
-            _ => controllers::default_threads().into(),
+            _ => 2,
         }
     }
 

@@ -456,7 +456,9 @@ fn too_early(
         .filter(|until| now < *until);
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
     if !on_its_way && !places.iter().any(Place::is_pending) {
-        return again;
+        // Members come first: when all have answered the hub is told a moment later, and once.
+        let settled = entity.answers.map(|(_, last)| last.plus(config.status_delay / 2));
+        return again.max(settled.filter(|until| now < *until));
     }
     let since = places
         .iter()

@@ -55,7 +55,7 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
     pub health_addr: HealthAddress,
 
-    /// How many threads carry out work; more than two bring nothing and cost memory
+    /// How many threads carry out work; more than two bring nothing, and each costs memory
     #[arg(long, hide = true, value_name = "COUNT", default_value_t = default_threads(),
         value_parser = clap::value_parser!(u16).range(1..))]
     pub worker_threads: u16,
@@ -65,10 +65,13 @@ pub struct ControllersArgs {
     pub log: LogArgs,
 }
 
-/// Two, or the number of cores if that is less.
-#[must_use]
-pub fn default_threads() -> u16 {
-    std::thread::available_parallelism().map_or(1, |cores| if cores.get() > 1 { 2 } else { 1 })
+/// One thread up to two processors, two beyond: the API servers on the other end are the slower side.
+pub(super) fn default_threads() -> u16 {
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 2) {
+        2
+    } else {
+        1
+    }
 }
 
 /// When to elect a leader.
