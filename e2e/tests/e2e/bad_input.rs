@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
     faults::{FaultPlan, Outcome},
-    harness::{Scene, condition, eventually, manifests},
+    harness::{Scene, condition, eventually, eventually_within, manifests},
     tests,
 };
 use serde_json::{Value, json};
@@ -398,7 +398,13 @@ async fn a_member_that_answers_429_and_500_is_served_all_the_same(scene: &mut Sc
     scene
         .until_copy("member1", "Deployment", "myapp", |_| Ok(()))
         .await?;
-    scene.until_settled(&["member1", "member2"]).await?;
+    // Six calls of ten fail, those of lists, watches and probes too, and each 429 asks for a second of quiet.
+    eventually_within(
+        Duration::from_secs(120),
+        "member2 is served in spite of its answers",
+        async || scene.until_settled(&["member1", "member2"]).await,
+    )
+    .await?;
     let struck = scene.faults.recorder().faults();
     ensure!(
         struck.get("error-before").is_some_and(|count| *count > 3),
