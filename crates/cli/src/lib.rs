@@ -4,7 +4,7 @@
 //! - [`args`]: values of flags that several commands share.
 //! - [`connect`]: from a kubeconfig to a client; what an error of a server means to the person at the keyboard.
 //! - [`apply`]: create or update one object and say what happened, in kubectl's words.
-//! - [`bench`]: measuring a control plane on real API servers.
+//! - [`mod@bench`]: measuring a control plane on real API servers.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;

@@ -180,7 +180,7 @@ impl Scene {
             .collect()
     }
 
-    /// Waits until nothing was written for as long as it takes to be sure; see [`QUIET`]. Answers with the number of
+    /// Waits until nothing was written for as long as it takes to be sure; see `QUIET`. Answers with the number of
     /// writes until then.
     ///
     /// # Errors
