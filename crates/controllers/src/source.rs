@@ -1,7 +1,7 @@
 //! Templates' whole objects, fetched from the hub when they are delivered and dropped right after.
 //!
 //! Deliveries of one template to several members begin at about the same time; they share one GET. A fetched object is
-//! shared for [`SHARED`] after the fetch began, and never once something newer was seen ([`Sources::saw`]): a delivery
+//! shared for `SHARED` after the fetch began, and never once something newer was seen ([`Sources::saw`]): a delivery
 //! planned after an observation renders that version or a later one. The payload is wiped when the last user drops it.
 
 use std::{

@@ -9,7 +9,7 @@
 //! 3. 410 or an ERROR event: list again. A failure to list, and the second in a row to open the watch, is told as
 //!    `Lost`, once; after it a watch that opens is closed for a new list.
 //!
-//! Nothing is repeated without a pause: what lives shorter than [`SHORTEST`] counts as a failure.
+//! Nothing is repeated without a pause: what lives shorter than `SHORTEST` counts as a failure.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Events on the hub: one after the other, behind everything else. Losing one is no error.
 //!
-//! The same sentence about the same object within [`SAME`] raises the count of one Event instead of making another.
+//! The same sentence about the same object within `SAME` raises the count of one Event instead of making another.
 
 use std::{collections::HashMap, time::Duration};
 
