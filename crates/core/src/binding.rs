@@ -106,7 +106,7 @@ fn template_here(
             // What is not wanted goes first: no record of it would be left.
             let unwanted = |cluster: &&Str| {
                 index.may_exist(id, cluster)
-                    && !delivery::plan::is_wanted(index, id, entity, own.is_some(), cluster)
+                    && !delivery::plan::is_wanted(index, entity, own.is_some(), cluster)
             };
             match entity.copies.keys().find(unwanted) {
                 Some(cluster) => Plan::wait(format!("a copy that nobody needs may still stand on {cluster}")),

@@ -269,8 +269,7 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
 
 /// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
 /// has an own reason, or needed by a live referrer.
-pub(crate) fn is_wanted(index: &Index, id: &Id, entity: &Entity, own: bool, cluster: &Str) -> bool {
-    let _ = id;
+pub(crate) fn is_wanted(index: &Index, entity: &Entity, own: bool, cluster: &Str) -> bool {
     let placed = entity
         .last_binding()
         .is_some_and(|binding| binding.is_placed_on(cluster));

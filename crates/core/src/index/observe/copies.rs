@@ -180,10 +180,9 @@ impl Index {
                 let message = format!("{cluster} refused {id}: {why}");
                 fail(state, Trouble::Rejected, message, source, now);
             }
-            Delivered::Unreachable(why) => {
+            Delivered::Unreachable(_) => {
                 state.uncertain = true;
                 // The words of the transport differ from try to try; the shell logs them.
-                let _ = why;
                 let message = format!("{cluster} did not answer for {id}; it is tried again");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
