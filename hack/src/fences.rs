@@ -134,7 +134,8 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         from: "entourage-apiserver",
-        packages: &["kube-runtime", "chrono", "openssl"],
+        // chrono comes with the CEL parser, which speaks it in its own values only.
+        packages: &["kube-runtime", "openssl"],
         reason: "a server needs no controller library",
     },
 ];

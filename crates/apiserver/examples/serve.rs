@@ -1,0 +1,23 @@
+//! Serves one embedded cluster on loopback until Ctrl-C: `cargo run -p entourage-apiserver --example serve -- [PORT]`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use entourage_apiserver::{Cluster, Options, listener};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
+    let authority = listener::Authority::new()?;
+    let cluster = Cluster::new(Options {
+        admin_token: "admintoken".to_owned(),
+        ..Options::default()
+    });
+    let stop = CancellationToken::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let bound = listener::listen(cluster, &authority, address, stop.clone()).await?;
+    println!("https://{bound}");
+    tokio::signal::ctrl_c().await?;
+    stop.cancel();
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What a cluster's admission plugins do to what is written beside their kind's own rules: limit ranges, quotas, pod
+//! security, policies and webhooks.
+//!
+//! Costs: one list of the limit ranges or the quotas of the namespace for each create.
+
+mod limits;
+pub(crate) mod pod_security;
+pub(crate) mod policies;
+mod quota;
+pub(crate) mod request;
+pub(crate) mod webhooks;
+
+use crate::{
+    cluster::Inner,
+    registry::{about, field},
+    resource::{Object, Resource, Surroundings as _},
+    status::{Result, Status},
+};
+
+/// Fills in what the namespace's limit ranges say, before the kind prepares the object.
+pub(crate) fn fill(cluster: &Inner, resource: &Resource, object: &mut Object) {
+    if is(resource, "Pod") {
+        limits::fill(cluster, object);
+    }
+}
+
+/// Refuses a valid object that goes beyond a limit range, a quota or its namespace's pod security, and charges the quotas
+/// unless `dry_run`. Returns warnings.
+pub(crate) fn admit(
+    cluster: &Inner,
+    resource: &Resource,
+    object: &Object,
+    dry_run: bool,
+) -> Result<Vec<String>> {
+    if !resource.namespaced {
+        return Ok(Vec::new());
+    }
+    let refused = |why: String| Status::forbidden(about(resource, field(object, "name")), &why);
+    if is(resource, "Pod") || is(resource, "PersistentVolumeClaim") {
+        limits::check(cluster, &resource.kind, object).map_err(refused)?;
+    }
+    let warnings = security(cluster, resource, object).map_err(refused)?;
+    quota::charge(cluster, resource, object, dry_run).map_err(refused)?;
+    Ok(warnings)
+}
+
+/// Pods that violate what their namespace enforces are refused; what it warns of is told, of workloads too.
+fn security(
+    cluster: &Inner,
+    resource: &Resource,
+    object: &Object,
+) -> std::result::Result<Vec<String>, String> {
+    let known = matches!(resource.group.as_str(), "" | "apps" | "batch");
+    let Some(spec) = pod_security::pod_spec(&resource.kind, object).filter(|_| known) else {
+        return Ok(Vec::new());
+    };
+    let Some(namespace) = cluster.get("namespaces", field(object, "namespace")) else {
+        return Ok(Vec::new());
+    };
+    if resource.kind == "Pod"
+        && let Some(why) = pod_security::violation(&namespace, "enforce", &spec)
+    {
+        return Err(why.replacen("violate", "violates", 1));
+    }
+    let warning = pod_security::violation(&namespace, "warn", &spec);
+    Ok(warning.map(|why| format!("would {why}")).into_iter().collect())
+}
+
+fn is(resource: &Resource, kind: &str) -> bool {
+    resource.group.is_empty() && resource.kind == kind
+}

@@ -1,0 +1,146 @@
+//! Limit ranges: what containers get that say nothing, and how much they may say.
+
+use serde_json::Value;
+
+use crate::{
+    cluster::Inner,
+    kinds::{
+        amounts::nano,
+        tree::{below, each, list, made, text},
+    },
+    registry::{field, metadata_mut},
+    resource::{Object, Surroundings as _},
+};
+
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+
+/// The limits of a namespace, one after the other.
+fn limits(cluster: &Inner, object: &Object) -> Vec<Object> {
+    let ranges = cluster.list("limitranges", &format!("{}/", field(object, "namespace")));
+    let of_one = |range: &Object| list(below(range, "spec"), "limits").to_vec();
+    let all = ranges.iter().flat_map(of_one);
+    all.filter_map(|limit| limit.as_object().cloned()).collect()
+}
+
+/// Fills requests and limits into the containers of a pod, and says so in an annotation.
+pub(super) fn fill(cluster: &Inner, pod: &mut Object) {
+    let mut said = Vec::new();
+    for limit in limits(cluster, pod) {
+        if text(&limit, "type") != "Container" {
+            continue;
+        }
+        for (key, shown) in [("containers", "container"), ("initContainers", "init-container")] {
+            each(made(pod, "spec"), key, |container| {
+                let name = text(container, "name").to_owned();
+                let resources = made(container, "resources");
+                for (key, defaults, one) in [
+                    ("requests", "defaultRequest", "request"),
+                    ("limits", "default", "limit"),
+                ] {
+                    let set = missing(resources, key, below(&limit, defaults));
+                    if !set.is_empty() {
+                        said.push(format!("{} {one} for {shown} {name}", set.join(", ")));
+                    }
+                }
+            });
+        }
+    }
+    if !said.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", said.join("; "));
+        made(metadata_mut(pod), "annotations").insert(ANNOTATION.to_owned(), text.into());
+    }
+}
+
+/// Adds the amounts that are missing; returns their names.
+fn missing(resources: &mut Object, key: &str, defaults: &Object) -> Vec<String> {
+    let names: Vec<String> = defaults
+        .keys()
+        .filter(|name| !below(resources, key).contains_key(*name))
+        .cloned()
+        .collect();
+    if !names.is_empty() {
+        let amounts = made(resources, key);
+        for name in &names {
+            amounts.insert(name.clone(), defaults[name].clone());
+        }
+    }
+    names
+}
+
+/// Whether a pod or claim is within the limits; the reasons why not.
+pub(super) fn check(cluster: &Inner, kind: &str, object: &Object) -> Result<(), String> {
+    let mut problems = Vec::new();
+    for limit in limits(cluster, object) {
+        let about = text(&limit, "type");
+        let spec = below(object, "spec");
+        match (kind, about) {
+            ("Pod", "Container") => {
+                for key in ["containers", "initContainers"] {
+                    for container in list(spec, key).iter().filter_map(Value::as_object) {
+                        within(&limit, below(container, "resources"), &mut problems);
+                    }
+                }
+            }
+            ("PersistentVolumeClaim", "PersistentVolumeClaim") => {
+                // A claim asks, it has no limit: only what it asks for counts.
+                let requests = below(below(spec, "resources"), "requests");
+                least(&limit, requests, requests, &mut problems);
+                for (name, most) in below(&limit, "max") {
+                    if let Some(asked) = requests.get(name).filter(|asked| nano(asked) > nano(most)) {
+                        problems.push(format!(
+                            "maximum {name} usage per {about} is {}, but request is {}",
+                            shown(most),
+                            shown(asked)
+                        ));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    match problems.as_slice() {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        all => Err(format!("[{}]", all.join(", "))),
+    }
+}
+
+fn within(limit: &Object, resources: &Object, problems: &mut Vec<String>) {
+    let (requests, limits) = (below(resources, "requests"), below(resources, "limits"));
+    let kind = text(limit, "type");
+    least(limit, requests, limits, problems);
+    for (name, most) in below(limit, "max") {
+        let rule = format!("maximum {name} usage per {kind} is {}", shown(most));
+        match (limits.get(name), requests.get(name)) {
+            (None, _) => problems.push(format!("{rule}.  No limit is specified")),
+            (Some(given), _) if nano(given) > nano(most) => {
+                problems.push(format!("{rule}, but limit is {}", shown(given)));
+            }
+            (_, Some(asked)) if nano(asked) > nano(most) => {
+                problems.push(format!("{rule}, but request is {}", shown(asked)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn least(limit: &Object, requests: &Object, limits: &Object, problems: &mut Vec<String>) {
+    let kind = text(limit, "type");
+    for (name, least) in below(limit, "min") {
+        let rule = format!("minimum {name} usage per {kind} is {}", shown(least));
+        match (requests.get(name), limits.get(name)) {
+            (None, _) => problems.push(format!("{rule}.  No request is specified")),
+            (Some(asked), _) if nano(asked) < nano(least) => {
+                problems.push(format!("{rule}, but request is {}", shown(asked)));
+            }
+            (_, Some(given)) if nano(given) < nano(least) => {
+                problems.push(format!("{rule}, but limit is {}", shown(given)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn shown(amount: &Value) -> String {
+    amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
+}

@@ -1,0 +1,256 @@
+//! Resource quotas: what a namespace may still have. Only what is in a quota's `status.hard` counts, which its controller sets.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{
+    apply::{self, Manager},
+    cluster::{self, Inner},
+    kinds::{
+        amounts::{self, nano},
+        tree::{below, list, made, object, text},
+    },
+    registry::field,
+    resource::{Object, Resource, Surroundings as _},
+    store::Expect,
+};
+
+/// Kinds of the core group that have a name in quotas beside `count/<plural>`.
+const COUNTED: [&str; 8] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "endpoints",
+];
+
+/// What a pod must say when a quota limits it: the name in quotas, where it stands, the name there.
+const COMPUTE: [(&str, &str, &str); 8] = [
+    ("cpu", "requests", "cpu"),
+    ("memory", "requests", "memory"),
+    ("requests.cpu", "requests", "cpu"),
+    ("requests.memory", "requests", "memory"),
+    ("requests.ephemeral-storage", "requests", "ephemeral-storage"),
+    ("limits.cpu", "limits", "cpu"),
+    ("limits.memory", "limits", "memory"),
+    ("limits.ephemeral-storage", "limits", "ephemeral-storage"),
+];
+
+/// The field manager of the server's own writes.
+const MANAGER: &str = "kube-apiserver-1.36";
+
+const ONE: i128 = 1_000_000_000;
+
+/// Charges the quotas of the namespace with a new object, or tells why it does not fit.
+pub(super) fn charge(
+    cluster: &Inner,
+    resource: &Resource,
+    one: &Object,
+    dry_run: bool,
+) -> Result<(), String> {
+    let prefix = format!("{}/", field(one, "namespace"));
+    let usage = usage(resource, one);
+    for quota in cluster.list("resourcequotas", &prefix) {
+        if object(below(&quota, "status"), "hard").is_some() && in_scope(&quota, resource, one) {
+            charge_one(cluster, quota, resource, one, &usage, dry_run)?;
+        }
+    }
+    Ok(())
+}
+
+fn charge_one(
+    cluster: &Inner,
+    quota: Object,
+    resource: &Resource,
+    one: &Object,
+    usage: &BTreeMap<String, i128>,
+    dry_run: bool,
+) -> Result<(), String> {
+    let name = field(&quota, "name").to_owned();
+    let key = format!("{}/{name}", field(one, "namespace"));
+    let mut quota = quota;
+    loop {
+        let status = below(&quota, "status");
+        let hard = below(status, "hard");
+        if let Some(missing) = unspecified(resource, one, hard) {
+            return Err(format!("failed quota: {name}: {missing}"));
+        }
+        let mut used = below(status, "used").clone();
+        let charged: Vec<(&String, &i128)> = usage
+            .iter()
+            .filter(|(resource, amount)| hard.contains_key(*resource) && **amount > 0)
+            .collect();
+        if charged.is_empty() {
+            return Ok(());
+        }
+        let mut exceeded: [Vec<String>; 3] = [const { Vec::new() }; 3];
+        for (resource, amount) in charged {
+            let before = used.get(resource).and_then(nano).unwrap_or(0);
+            let next = before.saturating_add(*amount);
+            let most = &hard[resource];
+            if nano(most).is_some_and(|most| next > most) {
+                let given = used.get(resource).map_or_else(|| "0".to_owned(), shown);
+                let asked = amounts::written(*amount, most);
+                exceeded[0].push(format!("{resource}={asked}"));
+                exceeded[1].push(format!("{resource}={given}"));
+                exceeded[2].push(format!("{resource}={}", shown(most)));
+            }
+            used.insert(resource.clone(), amounts::written(next, most).into());
+        }
+        if !exceeded[0].is_empty() {
+            let [asked, given, most] = exceeded.map(|parts| parts.join(","));
+            return Err(format!(
+                "exceeded quota: {name}, requested: {asked}, used: {given}, limited: {most}"
+            ));
+        }
+        if dry_run {
+            return Ok(());
+        }
+        let revision = field(&quota, "resourceVersion").parse().unwrap_or(0);
+        let next = used_up(cluster, &quota, used);
+        let written = cluster
+            .store
+            .put("resourcequotas", &key, Expect::At(revision), |revision| {
+                cluster::encode(next, revision)
+            });
+        if written.is_ok() {
+            return Ok(());
+        }
+        match cluster.get("resourcequotas", &key) {
+            Some(newer) => quota = newer,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// The quota with what is used now, as the server itself writes it.
+fn used_up(cluster: &Inner, quota: &Object, used: Object) -> Object {
+    let mut next = quota.clone();
+    made(&mut next, "status").insert("used".to_owned(), Value::Object(used));
+    let now = cluster.now();
+    let manager = Manager {
+        name: MANAGER,
+        subresource: "status",
+        now: &now,
+    };
+    if let Some(resource) = cluster.kinds().find("", "v1", "resourcequotas") {
+        apply::track(resource, Some(quota), &mut next, manager);
+    }
+    next
+}
+
+/// What an object uses, in billionths, by the names of quotas.
+fn usage(resource: &Resource, one: &Object) -> BTreeMap<String, i128> {
+    let counted = if resource.group.is_empty() {
+        format!("count/{}", resource.plural)
+    } else {
+        format!("count/{}.{}", resource.plural, resource.group)
+    };
+    let mut usage = BTreeMap::from([(counted, ONE)]);
+    let spec = below(one, "spec");
+    if resource.group.is_empty() && COUNTED.contains(&resource.plural.as_str()) {
+        usage.insert(resource.plural.clone(), ONE);
+    }
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Pod") => {
+            for (name, kind, inner) in COMPUTE {
+                let sum =
+                    |key: &str| containers(spec, key).map(|one| amount(below(one, "resources"), kind, inner));
+                // Containers run together, those that prepare one after the other.
+                let together: i128 = sum("containers").sum();
+                let most = sum("initContainers").max().unwrap_or(0);
+                usage.insert(name.to_owned(), together.max(most));
+            }
+        }
+        ("", "PersistentVolumeClaim") => {
+            let storage = amount(below(spec, "resources"), "requests", "storage");
+            usage.insert("requests.storage".to_owned(), storage);
+            let class = text(spec, "storageClassName");
+            if !class.is_empty() {
+                let prefix = format!("{class}.storageclass.storage.k8s.io");
+                usage.insert(format!("{prefix}/requests.storage"), storage);
+                usage.insert(format!("{prefix}/persistentvolumeclaims"), ONE);
+            }
+        }
+        ("", "Service") => {
+            let ports = i128::try_from(list(spec, "ports").len()).unwrap_or(0) * ONE;
+            match text(spec, "type") {
+                "NodePort" => {
+                    usage.insert("services.nodeports".to_owned(), ports);
+                }
+                "LoadBalancer" => {
+                    usage.insert("services.loadbalancers".to_owned(), ONE);
+                    usage.insert("services.nodeports".to_owned(), ports);
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+    usage
+}
+
+fn containers<'a>(spec: &'a Object, key: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+    list(spec, key).iter().filter_map(Value::as_object)
+}
+
+fn amount(resources: &Object, kind: &str, name: &str) -> i128 {
+    below(resources, kind).get(name).and_then(nano).unwrap_or(0)
+}
+
+/// Containers of a pod that do not say how much they use of what a quota limits.
+fn unspecified(resource: &Resource, one: &Object, hard: &Object) -> Option<String> {
+    if !(resource.group.is_empty() && resource.kind == "Pod") {
+        return None;
+    }
+    let spec = below(one, "spec");
+    let mut missing: Vec<String> = Vec::new();
+    let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, kind, inner) in COMPUTE {
+        if !hard.contains_key(name) || name.ends_with("ephemeral-storage") {
+            continue;
+        }
+        for container in ["initContainers", "containers"]
+            .into_iter()
+            .flat_map(|key| containers(spec, key))
+        {
+            if !below(below(container, "resources"), kind).contains_key(inner) {
+                by_name.entry(name).or_default().push(text(container, "name"));
+            }
+        }
+    }
+    for (name, mut containers) in by_name {
+        containers.sort_unstable();
+        containers.dedup();
+        missing.push(format!("{name} for: {}", containers.join(",")));
+    }
+    (!missing.is_empty()).then(|| format!("must specify {}", missing.join("; ")))
+}
+
+/// Whether a quota is about such an object: scopes are about pods.
+fn in_scope(quota: &Object, resource: &Resource, one: &Object) -> bool {
+    let scopes = list(below(quota, "spec"), "scopes");
+    if scopes.is_empty() {
+        return true;
+    }
+    let spec = below(one, "spec");
+    let pod = resource.group.is_empty() && resource.kind == "Pod";
+    let best_effort = text(below(one, "status"), "qosClass") == "BestEffort";
+    let ends = spec.contains_key("activeDeadlineSeconds");
+    pod && scopes.iter().all(|scope| match scope.as_str() {
+        Some("Terminating") => ends,
+        Some("NotTerminating") => !ends,
+        Some("BestEffort") => best_effort,
+        Some("NotBestEffort") => !best_effort,
+        Some("PriorityClass") => !text(spec, "priorityClassName").is_empty(),
+        _ => false,
+    })
+}
+
+fn shown(amount: &Value) -> String {
+    amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
+}

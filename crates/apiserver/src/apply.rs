@@ -1,0 +1,202 @@
+//! Server-side apply and field ownership (`metadata.managedFields`). Source: KEP-555.
+//!
+//! [`track`] notes what a create, update or patch changed; [`apply()`] merges what a manager wants into what is there.
+//! Both see an object as a tree of fields, which [`shape`] reads off the kind's schema.
+
+use serde_json::Value;
+
+use crate::{
+    registry::{metadata, metadata_mut},
+    resource::{Object, Resource},
+    schema::decode,
+};
+
+pub mod compare;
+pub mod element;
+pub mod entries;
+mod merge;
+mod request;
+pub mod set;
+pub mod shape;
+mod typed;
+
+pub use request::apply;
+pub(crate) use typed::printed;
+
+use compare::{Comparison, compare};
+use element::Element;
+use entries::{Managed, Operation, Owned, Owner};
+use set::FieldSet;
+use shape::Shape;
+
+/// Who writes, where and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Manager<'a> {
+    /// Name of the field manager.
+    pub name: &'a str,
+    /// Subresource written through, empty for the object.
+    pub subresource: &'a str,
+    /// Now, RFC 3339 in whole seconds.
+    pub now: &'a str,
+}
+
+/// Metadata that belongs to the server, or names the object.
+const UNOWNED: &[&str] = &[
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// Records in `new.metadata.managedFields` what an update (anything but apply) by `manager` changed against `old`.
+///
+/// Empty lists, which count as set until here, become what is stored of them.
+///
+/// What is new or different belongs to the manager and to no other any more; what is gone belongs to nobody. An object
+/// whose managedFields were reset is not tracked until the next apply. Cost: O(size of both).
+pub fn track(resource: &Resource, old: Option<&Object>, new: &mut Object, manager: Manager<'_>) {
+    let given = metadata_mut(new).remove("managedFields");
+    let live = || {
+        let live = old.and_then(|old| metadata(old).get("managedFields"));
+        entries::parse(live).unwrap_or_default()
+    };
+    let mut managed = match &given {
+        _ if !manager.subresource.is_empty() => live(),
+        given if entries::is_reset(given.as_ref()) => Managed::new(),
+        given => entries::parse(given.as_ref())
+            .filter(|managed| !managed.is_empty())
+            .unwrap_or_else(live),
+    };
+    if !managed.is_empty() || old.is_none() {
+        note_update(resource, old, new, &mut managed, manager);
+    }
+    decode::stored(resource, new);
+    write(new, &managed);
+}
+
+/// Where only the times in managedFields differ, the old ones stay: a change that came to nothing changes no time.
+pub fn keep_times(old: &Object, new: &mut Object) {
+    let times_aside = |object: &Object| {
+        let mut entries = metadata(object).get("managedFields")?.as_array()?.clone();
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            entry.remove("time");
+        }
+        Some(entries)
+    };
+    let (Some(before), Some(after)) = (times_aside(old), times_aside(new)) else {
+        return;
+    };
+    if before != after || metadata(old).get("managedFields") == metadata(new).get("managedFields") {
+        return;
+    }
+    let same = |name: &str, a: Option<&Value>, b: Option<&Value>| name == "managedFields" || a == b;
+    let (meta_old, meta_new) = (metadata(old), metadata(new));
+    let unchanged = old.len() == new.len()
+        && old
+            .iter()
+            .all(|(name, value)| name == "metadata" || new.get(name) == Some(value))
+        && meta_old.len() == meta_new.len()
+        && meta_old
+            .iter()
+            .all(|(name, value)| same(name, Some(value), meta_new.get(name)));
+    if unchanged && let Some(entries) = meta_old.get("managedFields") {
+        metadata_mut(new).insert("managedFields".to_owned(), entries.clone());
+    }
+}
+
+/// Notes in `managed` what an update by `manager` changed.
+fn note_update(
+    resource: &Resource,
+    old: Option<&Object>,
+    new: &Object,
+    managed: &mut Managed,
+    manager: Manager<'_>,
+) {
+    let comparison = differences(resource, manager.subresource, old, new);
+    let mut taken = comparison.changed();
+    for owned in managed.values_mut() {
+        owned.fields = owned.fields.difference(&taken).difference(&comparison.removed);
+    }
+    managed.retain(|_, owned| !owned.fields.is_empty());
+    strip(&mut taken);
+    if !taken.is_empty() {
+        let version = resource.api_version();
+        let owner = Owner {
+            manager: match manager.name {
+                "" => "unknown".to_owned(),
+                name => name.to_owned(),
+            },
+            operation: Operation::Update,
+            version: version.clone(),
+            subresource: manager.subresource.to_owned(),
+        };
+        let owned = managed.entry(owner).or_insert_with(|| Owned {
+            version,
+            time: None,
+            fields: FieldSet::default(),
+        });
+        owned.fields.union(taken);
+        // Who scales is noted without a time.
+        owned.time = (manager.subresource != "scale").then(|| manager.now.to_owned());
+    }
+    entries::bound(managed);
+}
+
+/// What differs, as far as requests through `subresource` may change it.
+fn differences(resource: &Resource, subresource: &str, old: Option<&Object>, new: &Object) -> Comparison {
+    let shape = Shape::object(resource.schema.get());
+    let empty = match old {
+        // A custom resource that is not there has no fields at all, a Go struct has those that are always sent.
+        None if resource.custom.is_none() => shape.zero(),
+        _ => Object::new(),
+    };
+    let mut comparison = compare(&shape, old.unwrap_or(&empty), new);
+    for set in [
+        &mut comparison.added,
+        &mut comparison.modified,
+        &mut comparison.removed,
+    ] {
+        only_writable(resource, subresource, set);
+    }
+    comparison
+}
+
+/// Drops the fields that requests through `subresource` cannot write: status through the object, all else through status.
+fn only_writable(resource: &Resource, subresource: &str, set: &mut FieldSet) {
+    let status = |element: &Element| matches!(element, Element::Field(name) if &**name == "status");
+    match subresource {
+        "" if resource.rules.has_status() => set.retain(|element| !status(element)),
+        "status" => set.retain(status),
+        _ => {}
+    }
+}
+
+/// Drops what nobody owns.
+fn strip(set: &mut FieldSet) {
+    let mut unowned = FieldSet::default();
+    for name in ["apiVersion", "kind"] {
+        unowned.add(Element::field(name), true, FieldSet::default());
+    }
+    let mut below = FieldSet::default();
+    for name in UNOWNED {
+        below.add(Element::field(name), true, FieldSet::default());
+    }
+    unowned.add(Element::field("metadata"), true, below);
+    *set = set.difference(&unowned);
+}
+
+/// Puts the entries into the object; without entries the field is absent.
+fn write(object: &mut Object, managed: &Managed) {
+    match entries::to_value(managed) {
+        Some(value) => metadata_mut(object).insert("managedFields".to_owned(), value),
+        None => metadata_mut(object).remove("managedFields"),
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! Whether a user may do what it asks for, and the roles every cluster begins with.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{User, rbac::Wanted};
+use crate::{
+    cluster::{Inner, encode, new_uid},
+    http::path::About,
+    resource::Surroundings as _,
+    status::{self, Result, Status},
+    store::Expect,
+};
+
+/// Refuses what neither `system:masters` nor RBAC allows.
+pub(crate) fn authorize(cluster: &Inner, user: &User, about: &About) -> Result<()> {
+    if user.is_master() || cluster.auth.rbac(cluster).allows(user, &wanted(about)).is_some() {
+        return Ok(());
+    }
+    Err(forbidden(user, about))
+}
+
+fn wanted(about: &About) -> Wanted<'_> {
+    if !about.resource_request {
+        return Wanted {
+            verb: &about.verb,
+            path: &about.path,
+            ..Wanted::default()
+        };
+    }
+    Wanted {
+        verb: &about.verb,
+        group: &about.group,
+        resource: &about.resource,
+        subresource: &about.subresource,
+        name: &about.name,
+        namespace: &about.namespace,
+        path: "",
+    }
+}
+
+/// The 403 of a request.
+pub(crate) fn forbidden(user: &User, about: &About) -> Box<Status> {
+    if !about.resource_request {
+        let message = format!(
+            "forbidden: User {:?} cannot {} path {:?}",
+            user.name, about.verb, about.path
+        );
+        return Status::new(403, "Forbidden", message).with_details(serde_json::Map::new());
+    }
+    let place = if about.namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace {:?}", about.namespace)
+    };
+    let why = format!(
+        "User {:?} cannot {} resource {:?} in API group {:?} {place}",
+        user.name,
+        about.verb,
+        about.qualified(),
+        about.group
+    );
+    let about = status::About {
+        group: &about.group,
+        resource: &about.resource,
+        name: &about.name,
+    };
+    Status::forbidden(about, &why)
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
+
+/// What people in a namespace work with: API group and resources.
+const WORKLOADS: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "configmaps",
+            "endpoints",
+            "events",
+            "persistentvolumeclaims",
+            "pods",
+            "replicationcontrollers",
+            "replicationcontrollers/scale",
+            "serviceaccounts",
+            "services",
+        ],
+    ),
+    (
+        "apps",
+        &[
+            "daemonsets",
+            "deployments",
+            "deployments/scale",
+            "replicasets",
+            "replicasets/scale",
+            "statefulsets",
+            "statefulsets/scale",
+        ],
+    ),
+    ("autoscaling", &["horizontalpodautoscalers"]),
+    ("batch", &["cronjobs", "jobs"]),
+    ("networking.k8s.io", &["ingresses", "networkpolicies"]),
+    ("policy", &["poddisruptionbudgets"]),
+];
+
+/// What they may look at beside it.
+const SEEN: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "bindings",
+            "limitranges",
+            "namespaces",
+            "namespaces/status",
+            "pods/log",
+            "pods/status",
+            "resourcequotas",
+            "resourcequotas/status",
+            "services/status",
+        ],
+    ),
+    (
+        "apps",
+        &["controllerrevisions", "deployments/status", "statefulsets/status"],
+    ),
+    ("batch", &["jobs/status"]),
+    ("discovery.k8s.io", &["endpointslices"]),
+];
+
+const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
+
+/// A ClusterRole that every cluster begins with, and the groups it is bound to.
+struct Default {
+    name: &'static str,
+    rules: fn() -> Vec<Value>,
+    groups: &'static [&'static str],
+}
+
+/// All of them. Those that aggregate others in a real cluster have their rules outright: nothing aggregates here.
+const DEFAULTS: &[Default] = &[
+    Default {
+        name: "cluster-admin",
+        rules: || vec![rule("*", &["*"], &["*"]), paths(&["*"], &["*"])],
+        groups: &[super::MASTERS],
+    },
+    Default {
+        name: "admin",
+        rules: || {
+            let mut rules = edit();
+            rules.push(rule(
+                "rbac.authorization.k8s.io",
+                &["rolebindings", "roles"],
+                &[READ, WRITE].concat(),
+            ));
+            rules.push(rule(
+                "authorization.k8s.io",
+                &["localsubjectaccessreviews"],
+                &["create"],
+            ));
+            rules
+        },
+        groups: &[],
+    },
+    Default {
+        name: "edit",
+        rules: edit,
+        groups: &[],
+    },
+    Default {
+        name: "view",
+        rules: view,
+        groups: &[],
+    },
+    Default {
+        name: "system:discovery",
+        rules: || {
+            vec![
+                paths(
+                    &[
+                        "/api",
+                        "/api/*",
+                        "/apis",
+                        "/apis/*",
+                        "/healthz",
+                        "/livez",
+                        "/openapi",
+                        "/openapi/*",
+                        "/readyz",
+                        "/version",
+                        "/version/",
+                    ],
+                    &["get"],
+                ),
+                paths(&["/.well-known", "/.well-known/*"], &["get"]),
+            ]
+        },
+        groups: &[super::AUTHENTICATED],
+    },
+    Default {
+        name: "system:basic-user",
+        rules: || {
+            vec![
+                rule(
+                    "authorization.k8s.io",
+                    &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+                    &["create"],
+                ),
+                rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
+            ]
+        },
+        groups: &[super::AUTHENTICATED],
+    },
+    Default {
+        name: "system:public-info-viewer",
+        rules: || vec![paths(PUBLIC, &["get"])],
+        groups: &[super::AUTHENTICATED, super::UNAUTHENTICATED],
+    },
+    Default {
+        name: "system:service-account-issuer-discovery",
+        rules: || {
+            let urls = [
+                "/.well-known/openid-configuration",
+                "/.well-known/openid-configuration/",
+                "/openid/v1/jwks",
+                "/openid/v1/jwks/",
+            ];
+            vec![paths(&urls, &["get"])]
+        },
+        groups: &["system:serviceaccounts"],
+    },
+    Default {
+        name: "system:auth-delegator",
+        rules: || {
+            vec![
+                rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
+                rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+            ]
+        },
+        groups: &[],
+    },
+];
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn paths(urls: &[&str], verbs: &[&str]) -> Value {
+    json!({"nonResourceURLs": urls, "verbs": verbs})
+}
+
+fn view() -> Vec<Value> {
+    [WORKLOADS, SEEN]
+        .concat()
+        .iter()
+        .map(|(group, resources)| rule(group, resources, READ))
+        .collect()
+}
+
+fn edit() -> Vec<Value> {
+    let mut rules = view();
+    rules.push(rule(
+        "",
+        &[
+            "pods/attach",
+            "pods/exec",
+            "pods/portforward",
+            "pods/proxy",
+            "secrets",
+            "services/proxy",
+        ],
+        READ,
+    ));
+    rules.push(rule("", &["serviceaccounts"], &["impersonate"]));
+    rules.push(rule("", &["pods/eviction", "serviceaccounts/token"], &["create"]));
+    rules.push(rule(
+        "",
+        &[
+            "pods/attach",
+            "pods/exec",
+            "pods/portforward",
+            "pods/proxy",
+            "secrets",
+            "services/proxy",
+        ],
+        WRITE,
+    ));
+    rules.push(rule("coordination.k8s.io", &["leases"], &[READ, WRITE].concat()));
+    rules.extend(
+        WORKLOADS
+            .iter()
+            .map(|(group, resources)| rule(group, resources, WRITE)),
+    );
+    rules
+}
+
+/// Writes the roles and bindings that every cluster begins with; those that are there stay as they are.
+pub(crate) fn furnish(cluster: &Arc<Inner>) {
+    let now = cluster.now();
+    let put = |collection: &str, name: &str, mut object: Value| {
+        object["metadata"] = json!({
+            "name": name, "uid": new_uid(), "creationTimestamp": now,
+            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        });
+        if let Value::Object(object) = object {
+            let collection = format!("rbac.authorization.k8s.io/{collection}");
+            // Somebody's own version of a role is left alone.
+            let _ = cluster.store.put(&collection, name, Expect::Absent, |revision| {
+                encode(object, revision)
+            });
+        }
+    };
+    for default in DEFAULTS {
+        put("clusterroles", default.name, json!({"rules": (default.rules)()}));
+        if default.groups.is_empty() {
+            continue;
+        }
+        let subjects: Vec<Value> = default
+            .groups
+            .iter()
+            .map(|group| json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": group}))
+            .collect();
+        let role =
+            json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": default.name});
+        put(
+            "clusterrolebindings",
+            default.name,
+            json!({"roleRef": role, "subjects": subjects}),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Query;
+    use http::Method;
+
+    fn asked(user: &User, method: &Method, path: &str) -> Result<()> {
+        let cluster = crate::cluster::tests_support::bare();
+        authorize(&cluster, user, &About::of(method, path, &Query::default()))
+    }
+
+    #[test]
+    fn everybody_sees_the_version_and_who_is_known_sees_the_apis() {
+        let anonymous = User::new(super::super::ANONYMOUS, &[super::super::UNAUTHENTICATED]);
+        let jane = User::new("jane", &[super::super::AUTHENTICATED]);
+        assert!(asked(&anonymous, &Method::GET, "/version").is_ok());
+        assert!(asked(&anonymous, &Method::GET, "/apis").is_err());
+        assert!(asked(&jane, &Method::GET, "/apis/apps/v1").is_ok());
+        assert!(asked(&jane, &Method::GET, "/api/v1/pods").is_err());
+        assert!(
+            asked(
+                &User::new("root", &[super::super::MASTERS]),
+                &Method::DELETE,
+                "/api/v1/nodes/x"
+            )
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_and_where() {
+        let jane = User::new("jane", &[]);
+        let message = |path: &str| {
+            asked(&jane, &Method::GET, path)
+                .expect_err("refused")
+                .message
+                .clone()
+        };
+        assert_eq!(
+            message("/apis/apps/v1/namespaces/n/deployments/a/scale"),
+            r#"deployments.apps "a" is forbidden: User "jane" cannot get resource "deployments/scale" in API group "apps" in the namespace "n""#
+        );
+        assert_eq!(
+            message("/api/v1/nodes"),
+            r#"nodes is forbidden: User "jane" cannot list resource "nodes" in API group "" at the cluster scope"#
+        );
+        assert_eq!(
+            message("/metrics"),
+            r#"forbidden: User "jane" cannot get path "/metrics""#
+        );
+    }
+}

@@ -1,0 +1,306 @@
+//! Tokens of service accounts: JSON Web Tokens signed by a key of the cluster (ES256).
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use ring::{
+    rand::SystemRandom,
+    signature::{
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
+        KeyPair as _, UnparsedPublicKey,
+    },
+};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::User;
+use crate::{
+    cluster::{Inner, new_uid},
+    resource::{Object, Surroundings as _},
+    store::{Expect, Store},
+};
+
+/// Who issues the tokens, and the audience of this server.
+pub const ISSUER: &str = "https://kubernetes.default.svc";
+
+/// Longest token that is looked at, in bytes.
+const LONGEST: usize = 16 << 10;
+
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
+static ALGORITHM: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+
+/// The key pair; it never leaves the process and its store.
+pub struct Key {
+    pair: Option<EcdsaKeyPair>,
+    id: String,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// Where the store keeps the key: a collection that is not served.
+const KEYS: &str = "internal/keys";
+
+impl Key {
+    /// The key of a cluster: the one in its store, so that tokens outlive the process, or a fresh one that is put there.
+    pub(super) fn of(store: &Store) -> Self {
+        let fresh = || EcdsaKeyPair::generate_pkcs8(ALGORITHM, &SystemRandom::new()).ok();
+        let kept = || store.get(KEYS, ISSUER).map(|entry| entry.object.clone());
+        if let Some(pkcs8) = kept() {
+            return Self::from_pkcs8(&pkcs8);
+        }
+        let Some(pkcs8) = fresh() else {
+            return Self::from_pkcs8(&[]);
+        };
+        let bytes = Bytes::copy_from_slice(pkcs8.as_ref());
+        match store.put(KEYS, ISSUER, Expect::Absent, |_| bytes) {
+            Ok(entry) => Self::from_pkcs8(&entry.object),
+            Err(_) => Self::from_pkcs8(&kept().unwrap_or_default()),
+        }
+    }
+
+    /// Without a usable key no token is signed or believed.
+    fn from_pkcs8(pkcs8: &[u8]) -> Self {
+        let pair = EcdsaKeyPair::from_pkcs8(ALGORITHM, pkcs8, &SystemRandom::new()).ok();
+        let public = pair.as_ref().map(|pair| pair.public_key().as_ref().to_vec());
+        // Named after its public half: the same key has the same name in every process.
+        let id = URL_SAFE_NO_PAD.encode(&Sha256::digest(public.unwrap_or_default())[..16]);
+        Self { pair, id }
+    }
+
+    /// The public half as a JSON Web Key Set.
+    #[must_use]
+    pub fn jwks(&self) -> Value {
+        let keys: Vec<Value> = self
+            .pair
+            .iter()
+            .filter_map(|pair| {
+                // An uncompressed point: 4, x, y.
+                let point = pair.public_key().as_ref();
+                let coordinate = |range| point.get(range).map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
+                Some(
+                    json!({"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256",
+                    "x": coordinate(1..33)?, "y": coordinate(33..65)?}),
+                )
+            })
+            .collect();
+        json!({ "keys": keys })
+    }
+
+    fn sign(&self, claims: &Value) -> Option<String> {
+        let header = json!({"alg": "ES256", "kid": self.id});
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let text = format!("{}.{}", part(&header), part(claims));
+        let signature = self
+            .pair
+            .as_ref()?
+            .sign(&SystemRandom::new(), text.as_bytes())
+            .ok()?;
+        Some(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
+    }
+
+    fn verified(&self, token: &str) -> Option<Value> {
+        let (text, signature) = token.rsplit_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let key = self.pair.as_ref()?.public_key().as_ref();
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key)
+            .verify(text.as_bytes(), &signature)
+            .ok()?;
+        let claims = URL_SAFE_NO_PAD.decode(text.split_once('.')?.1).ok()?;
+        serde_json::from_slice(&claims).ok()
+    }
+}
+
+/// What a token is made for.
+#[derive(Debug)]
+pub(crate) struct Claims<'a> {
+    /// Namespace of the service account.
+    pub(crate) namespace: &'a str,
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Its UID.
+    pub(crate) uid: &'a str,
+    /// Audiences, at least one.
+    pub(crate) audiences: &'a [String],
+    /// Seconds since 1970.
+    pub(crate) now: i64,
+    /// Seconds from now.
+    pub(crate) expires_in: i64,
+    /// The object the token dies with: kind in lower case, name, UID.
+    pub(crate) bound: Option<(&'a str, &'a str, &'a str)>,
+}
+
+/// A signed token; `None` when there is no key.
+pub(crate) fn issue(key: &Key, claims: &Claims<'_>) -> Option<String> {
+    let mut about = json!({
+        "namespace": claims.namespace,
+        "serviceaccount": {"name": claims.name, "uid": claims.uid},
+    });
+    if let Some((kind, name, uid)) = claims.bound {
+        about[kind] = json!({"name": name, "uid": uid});
+    }
+    key.sign(&json!({
+        "aud": claims.audiences, "iss": ISSUER, "sub": format!("system:serviceaccount:{}:{}", claims.namespace, claims.name),
+        "iat": claims.now, "nbf": claims.now, "exp": claims.now.saturating_add(claims.expires_in),
+        "jti": new_uid(), "kubernetes.io": about,
+    }))
+}
+
+/// The service account a token belongs to, if it is ours, not over, good for one of `audiences` (none: for this server), and
+/// the account and what it is bound to still exist. Otherwise the words of a TokenReview.
+pub(super) fn user(cluster: &Inner, token: &str, audiences: &[String]) -> Result<User, String> {
+    let invalid = || "invalid bearer token".to_owned();
+    if token.len() > LONGEST || token.matches('.').count() != 2 {
+        return Err(invalid());
+    }
+    let claims = cluster
+        .auth
+        .key(&cluster.store)
+        .verified(token)
+        .ok_or_else(invalid)?;
+    let own = strings(&claims["aud"]);
+    let server = [ISSUER.to_owned()];
+    let wanted: &[String] = if audiences.is_empty() { &server } else { audiences };
+    if !own.iter().any(|one| wanted.contains(one)) {
+        return Err(format!(
+            "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
+            quoted(&own),
+            quoted(wanted)
+        ));
+    }
+    let now = cluster.timestamp().as_second();
+    let time = |name: &str| claims[name].as_i64().unwrap_or(0);
+    if now >= time("exp") {
+        return Err("[invalid bearer token, service account token has expired]".to_owned());
+    }
+    let about = &claims["kubernetes.io"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let namespace = text(&about["namespace"]);
+    let name = text(&about["serviceaccount"]["name"]);
+    let uid = text(&about["serviceaccount"]["uid"]);
+    let alive = |collection: &str, key: &str, uid: &str| {
+        let object = cluster.get(collection, key);
+        object.is_some_and(|object| {
+            metadata(&object, "uid") == uid && metadata(&object, "deletionTimestamp").is_empty()
+        })
+    };
+    if !alive("serviceaccounts", &format!("{namespace}/{name}"), &uid) {
+        return Err("[invalid bearer token, service account token has been invalidated]".to_owned());
+    }
+    let mut extra = vec![(
+        CREDENTIAL.to_owned(),
+        vec![format!("JTI={}", text(&claims["jti"]))],
+    )];
+    for (kind, collection, namespaced) in [
+        ("pod", "pods", true),
+        ("secret", "secrets", true),
+        ("node", "nodes", false),
+    ] {
+        let bound = &about[kind];
+        if bound.is_null() {
+            continue;
+        }
+        let (bound_name, bound_uid) = (text(&bound["name"]), text(&bound["uid"]));
+        let key = if namespaced {
+            format!("{namespace}/{bound_name}")
+        } else {
+            bound_name.clone()
+        };
+        if !alive(collection, &key, &bound_uid) {
+            return Err("[invalid bearer token, service account token has been invalidated]".to_owned());
+        }
+        if kind != "secret" {
+            extra.push((
+                format!("authentication.kubernetes.io/{kind}-name"),
+                vec![bound_name],
+            ));
+            extra.push((
+                format!("authentication.kubernetes.io/{kind}-uid"),
+                vec![bound_uid],
+            ));
+        }
+    }
+    Ok(User {
+        name: text(&claims["sub"]),
+        uid,
+        groups: vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+        ],
+        extra: extra.into_iter().collect(),
+    })
+}
+
+fn metadata<'a>(object: &'a Object, field: &str) -> &'a str {
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+pub(super) fn strings(value: &Value) -> Vec<String> {
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    items
+        .iter()
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
+}
+
+fn quoted(list: &[String]) -> String {
+    let quoted: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(key: &Key) -> String {
+        let claims = Claims {
+            namespace: "n",
+            name: "robot",
+            uid: "u",
+            audiences: &[ISSUER.to_owned()],
+            now: 0,
+            expires_in: 600,
+            bound: None,
+        };
+        issue(key, &claims).expect("there is randomness")
+    }
+
+    #[test]
+    fn a_token_is_believed_by_the_key_that_signed_it_only() {
+        let (key, other) = (Key::of(&Store::new()), Key::of(&Store::new()));
+        let token = token(&key);
+        assert_eq!(
+            key.verified(&token).expect("ours")["sub"],
+            "system:serviceaccount:n:robot"
+        );
+        assert!(other.verified(&token).is_none());
+    }
+
+    #[test]
+    fn the_key_of_a_store_stays_the_same() {
+        let store = Store::new();
+        let token = token(&Key::of(&store));
+        assert!(Key::of(&store).verified(&token).is_some());
+    }
+
+    #[test]
+    fn a_changed_token_is_not_believed() {
+        let key = Key::of(&Store::new());
+        let token = token(&key);
+        for at in [10, token.len() / 2, token.len() - 3] {
+            let mut bytes = token.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            assert!(key.verified(&String::from_utf8(bytes).expect("text")).is_none());
+        }
+        for bad in ["", ".", "..", "a.b.c", "eyJhbGciOiJub25lIn0.e30."] {
+            assert!(key.verified(bad).is_none());
+        }
+    }
+}

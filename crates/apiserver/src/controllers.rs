@@ -1,0 +1,263 @@
+//! What a cluster does by itself: namespaces are emptied, dependents collected, service accounts made.
+//!
+//! One task reads the store's changes and shows each to every controller of the table; then each works on what it noted.
+//! A controller keeps an index and a queue, both synchronous; it sees the store's present state only where it works.
+//! When the task is too late for a change, as at the start with an existing store, it begins again from what is stored.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+};
+
+use serde::Deserialize;
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    cluster::{Cluster, Inner},
+    store::{Entry, Happened, Revision},
+};
+
+mod accounts;
+mod garbage;
+mod namespaces;
+mod tokens;
+
+/// How many pieces of work are done before other tasks get a turn.
+const TURN: usize = 64;
+
+/// Where an object is stored. Ordered, so that work is done in the same order everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Collection in the store.
+    pub(crate) collection: String,
+    /// Key in it.
+    pub(crate) key: String,
+}
+
+impl Place {
+    /// The namespace, empty for none.
+    pub(crate) fn namespace(&self) -> &str {
+        self.key.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        self.key.split_once('/').map_or(&self.key, |(_, name)| name)
+    }
+}
+
+/// A change as controllers see it.
+pub(crate) struct Seen {
+    pub(crate) place: Place,
+    pub(crate) happened: Happened,
+    pub(crate) head: Head,
+}
+
+/// Something that the cluster does by itself.
+pub(crate) trait Controller: Send {
+    /// Forgets everything: all that is stored will be seen again.
+    fn reset(&mut self);
+
+    /// Notes a change. Cost: independent of the number of objects.
+    fn see(&mut self, seen: &Seen);
+
+    /// Does one noted piece of work; false when there is none.
+    fn work(&mut self, cluster: &Arc<Inner>) -> bool;
+
+    /// When there will be work even if nothing changes.
+    fn wakes(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Every controller.
+fn controllers() -> Vec<Box<dyn Controller>> {
+    vec![
+        Box::new(accounts::Accounts::default()),
+        Box::new(garbage::Garbage::default()),
+        Box::new(namespaces::Namespaces::default()),
+        Box::new(tokens::Tokens::default()),
+    ]
+}
+
+/// Starts the controllers of a cluster as a task of the current runtime, if there is one. It ends with the cluster.
+pub(crate) fn start(cluster: &Cluster) {
+    crate::crd::lifecycle::start(cluster);
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        let inner = cluster.inner();
+        runtime.spawn(run(Arc::downgrade(inner), inner.store.ticks()));
+    }
+}
+
+/// Holds the cluster only while it works, so that the last clone of the cluster ends it.
+async fn run(cluster: Weak<Inner>, mut ticks: watch::Receiver<Revision>) {
+    let mut state = Loop::new();
+    loop {
+        ticks.mark_unchanged();
+        loop {
+            let Some(cluster) = cluster.upgrade() else {
+                return;
+            };
+            if !state.turn(&cluster) {
+                break;
+            }
+            drop(cluster);
+            tokio::task::yield_now().await;
+        }
+        let wakes = state.wakes();
+        let alarm = async {
+            match wakes {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = ticks.changed() => if changed.is_err() { return },
+            () = alarm => {}
+        }
+    }
+}
+
+/// How far the controllers have come.
+pub(crate) struct Loop {
+    controllers: Vec<Box<dyn Controller>>,
+    /// Changes up to this one were seen; `None`: nothing was.
+    at: Option<Revision>,
+}
+
+impl Loop {
+    pub(crate) fn new() -> Self {
+        Self {
+            controllers: controllers(),
+            at: None,
+        }
+    }
+
+    /// Sees what changed and does some work. False when there was nothing to do.
+    pub(crate) fn turn(&mut self, cluster: &Arc<Inner>) -> bool {
+        let changed = self.observe(cluster);
+        let mut worked = false;
+        for controller in &mut self.controllers {
+            for _ in 0..TURN {
+                if !controller.work(cluster) {
+                    break;
+                }
+                worked = true;
+            }
+        }
+        changed || worked
+    }
+
+    fn wakes(&self) -> Option<Instant> {
+        self.controllers
+            .iter()
+            .filter_map(|controller| controller.wakes())
+            .min()
+    }
+
+    fn observe(&mut self, cluster: &Inner) -> bool {
+        let Some(Ok((changes, reached))) = self.at.map(|at| cluster.store.changes(at)) else {
+            self.begin_again(cluster);
+            return true;
+        };
+        self.at = Some(reached);
+        for change in &changes {
+            self.show(&change.collection, change.event.happened, &change.event.entry);
+        }
+        !changes.is_empty()
+    }
+
+    /// Shows everything that is stored. What changes meanwhile is seen once more, which does no harm.
+    fn begin_again(&mut self, cluster: &Inner) {
+        for controller in &mut self.controllers {
+            controller.reset();
+        }
+        self.at = Some(cluster.store.revision());
+        for collection in cluster.store.collections() {
+            for entry in cluster.store.list(&collection, "", None, 0).entries {
+                self.show(&collection, Happened::Added, &entry);
+            }
+        }
+    }
+
+    fn show(&mut self, collection: &str, happened: Happened, entry: &Entry) {
+        let seen = Seen {
+            place: Place {
+                collection: collection.to_owned(),
+                key: entry.key.clone(),
+            },
+            happened,
+            head: Head::of(entry),
+        };
+        for controller in &mut self.controllers {
+            controller.see(&seen);
+        }
+    }
+}
+
+/// What controllers know of every object. Reading it skips the rest without building it.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Head {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) uid: String,
+    pub(crate) deletion_timestamp: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) finalizers: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) owner_references: Vec<Owner>,
+}
+
+/// An owner reference.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Owner {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) api_version: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) kind: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) name: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) uid: String,
+    pub(crate) block_owner_deletion: Option<bool>,
+}
+
+impl Head {
+    /// The head of a stored object.
+    pub(crate) fn of(entry: &Entry) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Whole {
+            metadata: Head,
+        }
+        serde_json::from_slice::<Whole>(&entry.object)
+            .unwrap_or_default()
+            .metadata
+    }
+
+    /// Whether the object is being deleted.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// Whether it has this finalizer.
+    pub(crate) fn has(&self, finalizer: &str) -> bool {
+        self.finalizers.iter().any(|name| name == finalizer)
+    }
+}
+
+/// A field that may be null.
+fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Work that is done once however often it was noted, in order.
+type Queue<T> = BTreeSet<T>;
+
+#[cfg(test)]
+mod tests;

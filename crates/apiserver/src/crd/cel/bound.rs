@@ -1,0 +1,373 @@
+//! Evaluation within bounds: every step of a loop is counted, and a rule that takes too many ends with an error.
+
+use std::{cell::Cell, sync::LazyLock};
+
+use kube_cel::{
+    KubeCelExt,
+    cel::{
+        Context, ExecutionError, FunctionContext, Value as Cel,
+        common::ast::{CallExpr, EntryExpr, Expr, IdedExpr},
+        objects::{Key, OptionalValue},
+    },
+};
+use std::sync::Arc;
+
+use super::values::Variables;
+
+/// Loop steps that one request may take in all its rules: what the cost limit of a kube-apiserver comes to for one of them.
+const STEPS: u64 = 300_000;
+
+/// Name of the function that counts. No identifier of a rule can be this.
+const TICK: &str = "@tick";
+
+/// Name of the function that makes pairs of the items of a list or map.
+const PAIRS: &str = "@pairs";
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The functions that rules may call: shared, they are many.
+static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut context = Context::default().with_all();
+    context.add_function(
+        TICK,
+        |_: &FunctionContext<'_, '_>| -> Result<Cel, ExecutionError> { tick(1).map(|()| Cel::Bool(true)) },
+    );
+    context.add_function(PAIRS, |_: &FunctionContext<'_, '_>, of: Cel| pairs(&of));
+    context
+});
+
+/// A new request begins: all steps are left.
+pub(super) fn start() {
+    LEFT.set(STEPS);
+}
+
+/// Whether the steps are used up.
+pub(super) fn is_spent() -> bool {
+    LEFT.get() == 0
+}
+
+fn tick(steps: u64) -> Result<(), ExecutionError> {
+    let left = LEFT.get().saturating_sub(steps);
+    LEFT.set(left);
+    if left == 0 {
+        return Err(ExecutionError::function_error(
+            "cost",
+            "operation cancelled: actual cost limit exceeded",
+        ));
+    }
+    Ok(())
+}
+
+/// Evaluates an expression. A panic of the interpreter is an error like others.
+pub(super) fn run(
+    program: &IdedExpr,
+    variables: &Variables,
+    optional_old: bool,
+) -> Result<Cel, ExecutionError> {
+    tick(1)?;
+    let evaluate = || {
+        let mut context = FUNCTIONS.new_inner_scope();
+        context.add_variable_from_value("self", variables.this.clone());
+        match (&variables.old, optional_old) {
+            (Some(old), false) => context.add_variable_from_value("oldSelf", old.clone()),
+            (Some(old), true) => {
+                context.add_variable_from_value(
+                    "oldSelf",
+                    Cel::Opaque(Arc::new(OptionalValue::of(old.clone()))),
+                );
+            }
+            (None, true) => {
+                context.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(OptionalValue::none())));
+            }
+            (None, false) => {}
+        }
+        Cel::resolve(program, &context)
+    };
+    guarded(program, evaluate)
+}
+
+/// The same with variables of any name.
+pub(super) fn run_with(program: &IdedExpr, variables: &[(&str, Cel)]) -> Result<Cel, ExecutionError> {
+    tick(1)?;
+    let evaluate = || {
+        let mut context = FUNCTIONS.new_inner_scope();
+        for (name, value) in variables {
+            context.add_variable_from_value(*name, value.clone());
+        }
+        Cel::resolve(program, &context)
+    };
+    guarded(program, evaluate)
+}
+
+/// Evaluates on the stack of the request, or, when the expression is deep, on one of its own. A panic is an error.
+fn guarded(
+    program: &IdedExpr,
+    evaluate: impl FnOnce() -> Result<Cel, ExecutionError> + Send,
+) -> Result<Cel, ExecutionError> {
+    const SHALLOW: usize = 20;
+    const STACK: usize = 16 << 20;
+    let broken = || ExecutionError::function_error("cel", "the expression cannot be evaluated");
+    if is_supported(program, SHALLOW) {
+        return std::panic::catch_unwind(std::panic::AssertUnwindSafe(evaluate))
+            .unwrap_or_else(|_| Err(broken()));
+    }
+    let left = LEFT.get();
+    let done = on_stack(STACK, move || {
+        LEFT.set(left);
+        (evaluate(), LEFT.get())
+    });
+    let (result, left) = done.unwrap_or_else(|| (Err(broken()), left));
+    LEFT.set(left);
+    result
+}
+
+/// Works in a thread with a stack of so many bytes; `None` when it panics or there is no such thread.
+pub(super) fn on_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .stack_size(bytes)
+            .spawn_scoped(scope, work)
+            .ok()?;
+        thread.join().ok()
+    })
+}
+
+/// Depth of nested brackets: what the parser would recurse into.
+pub(super) fn brackets(text: &str) -> usize {
+    let (mut deep, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => deep += 1,
+            b')' | b']' | b'}' => deep = deep.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(deep);
+    }
+    deepest
+}
+
+/// Characters that may begin an operator or a selection.
+pub(super) fn operators(text: &str) -> usize {
+    text.bytes()
+        .filter(|byte| b"+-*/%<>=!&|?.([{".contains(byte) || byte.is_ascii_whitespace())
+        .count()
+}
+
+/// Whether the interpreter can evaluate the expression: not too deep, no messages constructed.
+pub(super) fn is_supported(expr: &IdedExpr, depth: usize) -> bool {
+    if depth == 0 {
+        return false;
+    }
+    let mut good = !matches!(expr.expr, Expr::Struct(_) | Expr::Unspecified);
+    each(expr, &mut |child| good = good && is_supported(child, depth - 1));
+    good
+}
+
+/// Visits the direct parts of an expression.
+pub(super) fn each<'a>(expr: &'a IdedExpr, visit: &mut dyn FnMut(&'a IdedExpr)) {
+    match &expr.expr {
+        Expr::Call(call) => {
+            if let Some(target) = &call.target {
+                visit(target);
+            }
+            call.args.iter().for_each(visit);
+        }
+        Expr::Comprehension(loops) => {
+            for part in [
+                &loops.iter_range,
+                &loops.accu_init,
+                &loops.loop_cond,
+                &loops.loop_step,
+                &loops.result,
+            ] {
+                visit(part);
+            }
+        }
+        Expr::List(list) => list.elements.iter().for_each(visit),
+        Expr::Map(map) => {
+            for entry in &map.entries {
+                if let EntryExpr::MapEntry(entry) = &entry.expr {
+                    visit(&entry.key);
+                    visit(&entry.value);
+                }
+            }
+        }
+        Expr::Select(select) => visit(&select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+    }
+}
+
+/// The same expression with every loop counting its steps, and loops over two variables as loops over pairs.
+pub(super) fn bounded(mut expr: IdedExpr) -> IdedExpr {
+    rewrite(&mut expr);
+    expr
+}
+
+fn rewrite(expr: &mut IdedExpr) {
+    if let Some(over_pairs) = two_variables(expr) {
+        expr.expr = over_pairs;
+    }
+    match &mut expr.expr {
+        Expr::Call(call) => {
+            if let Some(target) = &mut call.target {
+                rewrite(target);
+            }
+            call.args.iter_mut().for_each(rewrite);
+        }
+        Expr::Comprehension(loops) => {
+            rewrite(&mut loops.iter_range);
+            rewrite(&mut loops.accu_init);
+            rewrite(&mut loops.loop_step);
+            rewrite(&mut loops.result);
+            let condition = std::mem::take(&mut loops.loop_cond);
+            loops.loop_cond = call("_&&_", vec![call(TICK, Vec::new()), condition]);
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(rewrite),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    rewrite(&mut entry.key);
+                    rewrite(&mut entry.value);
+                }
+            }
+        }
+        Expr::Select(select) => rewrite(&mut select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+    }
+}
+
+fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    ided(Expr::Call(CallExpr {
+        func_name: name.to_owned(),
+        target: None,
+        args,
+    }))
+}
+
+fn ided(expr: Expr) -> IdedExpr {
+    IdedExpr { id: 0, expr }
+}
+
+/// `list.all(i, v, p)` and its kin as the macro over one variable, whose value is the pair of both.
+fn two_variables(expr: &IdedExpr) -> Option<Expr> {
+    use kube_cel::cel::common::ast::{ComprehensionExpr, ListExpr, LiteralValue};
+    const PAIR: &str = "@pair";
+    const RESULT: &str = "@result";
+    let Expr::Call(macro_call) = &expr.expr else {
+        return None;
+    };
+    let target = macro_call.target.as_deref()?;
+    let [first, second, rest @ ..] = macro_call.args.as_slice() else {
+        return None;
+    };
+    let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
+        return None;
+    };
+    let with_pair = |body: &IdedExpr| {
+        let mut body = body.clone();
+        replace(&mut body, first, 0);
+        replace(&mut body, second, 1);
+        body
+    };
+    let literal = |flag: bool| ided(Expr::Literal(LiteralValue::Boolean(flag.into())));
+    let result = || ided(Expr::Ident(RESULT.to_owned()));
+    let go_on = |condition| call("@not_strictly_false", vec![condition]);
+    let (accu_init, loop_cond, loop_step) = match (macro_call.func_name.as_str(), rest) {
+        ("all", [body]) => (
+            literal(true),
+            go_on(result()),
+            call("_&&_", vec![result(), with_pair(body)]),
+        ),
+        ("exists", [body]) => (
+            literal(false),
+            go_on(call("!_", vec![result()])),
+            call("_||_", vec![result(), with_pair(body)]),
+        ),
+        ("transformList", [rest @ .., body]) if rest.len() < 2 => {
+            let list = |elements| ided(Expr::List(ListExpr::new(elements)));
+            let more = call("_+_", vec![result(), list(vec![with_pair(body)])]);
+            let step = match rest {
+                [filter] => call("_?_:_", vec![with_pair(filter), more, result()]),
+                _ => more,
+            };
+            (list(Vec::new()), literal(true), step)
+        }
+        _ => return None,
+    };
+    Some(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: call(PAIRS, vec![target.clone()]),
+        iter_var: PAIR.to_owned(),
+        iter_var2: None,
+        accu_var: RESULT.to_owned(),
+        accu_init,
+        loop_cond,
+        loop_step,
+        result: result(),
+    })))
+}
+
+/// Every use of a variable becomes one half of the pair.
+fn replace(expr: &mut IdedExpr, variable: &str, half: i64) {
+    use kube_cel::cel::common::ast::LiteralValue;
+    if matches!(&expr.expr, Expr::Ident(name) if name == variable) {
+        let at = ided(Expr::Literal(LiteralValue::Int(half.into())));
+        expr.expr = call("_[_]", vec![ided(Expr::Ident("@pair".to_owned())), at]).expr;
+        return;
+    }
+    match &mut expr.expr {
+        Expr::Call(call) => {
+            if let Some(target) = &mut call.target {
+                replace(target, variable, half);
+            }
+            call.args.iter_mut().for_each(|arg| replace(arg, variable, half));
+        }
+        Expr::Comprehension(loops) => {
+            replace(&mut loops.iter_range, variable, half);
+            if loops.iter_var != variable {
+                replace(&mut loops.loop_cond, variable, half);
+                replace(&mut loops.loop_step, variable, half);
+            }
+        }
+        Expr::List(list) => list
+            .elements
+            .iter_mut()
+            .for_each(|item| replace(item, variable, half)),
+        Expr::Select(select) => replace(&mut select.operand, variable, half),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    replace(&mut entry.key, variable, half);
+                    replace(&mut entry.value, variable, half);
+                }
+            }
+        }
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+    }
+}
+
+fn pairs(of: &Cel) -> Result<Cel, ExecutionError> {
+    let pair = |first: Cel, second: &Cel| Cel::List(Arc::new(vec![first, second.clone()]));
+    let pairs = match of {
+        Cel::List(items) => (0_i64..)
+            .zip(items.iter())
+            .map(|(at, item)| pair(Cel::Int(at), item))
+            .collect(),
+        Cel::Map(map) => map
+            .map
+            .iter()
+            .map(|(key, value)| {
+                let key = match key {
+                    Key::Int(key) => Cel::Int(*key),
+                    Key::Uint(key) => Cel::UInt(*key),
+                    Key::Bool(key) => Cel::Bool(*key),
+                    Key::String(key) => Cel::String(key.clone()),
+                };
+                pair(key, value)
+            })
+            .collect(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(Cel::List(Arc::new(pairs)))
+}

@@ -1,0 +1,239 @@
+//! The formats of strings that a kube-apiserver knows and checks. An unknown format is no error of an object, only a warning
+//! about the CRD.
+
+use std::{net::IpAddr, sync::LazyLock};
+
+use regex::Regex;
+
+/// Whether a text has a format.
+type Check = fn(&str) -> bool;
+
+/// Every known format.
+const FORMATS: &[(&str, Check)] = &[
+    ("bsonobjectid", |text| text.len() == 24 && hex(text)),
+    ("byte", |text| BASE64.is_match(text)),
+    ("cidr", cidr),
+    ("creditcard", |text| CREDITCARD.is_match(text)),
+    ("date", date),
+    ("date-time", date_time),
+    ("datetime", date_time),
+    ("duration", duration),
+    ("email", email),
+    ("hexcolor", |text| HEXCOLOR.is_match(text)),
+    ("hostname", |text| text.len() <= 255 && HOSTNAME.is_match(text)),
+    ("ipv4", |text| matches!(text.parse::<IpAddr>(), Ok(IpAddr::V4(_)))),
+    ("ipv6", |text| matches!(text.parse::<IpAddr>(), Ok(IpAddr::V6(_)))),
+    ("isbn", |text| isbn(text, 10) || isbn(text, 13)),
+    ("isbn10", |text| isbn(text, 10)),
+    ("isbn13", |text| isbn(text, 13)),
+    ("k8s-long-name", |text| {
+        text.len() <= 253 && LONG_NAME.is_match(text)
+    }),
+    ("k8s-short-name", |text| {
+        text.len() <= 63 && SHORT_NAME.is_match(text)
+    }),
+    ("mac", |text| MAC.is_match(text)),
+    ("password", |_| true),
+    ("rgbcolor", |text| RGBCOLOR.is_match(text)),
+    ("ssn", |text| SSN.is_match(text)),
+    ("uri", uri),
+    ("uuid", |text| UUID.is_match(text)),
+    ("uuid3", |text| UUID.is_match(text) && version(text) == Some('3')),
+    ("uuid4", |text| UUID.is_match(text) && version(text) == Some('4')),
+    ("uuid5", |text| UUID.is_match(text) && version(text) == Some('5')),
+];
+
+/// Formats that are known for numbers and elsewhere, without a check of strings.
+const OTHERS: [&str; 6] = ["double", "float", "int32", "int64", "uint32", "uint64"];
+
+static BASE64: LazyLock<Regex> =
+    LazyLock::new(|| compiled("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"));
+static CREDITCARD: LazyLock<Regex> = LazyLock::new(|| compiled("^[0-9]{13,19}$"));
+static HEXCOLOR: LazyLock<Regex> = LazyLock::new(|| compiled("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
+static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*\.?$",
+    )
+});
+static LONG_NAME: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"));
+static SHORT_NAME: LazyLock<Regex> = LazyLock::new(|| compiled("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
+static MAC: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        "^(([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|([0-9A-Fa-f]{2}[:-]){7}[0-9A-Fa-f]{2}|([0-9A-Fa-f]{4}[.]){2}[0-9A-Fa-f]{4})$",
+    )
+});
+static RGBCOLOR: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^rgb\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)$"));
+static SSN: LazyLock<Regex> = LazyLock::new(|| compiled("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
+static UUID: LazyLock<Regex> =
+    LazyLock::new(|| compiled("^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"));
+static DATE_TIME: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$"));
+static URI: LazyLock<Regex> = LazyLock::new(|| compiled(r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)[^\x00-\x1f\x7f]*$"));
+static DURATION: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$|^[+-]?0$"));
+static WORDY: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"^((\d+)\s*(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?|wks?)\s*)+$",
+    )
+});
+
+/// Whether the text has the format; anything has an unknown one.
+#[must_use]
+pub(crate) fn has(format: &str, text: &str) -> bool {
+    FORMATS
+        .iter()
+        .find(|(name, _)| *name == format)
+        .is_none_or(|(_, check)| check(text))
+}
+
+/// Whether a format is known at all.
+#[must_use]
+pub(crate) fn is_known(format: &str) -> bool {
+    OTHERS.contains(&format) || FORMATS.iter().any(|(name, _)| *name == format)
+}
+
+fn compiled(pattern: &str) -> Regex {
+    #[expect(
+        clippy::expect_used,
+        reason = "the patterns above are constants, tested below"
+    )]
+    Regex::new(pattern).expect("a constant pattern")
+}
+
+fn hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn cidr(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else {
+        return false;
+    };
+    let most = match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    bits.bytes().all(|byte| byte.is_ascii_digit()) && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+}
+
+fn date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+fn date_time(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let Some((day, time)) = lower.split_once('t') else {
+        return false;
+    };
+    let Some(parts) = DATE_TIME.captures(time) else {
+        return false;
+    };
+    let most = |at: usize, most: u8| parts[at].parse::<u8>().is_ok_and(|value| value <= most);
+    date(day) && most(1, 23) && most(2, 59) && most(3, 59)
+}
+
+fn duration(text: &str) -> bool {
+    DURATION.is_match(text) || WORDY.is_match(text)
+}
+
+fn email(text: &str) -> bool {
+    let address = match (text.rfind('<'), text.strip_suffix('>')) {
+        (Some(start), Some(inner)) => &inner[start + 1..],
+        _ => text.trim(),
+    };
+    address.rsplit_once('@').is_some_and(|(local, domain)| {
+        !local.is_empty()
+            && !domain.is_empty()
+            && !address
+                .chars()
+                .any(|c| c.is_whitespace() || matches!(c, '<' | '>' | ','))
+            && !domain.starts_with('.')
+            && !domain.ends_with('.')
+    })
+}
+
+fn uri(text: &str) -> bool {
+    URI.is_match(text)
+}
+
+fn version(text: &str) -> Option<char> {
+    text.chars().filter(|c| *c != '-').nth(12)
+}
+
+fn isbn(text: &str, length: usize) -> bool {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter(|c| !matches!(c, '-' | ' '))
+        .map(|c| match c {
+            'x' | 'X' => 10,
+            other => other.to_digit(10).unwrap_or(99),
+        })
+        .collect();
+    if digits.len() != length {
+        return false;
+    }
+    let last = length - 1;
+    if digits[..last].iter().any(|digit| *digit > 9) || digits[last] > 10 {
+        return false;
+    }
+    let weighted =
+        |weight: fn(u32) -> u32| -> u32 { (0..).zip(&digits).map(|(at, digit)| weight(at) * digit).sum() };
+    if length == 10 {
+        weighted(|at| 10 - at) % 11 == 0
+    } else {
+        digits[last] < 10 && weighted(|at| if at % 2 == 0 { 1 } else { 3 }) % 10 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORMATS, has};
+
+    #[test]
+    fn a_format_takes_what_it_names_and_refuses_the_rest() {
+        for (format, good, bad) in [
+            ("ipv4", "10.0.0.1", "999.1.1.1"),
+            ("ipv6", "2001:db8::1", "10.0.0.1"),
+            ("cidr", "10.0.0.0/8", "10.0.0.0/40"),
+            ("date", "2020-02-29", "2020-13-01"),
+            ("date-time", "1820-05-11T00:00:00Z", "yesterday"),
+            ("date-time", "2024-01-01t10:00:00.5+02:00", "2024-01-01T25:00:00Z"),
+            ("duration", "1h30m", "soon"),
+            ("duration", "3 days", "1x"),
+            ("byte", "aGk=", "***"),
+            ("email", "a@example.com", "nobody"),
+            ("uri", "https://example.com/x y", "no spaces allowed"),
+            ("uuid", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "xyz"),
+            (
+                "uuid4",
+                "936da01f-9abd-4d9d-80c7-02af85c822a8",
+                "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+            ),
+            ("mac", "01:23:45:67:89:ab", "01:23"),
+            ("hostname", "a.example.com", "-a"),
+            ("isbn10", "0-306-40615-2", "0-306-40615-3"),
+            ("isbn13", "978-0-306-40615-7", "978-0-306-40615-8"),
+            ("hexcolor", "#fff", "#ff"),
+            ("rgbcolor", "rgb(1, 2, 3)", "rgb(1)"),
+            ("k8s-short-name", "a-b", "a.b"),
+            ("k8s-long-name", "a.b", "A"),
+        ] {
+            assert!(has(format, good), "{format} takes {good}");
+            assert!(!has(format, bad), "{format} refuses {bad}");
+        }
+        assert!(has("frobnicated", "anything"));
+    }
+
+    #[test]
+    fn no_format_is_there_twice_and_every_pattern_compiles() {
+        let mut names: Vec<_> = FORMATS.iter().map(|(name, _)| *name).collect();
+        names.dedup();
+        assert_eq!(names.len(), FORMATS.len());
+        for (_, check) in FORMATS {
+            check("");
+            check("x");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! From a stored CRD to a served kind, and back: names are accepted, the kind is served and established; when the CRD is
+//! deleted its objects go first.
+//!
+//! One task per cluster, woken by the store. It starts from what is stored, so CRDs that were there before it are served too.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Weak},
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{COLLECTION, resources, schema};
+use crate::{
+    cluster::{self, Cluster, Inner},
+    delete::{self, DeleteOptions},
+    registry::{self, field, finalizers, metadata_mut},
+    resource::{Object, Resource, Surroundings as _},
+    store::Revision,
+};
+
+mod names;
+
+/// What holds a CRD until its objects are gone.
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Field manager of status changes.
+const MANAGER: &str = "kube-apiserver-1.36";
+
+/// Starts the task. It ends with the cluster.
+pub(crate) fn start(cluster: &Cluster) {
+    let inner = cluster.inner();
+    let mut crds = inner.store.ticks_of(COLLECTION);
+    let mut all = inner.store.ticks();
+    let weak: Weak<Inner> = Arc::downgrade(inner);
+    let mut lifecycle = Lifecycle::default();
+    // What is stored already is served before the first request.
+    lifecycle.sync(inner);
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    runtime.spawn(async move {
+        loop {
+            crds.mark_unchanged();
+            all.mark_unchanged();
+            let waits = match weak.upgrade() {
+                Some(inner) => {
+                    lifecycle.sync(&inner);
+                    !lifecycle.leaving.is_empty()
+                }
+                None => return,
+            };
+            // Objects that hold up a deletion may go with any write.
+            let woken = if waits {
+                all.changed().await
+            } else {
+                crds.changed().await
+            };
+            if woken.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// What the task remembers.
+#[derive(Debug, Default)]
+struct Lifecycle {
+    /// Events up to here were seen.
+    at: Option<Revision>,
+    crds: BTreeMap<String, Known>,
+    /// CRDs whose objects are not all gone.
+    leaving: BTreeSet<String>,
+}
+
+/// What is remembered of a CRD.
+#[derive(Debug, Default)]
+struct Known {
+    group: String,
+    collection: String,
+    accepted: Map<String, Value>,
+    /// What the served resources were made of: uid, generation, accepted names, whether it is leaving.
+    served: Option<(String, i64, Map<String, Value>, bool)>,
+    resources: Vec<Arc<Resource>>,
+}
+
+impl Lifecycle {
+    /// Takes in what happened. O(events + CRDs of the groups they touch).
+    fn sync(&mut self, cluster: &Inner) {
+        let mut dirty: BTreeSet<String> = self.leaving.clone();
+        let events = self.at.map(|at| cluster.store.events(COLLECTION, "", at, 0));
+        if let Some(Ok((events, reached))) = events {
+            self.at = Some(reached);
+            dirty.extend(events.iter().map(|event| event.entry.key.clone()));
+        } else {
+            let page = cluster.store.list(COLLECTION, "", None, 0);
+            self.at = Some(page.revision);
+            dirty.extend(page.entries.iter().map(|entry| entry.key.clone()));
+            dirty.extend(self.crds.keys().cloned());
+        }
+        while let Some(name) = dirty.pop_first() {
+            let group = self.crds.get(&name).map(|known| known.group.clone());
+            if self.one(cluster, &name)
+                && let Some(group) = group
+            {
+                // Names became free: others of the group may have waited for them.
+                let waiting = self.crds.iter().filter(|(other, known)| {
+                    **other != name && known.group == group && known.served.is_none()
+                });
+                dirty.extend(waiting.map(|(other, _)| other.clone()));
+            }
+        }
+    }
+
+    /// Brings one CRD forward. Returns whether names became free.
+    fn one(&mut self, cluster: &Inner, name: &str) -> bool {
+        let Some(crd) = cluster.get(COLLECTION, name) else {
+            self.leaving.remove(name);
+            return match self.crds.remove(name) {
+                Some(known) => {
+                    retire(cluster, &known);
+                    true
+                }
+                None => false,
+            };
+        };
+        let crd = if field(&crd, "deletionTimestamp").is_empty() {
+            self.accept(cluster, name, crd)
+        } else {
+            crd
+        };
+        let freed = self.serve(cluster, name, &crd);
+        if field(&crd, "deletionTimestamp").is_empty() {
+            return freed;
+        }
+        if self.empty(cluster, name, &crd) {
+            self.leaving.remove(name);
+            let known = self.crds.remove(name).unwrap_or_default();
+            retire(cluster, &known);
+            update(cluster, name, &mut |crd| {
+                let rest: Vec<Value> = finalizers(crd)
+                    .filter(|finalizer| *finalizer != FINALIZER)
+                    .map(Value::from)
+                    .collect();
+                metadata_mut(crd).insert("finalizers".to_owned(), rest.into());
+                true
+            });
+            return true;
+        }
+        self.leaving.insert(name.to_owned());
+        freed
+    }
+
+    /// Writes what of the names is accepted, and then, when the kind is served, that it is established.
+    fn accept(&mut self, cluster: &Inner, name: &str, mut crd: Object) -> Object {
+        let group = group(&crd);
+        let others: Vec<&Map<String, Value>> = self
+            .crds
+            .iter()
+            .filter(|(other, known)| *other != name && known.group == group)
+            .map(|(_, known)| &known.accepted)
+            .collect();
+        let now = cluster.now();
+        let wanted = names::status(&crd, &others, &now);
+        if crd.get("status") != Some(&wanted) {
+            crd = update(cluster, name, &mut |crd| {
+                crd.insert("status".to_owned(), names::status(crd, &others, &now));
+                true
+            })
+            .unwrap_or(crd);
+        }
+        if names::is(&crd, "NamesAccepted") && !names::is(&crd, "Established") {
+            // Served first: who sees the condition may use the kind.
+            let mut established = crd.clone();
+            names::establish(&mut established, &now);
+            self.serve(cluster, name, &established);
+            crd = update(cluster, name, &mut |crd| {
+                names::establish(crd, &now);
+                true
+            })
+            .unwrap_or(crd);
+        }
+        crd
+    }
+
+    /// Serves an established CRD as it is now. Returns whether accepted names changed.
+    fn serve(&mut self, cluster: &Inner, name: &str, crd: &Object) -> bool {
+        let known = self.crds.entry(name.to_owned()).or_default();
+        known.group = group(crd);
+        let accepted = crd
+            .get("status")
+            .and_then(|status| status.get("acceptedNames"))
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let freed = known.accepted != accepted && !known.accepted.is_empty();
+        known.accepted.clone_from(&accepted);
+        if !names::is(crd, "Established") {
+            return freed;
+        }
+        let generation = registry::metadata(crd).get("generation").and_then(Value::as_i64);
+        let leaving = !field(crd, "deletionTimestamp").is_empty();
+        let made_of = (
+            field(crd, "uid").to_owned(),
+            generation.unwrap_or(0),
+            accepted,
+            leaving,
+        );
+        if known.served.as_ref() == Some(&made_of) {
+            return freed;
+        }
+        // A CRD that only began to leave is served as before, but for creates: its watches go on.
+        let only_leaves = known
+            .served
+            .as_ref()
+            .is_some_and(|served| (&served.0, served.1, &served.2) == (&made_of.0, made_of.1, &made_of.2));
+        let before = std::mem::take(&mut known.resources);
+        let made = resources(
+            crd,
+            only_leaves.then(|| before.first().cloned()).flatten().as_deref(),
+        );
+        known.collection = made.first().map(|one| one.collection.clone()).unwrap_or_default();
+        let collection = before
+            .first()
+            .map_or_else(|| known.collection.clone(), |one| one.collection.clone());
+        if !only_leaves {
+            // Before the change that wakes the watches.
+            end(&before);
+        }
+        cluster.change_kinds(|kinds| {
+            kinds.remove_custom(&collection);
+            for resource in &made {
+                kinds.add_custom(resource.clone());
+            }
+        });
+        let next = cluster.store.revision() + 1;
+        for resource in &made {
+            if let Some(custom) = &resource.custom {
+                custom.served_since(next);
+            }
+        }
+        known.resources = made;
+        known.served = Some(made_of);
+        freed
+    }
+
+    /// Deletes the objects of a CRD. Returns whether all are gone.
+    fn empty(&mut self, cluster: &Inner, name: &str, crd: &Object) -> bool {
+        let Some(known) = self.crds.get(name) else {
+            return true;
+        };
+        let Some(resource) = known.resources.first().cloned() else {
+            return true;
+        };
+        let entries = cluster.store.list(&resource.collection, "", None, 0).entries;
+        for entry in entries {
+            let object = cluster::decode(&entry.object);
+            if !field(&object, "deletionTimestamp").is_empty() {
+                continue;
+            }
+            let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
+            // Gone already is as good.
+            let _ = delete::object(cluster, &resource, namespace, name, &DeleteOptions::default());
+        }
+        let left = !cluster
+            .store
+            .list(&resource.collection, "", None, 1)
+            .entries
+            .is_empty();
+        if left && !names::has_reason(crd, "Terminating", "InstanceDeletionInProgress") {
+            let now = cluster.now();
+            update(cluster, name, &mut |crd| {
+                names::set(
+                    crd,
+                    "Terminating",
+                    true,
+                    "InstanceDeletionInProgress",
+                    "CustomResource deletion is in progress",
+                    &now,
+                );
+                true
+            });
+        }
+        !left
+    }
+}
+
+/// The kind is served no longer.
+fn retire(cluster: &Inner, known: &Known) {
+    if known.resources.is_empty() {
+        return;
+    }
+    cluster.change_kinds(|kinds| kinds.remove_custom(&known.collection));
+    end(&known.resources);
+}
+
+fn end(resources: &[Arc<Resource>]) {
+    for custom in resources.iter().filter_map(|resource| resource.custom.as_ref()) {
+        custom.replaced.cancel();
+    }
+}
+
+/// Changes the stored CRD through its status. Returns the new state, with apiVersion and kind; `None` when it is gone.
+fn update(cluster: &Inner, name: &str, change: &mut dyn FnMut(&mut Object) -> bool) -> Option<Object> {
+    let kinds = cluster.kinds();
+    let resource = kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")?;
+    let entry = registry::rewrite_as(MANAGER, cluster, resource, name, "status", change)?;
+    Some(cluster::shown(resource, &entry.object))
+}
+
+fn group(crd: &Object) -> String {
+    schema::object(crd, "spec")
+        .and_then(|spec| schema::text(spec, "group"))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// What a CRD that is deleted becomes: its objects are to go first. `now`: RFC 3339.
+pub(crate) fn begin_delete(crd: &mut Object, now: &str) {
+    if !finalizers(crd).any(|finalizer| finalizer == FINALIZER) {
+        let mut all: Vec<Value> = finalizers(crd).map(Value::from).collect();
+        all.push(json!(FINALIZER));
+        metadata_mut(crd).insert("finalizers".to_owned(), all.into());
+    }
+    names::set(
+        crd,
+        "Terminating",
+        true,
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        now,
+    );
+}

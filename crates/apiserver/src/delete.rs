@@ -1,0 +1,358 @@
+//! DELETE: of one object and of a collection.
+//!
+//! An object goes at once, or it becomes terminating and waits for its finalizers and its grace. Its last event carries
+//! the last state that was stored.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::{
+    admission::{
+        policies::{self, States},
+        request::Request,
+    },
+    cluster::{self, Inner},
+    endpoint::{Call, Item, Reply},
+    registry::{self, field, finalizers, find, metadata, metadata_mut},
+    resource::{Object, Resource, Surroundings as _},
+    status::{About, Result, Status},
+    store::{Entry, Expect, Mismatch},
+};
+
+mod options;
+
+pub(crate) use options::{DeleteOptions, Propagation};
+
+/// DELETE of one object.
+pub(crate) fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    let options = DeleteOptions::of(call)?;
+    let resource = &*call.resource;
+    admitted(cluster, call, &call.namespace, &call.name, &options)?;
+    let deleted = object(cluster, resource, &call.namespace, &call.name, &options)?;
+    let mut warnings = Vec::new();
+    if options.propagation.is_none() && options.orphan.is_none() {
+        warnings.extend(resource.rules.orphan_warning().map(str::to_owned));
+    }
+    match deleted {
+        Deleted::Gone(last) if !resource.rules.delete_returns_object() => Ok(Reply::Other {
+            code: 200,
+            value: success(resource, &call.name, &last),
+            warnings,
+        }),
+        Deleted::Gone(last) => Ok(Reply::Object {
+            code: 200,
+            item: Item::Made(last),
+            warnings,
+        }),
+        Deleted::Waits(item) => Ok(Reply::Object {
+            // The server answers 202 only to those who said this in the old way.
+            code: if options.orphan == Some(false) { 202 } else { 200 },
+            item,
+            warnings,
+        }),
+    }
+}
+
+/// DELETE of a collection: each object that a list with the same parameters shows. Answers that list.
+pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    let options = DeleteOptions::of(call)?;
+    let reply = crate::list::list(cluster, call).await?;
+    let Reply::List { items, .. } = &reply else {
+        return Ok(reply);
+    };
+    for item in items {
+        let Item::Stored(entry) = item else { continue };
+        let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
+        admitted(cluster, call, namespace, name, &options)?;
+        match object(cluster, &call.resource, namespace, name, &options) {
+            Err(status) if status.code != 404 => return Err(status),
+            // Gone already is as good.
+            _ => {}
+        }
+    }
+    Ok(reply)
+}
+
+/// Refuses a deletion that an admission policy denies.
+fn admitted(
+    cluster: &Inner,
+    call: &Call,
+    namespace: &str,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<()> {
+    let resource = &*call.resource;
+    let key = resource.key(namespace, name);
+    let Some(entry) = cluster.store.get(&resource.collection, &key) else {
+        return Ok(());
+    };
+    let old = cluster::shown(resource, &entry.object);
+    let request = Request {
+        cluster,
+        resource,
+        subresource: "",
+        operation: "DELETE",
+        namespace,
+        name,
+        user: &call.user,
+        dry_run: options.dry_run,
+    };
+    let states = States {
+        new: None,
+        old: Some(&old),
+    };
+    policies::validate(&request, states).map(|_| ())
+}
+
+/// What became of an object.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// It is gone; its last state.
+    Gone(Object),
+    /// It is terminating.
+    Waits(Item),
+}
+
+/// What a deletion does to the object as it is.
+enum Step {
+    /// Nothing: it is terminating already.
+    Keep,
+    /// It becomes this and waits.
+    Mark(Object),
+    /// It goes; `Some`: it becomes this first (graceful kinds).
+    Remove(Option<Object>),
+}
+
+/// Deletes one object, again when somebody was faster.
+pub(crate) fn object(
+    cluster: &Inner,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Deleted> {
+    loop {
+        let entry = find(cluster, resource, namespace, name)?;
+        let old = cluster::shown(resource, &entry.object);
+        if let Some(why) = resource.rules.undeletable(name) {
+            return Err(Status::forbidden(registry::about(resource, name), why));
+        }
+        preconditions(resource, name, &old, options)?;
+        let step = step(cluster, resource, &old, options);
+        if options.dry_run {
+            return Ok(match step {
+                Step::Keep => Deleted::Waits(Item::Stored(entry)),
+                Step::Mark(object) => Deleted::Waits(Item::Made(object)),
+                Step::Remove(object) => Deleted::Gone(object.unwrap_or(old)),
+            });
+        }
+        let entry = match step {
+            Step::Keep => return Ok(Deleted::Waits(Item::Stored(entry))),
+            Step::Mark(object) if object == old => {
+                return Ok(Deleted::Waits(Item::Stored(entry)));
+            }
+            Step::Mark(object) => match write(cluster, resource, &entry, object) {
+                Ok(entry) => return Ok(Deleted::Waits(Item::Stored(entry))),
+                Err(_) => continue,
+            },
+            Step::Remove(Some(object)) => match write(cluster, resource, &entry, object) {
+                Ok(entry) => entry,
+                Err(_) => continue,
+            },
+            Step::Remove(None) => entry,
+        };
+        if let Ok(last) = remove(cluster, resource, &entry) {
+            return Ok(Deleted::Gone(cluster::shown(resource, &last.object)));
+        }
+    }
+}
+
+fn write(
+    cluster: &Inner,
+    resource: &Resource,
+    entry: &Entry,
+    object: Object,
+) -> std::result::Result<Arc<Entry>, Mismatch> {
+    let expect = Expect::At(entry.revision);
+    cluster
+        .store
+        .put(&resource.collection, &entry.key, expect, |revision| {
+            cluster::encode_as(resource, object, revision)
+        })
+}
+
+/// Takes an object out of the store. Its last state is the stored one with the revision of the deletion.
+pub(crate) fn remove(
+    cluster: &Inner,
+    resource: &Resource,
+    entry: &Entry,
+) -> std::result::Result<Arc<Entry>, Mismatch> {
+    cluster
+        .store
+        .delete(&resource.collection, &entry.key, entry.revision, |revision| {
+            cluster::encode(cluster::decode(&entry.object), revision)
+        })
+}
+
+fn preconditions(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions) -> Result<()> {
+    let about = About {
+        group: &resource.group,
+        resource: &resource.kind,
+        name,
+    };
+    let uid = field(old, "uid");
+    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        );
+        return Err(Status::conflict(about, &why));
+    }
+    let version = field(old, "resourceVersion");
+    if let Some(wanted) = options
+        .resource_version
+        .as_deref()
+        .filter(|wanted| *wanted != version)
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(Status::conflict(about, &why));
+    }
+    Ok(())
+}
+
+fn step(cluster: &Inner, resource: &Resource, old: &Object, options: &DeleteOptions) -> Step {
+    let leaving = !field(old, "deletionTimestamp").is_empty();
+    if !leaving {
+        let mut object = old.clone();
+        if resource.rules.begin_delete(&mut object, &cluster.now()) {
+            metadata_mut(&mut object).insert("deletionTimestamp".to_owned(), cluster.now().into());
+            collector_finalizers(resource, &mut object, options);
+            return Step::Mark(object);
+        }
+    } else if !resource.rules.may_go(old) {
+        return Step::Keep;
+    }
+    let mut object = old.clone();
+    let Some(grace) = grace(resource, &mut object, options, cluster.timestamp()) else {
+        return Step::Keep;
+    };
+    collector_finalizers(resource, &mut object, options);
+    let waits = finalizers(&object).next().is_some();
+    match grace {
+        Grace::None if waits => {
+            mark(&mut object, &cluster.now());
+            Step::Mark(object)
+        }
+        Grace::None => Step::Remove(None),
+        Grace::Seconds(seconds) if waits || seconds > 0 => Step::Mark(object),
+        Grace::Seconds(_) => Step::Remove(Some(object)),
+    }
+}
+
+/// Whether an object is given time.
+enum Grace {
+    /// The kind knows no grace, or it was given long ago.
+    None,
+    /// The object was given so much; it is written into it.
+    Seconds(i64),
+}
+
+/// Gives a graceful kind its time; `None`: it has as much as it gets.
+fn grace(resource: &Resource, object: &mut Object, options: &DeleteOptions, now: Timestamp) -> Option<Grace> {
+    let Some(seconds) = resource.rules.grace(object, options.grace) else {
+        return Some(Grace::None);
+    };
+    let ends: Option<Timestamp> = field(object, "deletionTimestamp").parse().ok();
+    let Some(ends) = ends else {
+        let ends = later(now, seconds);
+        grown_generation(object);
+        set_end(object, ends, seconds);
+        return Some(Grace::Seconds(seconds));
+    };
+    let Some(given) = metadata(object)
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+    else {
+        return Some(Grace::None);
+    };
+    // Only less time may be asked for later.
+    let asked = options.grace?;
+    if asked >= given {
+        return None;
+    }
+    let ends = later(later(ends, given.saturating_neg()), asked);
+    set_end(object, ends, asked);
+    Some(Grace::Seconds(asked))
+}
+
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    time.checked_add(SignedDuration::from_secs(seconds))
+        .unwrap_or(time)
+}
+
+fn set_end(object: &mut Object, ends: Timestamp, seconds: i64) {
+    let ends = ends.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let metadata = metadata_mut(object);
+    metadata.insert("deletionTimestamp".to_owned(), ends.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), seconds.into());
+}
+
+/// An object without grace that must wait for its finalizers becomes terminating.
+fn mark(object: &mut Object, now: &str) {
+    if field(object, "deletionTimestamp").is_empty() {
+        grown_generation(object);
+    }
+    let metadata = metadata_mut(object);
+    let known = metadata.get("deletionTimestamp").and_then(Value::as_str);
+    if known.is_none_or(|known| known > now) {
+        metadata.insert("deletionTimestamp".to_owned(), now.into());
+    }
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+}
+
+fn grown_generation(object: &mut Object) {
+    let generation = metadata(object).get("generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|generation| *generation > 0) {
+        metadata_mut(object).insert("generation".to_owned(), (generation + 1).into());
+    }
+}
+
+/// Sets the finalizers by which the garbage collector is asked to orphan dependents, or to delete them first.
+fn collector_finalizers(resource: &Resource, object: &mut Object, options: &DeleteOptions) {
+    const ORPHAN: &str = "orphan";
+    const FOREGROUND: &str = "foregroundDeletion";
+    let has = |wanted: &str| finalizers(object).any(|name| name == wanted);
+    let wanted = match (options.orphan, options.propagation) {
+        (Some(true), _) | (None, Some(Propagation::Orphan)) => Some(ORPHAN),
+        (None, Some(Propagation::Foreground)) => Some(FOREGROUND),
+        (Some(false), _) | (None, Some(Propagation::Background)) => None,
+        (None, None) if has(ORPHAN) => Some(ORPHAN),
+        (None, None) if has(FOREGROUND) => Some(FOREGROUND),
+        (None, None) if resource.rules.orphans_by_default() => Some(ORPHAN),
+        (None, None) => None,
+    };
+    let unchanged =
+        has(ORPHAN) == (wanted == Some(ORPHAN)) && has(FOREGROUND) == (wanted == Some(FOREGROUND));
+    if unchanged {
+        return;
+    }
+    let others = finalizers(object).filter(|name| !matches!(*name, ORPHAN | FOREGROUND));
+    let next: Vec<Value> = others.chain(wanted).map(Value::from).collect();
+    if next.is_empty() {
+        metadata_mut(object).remove("finalizers");
+    } else {
+        metadata_mut(object).insert("finalizers".to_owned(), next.into());
+    }
+}
+
+/// The answer to a deletion that is done.
+fn success(resource: &Resource, name: &str, last: &Object) -> Value {
+    let mut details = json!({"name": name, "kind": resource.plural, "uid": field(last, "uid")});
+    if !resource.group.is_empty() {
+        details["group"] = resource.group.clone().into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

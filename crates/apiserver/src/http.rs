@@ -1,0 +1,418 @@
+//! HTTP: reading a request, who sent it, where it goes, and writing the answer as it was asked for.
+//!
+//! The order is that of a kube-apiserver, and visible to clients: who asks (401), as whom, whether they may (403), where
+//! the path leads (404, 405), what form is accepted (406), and only then the body.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header, request::Parts};
+use http_body_util::{BodyExt as _, Limited};
+
+use crate::{
+    auth::{self, User},
+    cluster::{Body, Cluster, Inner},
+    discovery,
+    endpoint::{self, Call, Query, Reply, query::percent_decoded},
+    openapi,
+    status::{Result, Status},
+};
+
+pub mod accept;
+mod duration;
+mod fixed;
+pub mod json;
+pub mod path;
+mod pieces;
+mod protobuf;
+mod route;
+mod stream;
+mod write;
+pub mod yaml;
+
+use accept::{Offer, Transform};
+use fixed::Fixed;
+use path::About;
+use route::{Miss, Route};
+use write::Form;
+pub(crate) use write::respond;
+
+/// The largest body that is read, in bytes.
+const LARGEST: usize = 3 << 20;
+
+/// Of a larger body so much is read and thrown away, so that its sender gets to read the refusal.
+const DRAINED: usize = 8 << 20;
+
+/// How long a request other than a watch may take, its body included.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The user of the client certificate of the connection, as a request extension. Set it only behind a verified handshake.
+#[derive(Clone, Debug)]
+pub struct Certified(pub User);
+
+/// Answers one request; never fails, never panics.
+pub async fn answer<B>(cluster: &Cluster, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let cluster = cluster.inner();
+    let mut response = match handled(cluster, &parts, &query, body).await {
+        Ok(response) => response,
+        Err(Miss::Page) => write::text(404, "404 page not found\n"),
+        Err(Miss::Status(status)) => refusal(&parts, &query, &status),
+    };
+    common_headers(cluster, &parts, &mut response);
+    response
+}
+
+/// The answer that an error is.
+fn refusal(parts: &Parts, query: &Query, status: &Status) -> Response<Body> {
+    if status.code == 504 && status.message == TIMED_OUT {
+        return write::text(
+            504,
+            format!(
+                "{{\"metadata\":{{}},\"status\":\"Failure\",\"message\":\"{TIMED_OUT}\",\"reason\":\"Timeout\",\"details\":{{}},\"code\":504}}\n"
+            ),
+        );
+    }
+    let header = text(&parts.headers, &header::ACCEPT);
+    let mut response = if status.code == 406 && openapi::protobuf::only(header) {
+        write::respond(406, openapi::protobuf::MEDIA, openapi::protobuf::status(status))
+    } else {
+        let form = Form::of(&parts.headers, query, accept::of_error(header));
+        form.value(status.code, &status.to_value())
+    };
+    let headers = response.headers_mut();
+    write::warn(headers, &status.warnings);
+    if let Some(seconds) = status.retry_after {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    if status.code == 403 && status.reason == "Forbidden" {
+        headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
+    }
+    response
+}
+
+fn common_headers(cluster: &Inner, parts: &Parts, response: &mut Response<Body>) {
+    const AUDIT: HeaderName = HeaderName::from_static("audit-id");
+    let given = parts.headers.get(&AUDIT).filter(|id| !id.is_empty()).cloned();
+    let audit = given.or_else(|| HeaderValue::from_str(&crate::cluster::new_uid()).ok());
+    let unauthorized = response.status().as_u16() == 401;
+    let headers = response.headers_mut();
+    if let Some(audit) = audit {
+        headers.insert(AUDIT, audit);
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-cache, private"));
+    if !unauthorized {
+        for (name, value) in cluster.fairness() {
+            headers.insert(HeaderName::from_static(name), value.clone());
+        }
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+type Routed<T> = std::result::Result<T, Miss>;
+
+const TIMED_OUT: &str = "Timeout: request did not complete within the allotted timeout";
+
+async fn handled<B>(cluster: &Arc<Inner>, parts: &Parts, query: &Query, body: B) -> Routed<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // An escaped slash separates like any other.
+    let path = percent_decoded(parts.uri.path(), false);
+    let about = About::of(&parts.method, &path, query);
+    let limit = time_limit(query)?;
+    let certified = parts.extensions.get::<Certified>().map(|Certified(user)| user);
+    let user = auth::authenticate(cluster, &parts.headers, certified)?;
+    let user = auth::impersonate::impersonated(cluster, &parts.headers, user, &about)?;
+    auth::policy::authorize(cluster, &user, &about)?;
+    let work = async {
+        if about.resource_request {
+            return resources(cluster, parts, query, &about, user, body).await;
+        }
+        outside(cluster, parts, query)
+    };
+    if about.verb == "watch" {
+        return work.await;
+    }
+    tokio::time::timeout(limit, work)
+        .await
+        .unwrap_or_else(|_| Err(Status::new(504, "Timeout", TIMED_OUT).into()))
+}
+
+/// `timeout=` of a request; nothing, zero and less are the longest time.
+fn time_limit(query: &Query) -> Result<Duration> {
+    let Some(asked) = query.get("timeout").filter(|text| !text.is_empty()) else {
+        return Ok(LONGEST);
+    };
+    let seconds = duration::parse(asked).map_err(|error| {
+        Status::bad_request(format!("invalid timeout specified in the request URL - {error}"))
+    })?;
+    if seconds <= 0.0 {
+        return Ok(LONGEST);
+    }
+    Ok(Duration::try_from_secs_f64(seconds)
+        .unwrap_or(LONGEST)
+        .min(LONGEST))
+}
+
+/// Everything that is no resource: discovery, documents, health.
+fn outside(cluster: &Arc<Inner>, parts: &Parts, query: &Query) -> Routed<Response<Body>> {
+    let path = parts.uri.path();
+    if let Some(response) = openapi::answer(cluster, parts, query) {
+        return Ok(response);
+    }
+    let accept = text(&parts.headers, &header::ACCEPT);
+    if path.starts_with("/api/") || path.starts_with("/apis/") || matches!(path, "/api" | "/apis") {
+        return discovered(cluster, parts, query, accept);
+    }
+    match fixed::answer(cluster, path, query).ok_or(Miss::Page)? {
+        Fixed::Text(code, body) => Ok(write::text(code, body)),
+        Fixed::Json(_) | Fixed::JsonAs(..) if parts.method != Method::GET => {
+            Err(Status::method_not_allowed().into())
+        }
+        Fixed::JsonAs(media, value) => Ok(write::respond(200, media, json::compact(&value))),
+        Fixed::Json(value) => {
+            let offer = if path == "/" || path == "/index.html" {
+                Offer::Discovery
+            } else {
+                Offer::JsonOnly
+            };
+            let accepted = accept::negotiate(accept, offer)?;
+            Ok(Form::of(&parts.headers, query, accepted).value(200, &value))
+        }
+    }
+}
+
+fn discovered(cluster: &Inner, parts: &Parts, query: &Query, accept: &str) -> Routed<Response<Body>> {
+    let kinds = cluster.kinds();
+    let path = parts.uri.path();
+    let words: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
+    let missing = |group: &str| {
+        if discovery::is_builtin(group) {
+            Miss::Status(Status::no_such_path())
+        } else {
+            Miss::Page
+        }
+    };
+    let (value, offer) = match words.as_slice() {
+        ["api"] => (discovery::api(&server_address(&parts.headers)), Offer::Aggregated),
+        ["apis"] => (discovery::apis(&kinds), Offer::Aggregated),
+        ["api", version] => (
+            discovery::version(&kinds, "", version).ok_or_else(|| missing(""))?,
+            Offer::Discovery,
+        ),
+        ["apis", group] => (
+            discovery::group(&kinds, group).ok_or_else(|| missing(group))?,
+            Offer::Discovery,
+        ),
+        ["apis", group, version] => {
+            let value = discovery::version(&kinds, group, version).ok_or_else(|| missing(group))?;
+            (value, Offer::Discovery)
+        }
+        ["api", ..] => return Err(missing("")),
+        _ => return Err(Miss::Page),
+    };
+    if parts.method != Method::GET {
+        return Err(Status::method_not_allowed().into());
+    }
+    let accepted = accept::negotiate(accept, offer)?;
+    let form = Form::of(&parts.headers, query, accepted);
+    if !matches!(accepted.transform, Some((Transform::Discovery, _))) {
+        let mut response = form.value(200, &value);
+        if offer == Offer::Aggregated {
+            response
+                .headers_mut()
+                .insert(header::VARY, HeaderValue::from_static("Accept"));
+        }
+        return Ok(response);
+    }
+    let document = json::compact(&discovery::aggregated(&kinds, words == ["api"]));
+    let etag = openapi::etag(&document);
+    let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    Ok(openapi::tagged(parts, media, &etag, "Accept", document))
+}
+
+/// The address that clients are told: the one they used.
+fn server_address(headers: &HeaderMap) -> String {
+    let host = text(headers, &header::HOST);
+    if host.contains(':') {
+        host.to_owned()
+    } else {
+        "127.0.0.1:443".to_owned()
+    }
+}
+
+async fn resources<B>(
+    cluster: &Arc<Inner>,
+    parts: &Parts,
+    query: &Query,
+    about: &About,
+    user: User,
+    body: B,
+) -> Routed<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if about.path.starts_with("//") {
+        return Err(Miss::Page);
+    }
+    let route = route::find(&cluster.kinds(), &parts.method, about)?;
+    let resource = route.resource.clone();
+    let answered = routed(cluster, parts, query, route, user, body).await;
+    let Some(deprecation) = resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.deprecation.clone())
+        .or_else(|| resource.rules.deprecation().map(str::to_owned))
+    else {
+        return answered;
+    };
+    let mut response = match answered {
+        Err(Miss::Status(status)) => refusal(parts, query, &status),
+        other => other?,
+    };
+    write::warn(response.headers_mut(), &[deprecation]);
+    Ok(response)
+}
+
+/// A request for a resource that is served.
+async fn routed<B>(
+    cluster: &Arc<Inner>,
+    parts: &Parts,
+    query: &Query,
+    route: Route,
+    user: User,
+    body: B,
+) -> Routed<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut query = query.clone();
+    if route.old_watch {
+        query.set("watch", "1");
+        if !route.name.is_empty() {
+            query.set("fieldSelector", &format!("metadata.name={}", route.name));
+        }
+    }
+    let collection = route.method == Method::GET && (route.name.is_empty() || route.old_watch);
+    let watch = collection && query.flag("watch");
+    let offer = match (route.resource.custom.is_some(), collection) {
+        (true, _) => Offer::Custom,
+        (false, true) => Offer::Collection,
+        (false, false) => Offer::Object,
+    };
+    let accept = text(&parts.headers, &header::ACCEPT);
+    let accepted = if watch {
+        accept::negotiate_watch(accept, offer)?
+    } else {
+        accept::negotiate(accept, offer)?
+    };
+    if matches!(accepted.transform, Some((Transform::Table, _))) {
+        write::include(&query)?;
+    }
+    let call = call(parts, &query, route, user, body).await?;
+    let form = Form::of(&parts.headers, &query, accepted);
+    match endpoint::answer(cluster, &call).await? {
+        Reply::Watch(watch) => Ok(stream::watched(cluster, &form, *watch)),
+        reply => Ok(form.reply(cluster, &call.resource, reply)?),
+    }
+}
+
+async fn call<B>(parts: &Parts, query: &Query, route: Route, user: User, body: B) -> Result<Call>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let name = if route.old_watch {
+        String::new()
+    } else {
+        route.name
+    };
+    let body = if route.method == Method::GET {
+        Bytes::new()
+    } else {
+        read(body).await?
+    };
+    let mut content_type = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
+    let mut body = body;
+    if route.resource.custom.is_none()
+        && content_type.as_deref().is_some_and(protobuf::is)
+        && let Some(value) = protobuf::to_json(&body)?
+    {
+        body = Bytes::from(json::compact(&value));
+        content_type = Some("application/json".to_owned());
+    }
+    Ok(Call {
+        method: route.method,
+        resource: route.resource,
+        namespace: route.namespace,
+        name,
+        subresource: route.subresource,
+        query: query.clone(),
+        user,
+        agent: text(&parts.headers, &header::USER_AGENT).to_owned(),
+        content_type,
+        body,
+    })
+}
+
+/// The whole body, if it is not too large.
+async fn read<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let too_large = || {
+        let message = format!("Request entity too large: limit is {LARGEST}");
+        Status::new(413, "RequestEntityTooLarge", message)
+    };
+    let mut body = std::pin::pin!(Limited::new(body, DRAINED));
+    let mut pieces = Vec::new();
+    let mut size = 0;
+    while let Some(frame) = body.frame().await {
+        let piece = frame.map_err(|error| {
+            if error.is::<http_body_util::LengthLimitError>() {
+                too_large()
+            } else {
+                Status::bad_request(error.to_string())
+            }
+        })?;
+        let Ok(piece) = piece.into_data() else { continue };
+        size += piece.len();
+        if size > LARGEST {
+            pieces = Vec::new();
+        } else {
+            pieces.push(piece);
+        }
+    }
+    if size > LARGEST {
+        return Err(too_large());
+    }
+    if pieces.len() == 1 {
+        return Ok(pieces.swap_remove(0));
+    }
+    Ok(Bytes::from(pieces.concat()))
+}

@@ -1,0 +1,499 @@
+//! Bodies in protocol buffers, as the typed clients of Go send them: turned into JSON before anybody looks at them.
+//!
+//! The schemas say what a field is; `protobuf/fields.txt` says which number it has. Answers are never written so: those
+//! clients take JSON, too.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+
+use crate::{
+    openapi::protobuf::MEDIA,
+    schema::{Schema, Type, builtin},
+    status::{Result, Status},
+};
+
+/// What such a body begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// How deep messages may be in each other.
+const DEEPEST: usize = 64;
+
+/// Fields of a message by number: a name, or the message whose fields stand in its place.
+type Numbers = HashMap<u64, Field>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Named(&'static str),
+    Inlined(&'static str),
+}
+
+/// The table: a message a line, its fields in the order of their numbers; `=7` goes on at 7, `+` inlines a message.
+static TABLE: LazyLock<HashMap<&'static str, Numbers>> = LazyLock::new(|| {
+    include_str!("protobuf/fields.txt")
+        .lines()
+        .filter_map(line)
+        .collect()
+});
+
+fn line(line: &'static str) -> Option<(&'static str, Numbers)> {
+    let mut words = line.split(' ');
+    let name = words.next()?;
+    let mut next = 1;
+    let mut numbers = Numbers::new();
+    for word in words {
+        if let Some(number) = word.strip_prefix('=') {
+            next = number.parse().ok()?;
+            continue;
+        }
+        let field = word.strip_prefix('+').map_or(Field::Named(word), Field::Inlined);
+        numbers.insert(next, field);
+        next += 1;
+    }
+    Some((name, numbers))
+}
+
+/// Whether a Content-Type is this one.
+pub(super) fn is(content_type: &str) -> bool {
+    content_type.split(';').next().unwrap_or_default().trim() == MEDIA
+}
+
+/// The body as JSON; `None` when its kind is not in the table or it holds fields that are newer than the table.
+///
+/// # Errors
+/// What is no such message at all.
+pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
+    let bad = || Status::bad_request("the body of the request is no valid protobuf message");
+    let envelope = body.strip_prefix(MAGIC).ok_or_else(bad)?;
+    let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
+    for field in Fields(envelope) {
+        match field.ok_or_else(bad)? {
+            (1, Wire::Bytes(meta)) => {
+                for field in Fields(meta) {
+                    match field.ok_or_else(bad)? {
+                        (1, Wire::Bytes(text)) => api_version = text_of(text).ok_or_else(bad)?,
+                        (2, Wire::Bytes(text)) => kind = text_of(text).ok_or_else(bad)?,
+                        _ => {}
+                    }
+                }
+            }
+            (2, Wire::Bytes(bytes)) => raw = bytes,
+            _ => {}
+        }
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let definition = if kind == "DeleteOptions" {
+        "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions".to_owned()
+    } else {
+        let package = if group.is_empty() {
+            "core"
+        } else {
+            group.split('.').next().unwrap_or_default()
+        };
+        format!("io.k8s.api.{package}.{version}.{kind}")
+    };
+    let Some(numbers) = numbers(&definition) else {
+        return Ok(None);
+    };
+    let mut object = Map::new();
+    match message(
+        raw,
+        numbers,
+        &builtin::definition(&definition),
+        &mut object,
+        DEEPEST,
+    ) {
+        Ok(()) => {}
+        Err(Trouble::Unknown) => return Ok(None),
+        Err(Trouble::Malformed) => return Err(bad()),
+    }
+    object.insert("apiVersion".to_owned(), api_version.into());
+    object.insert("kind".to_owned(), kind.into());
+    Ok(Some(Value::Object(object)))
+}
+
+/// The numbers of a definition's fields.
+fn numbers(definition: &str) -> Option<&'static Numbers> {
+    let short = definition
+        .strip_prefix("io.k8s.api.")
+        .or_else(|| definition.strip_prefix("io.k8s.apimachinery.pkg.apis."))?;
+    TABLE.get(short)
+}
+
+/// Why a message is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    Malformed,
+    Unknown,
+}
+
+fn message(
+    bytes: &[u8],
+    numbers: &Numbers,
+    schema: &Schema,
+    into: &mut Map<String, Value>,
+    depth: usize,
+) -> std::result::Result<(), Trouble> {
+    if depth == 0 {
+        return Err(Trouble::Malformed);
+    }
+    for field in Fields(bytes) {
+        let (number, wire) = field.ok_or(Trouble::Malformed)?;
+        let name = match numbers.get(&number) {
+            Some(Field::Named(name)) => *name,
+            Some(Field::Inlined(inner)) => {
+                let inner = TABLE.get(inner).ok_or(Trouble::Unknown)?;
+                message(wire.bytes()?, inner, schema, into, depth - 1)?;
+                continue;
+            }
+            // A newer client sends newer fields even when they are empty.
+            None if wire.is_zero() => continue,
+            None => return Err(Trouble::Unknown),
+        };
+        let node = schema.properties.get(name).ok_or(Trouble::Unknown)?;
+        if node.kind == Type::Array {
+            let list = into.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+            let (Value::Array(list), Some(items)) = (list, &node.items) else {
+                return Err(Trouble::Unknown);
+            };
+            list.push(value(wire, items, depth - 1)?);
+        } else if let Some(values) = node.additional.as_ref().filter(|_| node.properties.is_empty()) {
+            let map = into.entry(name).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(map) = map {
+                let (key, value) = entry(wire.bytes()?, values, depth - 1)?;
+                map.insert(key, value);
+            }
+        } else {
+            into.insert(name.to_owned(), value(wire, node, depth - 1)?);
+        }
+    }
+    Ok(())
+}
+
+/// An entry of a map: key and value.
+fn entry(bytes: &[u8], node: &Schema, depth: usize) -> std::result::Result<(String, Value), Trouble> {
+    let (mut key, mut found) = (String::new(), None);
+    for field in Fields(bytes) {
+        match field.ok_or(Trouble::Malformed)? {
+            (1, Wire::Bytes(text)) => key = text_of(text).ok_or(Trouble::Malformed)?,
+            (2, wire) => found = Some(value(wire, node, depth)?),
+            _ => {}
+        }
+    }
+    let found = found.unwrap_or_else(|| match node.kind {
+        Type::String => Value::from(""),
+        _ => Value::Null,
+    });
+    Ok((key, found))
+}
+
+fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Value, Trouble> {
+    let leaf = node
+        .definition
+        .as_deref()
+        .and_then(|name| name.rsplit('.').next());
+    match leaf {
+        Some("Time" | "MicroTime") => return time(wire.bytes()?, leaf == Some("MicroTime")),
+        Some("Quantity") => return Ok(inner(wire.bytes()?, 1)?.map_or(Value::Null, Value::from)),
+        Some("IntOrString") => return int_or_string(wire.bytes()?),
+        Some("RawExtension" | "FieldsV1") => {
+            let raw = inner(wire.bytes()?, 1)?.unwrap_or_default();
+            return Ok(serde_json::from_str(&raw).unwrap_or(Value::Null));
+        }
+        _ => {}
+    }
+    match (node.kind, wire) {
+        (Type::String, Wire::Bytes(bytes)) if node.format.as_deref() == Some("byte") => {
+            Ok(STANDARD.encode(bytes).into())
+        }
+        (Type::String, Wire::Bytes(bytes)) => text_of(bytes).map(Value::from).ok_or(Trouble::Malformed),
+        // Negative numbers come as their two's complement.
+        (Type::Integer, Wire::Number(number)) => Ok(number.cast_signed().into()),
+        (Type::Boolean, Wire::Number(number)) => Ok((number != 0).into()),
+        (Type::Number, Wire::Double(number)) => Ok(number.into()),
+        // A list inside a map has a message of its own around it.
+        (Type::Array, Wire::Bytes(bytes)) => {
+            let items = node.items.as_ref().ok_or(Trouble::Unknown)?;
+            let mut list = Vec::new();
+            for field in Fields(bytes) {
+                let (_, wire) = field.ok_or(Trouble::Malformed)?;
+                list.push(value(
+                    wire,
+                    items,
+                    depth.checked_sub(1).ok_or(Trouble::Malformed)?,
+                )?);
+            }
+            Ok(list.into())
+        }
+        (Type::Object, Wire::Bytes(bytes)) => {
+            let numbers = node
+                .definition
+                .as_deref()
+                .and_then(numbers)
+                .ok_or(Trouble::Unknown)?;
+            let mut map = Map::new();
+            message(bytes, numbers, node, &mut map, depth)?;
+            Ok(Value::Object(map))
+        }
+        _ => Err(Trouble::Malformed),
+    }
+}
+
+/// The text of one field of a message.
+fn inner(bytes: &[u8], wanted: u64) -> std::result::Result<Option<String>, Trouble> {
+    for field in Fields(bytes) {
+        if let (number, Wire::Bytes(text)) = field.ok_or(Trouble::Malformed)?
+            && number == wanted
+        {
+            return text_of(text).map(Some).ok_or(Trouble::Malformed);
+        }
+    }
+    Ok(None)
+}
+
+/// Seconds and nanoseconds; nothing at all is no time.
+fn time(bytes: &[u8], micro: bool) -> std::result::Result<Value, Trouble> {
+    let (mut seconds, mut nanos) = (0, 0);
+    for field in Fields(bytes) {
+        match field.ok_or(Trouble::Malformed)? {
+            (1, Wire::Number(number)) => seconds = number.cast_signed(),
+            (2, Wire::Number(number)) => nanos = i32::try_from(number).map_err(|_| Trouble::Malformed)?,
+            _ => {}
+        }
+    }
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let time = jiff::Timestamp::new(seconds, nanos).map_err(|_| Trouble::Malformed)?;
+    let format = if micro {
+        "%Y-%m-%dT%H:%M:%S.%6fZ"
+    } else {
+        "%Y-%m-%dT%H:%M:%SZ"
+    };
+    Ok(time.strftime(format).to_string().into())
+}
+
+/// Type, number, text.
+fn int_or_string(bytes: &[u8]) -> std::result::Result<Value, Trouble> {
+    let (mut is_text, mut number, mut text) = (false, 0, String::new());
+    for field in Fields(bytes) {
+        match field.ok_or(Trouble::Malformed)? {
+            (1, Wire::Number(kind)) => is_text = kind == 1,
+            (2, Wire::Number(value)) => number = value.cast_signed(),
+            (3, Wire::Bytes(bytes)) => text = text_of(bytes).ok_or(Trouble::Malformed)?,
+            _ => {}
+        }
+    }
+    Ok(if is_text { text.into() } else { number.into() })
+}
+
+fn text_of(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+/// A value on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wire<'a> {
+    Number(u64),
+    Double(f64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Wire<'a> {
+    const fn bytes(self) -> std::result::Result<&'a [u8], Trouble> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(Trouble::Malformed),
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        match self {
+            Self::Number(number) => number == 0,
+            Self::Double(number) => number == 0.0,
+            Self::Bytes(bytes) => bytes.is_empty(),
+        }
+    }
+}
+
+/// The fields of a message: number and value, `None` once where the bytes make no sense.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Option<(u64, Wire<'a>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_none() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn field(&mut self) -> Option<(u64, Wire<'a>)> {
+        let key = self.varint()?;
+        let wire = match key & 7 {
+            0 => Wire::Number(self.varint()?),
+            1 => Wire::Double(f64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                Wire::Bytes(self.take(length)?)
+            }
+            5 => Wire::Double(f64::from(f32::from_le_bytes(self.take(4)?.try_into().ok()?))),
+            _ => return None,
+        };
+        Some((key >> 3, wire))
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi::protobuf::Message;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn envelope(api_version: &str, kind: &str, raw: &Message) -> Vec<u8> {
+        let mut meta = Message::default();
+        meta.text(1, api_version);
+        meta.text(2, kind);
+        let mut unknown = Message::default();
+        unknown.message(1, &meta);
+        unknown.message(2, raw);
+        [MAGIC, &unknown.into_bytes()].concat()
+    }
+
+    fn of(build: impl FnOnce(&mut Message)) -> Message {
+        let mut message = Message::default();
+        build(&mut message);
+        message
+    }
+
+    #[test]
+    fn a_pod_is_read_with_maps_inlined_messages_and_leaves() {
+        let port = of(|port| port.number(3, 80));
+        let limit = of(|entry| {
+            entry.text(1, "cpu");
+            entry.message(2, &of(|quantity| quantity.text(1, "100m")));
+        });
+        let probe = of(|probe| {
+            let get = of(|get| {
+                get.message(
+                    2,
+                    &of(|port| {
+                        port.number(1, 1);
+                        port.text(3, "http");
+                    }),
+                )
+            });
+            probe.message(1, &of(|handler| handler.message(2, &get)));
+        });
+        let container = of(|container| {
+            container.text(1, "app");
+            container.message(6, &port);
+            container.message(8, &of(|resources| resources.message(1, &limit)));
+            container.message(10, &probe);
+        });
+        let volume = of(|volume| {
+            volume.text(1, "v");
+            volume.message(2, &of(|source| source.message(2, &Message::default())));
+        });
+        let pod = of(|pod| {
+            pod.message(
+                1,
+                &of(|meta| {
+                    meta.text(1, "a");
+                    meta.bytes(8, b"");
+                }),
+            );
+            pod.message(
+                2,
+                &of(|spec| {
+                    spec.message(1, &volume);
+                    spec.message(2, &container);
+                }),
+            );
+        });
+        let value = to_json(&envelope("v1", "Pod", &pod))
+            .expect("valid")
+            .expect("known");
+        let expected = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "creationTimestamp": null},
+            "spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [{"name": "app", "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": "100m"}}, "livenessProbe": {"httpGet": {"port": "http"}}}]}});
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn a_newer_field_is_let_be_when_empty_and_makes_the_body_unknown_otherwise() {
+        let empty = of(|map| map.number(99, 0));
+        assert!(
+            to_json(&envelope("v1", "ConfigMap", &empty))
+                .expect("valid")
+                .is_some()
+        );
+        let full = of(|map| map.number(99, 1));
+        assert!(
+            to_json(&envelope("v1", "ConfigMap", &full))
+                .expect("valid")
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn every_message_of_the_table_is_a_definition_with_those_fields() {
+        for resource in crate::kinds::Kinds::builtin().all() {
+            let _ = resource.schema.get();
+        }
+        for (name, fields) in TABLE.iter() {
+            let long = match name.strip_prefix("meta.v1.") {
+                Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.v1.{rest}"),
+                None => format!("io.k8s.api.{name}"),
+            };
+            let schema = builtin::definition(&long);
+            for field in fields.values() {
+                match field {
+                    Field::Inlined(inner) => assert!(TABLE.contains_key(inner), "{name}: {inner}"),
+                    Field::Named(field) => assert!(
+                        schema.properties.is_empty() || schema.properties.contains_key(*field),
+                        "{name}: {field}"
+                    ),
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut raw = Message::default();
+            raw.bytes(2, &bytes);
+            let _ = to_json(&envelope("v1", "Pod", &raw));
+            let _ = to_json(&[MAGIC, &bytes].concat());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Changes through `pods/ephemeralcontainers` and `pods/resize`.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::{
+        pod_spec,
+        tree::{Errors, below, list, made, text},
+    },
+    registry::metadata,
+    resource::Object,
+    status::FieldError,
+};
+
+/// Leaves of a change only what the subresource is for.
+pub(super) fn narrow(subresource: &str, new: &mut Object, old: &Object) {
+    let wanted = std::mem::replace(new, old.clone());
+    if let Some(fields) = metadata(&wanted).get("managedFields") {
+        crate::registry::metadata_mut(new).insert("managedFields".to_owned(), fields.clone());
+    }
+    let (wanted, spec) = (below(&wanted, "spec"), made(new, "spec"));
+    match subresource {
+        "ephemeralcontainers" => match wanted.get("ephemeralContainers") {
+            Some(containers) => {
+                spec.insert("ephemeralContainers".to_owned(), containers.clone());
+            }
+            None => {
+                spec.remove("ephemeralContainers");
+            }
+        },
+        "resize" => {
+            for key in ["containers", "initContainers"] {
+                resize(spec, wanted, key);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn resize(spec: &mut Object, wanted: &Object, key: &str) {
+    let Some(Value::Array(containers)) = spec.get_mut(key) else {
+        return;
+    };
+    for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+        let asked = list(wanted, key)
+            .iter()
+            .filter_map(Value::as_object)
+            .find(|one| text(one, "name") == text(container, "name"));
+        let Some(asked) = asked else { continue };
+        for part in ["resources", "resizePolicy"] {
+            match asked.get(part) {
+                Some(value) => container.insert(part.to_owned(), value.clone()),
+                None => container.remove(part),
+            };
+        }
+    }
+}
+
+/// What is wrong with such a change.
+pub(super) fn validate(subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = Errors(super::update::whole(new));
+    let (spec, before) = (below(new, "spec"), below(old, "spec"));
+    match subresource {
+        "ephemeralcontainers" => {
+            const FIELD: &str = "spec.ephemeralContainers";
+            let now = list(spec, "ephemeralContainers");
+            for old in list(before, "ephemeralContainers") {
+                let name = old.get("name").and_then(Value::as_str).unwrap_or_default();
+                let same = now.iter().find(|one| one.get("name") == old.get("name"));
+                match same {
+                    None => errors.forbidden(
+                        FIELD,
+                        &format!("existing ephemeral containers {name:?} may not be removed\n"),
+                    ),
+                    Some(one) if one != old => errors.forbidden(
+                        FIELD,
+                        &format!("existing ephemeral containers {name:?} may not be changed\n"),
+                    ),
+                    Some(_) => {}
+                }
+            }
+        }
+        "resize" => {
+            let quality = pod_spec::quality(spec);
+            if quality != pod_spec::quality(before) {
+                errors.invalid(
+                    "spec",
+                    quality,
+                    "Pod QOS Class may not change as a result of resizing",
+                );
+            }
+        }
+        _ => {}
+    }
+    errors.0
+}

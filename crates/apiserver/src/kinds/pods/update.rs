@@ -1,0 +1,159 @@
+//! What may change in a pod.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::{
+        pod_spec,
+        tree::{Errors, below, items, list, made, number, same, text},
+    },
+    names,
+    resource::Object,
+    status::FieldError,
+};
+
+const ALLOWED: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// What is wrong with a whole pod, new or changed.
+pub(super) fn whole(pod: &Object) -> Vec<FieldError> {
+    let spec = below(pod, "spec");
+    let mut errors = Errors(pod_spec::validate(spec, "spec", true));
+    for key in ["containers", "initContainers"] {
+        for (path, container) in items(spec, key, "spec") {
+            let image = text(container, "image");
+            if image.trim() != image {
+                errors.invalid(
+                    format!("{path}.image"),
+                    image,
+                    "must not have leading or trailing whitespace",
+                );
+            }
+        }
+    }
+    errors.0
+}
+
+/// What is wrong with a change of a pod.
+pub(super) fn validate(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = Errors(whole(new));
+    let (spec, before) = (below(new, "spec"), below(old, "spec"));
+    for (key, kind) in [
+        ("containers", "containers"),
+        ("initContainers", "init containers"),
+    ] {
+        if list(spec, key).len() != list(before, key).len() {
+            let why = format!("pod updates may not add or remove {kind}");
+            errors.forbidden(format!("spec.{key}"), &why);
+            return errors.0;
+        }
+    }
+    deadline(spec, before, &mut errors);
+    only_added_tolerations(spec, before, &mut errors);
+    if !errors.0.is_empty() {
+        return errors.0;
+    }
+    let munged = munged(spec, before);
+    let differs = munged
+        .keys()
+        .chain(before.keys())
+        .any(|key| !same(munged.get(key), before.get(key)));
+    if differs {
+        let diff = pod_spec::internal::difference(before, &munged);
+        errors.forbidden("spec", &format!("{ALLOWED}\n{diff}"));
+    }
+    errors.0
+}
+
+fn deadline(spec: &Object, before: &Object, errors: &mut Errors) {
+    const FIELD: &str = "spec.activeDeadlineSeconds";
+    match (
+        number(spec, "activeDeadlineSeconds"),
+        number(before, "activeDeadlineSeconds"),
+    ) {
+        (Some(new), old) => {
+            let range = names::in_range(new, 0, i64::from(i32::MAX));
+            if range.is_empty() {
+                if old.is_some_and(|old| old < new) {
+                    errors.invalid(FIELD, new, "must be less than or equal to previous value");
+                }
+            } else {
+                errors.all_invalid(FIELD, new, range);
+            }
+        }
+        (None, Some(_)) => errors.invalid(
+            FIELD,
+            Value::Null,
+            "must not update from a positive integer to nil value",
+        ),
+        (None, None) => {}
+    }
+}
+
+fn only_added_tolerations(spec: &Object, before: &Object, errors: &mut Errors) {
+    let without_seconds = |toleration: &Value| {
+        let mut toleration = toleration.as_object().cloned().unwrap_or_default();
+        toleration.remove("tolerationSeconds");
+        toleration
+    };
+    let new: Vec<Object> = list(spec, "tolerations").iter().map(without_seconds).collect();
+    let lost = list(before, "tolerations")
+        .iter()
+        .any(|old| !new.contains(&without_seconds(old)));
+    if lost {
+        errors.forbidden(
+            "spec.tolerations",
+            "existing toleration can not be modified except its tolerationSeconds",
+        );
+    }
+}
+
+/// The new spec with what may change set back to what it was.
+fn munged(spec: &Object, before: &Object) -> Object {
+    let mut munged = spec.clone();
+    for key in ["containers", "initContainers"] {
+        let images: Vec<Option<Value>> = list(before, key)
+            .iter()
+            .map(|one| one.get("image").cloned())
+            .collect();
+        if let Some(Value::Array(containers)) = munged.get_mut(key) {
+            for (container, image) in containers.iter_mut().zip(images) {
+                if let (Some(container), Some(image)) = (container.as_object_mut(), image) {
+                    container.insert("image".to_owned(), image);
+                }
+            }
+        }
+    }
+    let mut kept = vec!["activeDeadlineSeconds", "tolerations"];
+    let grace = |spec: &Object| number(spec, "terminationGracePeriodSeconds");
+    if grace(before).is_some_and(|grace| grace < 0) && grace(spec) == Some(1) {
+        kept.push("terminationGracePeriodSeconds");
+    }
+    if !list(before, "schedulingGates").is_empty() {
+        // A pod that waits may be narrowed to nodes, and its gates opened.
+        let gates = list(before, "schedulingGates");
+        if list(spec, "schedulingGates")
+            .iter()
+            .all(|gate| gates.contains(gate))
+        {
+            kept.push("schedulingGates");
+        }
+        let selector = below(before, "nodeSelector");
+        if selector
+            .iter()
+            .all(|(key, value)| below(spec, "nodeSelector").get(key) == Some(value))
+        {
+            kept.push("nodeSelector");
+        }
+        if !before.contains_key("affinity") {
+            kept.push("affinity");
+        }
+    }
+    for key in kept {
+        match before.get(key) {
+            Some(value) => munged.insert(key.to_owned(), value.clone()),
+            None => munged.remove(key),
+        };
+    }
+    let _ = made(&mut munged, "securityContext");
+    munged
+}

@@ -1,0 +1,195 @@
+//! Values that are no names: ports, environment variables, keys of data, addresses, numbers in a range.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::{SUBDOMAIN_LENGTH, shape, too_long};
+
+/// A port's name (IANA service name).
+#[must_use]
+pub fn port_name(name: &str) -> Vec<String> {
+    let mut problems = too_long(name, 15);
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || !name.bytes().all(allowed) {
+        problems.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        problems.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if name.contains("--") {
+        problems.push("must not contain consecutive hyphens".to_owned());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        problems.push("must not begin or end with a hyphen".to_owned());
+    }
+    problems
+}
+
+/// A port's number, 1 to 65535.
+#[must_use]
+pub fn port_number(port: i64) -> Vec<String> {
+    in_range(port, 1, 65535)
+}
+
+/// A number between two others, both included.
+#[must_use]
+pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
+    if (least..=most).contains(&number) {
+        Vec::new()
+    } else {
+        vec![format!("must be between {least} and {most}, inclusive")]
+    }
+}
+
+/// A user ID of a process.
+#[must_use]
+pub fn user_id(id: i64) -> Vec<String> {
+    in_range(id, 0, 0xffff_ffff)
+}
+
+/// A group ID of a process.
+#[must_use]
+pub fn group_id(id: i64) -> Vec<String> {
+    in_range(id, 0, 0xffff_ffff)
+}
+
+/// An environment variable's name: printable ASCII without `=` (relaxed since 1.32).
+#[must_use]
+pub fn env_name(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.is_empty() {
+        problems.push("environment variable name must be non-empty".to_owned());
+    }
+    if !name
+        .bytes()
+        .all(|byte| (byte.is_ascii_graphic() || byte == b' ') && byte != b'=')
+    {
+        problems.push("a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned());
+    }
+    problems
+}
+
+/// A key of a ConfigMap or Secret.
+#[must_use]
+pub fn config_map_key(key: &str) -> Vec<String> {
+    let mut problems = too_long(key, SUBDOMAIN_LENGTH);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if key.is_empty() || !key.bytes().all(allowed) {
+        problems.push(shape(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            "[-._a-zA-Z0-9]+",
+            &["key.name", "KEY_NAME", "key-name"],
+        ));
+    }
+    match key {
+        "." | ".." => problems.push(format!("must not be '{key}'")),
+        _ if key.starts_with("..") => problems.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    problems
+}
+
+/// A header of an HTTP probe.
+#[must_use]
+pub fn http_header_name(name: &str) -> Vec<String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if !name.is_empty() && name.bytes().all(allowed) {
+        return Vec::new();
+    }
+    vec![shape(
+        "a valid HTTP header must consist of alphanumeric characters or '-'",
+        "[-A-Za-z0-9]+",
+        &["X-Header-Name"],
+    )]
+}
+
+/// `25%`.
+#[must_use]
+pub fn percent(text: &str) -> Vec<String> {
+    let number = text.strip_suffix('%').unwrap_or_default();
+    if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Vec::new();
+    }
+    vec![shape(
+        "a valid percent string must be a numeric string followed by an ending '%'",
+        "[0-9]+%",
+        &["1%", "93%"],
+    )]
+}
+
+/// An IPv4 or IPv6 address.
+#[must_use]
+pub fn ip(text: &str) -> Vec<String> {
+    if text.parse::<Ipv4Addr>().is_ok() || text.parse::<Ipv6Addr>().is_ok() {
+        return Vec::new();
+    }
+    vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
+}
+
+/// A network: address, slash, length of the prefix.
+#[must_use]
+pub fn cidr(text: &str) -> Vec<String> {
+    let good = text.split_once('/').is_some_and(|(address, length)| {
+        let bits = if address.parse::<Ipv4Addr>().is_ok() {
+            32
+        } else if address.parse::<Ipv6Addr>().is_ok() {
+            128
+        } else {
+            return false;
+        };
+        let canonical = length == "0" || !length.starts_with(['0', '+']);
+        canonical && length.parse::<u8>().is_ok_and(|length| length <= bits)
+    });
+    if good {
+        return Vec::new();
+    }
+    vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rule, texts that it takes, texts that it refuses.
+    type Case = (
+        fn(&str) -> Vec<String>,
+        &'static [&'static str],
+        &'static [&'static str],
+    );
+
+    #[test]
+    fn each_rule_takes_and_refuses_what_the_server_does() {
+        let cases: &[Case] = &[
+            (
+                port_name,
+                &["http", "a-1"],
+                &["", "HTTP", "123", "a--b", "-a", "a-", "abcdefghijklmnop"],
+            ),
+            (
+                env_name,
+                &["A", "my.env-name", "a b", "1"],
+                &["", "a=b", "é", "a\n"],
+            ),
+            (config_map_key, &["a.b", ".a"], &["", "a/b", ".", "..", "..a"]),
+            (http_header_name, &["X-A"], &["", "X_A"]),
+            (percent, &["0%", "250%"], &["", "%", "1", "-1%", "1.5%"]),
+            (
+                ip,
+                &["10.0.0.1", "::1"],
+                &["", "10.0.0", "1.2.3.4/8", "010.0.0.1"],
+            ),
+            (
+                cidr,
+                &["10.0.0.0/8", "::/0"],
+                &["", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/+8", "a/8"],
+            ),
+        ];
+        for (rule, good, bad) in cases {
+            for text in *good {
+                assert_eq!(rule(text), Vec::<String>::new(), "{text}");
+            }
+            for text in *bad {
+                assert_ne!(rule(text), Vec::<String>::new(), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Paths of an OpenAPI document: what clients look for in it (which kind a path is about, which parameters it takes).
+
+use serde_json::{Map, Value, json};
+
+use super::definitions::{Flavor, name_of};
+use crate::{discovery, resource::Resource};
+
+/// A parameter of the query: name, type, and whether it may come several times.
+type Parameter = (&'static str, &'static str);
+
+const LIST: &[Parameter] = &[
+    ("allowWatchBookmarks", "boolean"),
+    ("continue", "string"),
+    ("fieldSelector", "string"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("timeoutSeconds", "integer"),
+    ("watch", "boolean"),
+];
+
+const WRITE: &[Parameter] = &[
+    ("dryRun", "string"),
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+];
+
+const PATCH: &[Parameter] = &[
+    ("dryRun", "string"),
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+    ("force", "boolean"),
+];
+
+const DELETE: &[Parameter] = &[
+    ("dryRun", "string"),
+    ("gracePeriodSeconds", "integer"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+    ("orphanDependents", "boolean"),
+    ("propagationPolicy", "string"),
+];
+
+/// One operation: method, verb, action, parameters.
+type Operation = (&'static str, &'static str, &'static str, &'static [Parameter]);
+
+const COLLECTION: &[Operation] = &[
+    ("get", "list", "list", LIST),
+    ("post", "create", "post", WRITE),
+    ("delete", "deletecollection", "deletecollection", DELETE),
+];
+
+const ITEM: &[Operation] = &[
+    ("get", "get", "get", &[]),
+    ("put", "update", "put", WRITE),
+    ("patch", "patch", "patch", PATCH),
+    ("delete", "delete", "delete", DELETE),
+];
+
+const SUB: &[Operation] = &[
+    ("get", "get", "get", &[]),
+    ("put", "update", "put", WRITE),
+    ("patch", "patch", "patch", PATCH),
+    ("post", "create", "post", WRITE),
+    ("delete", "delete", "delete", DELETE),
+];
+
+/// Adds the paths of a resource.
+pub(super) fn add(paths: &mut Map<String, Value>, flavor: Flavor, resource: &Resource) {
+    let prefix = if resource.group.is_empty() {
+        format!("/api/{}", resource.version)
+    } else {
+        format!("/apis/{}/{}", resource.group, resource.version)
+    };
+    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let about = |operations, named: bool, verbs, kind: &Value, scoped: bool| {
+        let one = Path {
+            flavor,
+            resource,
+            named,
+            scoped,
+            verbs,
+            kind: kind.clone(),
+        };
+        one.item(operations)
+    };
+    let verbs: &[&str] = &resource.verbs;
+    let base = if resource.namespaced {
+        format!("{prefix}/namespaces/{{namespace}}")
+    } else {
+        prefix.clone()
+    };
+    let collection = format!("{base}/{}", resource.plural);
+    paths.insert(
+        collection.clone(),
+        about(COLLECTION, false, verbs, &kind, resource.namespaced),
+    );
+    if resource.namespaced && verbs.contains(&"list") {
+        let list: &[&str] = &["list"];
+        paths.insert(
+            format!("{prefix}/{}", resource.plural),
+            about(COLLECTION, false, list, &kind, false),
+        );
+    }
+    if verbs.contains(&"get") {
+        paths.insert(
+            format!("{collection}/{{name}}"),
+            about(ITEM, true, verbs, &kind, resource.namespaced),
+        );
+    }
+    for name in &resource.subresources {
+        let sub = discovery::subresource(resource, name);
+        let own = sub.group.is_empty();
+        let kind = json!({
+            "group": if own { &resource.group } else { sub.group },
+            "version": if own { &resource.version } else { sub.version },
+            "kind": sub.kind,
+        });
+        let path = format!("{collection}/{{name}}/{name}");
+        paths.insert(path, about(SUB, true, sub.verbs, &kind, resource.namespaced));
+    }
+}
+
+struct Path<'a> {
+    flavor: Flavor,
+    resource: &'a Resource,
+    named: bool,
+    scoped: bool,
+    verbs: &'a [&'a str],
+    kind: Value,
+}
+
+impl Path<'_> {
+    fn item(&self, operations: &[Operation]) -> Value {
+        let mut item = Map::new();
+        for operation in operations
+            .iter()
+            .filter(|(_, verb, ..)| self.verbs.contains(verb))
+        {
+            item.insert(operation.0.to_owned(), self.operation(operation));
+        }
+        let mut parameters = Vec::new();
+        for (name, there) in [("name", self.named), ("namespace", self.scoped)] {
+            if there {
+                parameters.push(self.parameter(name, "string", "path"));
+            }
+        }
+        parameters.push(self.parameter("pretty", "string", "query"));
+        item.insert("parameters".to_owned(), parameters.into());
+        Value::Object(item)
+    }
+
+    fn operation(&self, (_, verb, action, parameters): &Operation) -> Value {
+        let kind = self.kind["kind"].as_str().unwrap_or_default();
+        let own = kind == self.resource.kind;
+        let scope = if self.scoped { "Namespaced" } else { "" };
+        let group = self
+            .resource
+            .group
+            .split('.')
+            .next()
+            .filter(|group| !group.is_empty());
+        let id = format!(
+            "{verb}{}{}{scope}{kind}",
+            capital(group.unwrap_or("core")),
+            capital(&self.resource.version)
+        );
+        let parameters: Vec<Value> = parameters
+            .iter()
+            .map(|(name, kind)| self.parameter(name, kind, "query"))
+            .collect();
+        let mut answer = json!({"description": "OK"});
+        let mut operation = json!({
+            "description": format!("{verb} {kind}"), "operationId": id,
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": self.kind,
+        });
+        if own {
+            let name = name_of(self.resource);
+            let answered = if *verb == "list" {
+                format!("{name}List")
+            } else {
+                name.clone()
+            };
+            let schema = self.flavor.reference(&answered);
+            match self.flavor {
+                Flavor::V2 => answer["schema"] = schema,
+                Flavor::V3 => {
+                    answer["content"] = json!({"application/json": {"schema": schema}});
+                    if matches!(*verb, "create" | "update") {
+                        let schema = self.flavor.reference(&name);
+                        operation["requestBody"] = json!({"content": {"*/*": {"schema": schema}}});
+                    }
+                }
+            }
+        }
+        if *verb == "patch" && self.flavor == Flavor::V3 {
+            let body = json!({"schema": {"type": "object"}});
+            operation["requestBody"] = json!({"content": {
+                "application/json-patch+json": body, "application/merge-patch+json": body, "application/apply-patch+yaml": body}});
+        }
+        operation["responses"] = json!({"200": answer});
+        if !parameters.is_empty() {
+            operation["parameters"] = parameters.into();
+        }
+        operation
+    }
+
+    fn parameter(&self, name: &str, kind: &str, place: &str) -> Value {
+        let mut parameter = json!({"name": name, "in": place});
+        if place == "path" {
+            parameter["required"] = true.into();
+        }
+        match self.flavor {
+            Flavor::V2 => {
+                parameter["type"] = kind.into();
+                parameter["uniqueItems"] = true.into();
+            }
+            Flavor::V3 => parameter["schema"] = json!({"type": kind, "uniqueItems": true}),
+        }
+        parameter
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

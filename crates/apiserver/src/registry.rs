@@ -1,0 +1,236 @@
+//! What happens to an object between its request and the store: the same steps for every kind.
+//!
+//! Create: decode → namespace → defaults → ownership → names and the kind's preparations → validation → store.
+//! Update, patch and apply: read → new state → what may not change is set back → ownership → the kind's preparations →
+//! validation → store, again when somebody was faster. What the server sets after the ownership was noted belongs to nobody.
+
+use std::sync::Arc;
+
+use crate::{
+    admission::{self, policies::States},
+    apply,
+    cluster::{self, Inner},
+    endpoint::{Call, Item, Reply},
+    meta,
+    resource::{Object, Resource},
+    schema::decode::{self, Decoded, Media},
+    status::{About, Result, Status},
+    store::{Entry, Expect},
+};
+
+mod create;
+mod metadata;
+mod patching;
+mod rewrite;
+pub(crate) mod scale;
+pub(crate) mod terms;
+
+pub(crate) use create::create;
+use create::{create_object, fits};
+pub(crate) use metadata::{field, finalizers, metadata, metadata_mut, text};
+pub(crate) use patching::patch;
+pub(crate) use rewrite::{rewrite, rewrite_as};
+pub(crate) use terms::{Terms, dry_run_problems, options};
+
+/// How often a write is tried again because somebody was faster.
+const TRIES: usize = 20;
+
+/// The object of a GET.
+pub(crate) async fn get(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    crate::list::wait_for_revision(cluster, call).await?;
+    let entry = find(cluster, &call.resource, &call.namespace, &call.name)?;
+    Ok(Reply::Object {
+        code: 200,
+        item: Item::Stored(entry),
+        warnings: Vec::new(),
+    })
+}
+
+/// The stored object, or the NotFound of it.
+pub(crate) fn find(cluster: &Inner, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Entry>> {
+    cluster
+        .store
+        .get(&resource.collection, &resource.key(namespace, name))
+        .ok_or_else(|| Status::not_found(about(resource, name)))
+}
+
+/// The group whose objects these are: events of `events.k8s.io` belong to the core group.
+fn own_group(resource: &Resource) -> &str {
+    match resource.group.as_str() {
+        "events.k8s.io" => "",
+        group => group,
+    }
+}
+
+/// How errors name an object.
+pub(crate) fn about<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
+    About {
+        group: own_group(resource),
+        resource: match resource.plural.as_str() {
+            // The server's own slip.
+            "componentstatuses" => "componentstatus",
+            plural => plural,
+        },
+        name,
+    }
+}
+
+/// How field errors name an object: by its kind.
+pub(crate) fn about_kind<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
+    About {
+        group: own_group(resource),
+        resource: &resource.kind,
+        name,
+    }
+}
+
+/// A write as admission sees it.
+pub(crate) fn asked<'a>(
+    cluster: &'a Inner,
+    call: &'a Call,
+    terms: &Terms,
+    operation: &'static str,
+    name: &'a str,
+) -> admission::request::Request<'a> {
+    admission::request::Request {
+        cluster,
+        resource: &call.resource,
+        subresource: &call.subresource,
+        operation,
+        namespace: &call.namespace,
+        name,
+        user: &call.user,
+        dry_run: terms.dry_run,
+    }
+}
+
+/// PUT.
+pub(crate) fn update(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    let terms = Terms::of(cluster, call)?;
+    let media = media(call)?;
+    let decoded = decode::body(&call.resource, &call.body, media, terms.validation)?;
+    metadata::same_name(call, &decoded.object)?;
+    let key = call.resource.key(&call.namespace, &call.name);
+    if call.subresource.is_empty()
+        && call.resource.rules.create_on_update()
+        && cluster.store.get(&call.resource.collection, &key).is_none()
+    {
+        return create_object(cluster, call, &terms, decoded, None);
+    }
+    let Decoded { object, warnings } = decoded;
+    change(cluster, call, &terms, Source::Put, &mut |_| {
+        Ok(Decoded {
+            object: object.clone(),
+            warnings: warnings.clone(),
+        })
+    })
+}
+
+/// What asked for a change: they differ in what they may leave out, and who records ownership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Put,
+    Patch,
+    Apply,
+}
+
+/// Reads, makes the new state with `next`, checks and writes it; again when somebody was faster.
+pub(crate) fn change(
+    cluster: &Arc<Inner>,
+    call: &Call,
+    terms: &Terms,
+    source: Source,
+    next: &mut dyn FnMut(&Object) -> Result<Decoded>,
+) -> Result<Reply> {
+    let resource = &*call.resource;
+    for _ in 0..TRIES {
+        let entry = find(cluster, resource, &call.namespace, &call.name)?;
+        let old = cluster::shown(resource, &entry.object);
+        let Decoded {
+            object: mut new,
+            mut warnings,
+        } = next(&old)?;
+        metadata::preconditions(resource, call, source, &new, &old)?;
+        warnings.extend(metadata::dedupe_owners(&mut new, source != Source::Put));
+        metadata::keep_system_fields(&mut new, &old);
+        resource.rules.defaults(&mut new);
+        metadata::keep_other_part(resource, &call.subresource, &mut new, &old);
+        if source != Source::Apply {
+            apply::track(resource, Some(&old), &mut new, terms.manager(call));
+        }
+        let request = asked(cluster, call, terms, "UPDATE", &call.name);
+        admission::policies::mutate(&request, &mut new, Some(&old))?;
+        resource
+            .rules
+            .prepare_update(&call.subresource, &mut new, &old, &**cluster)?;
+        metadata::count_generation(resource, &mut new, &old);
+        let mut errors = meta::validate_update(resource, &new, &old);
+        errors.extend(resource.rules.validate_update(&call.subresource, &new, &old));
+        if !errors.is_empty() {
+            if resource.custom.is_some() {
+                warnings.extend(resource.rules.warnings(&new, Some(&old)));
+            }
+            return Err(Status::invalid(about_kind(resource, &call.name), &errors).with_warnings(warnings));
+        }
+        crate::auth::escalation::check(cluster, &call.user, resource, &call.namespace, &new, Some(&old))?;
+        warnings.extend(resource.rules.warnings(&new, Some(&old)));
+        let states = States {
+            new: Some(&new),
+            old: Some(&old),
+        };
+        warnings.extend(admission::policies::validate(&request, states)?);
+        if metadata::is_finished(resource, &new, &old) {
+            if !terms.dry_run && crate::delete::remove(cluster, resource, &entry).is_err() {
+                continue;
+            }
+            return Ok(Reply::Object {
+                code: 200,
+                item: Item::Made(new),
+                warnings,
+            });
+        }
+        apply::keep_times(&old, &mut new);
+        let unchanged = metadata::same(&new, &old);
+        if terms.dry_run || unchanged {
+            let item = if unchanged {
+                Item::Stored(entry)
+            } else {
+                Item::Made(new)
+            };
+            return Ok(Reply::Object {
+                code: 200,
+                item,
+                warnings,
+            });
+        }
+        fits(call, entry.object.len(), &new)?;
+        let _held = resource.rules.hold(&new, &**cluster)?;
+        let written = cluster.store.put(
+            &resource.collection,
+            &entry.key,
+            Expect::At(entry.revision),
+            |revision| cluster::encode_as(resource, new, revision),
+        );
+        if let Ok(entry) = written {
+            return Ok(Reply::Object {
+                code: 200,
+                item: Item::Stored(entry),
+                warnings,
+            });
+        }
+    }
+    Err(Status::conflict(about(resource, &call.name), metadata::MODIFIED))
+}
+
+/// How the body of a POST or PUT is written, by its Content-Type.
+pub(crate) fn media(call: &Call) -> Result<Media> {
+    match call.media_type() {
+        "" | "application/json" => Ok(Media::Json),
+        "application/yaml" => Ok(Media::Yaml),
+        _ => Err(Status::new(
+            415,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
+    }
+}

@@ -1,0 +1,202 @@
+//! Creating: names, what the server sets, checks, and what is told when the name is taken.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Terms, about, about_kind, asked, field, media, metadata};
+use crate::{
+    admission::{self, policies::States},
+    apply,
+    cluster::{self, Inner},
+    endpoint::{Call, Item, Reply},
+    meta,
+    resource::{Object, Resource, Surroundings as _},
+    schema::decode::{self, Decoded},
+    status::{About, Result, Status},
+    store::{Entry, Expect},
+};
+
+/// The largest object that is stored, in bytes of JSON: what etcd takes in one request.
+const LARGEST: usize = 3 << 19;
+
+/// POST.
+pub(crate) fn create(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    let terms = Terms::of(cluster, call)?;
+    let decoded = decode::body(&call.resource, &call.body, media(call)?, terms.validation)?;
+    create_object(cluster, call, &terms, decoded, None)
+}
+
+/// Creates what was decoded; `applied`: by server-side apply, whose ownership is in it already.
+pub(super) fn create_object(
+    cluster: &Arc<Inner>,
+    call: &Call,
+    terms: &Terms,
+    decoded: Decoded,
+    applied: Option<()>,
+) -> Result<Reply> {
+    /// How many names are made up before a taken one is told.
+    const NAMES: usize = 8;
+    let resource = &*call.resource;
+    let Decoded {
+        mut object,
+        mut warnings,
+    } = decoded;
+    metadata::namespace_of_request(resource, call, &mut object)?;
+    warnings.extend(metadata::dedupe_owners(&mut object, applied.is_some()));
+    if resource.namespaced {
+        namespace_takes(cluster, resource, call, &object)?;
+    }
+    resource.rules.defaults(&mut object);
+    if resource.rules.has_status() {
+        object.remove("status");
+    }
+    metadata::system_fields(resource, &mut object, &terms.now, applied.is_some());
+    if applied.is_none() {
+        apply::track(resource, None, &mut object, terms.manager(call));
+    }
+    let mut left = if field(&object, "name").is_empty() {
+        NAMES
+    } else {
+        1
+    };
+    loop {
+        left -= 1;
+        let mut candidate = object.clone();
+        let generated = metadata::generate_name(&mut candidate);
+        match create_named(cluster, call, terms, candidate, &mut warnings) {
+            Err(status) if generated && left > 0 && status.reason == "AlreadyExists" => {}
+            result => {
+                return result.map(|item| Reply::Object {
+                    code: 201,
+                    item,
+                    warnings,
+                });
+            }
+        }
+    }
+}
+
+/// Prepares, checks and stores an object that has its name.
+fn create_named(
+    cluster: &Arc<Inner>,
+    call: &Call,
+    terms: &Terms,
+    mut object: Object,
+    warnings: &mut Vec<String>,
+) -> Result<Item> {
+    let resource = &*call.resource;
+    let name = field(&object, "name").to_owned();
+    let request = asked(cluster, call, terms, "CREATE", &name);
+    admission::policies::mutate(&request, &mut object, None)?;
+    admission::fill(cluster, resource, &mut object);
+    resource.rules.prepare_create(&mut object, &**cluster)?;
+    let mut errors = meta::validate(resource, &object);
+    errors.extend(resource.rules.validate(&object));
+    if errors.is_empty() {
+        errors = meta::validate_common(resource, &object);
+    }
+    if !errors.is_empty() {
+        return Err(
+            Status::invalid(about_kind(resource, &name), &errors).with_warnings(std::mem::take(warnings))
+        );
+    }
+    crate::auth::escalation::check(cluster, &call.user, resource, &call.namespace, &object, None)?;
+    for warning in resource.rules.warnings(&object, None) {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    let states = States {
+        new: Some(&object),
+        old: None,
+    };
+    warnings.extend(admission::policies::validate(&request, states)?);
+    let key = resource.key(&call.namespace, &name);
+    let prefixed = !field(&object, "generateName").is_empty();
+    if terms.dry_run {
+        warnings.extend(admission::admit(cluster, resource, &object, true)?);
+        return match cluster.store.get(&resource.collection, &key) {
+            Some(entry) => Err(taken(resource, &name, prefixed, Some(entry))),
+            None => Ok(Item::Made(object)),
+        };
+    }
+    if !matches!(field(&object, "resourceVersion"), "" | "0") {
+        return Err(Status::unforeseen(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    fits(call, 0, &object)?;
+    if let Some(entry) = cluster.store.get(&resource.collection, &key) {
+        return Err(taken(resource, &name, prefixed, Some(entry)));
+    }
+    warnings.extend(admission::admit(cluster, resource, &object, false)?);
+    let _held = resource.rules.hold(&object, &**cluster)?;
+    cluster
+        .store
+        .put(&resource.collection, &key, Expect::Absent, |revision| {
+            cluster::encode_as(resource, object, revision)
+        })
+        .map(Item::Stored)
+        .map_err(|mismatch| taken(resource, &name, prefixed, mismatch.0))
+}
+
+/// What is told when the name is taken, by `entry`; `prefixed`: the object has a generateName.
+fn taken(resource: &Resource, name: &str, prefixed: bool, entry: Option<Arc<Entry>>) -> Box<Status> {
+    let mut status = Status::already_exists(about(resource, name));
+    if prefixed {
+        status
+            .message
+            .push_str(", the server was not able to generate a unique name for the object");
+        status = status.with_retry_after(1);
+    }
+    let leaving =
+        entry.is_some_and(|entry| !field(&cluster::decode(&entry.object), "deletionTimestamp").is_empty());
+    if leaving {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}
+
+/// Refuses what etcd would. `before`: bytes of the state before. Only bodies that could be too large are measured.
+pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
+    if call.body.len() + before < LARGEST {
+        return Ok(());
+    }
+    match serde_json::to_vec(object) {
+        Ok(bytes) if bytes.len() <= LARGEST => Ok(()),
+        _ => Err(Status::unforeseen("etcdserver: request is too large")),
+    }
+}
+
+/// Whether the namespace is there and takes new objects.
+fn namespace_takes(cluster: &Inner, resource: &Resource, call: &Call, object: &Object) -> Result<()> {
+    let Some(namespace) = cluster.get("namespaces", &call.namespace) else {
+        let about = About {
+            group: "",
+            resource: "namespaces",
+            name: &call.namespace,
+        };
+        return Err(Status::not_found(about));
+    };
+    if field(&namespace, "deletionTimestamp").is_empty() {
+        return Ok(());
+    }
+    let name = match (field(object, "name"), field(object, "generateName")) {
+        ("", "") => "Unknown",
+        ("", generate_name) => generate_name,
+        (name, _) => name,
+    };
+    let why = format!(
+        "unable to create new content in namespace {} because it is being terminated",
+        call.namespace
+    );
+    let mut status = Status::forbidden(about(resource, name), &why);
+    let cause = json!([{"reason": "NamespaceTerminating",
+        "message": format!("namespace {} is being terminated", call.namespace), "field": "metadata.namespace"}]);
+    status
+        .details
+        .get_or_insert_default()
+        .insert("causes".to_owned(), cause);
+    Err(status)
+}

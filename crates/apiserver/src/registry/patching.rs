@@ -1,0 +1,93 @@
+//! PATCH: which kind of patch it is, and where its new state comes from.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Source, Terms, about, change, create_object, field, metadata, metadata_mut};
+use crate::{
+    apply,
+    cluster::Inner,
+    endpoint::{Call, Reply},
+    patch::{self, PatchKind},
+    resource::Object,
+    schema::decode::{self, Decoded},
+    status::{Result, Status},
+};
+
+/// The media type of server-side apply.
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
+
+const UNSUPPORTED: &str = "UnsupportedMediaType";
+
+/// PATCH in all its forms.
+pub(crate) fn patch(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    let kind = kind_of(call)?;
+    let terms = Terms::of(cluster, call)?;
+    match kind {
+        None => server_side_apply(cluster, call, &terms),
+        Some(kind) => patch_with(cluster, call, &terms, kind),
+    }
+}
+
+/// The kind of patch that the Content-Type names; `None`: an apply. Types are matched as they are written, their parameters
+/// do not count.
+pub(super) fn kind_of(call: &Call) -> Result<Option<PatchKind>> {
+    let custom = call.resource.custom.is_some();
+    match call.media_type() {
+        APPLY => Ok(None),
+        "application/json-patch+json" => Ok(Some(PatchKind::Json)),
+        "application/merge-patch+json" => Ok(Some(PatchKind::Merge)),
+        "application/strategic-merge-patch+json" if !custom => Ok(Some(PatchKind::Strategic)),
+        _ if custom => Err(Status::new(
+            415,
+            UNSUPPORTED,
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        _ => Err(Status::new(415, UNSUPPORTED, "415: Unsupported Media Type").with_details(Object::new())),
+    }
+}
+
+fn patch_with(cluster: &Arc<Inner>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
+    let resource = &*call.resource;
+    change(cluster, call, terms, Source::Patch, &mut |old| {
+        let target = Value::Object(old.clone());
+        let patched = patch::patched(kind, resource.schema.get(), &target, &call.body)?;
+        let decoded = decode::patched(resource, patched, kind, &call.body, terms.validation)?;
+        metadata::same_name(call, &decoded.object)?;
+        Ok(decoded)
+    })
+}
+
+fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
+    let resource = &*call.resource;
+    let mut applied = decode::applied(resource, &call.body, terms.validation)?;
+    if field(&applied.object, "name").is_empty() {
+        metadata_mut(&mut applied.object).insert("name".to_owned(), call.name.clone().into());
+    }
+    metadata::same_name(call, &applied.object)?;
+    let force = call.query.flag("force");
+    let key = resource.key(&call.namespace, &call.name);
+    if cluster.store.get(&resource.collection, &key).is_none() && call.subresource.is_empty() {
+        let uid = field(&applied.object, "uid");
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Status::conflict(about(resource, &call.name), &why));
+        }
+        metadata_mut(&mut applied.object).remove("resourceVersion");
+        let object = apply::apply(resource, None, &applied.object, terms.manager(call), force)?;
+        let decoded = Decoded {
+            object,
+            warnings: applied.warnings,
+        };
+        return create_object(cluster, call, terms, decoded, Some(()));
+    }
+    change(cluster, call, terms, Source::Apply, &mut |old| {
+        Ok(Decoded {
+            object: apply::apply(resource, Some(old), &applied.object, terms.manager(call), force)?,
+            warnings: applied.warnings.clone(),
+        })
+    })
+}

@@ -1,0 +1,173 @@
+//! `/scale`: an object read and changed as a number of replicas. Every other rule of a change is that of the object.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Value, json};
+
+use super::{Source, Terms, about, change, find, media, metadata};
+use crate::{
+    apply, cluster,
+    cluster::Inner,
+    crd,
+    endpoint::{Call, Item, Reply},
+    patch,
+    resource::{LazySchema, Object, Plain, Resource},
+    scale::{self, Paths},
+    schema::{
+        builtin,
+        decode::{self, Decoded},
+    },
+    status::{About, FieldError, Result, Status},
+};
+
+/// What a Scale is, for reading one. It is served at no path of its own.
+static SCALE: LazyLock<Resource> = LazyLock::new(|| Resource {
+    group: "autoscaling".to_owned(),
+    version: "v1".to_owned(),
+    kind: "Scale".to_owned(),
+    list_kind: String::new(),
+    plural: "scales".to_owned(),
+    singular: "scale".to_owned(),
+    short_names: Vec::new(),
+    categories: Vec::new(),
+    namespaced: true,
+    verbs: Vec::new(),
+    subresources: Vec::new(),
+    collection: String::new(),
+    schema: LazySchema::new(|| builtin::definition("io.k8s.api.autoscaling.v1.Scale")),
+    rules: Arc::new(Plain),
+    custom: None,
+});
+
+/// GET, PUT and PATCH of a scale.
+pub(crate) fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+    let resource = &*call.resource;
+    let paths = match &resource.custom {
+        Some(custom) => custom.scale.clone(),
+        None => Paths::builtin(),
+    };
+    let paths = paths.ok_or_else(Status::no_such_path)?;
+    if call.method == http::Method::GET {
+        let entry = find(cluster, resource, &call.namespace, &call.name)?;
+        let object = cluster::shown(resource, &entry.object);
+        return Ok(Reply::Other {
+            code: 200,
+            value: scale::of(&paths, &object)?,
+            warnings: Vec::new(),
+        });
+    }
+    let terms = Terms::of(cluster, call)?;
+    let reply = if call.method == http::Method::PUT {
+        put(cluster, call, &terms, &paths)?
+    } else {
+        patched(cluster, call, &terms, &paths)?
+    };
+    let Reply::Object { code, item, warnings } = reply else {
+        return Ok(reply);
+    };
+    let object = match item {
+        Item::Stored(entry) => cluster::shown(resource, &entry.object),
+        Item::Made(object) => object,
+    };
+    Ok(Reply::Other {
+        code,
+        value: scale::of(&paths, &object)?,
+        warnings,
+    })
+}
+
+fn put(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+    let Decoded { object, warnings } = decode::body(&SCALE, &call.body, media(call)?, terms.validation)?;
+    metadata::same_name(call, &object)?;
+    let scale = Value::Object(object);
+    change(cluster, call, terms, Source::Put, &mut |old| {
+        Ok(Decoded {
+            object: scaled(call, paths, old, &scale)?,
+            warnings: warnings.clone(),
+        })
+    })
+}
+
+fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+    let Some(kind) = super::patching::kind_of(call)? else {
+        return applied(cluster, call, terms);
+    };
+    change(cluster, call, terms, Source::Patch, &mut |old| {
+        let target = scale::to_patch(paths, old);
+        let patched = patch::patched(kind, SCALE.schema.get(), &target, &call.body)?;
+        let Decoded { object, warnings } =
+            decode::patched(&SCALE, patched, kind, &call.body, terms.validation)?;
+        metadata::same_name(call, &object)?;
+        Ok(Decoded {
+            object: scaled(call, paths, old, &Value::Object(object))?,
+            warnings,
+        })
+    })
+}
+
+/// An apply owns the replicas of the object. Custom resources cannot be scaled so.
+fn applied(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
+    let resource = &*call.resource;
+    let Decoded { object, warnings } = decode::applied(&SCALE, &call.body, terms.validation)?;
+    metadata::same_name(call, &object)?;
+    let scale = Value::Object(object);
+    if resource.custom.is_some() {
+        let word = |name: &str| scale["metadata"][name].as_str().unwrap_or_default().to_owned();
+        return Err(Status::unforeseen(format!(
+            "failed to convert new object ({}/{}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
+            word("namespace"),
+            word("name"),
+        )));
+    }
+    let mut wanted = json!({"apiVersion": resource.api_version(), "kind": resource.kind,
+        "metadata": {"name": call.name}});
+    if let Some(replicas) = scale["spec"].get("replicas") {
+        wanted["spec"] = json!({"replicas": replicas});
+    }
+    let Value::Object(wanted) = wanted else {
+        return Err(Status::no_such_path());
+    };
+    not_negative(call, &scale)?;
+    let force = call.query.flag("force");
+    change(cluster, call, terms, Source::Apply, &mut |old| {
+        let object = apply::apply(resource, Some(old), &wanted, terms.manager(call), force)?;
+        Ok(Decoded {
+            object,
+            warnings: warnings.clone(),
+        })
+    })
+}
+
+/// The object with the replicas of a Scale, under the conditions that the Scale names.
+fn scaled(call: &Call, paths: &Paths, old: &Object, scale: &Value) -> Result<Object> {
+    if call.resource.custom.is_none() {
+        not_negative(call, scale)?;
+    }
+    let mut new = old.clone();
+    for name in ["resourceVersion", "uid"] {
+        let given = scale["metadata"].get(name).and_then(Value::as_str);
+        if let Some(given) = given.filter(|given| !given.is_empty()) {
+            metadata::metadata_mut(&mut new).insert(name.to_owned(), given.into());
+        }
+    }
+    if call.resource.custom.is_some() {
+        crd::with_scale(&call.resource, &mut new, scale);
+    } else {
+        scale::set(paths, &mut new, scale);
+    }
+    Ok(new)
+}
+
+fn not_negative(call: &Call, scale: &Value) -> Result<()> {
+    let replicas = scale::wanted(scale);
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let about = About {
+        group: "autoscaling",
+        resource: "Scale",
+        ..about(&call.resource, &call.name)
+    };
+    let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    Err(Status::invalid(about, &[error]))
+}

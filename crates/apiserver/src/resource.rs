@@ -1,0 +1,273 @@
+//! What the server knows of a served resource, and the rules that a kind adds to those of every object.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    schema::Schema,
+    status::FieldError,
+    store::{Event, Page, Revision},
+};
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+/// One served resource in one version: `apps/v1 deployments`.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind of one object.
+    pub kind: String,
+    /// Kind of a list.
+    pub list_kind: String,
+    /// Name in paths.
+    pub plural: String,
+    /// Singular name.
+    pub singular: String,
+    /// Short names.
+    pub short_names: Vec<String>,
+    /// Categories, such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Verbs of the resource itself, sorted.
+    pub verbs: Vec<&'static str>,
+    /// Subresources that are served: `status`, `scale`, …
+    pub subresources: Vec<&'static str>,
+    /// Collection in the store, the same for all versions: `apps/deployments`.
+    pub collection: String,
+    /// What objects look like in this version. Built-in kinds build it when it is first asked for.
+    pub schema: LazySchema,
+    /// The kind's own rules.
+    pub rules: Arc<dyn Rules>,
+    /// For custom resources: the CRD's version as the `crd` module understood it.
+    pub custom: Option<Arc<crate::crd::Custom>>,
+}
+
+/// A schema that is built when first used.
+#[derive(Clone)]
+pub struct LazySchema(Arc<std::sync::LazyLock<Arc<Schema>, Build>>);
+
+/// Makes a schema.
+type Build = Box<dyn FnOnce() -> Arc<Schema> + Send>;
+
+impl LazySchema {
+    /// A schema that `build` makes when it is first asked for.
+    pub fn new(build: impl FnOnce() -> Arc<Schema> + Send + 'static) -> Self {
+        Self(Arc::new(std::sync::LazyLock::new(Box::new(build))))
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn get(&self) -> &Arc<Schema> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for LazySchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LazySchema")
+    }
+}
+
+impl Resource {
+    /// `v1` or `apps/v1`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Key of an object in the store.
+    #[must_use]
+    pub fn key(&self, namespace: &str, name: &str) -> String {
+        if self.namespaced {
+            format!("{namespace}/{name}")
+        } else {
+            name.to_owned()
+        }
+    }
+
+    /// Whether the resource has this subresource.
+    #[must_use]
+    pub fn has(&self, subresource: &str) -> bool {
+        self.subresources.contains(&subresource)
+    }
+}
+
+/// What a rule may look at beside the objects: the rest of the cluster, read only, and the clock.
+pub trait Surroundings {
+    /// An object of a collection, as stored.
+    fn get(&self, collection: &str, key: &str) -> Option<Object>;
+    /// All objects of a collection below a prefix.
+    fn list(&self, collection: &str, prefix: &str) -> Vec<Object>;
+    /// Now, RFC 3339 in whole seconds.
+    fn now(&self) -> String;
+    /// What happened in a collection behind a revision, and the revision that this reaches; `None` when it is forgotten.
+    fn events(&self, collection: &str, since: Revision) -> Option<(Vec<Arc<Event>>, Revision)>;
+    /// All entries of a collection, and the revision that they are the state of.
+    fn entries(&self, collection: &str) -> Page;
+}
+
+/// Keeps others from writing objects of the kind while it lives.
+pub trait Guard {}
+
+impl<T> Guard for std::sync::MutexGuard<'_, T> {}
+
+/// The rules of one kind. Every method has the answer of a kind without rules of its own.
+///
+/// `subresource` is empty for the object itself. Objects are complete: apiVersion, kind, metadata.
+pub trait Rules: Send + Sync + fmt::Debug {
+    /// Fills in what is absent (after decoding in the resource's version, on every write).
+    fn defaults(&self, _object: &mut Object) {}
+
+    /// Turns the stored form into that of this group and version, where they differ (Events). What is stored has the form of
+    /// the core group; see also `cluster::is_shown_as_stored`.
+    fn show_stored(&self, _object: &mut Object) {}
+
+    /// Turns the form of this group and version into the stored one.
+    fn to_stored(&self, _object: &mut Object) {}
+
+    /// Whether status is a subresource: dropped on create, kept on update of the object.
+    fn has_status(&self) -> bool {
+        false
+    }
+
+    /// Whether `metadata.generation` is kept by the server: grows when anything but metadata and status changes.
+    fn has_generation(&self) -> bool {
+        false
+    }
+
+    /// Whether an update with a changed `metadata` (annotations of Deployments) also counts for the generation.
+    fn generation_changes(&self, old: &Object, new: &Object) -> bool {
+        old.iter()
+            .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status"))
+            .ne(new
+                .iter()
+                .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status")))
+    }
+
+    /// Resets and allocates before a create is validated: status, cluster IPs, finalizers of namespaces.
+    fn prepare_create(&self, _object: &mut Object, _around: &dyn Surroundings) -> crate::status::Result<()> {
+        Ok(())
+    }
+
+    /// What an update of `subresource` may not touch is set back to `old`; allocations that are kept are copied.
+    fn prepare_update(
+        &self,
+        _subresource: &str,
+        _new: &mut Object,
+        _old: &Object,
+        _around: &dyn Surroundings,
+    ) -> crate::status::Result<()> {
+        Ok(())
+    }
+
+    /// Called right before an object is written, and held while it is: what it claims (addresses, ports) must still be free.
+    fn hold<'a>(
+        &'a self,
+        _object: &Object,
+        _around: &dyn Surroundings,
+    ) -> crate::status::Result<Option<Box<dyn Guard + 'a>>> {
+        Ok(None)
+    }
+
+    /// The kind's own errors of an object to be created; metadata was checked.
+    fn validate(&self, _object: &Object) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// The kind's own errors of an update; by default those of a create.
+    fn validate_update(&self, subresource: &str, new: &Object, _old: &Object) -> Vec<FieldError> {
+        if subresource.is_empty() {
+            self.validate(new)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whether a name is acceptable: the messages of what is wrong with it.
+    fn name_problems(&self, name: &str, prefix: bool) -> Vec<String> {
+        crate::names::dns_subdomain(name, prefix)
+    }
+
+    /// Warnings for the `Warning` header.
+    fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The warning that every request for the kind is given: it is deprecated.
+    fn deprecation(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Fields that field selectors know beside `metadata.name` and `metadata.namespace`; `None`: the kind has none of its own.
+    fn selectable(&self, _object: &Object) -> Option<BTreeMap<String, String>> {
+        None
+    }
+
+    /// Whether PUT creates what is not there.
+    fn create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether a PUT without resourceVersion is taken.
+    fn unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Whether DELETE answers with the object instead of a Status.
+    fn delete_returns_object(&self) -> bool {
+        false
+    }
+
+    /// Why an object of this name may never be deleted.
+    fn undeletable(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// The first deletion of namespaces and CRDs only marks them: makes what else changes then, beside deletionTimestamp, and
+    /// returns true. Their own controller removes them, once [`Rules::may_go`] allows it.
+    fn begin_delete(&self, _object: &mut Object, _now: &str) -> bool {
+        false
+    }
+
+    /// Whether an object that is being deleted may go when no finalizer of its metadata is left.
+    fn may_go(&self, _object: &Object) -> bool {
+        true
+    }
+
+    /// Whether an update also checks metadata as a create does (most kinds check only what changes): the server then tells
+    /// each error once more.
+    fn revalidates(&self) -> bool {
+        false
+    }
+
+    /// The warning of a deletion that orphans dependents because nothing was said about them.
+    fn orphan_warning(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Seconds of grace for a deletion, `None` where the kind has no graceful deletion.
+    fn grace(&self, _object: &Object, _asked: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// Whether dependents are orphaned when nothing is said (Jobs, ReplicationControllers).
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+}
+
+/// The rules of a kind that has none of its own.
+#[derive(Debug)]
+pub struct Plain;
+
+impl Rules for Plain {}

@@ -1,0 +1,175 @@
+//! The objects of one kind, and what happened to them lately.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::{Arc, OnceLock},
+};
+
+use tokio::sync::watch;
+
+use super::{Entry, Event, Page, Revision, TooOld};
+
+/// Events that a collection keeps for watchers and for earlier states, at most.
+const EVENTS: usize = 4096;
+
+/// Bytes of objects that those events keep alive, at most; of large objects fewer events are kept.
+const BYTES: usize = 32 << 20;
+
+/// Events that are kept however large they are.
+const LEAST: usize = 64;
+
+/// One collection.
+#[derive(Debug, Default)]
+pub(super) struct Collection {
+    objects: BTreeMap<String, Arc<Entry>>,
+    events: VecDeque<Arc<Event>>,
+    /// Bytes of the objects in `events`.
+    bytes: usize,
+    /// Events up to this revision may be forgotten.
+    floor: Revision,
+    /// Made when somebody watches or writes: most kinds have neither watchers nor objects.
+    tick: OnceLock<Arc<watch::Sender<Revision>>>,
+}
+
+impl Collection {
+    pub(super) fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+        self.objects.get(key)
+    }
+
+    pub(super) fn insert(&mut self, entry: Arc<Entry>) {
+        self.objects.insert(entry.key.clone(), entry);
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        self.objects.remove(key);
+    }
+
+    pub(super) fn tick(&self) -> &Arc<watch::Sender<Revision>> {
+        self.tick.get_or_init(|| Arc::new(watch::Sender::new(0)))
+    }
+
+    pub(super) fn page(&self, prefix: &str, after: Option<&str>, limit: usize) -> Page {
+        let mut page = Page::empty();
+        let mut found = self.within(prefix, after).map(|(_, entry)| entry);
+        if limit > 0 {
+            page.entries.extend(found.by_ref().take(limit).cloned());
+            page.remaining = found.count();
+        } else {
+            page.entries.extend(found.cloned());
+        }
+        page
+    }
+
+    pub(super) fn page_at(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        revision: Revision,
+    ) -> Result<Page, TooOld> {
+        if revision < self.floor {
+            return Err(TooOld(self.floor));
+        }
+        if self
+            .events
+            .back()
+            .is_none_or(|last| last.entry.revision <= revision)
+        {
+            return Ok(self.page(prefix, after, limit));
+        }
+        let mut state: BTreeMap<&str, &Arc<Entry>> = self
+            .within(prefix, after)
+            .map(|(key, entry)| (key.as_str(), entry))
+            .collect();
+        for event in self.events.iter().rev() {
+            if event.entry.revision <= revision {
+                break;
+            }
+            let key = event.entry.key.as_str();
+            if !key.starts_with(prefix) || after.is_some_and(|after| key <= after) {
+                continue;
+            }
+            match &event.previous {
+                Some(previous) => state.insert(key, previous),
+                None => state.remove(key),
+            };
+        }
+        let mut page = Page::empty();
+        let total = state.len();
+        let limit = if limit == 0 { total } else { limit };
+        page.entries.extend(state.into_values().take(limit).cloned());
+        page.remaining = total - page.entries.len();
+        Ok(page)
+    }
+
+    /// Events behind `revision` and up to `last`.
+    pub(super) fn events(
+        &self,
+        prefix: &str,
+        revision: Revision,
+        last: Revision,
+        limit: usize,
+    ) -> Result<(Vec<Arc<Event>>, Revision), TooOld> {
+        if revision < self.floor {
+            return Err(TooOld(self.floor));
+        }
+        let start = self
+            .events
+            .partition_point(|event| event.entry.revision <= revision);
+        let mut events = Vec::new();
+        for event in self.events.range(start..) {
+            if event.entry.revision > last {
+                break;
+            }
+            if event.entry.key.starts_with(prefix) {
+                events.push(event.clone());
+                if events.len() == limit {
+                    return Ok((events, event.entry.revision));
+                }
+            }
+        }
+        Ok((events, last.max(revision)))
+    }
+
+    pub(super) fn remember(&mut self, event: Event) {
+        self.bytes += event.entry.object.len();
+        self.events.push_back(Arc::new(event));
+        while self.events.len() > EVENTS || self.bytes > BYTES && self.events.len() > LEAST {
+            self.forget_one();
+        }
+    }
+
+    /// Forgets the events up to `floor`.
+    pub(super) fn forget(&mut self, floor: Revision) {
+        while self
+            .events
+            .front()
+            .is_some_and(|event| event.entry.revision <= floor)
+        {
+            self.forget_one();
+        }
+        self.floor = self.floor.max(floor);
+    }
+
+    fn forget_one(&mut self) {
+        if let Some(gone) = self.events.pop_front() {
+            self.floor = gone.entry.revision;
+            self.bytes -= gone.entry.object.len();
+        }
+    }
+
+    fn within<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = (&'a String, &'a Arc<Entry>)> + use<'a> {
+        let start = match after {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix),
+        };
+        self.objects
+            .range::<str, _>((start, Bound::Unbounded))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+    }
+}

@@ -1,0 +1,361 @@
+//! The file behind a store: one writer thread that commits whatever has queued up in one transaction.
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use bytes::Bytes;
+use redb::{
+    Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
+    TableHandle as _,
+};
+use tokio::sync::watch;
+
+use super::{Entry, FIRST, Revision, advance, collection::Collection};
+
+/// Collection and key → revision, first revision, object.
+const OBJECTS: TableDefinition<'_, (&str, &str), (u64, u64, &[u8])> = TableDefinition::new("objects");
+
+/// What is known of the whole store: `format` and `revision`.
+const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("entourage-store");
+
+/// The layout that this program writes.
+const FORMAT: u64 = 1;
+
+/// Pages that are kept in memory, in bytes: little, the objects are in memory anyway.
+const CACHE: usize = 2 << 20;
+
+/// Writes that go into one transaction, at most: bounds how long the first of them waits.
+const BATCH: usize = 4096;
+
+/// Why a file cannot be used as a store. The text names the file, the cause and the remedy.
+#[derive(Debug)]
+pub struct OpenError {
+    path: PathBuf,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    InUse,
+    Foreign,
+    OtherFormat(u64),
+    Damaged(String),
+    Unreadable(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (cause, remedy) = match &self.cause {
+            Cause::InUse => (
+                "another process has it open".to_owned(),
+                "stop that process, or choose another file",
+            ),
+            Cause::Foreign => (
+                "it is not a store of this program".to_owned(),
+                "choose another file, or move this one away",
+            ),
+            Cause::OtherFormat(format) => (
+                format!("it has format {format}, and this version reads format {FORMAT}"),
+                "use the version that wrote it, or move it away to begin with an empty store",
+            ),
+            Cause::Damaged(what) => (
+                format!("it is damaged: {what}"),
+                "restore it from a copy, or move it away to begin with an empty store",
+            ),
+            Cause::Unreadable(what) => (
+                what.clone(),
+                "see that its directory exists, is writable and has space left",
+            ),
+        };
+        write!(
+            f,
+            "cannot open the store {}: {cause}; {remedy}",
+            self.path.display()
+        )
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// The file cannot be written any more: nothing that is written now survives.
+#[derive(Clone, Debug)]
+pub struct Broken(Arc<str>);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the store cannot be written: {}; make room for it and start again",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// One write on its way to the file.
+pub(super) struct Write {
+    pub(super) collection: Arc<str>,
+    /// The state after it, or of a deletion the last.
+    pub(super) entry: Arc<Entry>,
+    pub(super) gone: bool,
+    /// To be told when it is committed.
+    pub(super) tick: Arc<watch::Sender<Revision>>,
+}
+
+/// A file that was opened and read.
+pub(super) struct Opened {
+    database: Database,
+    revision: Revision,
+}
+
+type Objects = BTreeMap<Arc<str>, Collection>;
+
+/// Opens or makes the file and reads all of it.
+pub(super) fn open(path: &Path) -> Result<(Opened, Revision, Objects), OpenError> {
+    let error = |cause| OpenError {
+        path: path.to_owned(),
+        cause,
+    };
+    let file = path.to_owned();
+    // On a thread of its own: what a damaged file makes panic does not take the program with it.
+    let read = thread::Builder::new()
+        .name("store-open".to_owned())
+        .spawn(move || read(&file))
+        .map_err(|failed| error(Cause::Unreadable(failed.to_string())))?
+        .join();
+    match read {
+        Ok(read) => read.map_err(error),
+        Err(_) => Err(error(Cause::Damaged(
+            "its pages contradict each other".to_owned(),
+        ))),
+    }
+}
+
+fn read(path: &Path) -> Result<(Opened, Revision, Objects), Cause> {
+    let database = Database::builder().set_cache_size(CACHE).create(path)?;
+    let transaction = database.begin_read().map_err(redb::Error::from)?;
+    let names: Vec<String> = transaction
+        .list_tables()
+        .map_err(redb::Error::from)?
+        .map(|table| table.name().to_owned())
+        .collect();
+    if names.is_empty() {
+        drop(transaction);
+        commit(&database, FIRST, &[]).map_err(|failed| Cause::Unreadable(failed.to_string()))?;
+        return Ok((
+            Opened {
+                database,
+                revision: FIRST,
+            },
+            FIRST,
+            Objects::new(),
+        ));
+    }
+    if !names.iter().any(|name| name == ABOUT.name()) {
+        return Err(Cause::Foreign);
+    }
+    let about = transaction.open_table(ABOUT).map_err(redb::Error::from)?;
+    let fact = |key| -> Result<Option<u64>, Cause> {
+        Ok(about
+            .get(key)
+            .map_err(redb::Error::from)?
+            .map(|value| value.value()))
+    };
+    match fact("format")? {
+        Some(FORMAT) => {}
+        Some(other) => return Err(Cause::OtherFormat(other)),
+        None => return Err(Cause::Damaged("its format is not told".to_owned())),
+    }
+    let revision = fact("revision")?.ok_or_else(|| Cause::Damaged("its revision is not told".to_owned()))?;
+    let mut objects = Objects::new();
+    let table = transaction.open_table(OBJECTS).map_err(redb::Error::from)?;
+    for row in table.iter().map_err(redb::Error::from)? {
+        let (key, value) = row.map_err(redb::Error::from)?;
+        let (collection, key) = key.value();
+        let (at, created, object) = value.value();
+        let sound = at <= revision
+            && created <= at
+            && serde_json::from_slice::<serde::de::IgnoredAny>(object).is_ok();
+        if !sound {
+            return Err(Cause::Damaged(format!("{collection} {key} cannot be read")));
+        }
+        if !objects.contains_key(collection) {
+            objects.insert(Arc::from(collection), Collection::default());
+        }
+        if let Some(found) = objects.get_mut(collection) {
+            found.insert(Arc::new(Entry {
+                key: key.to_owned(),
+                revision: at,
+                created,
+                object: Bytes::copy_from_slice(object),
+            }));
+        }
+    }
+    drop((about, table, transaction));
+    Ok((Opened { database, revision }, revision, objects))
+}
+
+impl From<DatabaseError> for Cause {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::InUse,
+            other => redb::Error::from(other).into(),
+        }
+    }
+}
+
+impl From<redb::Error> for Cause {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            // Not even the first bytes are those of a store.
+            redb::Error::Io(io) if io.kind() == io::ErrorKind::InvalidData => Self::Foreign,
+            redb::Error::Io(io) if io.kind() == io::ErrorKind::UnexpectedEof => {
+                Self::Damaged("it ends too early".to_owned())
+            }
+            redb::Error::Io(io) => Self::Unreadable(io.to_string()),
+            redb::Error::UpgradeRequired(_) => Self::Foreign,
+            redb::Error::TableTypeMismatch { .. } | redb::Error::TableDoesNotExist(_) => Self::Foreign,
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+/// One transaction with these writes, which are in order; the last of a key counts.
+fn commit(database: &Database, revision: Revision, writes: &[Write]) -> Result<(), Box<redb::Error>> {
+    let whole = |error: redb::Error| Box::new(error);
+    let transaction = database.begin_write().map_err(|error| whole(error.into()))?;
+    {
+        let mut last: BTreeMap<(&str, &str), &Write> = BTreeMap::new();
+        for write in writes {
+            last.insert((&*write.collection, write.entry.key.as_str()), write);
+        }
+        let mut objects = transaction
+            .open_table(OBJECTS)
+            .map_err(|error| whole(error.into()))?;
+        for (key, Write { entry, gone, .. }) in last {
+            let done = if *gone {
+                objects.remove(key).map(drop)
+            } else {
+                objects
+                    .insert(key, (entry.revision, entry.created, &*entry.object))
+                    .map(drop)
+            };
+            done.map_err(|error: StorageError| whole(error.into()))?;
+        }
+        let mut about = transaction
+            .open_table(ABOUT)
+            .map_err(|error| whole(error.into()))?;
+        for (key, value) in [("format", FORMAT), ("revision", revision)] {
+            about.insert(key, value).map_err(|error| whole(error.into()))?;
+        }
+    }
+    transaction.commit().map_err(|error| whole(error.into()))
+}
+
+#[derive(Debug)]
+struct Progress {
+    committed: Revision,
+    broken: Option<Broken>,
+}
+
+/// The way to the writer thread. Dropping it commits what is queued and closes the file.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Write>>,
+    progress: watch::Receiver<Progress>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Opened {
+    /// Starts the writer; it advances `tick` and the ticks of the writes after each commit.
+    pub(super) fn start(self, tick: Arc<watch::Sender<Revision>>) -> Writer {
+        let (queue, writes) = mpsc::channel();
+        let (told, progress) = watch::channel(Progress {
+            committed: self.revision,
+            broken: None,
+        });
+        let told = Arc::new(told);
+        let teller = told.clone();
+        let spawned = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || run(&self.database, &writes, &told, &tick));
+        let thread = spawned
+            .inspect_err(|error| broken(&teller, &format!("its thread cannot be started: {error}")))
+            .ok();
+        Writer {
+            queue: Some(queue),
+            progress,
+            thread,
+        }
+    }
+}
+
+fn run(
+    database: &Database,
+    writes: &mpsc::Receiver<Write>,
+    told: &watch::Sender<Progress>,
+    tick: &watch::Sender<Revision>,
+) {
+    while let Ok(first) = writes.recv() {
+        let mut batch = vec![first];
+        batch.extend(writes.try_iter().take(BATCH - 1));
+        let Some(revision) = batch.last().map(|write| write.entry.revision) else {
+            continue;
+        };
+        if let Err(error) = commit(database, revision, &batch) {
+            broken(told, &error.to_string());
+            return;
+        }
+        told.send_modify(|progress| progress.committed = revision);
+        // The store's own first: who is woken by a collection's tick reads up to it.
+        advance(tick, revision);
+        for write in &batch {
+            advance(&write.tick, write.entry.revision);
+        }
+    }
+}
+
+fn broken(told: &watch::Sender<Progress>, why: &str) {
+    tracing::error!("the store cannot be written: {why}");
+    told.send_modify(|progress| progress.broken = Some(Broken(why.into())));
+}
+
+impl Writer {
+    /// Queues a write. Those of one key must come in the order of their revisions.
+    pub(super) fn write(&self, write: Write) {
+        if let Some(queue) = &self.queue {
+            // A writer that is gone has told why.
+            let _ = queue.send(write);
+        }
+    }
+
+    pub(super) async fn committed(&self, revision: Revision) -> Result<(), Broken> {
+        let mut progress = self.progress.clone();
+        let reached = progress
+            .wait_for(|progress| progress.committed >= revision || progress.broken.is_some())
+            .await;
+        match reached {
+            Ok(progress) if progress.committed >= revision => Ok(()),
+            Ok(progress) => Err(progress
+                .broken
+                .clone()
+                .unwrap_or_else(|| Broken("it is closed".into()))),
+            Err(_) => Err(Broken("its writer is gone".into())),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

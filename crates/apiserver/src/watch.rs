@@ -1,0 +1,268 @@
+//! Watches: a position in the store's events, turned into frames.
+//!
+//! A watch keeps no queue. It reads what lies behind its position when its client takes more, so a slow client costs
+//! nothing but a late "too old". It sleeps on the tick of its own collection, its next bookmark and its end; a watch of a
+//! custom resource also ends with its CRD, once all is told.
+
+use std::{sync::Arc, time::Duration, vec};
+
+use serde_json::Value;
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cluster::{self, Inner},
+    endpoint::Call,
+    list::{self, Options},
+    registry::metadata_mut,
+    resource::{Object, Resource},
+    selector::Selection,
+    status::{Result, Status},
+    store::{Entry, Event, Happened, Revision},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// How often a client that takes bookmarks gets one.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+
+/// How long before its end a watch sends a last bookmark.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Seconds that a watch lasts when the client does not say; up to twice as long, so that not all end at once.
+const LASTS: u64 = 1800;
+
+/// The longest that a watch lasts, in seconds.
+const LONGEST: i64 = 10 * 365 * 24 * 3600;
+
+/// Frames that are made at a time.
+const BATCH: usize = 64;
+
+/// A frame of a watch before it is negotiated and written.
+#[derive(Debug)]
+pub enum Frame {
+    /// ADDED, MODIFIED or DELETED with the object.
+    Object(&'static str, Object),
+    /// A bookmark at a revision; `true`: the initial events are over.
+    Bookmark(Revision, bool),
+    /// The end, with its reason.
+    Error(Box<Status>),
+}
+
+/// A watch under way. It holds no queue: only how far it has come.
+#[derive(Debug)]
+pub struct Watch {
+    cluster: Arc<Inner>,
+    /// The watched resource.
+    pub resource: Arc<Resource>,
+    prefix: String,
+    selection: Selection,
+    /// What is still to be done before events are read.
+    beginning: Beginning,
+    /// All up to here is told.
+    at: Revision,
+    ticks: watch::Receiver<Revision>,
+    /// Cancelled when the resource is served no longer, or another one in its place.
+    gone: CancellationToken,
+    end: Instant,
+    /// When to send the next bookmark, if the client takes them.
+    bookmark: Option<Instant>,
+    over: bool,
+}
+
+/// How a watch begins.
+#[derive(Debug)]
+enum Beginning {
+    /// With the present objects, once the store has reached a revision; then with a bookmark, perhaps.
+    Present(Revision, bool),
+    /// With the rest of the objects that were there.
+    Under(vec::IntoIter<Arc<Entry>>, bool),
+    /// It has begun.
+    Done,
+}
+
+/// Begins a watch; of one object when the call has a name.
+pub(crate) async fn start(cluster: &Arc<Inner>, call: &Call) -> Result<Watch> {
+    let mut options = Options::of(call, true)?;
+    if !call.name.is_empty() {
+        options.selection.narrow_to(&call.name)?;
+    }
+    let resource = call.resource.clone();
+    let asked = list::revision_of(&options.revision).map_err(Status::unforeseen)?;
+    // Before the position is taken: nothing is missed between the two.
+    let ticks = cluster.store.ticks_of(&resource.collection);
+    let (beginning, at) = match options.initial_events {
+        Some(true) => (Beginning::Present(asked, options.bookmarks), 0),
+        None if asked == 0 => (Beginning::Present(0, false), 0),
+        Some(false) if asked == 0 => (Beginning::Done, cluster.store.revision()),
+        _ => (Beginning::Done, asked),
+    };
+    let now = Instant::now();
+    let end = now + lasts(options.timeout);
+    Ok(Watch {
+        cluster: cluster.clone(),
+        prefix: list::prefix(call),
+        selection: options.selection,
+        beginning,
+        at,
+        ticks,
+        gone: resource
+            .custom
+            .as_ref()
+            .map_or_else(CancellationToken::new, |custom| custom.replaced.clone()),
+        resource,
+        end,
+        bookmark: options.bookmarks.then(|| next_bookmark(now, end)),
+        over: false,
+    })
+}
+
+fn lasts(timeout: Option<i64>) -> Duration {
+    let seconds = match timeout {
+        Some(seconds) if seconds != 0 => seconds.clamp(0, LONGEST).unsigned_abs(),
+        _ => LASTS + u64::from(u16::from_be_bytes([cluster::random()[0], cluster::random()[1]])) % LASTS,
+    };
+    Duration::from_secs(seconds)
+}
+
+/// A minute from now, or shortly before the end when that is earlier and still to come.
+fn next_bookmark(now: Instant, end: Instant) -> Instant {
+    let regular = now + BOOKMARKS;
+    match end.checked_sub(FAREWELL) {
+        Some(farewell) if farewell > now && farewell < regular => farewell,
+        _ => regular,
+    }
+}
+
+impl Watch {
+    /// The next frames, at least one; `None` at the end.
+    pub async fn next(&mut self) -> Option<Vec<Frame>> {
+        if self.over {
+            return None;
+        }
+        if let Some(frames) = self.begin().await {
+            return Some(frames);
+        }
+        loop {
+            let gone = self.gone.is_cancelled();
+            if let Some(frames) = self.read() {
+                return Some(frames);
+            }
+            if gone || self.end <= Instant::now() {
+                self.over = true;
+                return None;
+            }
+            let bookmark = self.bookmark.unwrap_or(self.end);
+            tokio::select! {
+                changed = self.ticks.changed() => changed.ok()?,
+                () = self.gone.cancelled() => {}
+                () = tokio::time::sleep_until(bookmark.min(self.end)) => {
+                    let now = Instant::now();
+                    if self.bookmark.is_some_and(|due| due <= now) {
+                        self.bookmark = Some(next_bookmark(now, self.end));
+                        let mut frames = self.read().unwrap_or_default();
+                        if !self.over {
+                            frames.push(Frame::Bookmark(self.at, false));
+                        }
+                        return Some(frames);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next of the frames with which the watch begins; `None` when it has begun.
+    async fn begin(&mut self) -> Option<Vec<Frame>> {
+        if let Beginning::Present(revision, bookmark) = self.beginning {
+            match self.present(revision).await {
+                Ok(entries) => self.beginning = Beginning::Under(entries.into_iter(), bookmark),
+                Err(status) => {
+                    self.over = true;
+                    return Some(vec![Frame::Error(status)]);
+                }
+            }
+        }
+        let Beginning::Under(entries, bookmark) = &mut self.beginning else {
+            return None;
+        };
+        let mut frames = Vec::new();
+        let mut looked = 0;
+        for entry in entries.by_ref() {
+            if self.selection.matches_stored(&self.resource, &entry) {
+                let object = cluster::shown(&self.resource, &entry.object);
+                frames.push(Frame::Object("ADDED", object));
+                if frames.len() == BATCH {
+                    return Some(frames);
+                }
+            }
+            looked += 1;
+            if looked % BATCH == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        if *bookmark {
+            frames.push(Frame::Bookmark(self.at, true));
+        }
+        self.beginning = Beginning::Done;
+        (!frames.is_empty()).then_some(frames)
+    }
+
+    /// What is there, when the store has reached `revision`; the position is set to that state.
+    async fn present(&mut self, revision: Revision) -> Result<Vec<Arc<Entry>>> {
+        list::reach(&self.cluster, revision).await?;
+        let store = &self.cluster.store;
+        let page = store.list(&self.resource.collection, &self.prefix, None, 0);
+        let committed = store.committed(page.revision).await;
+        committed.map_err(|broken| Status::internal(&broken.to_string()))?;
+        self.at = page.revision;
+        Ok(page.entries)
+    }
+
+    /// The next frames that the store's events make; `None` when there are none for now.
+    fn read(&mut self) -> Option<Vec<Frame>> {
+        loop {
+            let read = self
+                .cluster
+                .store
+                .events(&self.resource.collection, &self.prefix, self.at, BATCH);
+            let (events, reached) = match read {
+                Ok(read) => read,
+                Err(too_old) => {
+                    self.over = true;
+                    let message = format!("too old resource version: {} ({})", self.at, too_old.0);
+                    return Some(vec![Frame::Error(Status::expired(message))]);
+                }
+            };
+            self.at = reached;
+            let frames: Vec<Frame> = events.iter().filter_map(|event| self.frame(event)).collect();
+            if !frames.is_empty() {
+                return Some(frames);
+            }
+            if events.len() < BATCH {
+                return None;
+            }
+        }
+    }
+
+    /// What an event is to this watch: what begins to match is ADDED, what ceases to is DELETED as it last matched.
+    fn frame(&self, event: &Event) -> Option<Frame> {
+        let selected = |entry: &Entry| self.selection.matches_stored(&self.resource, entry);
+        let now = event.happened != Happened::Deleted && selected(&event.entry);
+        match event.previous.as_deref().filter(|previous| selected(previous)) {
+            None if !now => None,
+            None => Some(Frame::Object("ADDED", self.shown(&event.entry))),
+            Some(_) if now => Some(Frame::Object("MODIFIED", self.shown(&event.entry))),
+            Some(last) => {
+                let mut object = self.shown(last);
+                let revision = Value::String(event.entry.revision.to_string());
+                metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision);
+                Some(Frame::Object("DELETED", object))
+            }
+        }
+    }
+
+    fn shown(&self, entry: &Entry) -> Object {
+        cluster::shown(&self.resource, &entry.object)
+    }
+}
