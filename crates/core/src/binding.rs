@@ -100,6 +100,16 @@ fn template_here(
         };
     }
     match binding {
+        // Either somebody deleted it, or the garbage collector did with its template, and the template's end is told
+        // later: other watches. Only a look at the hub tells which.
+        Some(binding)
+            if binding.meta.deleting.is_some() && entity.confirmed.as_ref() != Some(&binding.meta.uid) =>
+        {
+            Plan::one(
+                Change::Need(id.clone()),
+                "its binding ends: whether the template is still there must be known for certain",
+            )
+        }
         // Deleted by somebody, or with a former template of this name, while it is wanted: nothing on the members is
         // touched, it is made again with the same permanent id.
         Some(binding) if binding.meta.deleting.is_some() => {

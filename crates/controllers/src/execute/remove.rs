@@ -117,9 +117,9 @@ async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End>
         .delete(&path, &guard.uid, &guard.resource_version)
         .await
     {
-        // A Status, or for some kinds the object as it was, when it is gone; with a deletionTimestamp when it is held.
+        // A Status, or for some kinds the object as it was, when it is gone; the object when it is held.
         Ok(mut answer) => {
-            if answer["kind"] == "Status" || answer["metadata"]["deletionTimestamp"].is_null() {
+            if answer["kind"] == "Status" || !is_held(&answer["metadata"]) {
                 wipe(&mut answer);
                 return Ok(Removed::Gone);
             }
@@ -134,6 +134,14 @@ async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End>
         },
         Err(failure) => Ok(failed(&failure, id)),
     }
+}
+
+/// Whether a deleted object stays for a while: for its finalizers, or for its grace. A Pod that goes at once is answered
+/// with a deletionTimestamp as well; its end may have been told before this answer comes.
+fn is_held(meta: &Value) -> bool {
+    let finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    let grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    !meta["deletionTimestamp"].is_null() && (finalizers || grace)
 }
 
 async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End> {

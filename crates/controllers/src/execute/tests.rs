@@ -457,6 +457,19 @@ async fn a_removal_is_over_when_its_answer_says_so() {
     }
 }
 
+/// As a Pod without a node is answered: its end may have been told before.
+#[tokio::test]
+async fn a_copy_that_nothing_holds_is_gone_although_the_answer_shows_it_leaving() {
+    let leaving = json!({"kind": "Pod", "metadata": {"uid": "copy", "resourceVersion": "8",
+        "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}});
+    let mut bench = bench(vec![], vec![(DELETE, ok(leaving))]);
+    let (_, heard) = bench.remove(How::Delete).await;
+    assert!(
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{heard:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_removal_names_the_copy_exactly() {
     let mut bench = bench(vec![], vec![(DELETE, ok(json!({"kind": "Status"})))]);

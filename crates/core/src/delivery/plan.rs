@@ -103,8 +103,9 @@ fn template_gone(
     let proven = entity.is_gone() && index.is_removal_safe(&id.gvk);
     let deleted = match (&entity.binding, &entity.vanished) {
         (Some(binding), _) => binding.meta.deleting,
-        // This process saw the binding that accounted for it; nobody will make it again.
-        (None, Some(_)) => Some(Time(0)),
+        // This process saw the binding that accounted for it. It may have been released a moment ago, because its
+        // deletion was told before the template's: the grace is the same.
+        (None, Some(vanished)) => Some(vanished.meta.deleting.unwrap_or(Time(0))),
         (None, None) => return Plan::wait("nobody accounts for it: it is left alone"),
     };
     let Some(deleted) = deleted.filter(|_| proven) else {
@@ -129,7 +130,8 @@ fn template_gone(
 
 /// Until when a dependency that was deleted while live workloads need it is left alone.
 pub(crate) fn grace(index: &Index, entity: &Entity, deleted: Time, now: Time) -> Option<Time> {
-    let until = deleted.plus(index.config.deletion_grace);
+    // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
+    let until = deleted.plus(index.config.deletion_grace + 999);
     (now < until && dependencies::is_required(index, entity)).then_some(until)
 }
 

@@ -19,12 +19,25 @@ impl Index {
         if is_old(&template.meta.resource_version, entity.floor) {
             return;
         }
+        // Whoever asked whether it is still there, because its binding ends, knows now.
+        let ending = entity
+            .binding
+            .as_ref()
+            .filter(|binding| binding.meta.deleting.is_some());
+        let ending = ending.map(|binding| binding.meta.uid.clone());
+        let news = ending.is_some() && entity.confirmed != ending;
+        if news {
+            entity.confirmed = ending;
+        }
         // The echo of what is known: the answer to a write came before its watch event.
         if entity
             .template
             .as_ref()
             .is_some_and(|held| held.meta.is_same_version(&template.meta))
         {
+            if news {
+                self.dirty_entity(id, dirty);
+            }
             return;
         }
         entity.floor = template.meta.revision();
