@@ -6,8 +6,10 @@ use clap::{Parser, Subcommand};
 pub mod bench;
 pub mod controllers;
 pub mod crds;
+pub mod demo;
 pub mod join;
 pub mod unjoin;
+pub mod up;
 
 /// A workload never travels alone: propagates Kubernetes workloads, and everything they need, to many clusters.
 #[derive(Debug, Parser)]
@@ -29,10 +31,14 @@ pub enum Command {
     Controllers(controllers::ControllersArgs),
     /// Print the CustomResourceDefinitions, or bring them to a hub
     Crds(crds::CrdsArgs),
+    /// See the main job done on a hub and members in this process
+    Demo(demo::DemoArgs),
     /// Make a cluster a member of a hub
     Join(join::JoinArgs),
     /// Take a member off a hub
     Unjoin(unjoin::UnjoinArgs),
+    /// Start a hub, members and the controllers in this process, to try things out
+    Up(up::UpArgs),
 }
 
 impl Cli {
@@ -55,8 +61,10 @@ impl Cli {
             Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
             Command::Crds(args) => crds::run(args, out).await,
+            Command::Demo(args) => demo::run(args, out).await,
             Command::Join(args) => join::run(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
+            Command::Up(args) => up::run(args, out).await,
         }
     }
 }
@@ -99,6 +107,8 @@ mod tests {
             "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
             "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
             "entourage unjoin m1 --force",
+            "entourage demo",
+            "entourage up --members 100 --data-dir fleet --apply config/samples/myapp",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
         }

@@ -5,6 +5,8 @@
 //! - [`connect`]: from a kubeconfig to a client; what an error of a server means to the person at the keyboard.
 //! - [`apply`]: create or update one object and say what happened, in kubectl's words.
 //! - [`mod@bench`]: measuring a control plane on real API servers.
+//! - [`fleet`]: a hub and members in this process.
+//! - [`manifests`]: objects in files, and applying them.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;
@@ -12,7 +14,9 @@ pub mod args;
 pub mod bench;
 pub mod command;
 pub mod connect;
+pub mod fleet;
 pub mod logging;
+pub mod manifests;
 #[cfg(test)]
 mod mock;
 pub mod wait;

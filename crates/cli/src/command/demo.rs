@@ -1,0 +1,321 @@
+//! `entourage demo`: the main job on embedded clusters, step by step, each checked on the members.
+
+use std::{io::Write, time::Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    fleet::{self, Fleet, FleetOptions},
+    manifests,
+};
+
+mod cluster;
+mod look;
+mod tree;
+
+use cluster::{CONFIG_MAP, DEPLOYMENT, POLICY, See};
+use look::Look;
+
+/// The example of seed 004, as it lies in `config/samples/myapp`.
+const SAMPLE: [&str; 3] = [
+    include_str!("../../../../config/samples/myapp/deployment.yaml"),
+    include_str!("../../../../config/samples/myapp/policy.yaml"),
+    include_str!("../../../../config/samples/myapp/configmap.yaml"),
+];
+
+/// How many members the demo has.
+const MEMBERS: usize = 3;
+
+/// Flags of `entourage demo`.
+#[derive(Args, Clone, Debug)]
+pub struct DemoArgs {}
+
+/// Runs the demo; ends with an error when anything did not hold.
+///
+/// # Errors
+/// What did not hold, and where.
+pub async fn run(_: DemoArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let dir = fleet::temporary("demo");
+    let look = Look::of_stdout();
+    let options = FleetOptions {
+        members: MEMBERS,
+        data_dir: None,
+        dir: dir.clone(),
+    };
+    let done = play(&options, look, out).await;
+    fleet::remove_temporary(&dir);
+    done
+}
+
+/// A demo under way.
+struct Demo<'a> {
+    fleet: Fleet,
+    look: Look,
+    out: &'a mut (dyn Write + Send),
+    checks: usize,
+    step: usize,
+}
+
+async fn play(options: &FleetOptions, look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
+    let begin = Instant::now();
+    writeln!(
+        out,
+        "{}\n",
+        look.bold(
+            "A workload never travels alone: one Deployment, and the ConfigMap it mounts, on three clusters."
+        )
+    )?;
+    let mut fleet = Fleet::start(options).await?;
+    fleet.start_controllers(entourage_controllers::Options::default());
+    let mut demo = Demo {
+        fleet,
+        look,
+        out,
+        checks: 0,
+        step: 0,
+    };
+    demo.step(&format!(
+        "A hub and {MEMBERS} members in this process: up after {} ms",
+        begin.elapsed().as_millis()
+    ))?;
+    demo.arrives().await?;
+    demo.moves().await?;
+    demo.edits().await?;
+    demo.drops().await?;
+    demo.deletes_a_copy().await?;
+    demo.restarts().await?;
+    let Demo {
+        fleet, out, checks, ..
+    } = demo;
+    fleet.end().await?;
+    writeln!(
+        out,
+        "\n{} {checks} checks held, in {:.1} s. The same by hand, with kubectl: entourage up",
+        look.good("done:"),
+        begin.elapsed().as_secs_f32()
+    )?;
+    out.flush()?;
+    Ok(())
+}
+
+impl Demo<'_> {
+    async fn arrives(&mut self) -> Result<()> {
+        self.step("Apply config/samples/myapp to the hub: a policy sends myapp to member1 and member2, propagateDeps: true")?;
+        let hub = self.fleet.hub.client();
+        let begin = Instant::now();
+        for text in SAMPLE {
+            for object in manifests::parse(text)? {
+                let line = manifests::apply(&hub, &object).await?;
+                self.say(&format!("hub: {line}"))?;
+            }
+        }
+        self.until(
+            begin,
+            "Deployment myapp is on member1 and member2, and nowhere else",
+            async |see| {
+                see.is_exactly_on(&DEPLOYMENT, "myapp", &["member1", "member2"])
+                    .await
+            },
+        )
+        .await?;
+        self.until(
+            begin,
+            "ConfigMap my-config came along: no policy names it",
+            async |see| {
+                see.is_exactly_on(&CONFIG_MAP, "my-config", &["member1", "member2"])
+                    .await
+            },
+        )
+        .await?;
+        self.until(begin, "the hub knows that both are there", async |see| {
+            see.is_settled(2).await
+        })
+        .await?;
+        let see = See::new(&self.fleet);
+        let tree = tree::of(&see, "myapp-deployment", "my-config-configmap").await?;
+        writeln!(self.out, "\n{tree}")?;
+        let attached = see.binding("my-config-configmap").await?;
+        writeln!(
+            self.out,
+            "{}\n",
+            self.look.dim(&indented(&format!(
+                "# kubectl get resourcebinding my-config-configmap -o yaml (shortened)\n{}",
+                serde_saphyr::to_string(&tree::shortened(&attached))?
+            )))
+        )?;
+        Ok(())
+    }
+
+    async fn moves(&mut self) -> Result<()> {
+        self.step("Move the policy from member1 to member3")?;
+        let patch =
+            json!({"spec": {"placement": {"clusterAffinity": {"clusterNames": ["member2", "member3"]}}}});
+        let begin = self.patch(&POLICY, "myapp-propagation", &patch).await?;
+        self.until(begin, "Deployment myapp is on member2 and member3", async |see| {
+            see.is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
+                .await
+        })
+        .await?;
+        self.until(begin, "ConfigMap my-config moved with it", async |see| {
+            see.is_exactly_on(&CONFIG_MAP, "my-config", &["member2", "member3"])
+                .await
+        })
+        .await
+    }
+
+    async fn edits(&mut self) -> Result<()> {
+        self.step("Edit the ConfigMap on the hub")?;
+        let patch = json!({"data": {"nginx.properties": "proxy-connect-timeout: \"20s\"\n"}});
+        let begin = self.patch(&CONFIG_MAP, "my-config", &patch).await?;
+        self.until(begin, "both copies have the new data", async |see| {
+            for member in ["member2", "member3"] {
+                let copy = see.copy(member, &CONFIG_MAP, "my-config").await?;
+                let copy = copy.with_context(|| format!("{member} has no my-config"))?;
+                if copy["data"] != patch["data"] {
+                    bail!("{member} has {}", copy["data"]);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn drops(&mut self) -> Result<()> {
+        self.step("Take the reference out of the Deployment: nothing needs the ConfigMap any more")?;
+        let patch = json!({"spec": {"template": {"spec": {"volumes": null, "containers": [
+            {"name": "nginx", "image": "nginx"}]}}}});
+        let begin = self.patch(&DEPLOYMENT, "myapp", &patch).await?;
+        self.until(begin, "ConfigMap my-config left both members", async |see| {
+            see.is_exactly_on(&CONFIG_MAP, "my-config", &[]).await
+        })
+        .await?;
+        self.until(
+            begin,
+            "and stayed on the hub; the Deployment runs on",
+            async |see| {
+                see.template(&CONFIG_MAP, "my-config")
+                    .await?
+                    .context("the hub lost my-config")?;
+                see.is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
+                    .await
+            },
+        )
+        .await
+    }
+
+    async fn deletes_a_copy(&mut self) -> Result<()> {
+        self.step("Delete the Deployment on member2 by hand, as somebody there may")?;
+        let uid = async |see: &See| -> Result<Value> {
+            let copy = see.copy("member2", &DEPLOYMENT, "myapp").await?;
+            Ok(copy.context("member2 has no myapp")?["metadata"]["uid"].clone())
+        };
+        let see = See::new(&self.fleet);
+        let before = uid(&see).await?;
+        let begin = Instant::now();
+        see.delete_copy("member2", &DEPLOYMENT, "myapp").await?;
+        self.until(begin, "it is back, as a new object", async |see| {
+            if uid(see).await? == before {
+                bail!("member2 still has the old one");
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn restarts(&mut self) -> Result<()> {
+        self.step("Restart the controllers")?;
+        self.until(Instant::now(), "everything is settled", async |see| {
+            see.is_settled(2).await
+        })
+        .await?;
+        let see = See::new(&self.fleet);
+        let before = see.versions().await?;
+        let begin = Instant::now();
+        self.fleet.stop_controllers().await?;
+        self.fleet
+            .start_controllers(entourage_controllers::Options::default());
+        let note = json!({"metadata": {"annotations": {"demo": "after the restart"}}});
+        self.patch(&DEPLOYMENT, "myapp", &note).await?;
+        self.until(begin, "a change made meanwhile is delivered", async |see| {
+            for member in ["member2", "member3"] {
+                let copy = see.copy(member, &DEPLOYMENT, "myapp").await?.context("no copy")?;
+                if copy["metadata"]["annotations"]["demo"] != "after the restart" {
+                    bail!("{member} has the old one");
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        self.until(
+            begin,
+            "nothing else was written: every copy is the object that it was",
+            async |see| {
+                let after = see.versions().await?;
+                if after != before {
+                    bail!("was {before:?}, is {after:?}");
+                }
+                Ok(())
+            },
+        )
+        .await
+    }
+
+    /// The heading of the next step.
+    fn step(&mut self, text: &str) -> Result<()> {
+        self.step += 1;
+        writeln!(
+            self.out,
+            "{} {}",
+            self.look.bold(&format!("{}.", self.step)),
+            self.look.bold(text)
+        )?;
+        self.out.flush()?;
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) -> Result<()> {
+        writeln!(self.out, "   {}", self.look.dim(text))?;
+        Ok(())
+    }
+
+    /// Patches an object on the hub; when it did.
+    async fn patch(&mut self, kind: &cluster::Kind, name: &str, patch: &Value) -> Result<Instant> {
+        let begin = Instant::now();
+        See::new(&self.fleet).patch(kind, name, patch).await?;
+        Ok(begin)
+    }
+
+    /// Waits until a claim holds, and says how long after `begin` it did.
+    async fn until(
+        &mut self,
+        begin: Instant,
+        claim: &str,
+        holds: impl AsyncFn(&See) -> Result<()>,
+    ) -> Result<()> {
+        let see = See::new(&self.fleet);
+        if let Err(error) = cluster::eventually(async || holds(&see).await).await {
+            writeln!(self.out, "   {} {claim}", self.look.bad("✗"))?;
+            self.out.flush()?;
+            return Err(error.context(format!("this did not hold: {claim}")));
+        }
+        self.checks += 1;
+        let after = format!("{:.0} ms", begin.elapsed().as_secs_f64() * 1000.0);
+        writeln!(
+            self.out,
+            "   {} {claim:<70} {}",
+            self.look.good("✓"),
+            self.look.dim(&after)
+        )?;
+        self.out.flush()?;
+        Ok(())
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("   {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -1,0 +1,172 @@
+//! What the demo looks at: templates and bindings on the hub, copies on the members.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use http::Request;
+use kube::Client;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{connect, fleet::Fleet};
+
+/// How long a claim may take to hold.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A kind by the path of its collection.
+pub(super) struct Kind {
+    group_version: &'static str,
+    plural: &'static str,
+}
+
+pub(super) const DEPLOYMENT: Kind = Kind {
+    group_version: "apis/apps/v1",
+    plural: "deployments",
+};
+pub(super) const CONFIG_MAP: Kind = Kind {
+    group_version: "api/v1",
+    plural: "configmaps",
+};
+pub(super) const POLICY: Kind = Kind {
+    group_version: "apis/policy.karmada.io/v1alpha1",
+    plural: "propagationpolicies",
+};
+const BINDING: Kind = Kind {
+    group_version: "apis/work.karmada.io/v1alpha2",
+    plural: "resourcebindings",
+};
+
+impl Kind {
+    fn path(&self, name: &str) -> String {
+        format!(
+            "/{}/namespaces/default/{}/{name}",
+            self.group_version, self.plural
+        )
+    }
+}
+
+/// Clients of all clusters.
+pub(super) struct See {
+    hub: Client,
+    members: Vec<(String, Client)>,
+}
+
+impl See {
+    pub(super) fn new(fleet: &Fleet) -> Self {
+        let members = fleet.members.iter();
+        Self {
+            hub: fleet.hub.client(),
+            members: members
+                .map(|member| (member.name.clone(), member.client()))
+                .collect(),
+        }
+    }
+
+    /// An object on the hub.
+    pub(super) async fn template(&self, kind: &Kind, name: &str) -> Result<Option<Value>> {
+        get(&self.hub, &kind.path(name)).await
+    }
+
+    /// A binding.
+    pub(super) async fn binding(&self, name: &str) -> Result<Value> {
+        let binding = self.template(&BINDING, name).await?;
+        binding.with_context(|| format!("there is no binding {name}"))
+    }
+
+    /// An object on a member.
+    pub(super) async fn copy(&self, member: &str, kind: &Kind, name: &str) -> Result<Option<Value>> {
+        let found = self.members.iter().find(|(found, _)| found == member);
+        let (_, client) = found.with_context(|| format!("there is no {member}"))?;
+        get(client, &kind.path(name)).await
+    }
+
+    /// Whether an object is on these members and on no other.
+    pub(super) async fn is_exactly_on(&self, kind: &Kind, name: &str, wanted: &[&str]) -> Result<()> {
+        let mut holders = Vec::new();
+        for (member, client) in &self.members {
+            if get(client, &kind.path(name)).await?.is_some() {
+                holders.push(member.as_str());
+            }
+        }
+        if holders != wanted {
+            bail!("{name} is on {holders:?} instead of {wanted:?}");
+        }
+        Ok(())
+    }
+
+    /// Whether the binding of the Deployment says that everything is applied on so many members.
+    pub(super) async fn is_settled(&self, members: usize) -> Result<()> {
+        let binding = self.binding("myapp-deployment").await?;
+        let entries = binding["status"]["aggregatedStatus"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let applied = entries.iter().filter(|entry| entry["applied"] == true).count();
+        if applied != members || entries.len() != members {
+            bail!("the binding's status has {entries:?}");
+        }
+        Ok(())
+    }
+
+    /// The uid and generation of every copy, by member and object.
+    pub(super) async fn versions(&self) -> Result<BTreeMap<String, (Value, Value)>> {
+        let mut versions = BTreeMap::new();
+        for (member, client) in &self.members {
+            for (kind, name) in [(&DEPLOYMENT, "myapp"), (&CONFIG_MAP, "my-config")] {
+                if let Some(copy) = get(client, &kind.path(name)).await? {
+                    let meta = &copy["metadata"];
+                    versions.insert(
+                        format!("{member}/{}/{name}", kind.plural),
+                        (meta["uid"].clone(), copy["spec"].clone()),
+                    );
+                }
+            }
+        }
+        Ok(versions)
+    }
+
+    /// Merges a patch into an object on the hub.
+    pub(super) async fn patch(&self, kind: &Kind, name: &str, patch: &Value) -> Result<()> {
+        let request = Request::patch(kind.path(name))
+            .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+            .body(patch.to_string().into_bytes())?;
+        let done = self.hub.request::<Value>(request).await;
+        done.map_err(connect::explain)
+            .with_context(|| format!("cannot change {name} on the hub"))?;
+        Ok(())
+    }
+
+    /// Deletes an object on a member.
+    pub(super) async fn delete_copy(&self, member: &str, kind: &Kind, name: &str) -> Result<()> {
+        let found = self.members.iter().find(|(found, _)| found == member);
+        let (_, client) = found.with_context(|| format!("there is no {member}"))?;
+        let request = Request::delete(kind.path(name)).body(Vec::new())?;
+        let done = client.request::<Value>(request).await;
+        done.map_err(connect::explain)
+            .with_context(|| format!("cannot delete {name} on {member}"))?;
+        Ok(())
+    }
+}
+
+async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
+    match client
+        .request::<Value>(Request::get(path).body(Vec::new())?)
+        .await
+    {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(connect::explain(error)),
+    }
+}
+
+/// Asks until the answer is no error.
+pub(super) async fn eventually(probe: impl AsyncFn() -> Result<()>) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match probe().await {
+            Ok(()) => return Ok(()),
+            Err(error) if Instant::now() > until => return Err(error),
+            Err(_) => sleep(Duration::from_millis(2)).await,
+        }
+    }
+}
