@@ -1,6 +1,7 @@
 //! The words that end-to-end tests are written with.
 //!
-//! All tests share one hub and three members ([`Bed`]) and run one after the other, each with controllers of its own
+//! A test has a hub and three members ([`Bed`]): its own on the embedded lane, on the real lane those that all tests share
+//! one after the other. It starts controllers of its own
 //! ([`Controllers`]) and in namespaces of its own ([`Space`]). When a [`Scene`] ends everything it made is deleted
 //! through the hub, and what must be gone from the members is looked for there: that is part of every test.
 //!
@@ -29,7 +30,7 @@ pub use controllers::Controllers;
 pub use eventually::{PATIENCE, eventually, eventually_within};
 pub use kinds::{DEPENDENCIES, KINDS, Kind, WORKLOADS, kind};
 pub use outline::{Outline, differences};
-pub use runner::{Test, every_k, main, seed};
+pub use runner::{Lane, Test, every_k, main, seed};
 pub use scene::Scene;
 pub use server::{Server, status_code};
 pub use space::{Space, condition};

@@ -1,4 +1,5 @@
-//! Real clusters for the end-to-end tests: etcd, kube-apiserver and kube-controller-manager as child processes.
+//! Clusters for the end-to-end tests: embedded ones, and real ones with etcd, kube-apiserver and kube-controller-manager as
+//! child processes.
 //!
 //! Binaries come from a directory that follows the envtest convention (`KUBEBUILDER_ASSETS`); where nothing can be
 //! downloaded, `hack/real-apiserver.sh` prepares one. Everything listens on 127.0.0.1, each cluster has its own etcd, its
@@ -19,15 +20,19 @@
 mod assets;
 mod certificates;
 mod cluster;
+mod embedded;
 mod flags;
 mod fleet;
 mod guard;
 mod kubeconfig;
 #[cfg(test)]
 mod live;
+mod machine;
 mod ports;
 mod process;
 
 pub use assets::{Assets, CAPABILITIES, Capability, Version};
 pub use cluster::{Pids, RealCluster};
+pub use embedded::EmbeddedCluster;
 pub use fleet::Fleet;
+pub use machine::TestCluster;

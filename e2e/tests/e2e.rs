@@ -1,12 +1,12 @@
-//! The end-to-end tests: hub and members are real kube-apiservers.
+//! The end-to-end tests, on two lanes: hub and members are embedded clusters, and real kube-apiservers.
 //!
-//! Run by `cargo test -p entourage-e2e --test e2e [FILTER]`, with `KUBEBUILDER_ASSETS` naming a directory with the
-//! servers' binaries (`hack/real-apiserver.sh` prepares one). It is one process on purpose: all tests share a hub and
-//! three members, so no runner that starts a process per test.
+//! Run by `cargo test -p entourage-e2e --test e2e [FILTER]`; the filters `embedded::` and `real::` choose a lane. The real
+//! one needs `KUBEBUILDER_ASSETS`, a directory with the servers' binaries (`hack/real-apiserver.sh` prepares one). It is one
+//! process on purpose: real servers are shared by all tests, so no runner that starts a process per test.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `KUBEBUILDER_ASSETS` | where the servers are; without it nothing is run, and that is said |
+//! | `KUBEBUILDER_ASSETS` | where real servers are; without it the real lane is not run, and that is said |
 //! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |
 //! | `ENTOURAGE_E2E_EVERY_K` | `1`: a crash after every call of every scenario, not after a sample of them |
 //! | `RUST_LOG` | prints the controllers' log as well |
@@ -19,6 +19,8 @@ use entourage_e2e::harness;
 mod bad_input;
 #[path = "e2e/conflicts.rs"]
 mod conflicts;
+#[path = "e2e/conformance.rs"]
+mod conformance;
 #[path = "e2e/crash.rs"]
 mod crash;
 #[path = "e2e/dependencies.rs"]
@@ -59,5 +61,6 @@ fn main() -> ExitCode {
         members::tests(),
         join::tests(),
     ];
-    harness::main(subjects.into_iter().flatten().collect())
+    let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();
+    harness::main(&tests, conformance::trials())
 }

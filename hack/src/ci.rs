@@ -254,8 +254,8 @@ fn e2e_real() -> Result<Outcome> {
     }
     let assets = prepare_assets(script)?;
     let mut command = Command::new("cargo");
-    // Not nextest: its process per test would start the servers once per test.
-    command.args(["test", "--package", "entourage-e2e", "--test", "e2e"]);
+    // Not nextest: its process per test would start the servers once per test. The embedded lane is in the step `test`.
+    command.args(["test", "--package", "entourage-e2e", "--test", "e2e", "real::"]);
     execute(command.env("KUBEBUILDER_ASSETS", assets))
 }
 

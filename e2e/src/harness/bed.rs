@@ -12,7 +12,7 @@ use entourage::command::{Cli, Command, crds, join};
 use serde_json::{Value, json};
 
 use super::{capture::Capture, eventually::eventually, server::Server};
-use crate::servers::{Assets, Fleet};
+use crate::servers::{Fleet, TestCluster};
 
 /// The names of the members.
 pub const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -36,13 +36,12 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Starts everything, with its files in `dir`.
+    /// Makes a hub and members of servers that run, with files in `dir`.
     ///
     /// # Errors
-    /// When a server does not start, or a member cannot be joined.
-    pub async fn start(assets: &Assets, dir: &Path, log: Capture) -> Result<Self> {
-        let fleet = Fleet::start(assets, MEMBERS.len(), dir).await?;
-        let server = |cluster: &crate::servers::RealCluster| Server {
+    /// When the CRDs are refused, or a member cannot be joined.
+    pub async fn start(fleet: Fleet, dir: &Path, log: Capture) -> Result<Self> {
+        let server = |cluster: &TestCluster| Server {
             name: cluster.name().to_owned(),
             client: cluster.client(),
         };
@@ -132,7 +131,7 @@ impl Bed {
     ///
     /// # Errors
     /// When there is none.
-    pub fn cluster(&self, name: &str) -> Result<&crate::servers::RealCluster> {
+    pub fn cluster(&self, name: &str) -> Result<&TestCluster> {
         self.fleet
             .members
             .iter()
@@ -153,7 +152,7 @@ impl Bed {
     /// When that fails: no further test can be trusted.
     pub async fn repair(&self) -> Result<()> {
         for cluster in &self.fleet.members {
-            if cluster.pids().apiserver.is_none() {
+            if !cluster.is_running() {
                 cluster.start_apiserver().await?;
             }
             cluster.resume()?;

@@ -20,9 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::eventually::eventually;
 use crate::faults::{Faults, client_factory};
 
-/// The name of the controllers' threads.
-pub(super) const THREAD: &str = "controllers";
-
 /// How long an orderly stop may take: five seconds for what is in flight, and some for the machine.
 const STOP: Duration = Duration::from_secs(10);
 
@@ -36,14 +33,14 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Starts them against `hub`, behind `faults`. Returns at once.
+    /// Starts them against `hub`, behind `faults`, on threads of that name. Returns at once.
     ///
     /// # Errors
     /// When no thread or port is left.
-    pub fn start(mut options: Options, hub: kube::Config, faults: &Faults) -> Result<Self> {
+    pub fn start(mut options: Options, hub: kube::Config, faults: &Faults, thread: &str) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            .thread_name(THREAD)
+            .thread_name(thread)
             .enable_all()
             .build()
             .context("a runtime for the controllers")?;

@@ -1,13 +1,19 @@
-//! Runs the tests of one binary in one process, one after the other.
+//! Runs the tests of one binary in one process, on both lanes.
 //!
-//! libtest-mimic gives the command line that cargo and its friends expect (`--list`, a filter, `--exact` …). A runner
-//! that starts a process per test, as nextest does, starts a fleet per test: use `cargo test`.
+//! On the **embedded** lane every test has a hub and three members of its own, and several tests run at a time; it needs
+//! nothing but this program. On the **real** lane (with `KUBEBUILDER_ASSETS`) all tests share real API servers and run
+//! one after the other. libtest-mimic gives the command line that cargo and its friends expect (`--list`, a filter,
+//! `--exact` …). A runner that starts a process per test, as nextest does, starts a fleet per test: use `cargo test`.
 
 use std::{
     io::Write as _,
     panic::AssertUnwindSafe,
+    path::PathBuf,
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -16,27 +22,64 @@ use futures::{FutureExt as _, future::LocalBoxFuture};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{bed::Bed, capture::Capture, report::report, scene::Scene};
-use crate::servers::Assets;
+use super::{
+    bed::{Bed, MEMBERS},
+    capture::Capture,
+    report::report,
+    scene::Scene,
+};
+use crate::servers::{Assets, Fleet};
 
 /// How long a test may take in all. A hang is a failure that says so.
 const LONGEST: Duration = Duration::from_secs(240);
+
+/// How many tests run at a time on the embedded lane: they mostly wait until it is certain that nothing happens.
+const AT_A_TIME: usize = 8;
 
 /// One test.
 #[derive(Clone, Copy)]
 pub struct Test {
     path: &'static str,
     run: for<'a> fn(&'a mut Scene) -> LocalBoxFuture<'a, Result<()>>,
+    lanes: &'static [Lane],
+}
+
+/// What the servers of a test are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Embedded clusters, fresh for each test.
+    Embedded,
+    /// Real API servers, shared.
+    Real,
+}
+
+impl Lane {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Real => "real",
+        }
+    }
 }
 
 impl Test {
-    /// A test and its path, which begins with the crate's name.
+    /// A test of both lanes and its path, which begins with the crate's name.
     #[must_use]
     pub const fn new(
         path: &'static str,
         run: for<'a> fn(&'a mut Scene) -> LocalBoxFuture<'a, Result<()>>,
     ) -> Self {
-        Self { path, run }
+        Self {
+            path,
+            run,
+            lanes: &[Lane::Embedded, Lane::Real],
+        }
+    }
+
+    /// The same on one lane only.
+    #[must_use]
+    pub const fn only(self, lanes: &'static [Lane]) -> Self {
+        Self { lanes, ..self }
     }
 
     fn name(&self) -> &'static str {
@@ -44,75 +87,105 @@ impl Test {
     }
 }
 
-/// What the tests of a process share.
+/// What the tests of a lane share.
 struct Shared {
+    lane: Lane,
     runtime: Runtime,
-    assets: Assets,
+    assets: Option<Assets>,
     log: Capture,
+    /// The servers of the real lane.
     bed: Mutex<Option<Arc<Bed>>>,
+    dir: PathBuf,
+    begun: AtomicUsize,
 }
 
-/// The whole program.
+/// The whole program. `more` are tests that need no scene; they run with the embedded lane.
 #[must_use]
-pub fn main(tests: Vec<Test>) -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
+pub fn main(tests: &[Test], more: Vec<Trial>) -> ExitCode {
+    let arguments = Arguments::from_args();
     entourage::install_tls_provider();
-    let Some(assets) = Assets::from_env() else {
+    let log = Capture::install();
+    let assets = Assets::from_env();
+    if assets.is_none() {
         eprintln!(
-            "{} end-to-end tests were NOT run: they need real API servers, and KUBEBUILDER_ASSETS names none.\n\
-             With setup-envtest or hack/real-apiserver.sh: export KUBEBUILDER_ASSETS=\"$(bash hack/real-apiserver.sh | \
-             tail -1)\"",
+            "{} end-to-end tests run on embedded clusters only: KUBEBUILDER_ASSETS names no real API servers.\nWith \
+             setup-envtest or hack/real-apiserver.sh: export KUBEBUILDER_ASSETS=\"$(bash hack/real-apiserver.sh | tail \
+             -1)\"",
             tests.len()
         );
-        let listed = tests
-            .into_iter()
-            .map(|test| Trial::test(test.name(), || Ok(())))
-            .collect();
-        let none = if arguments.list { listed } else { Vec::new() };
-        return libtest_mimic::run(&arguments, none).exit_code();
+    }
+    let embedded = lane(Lane::Embedded, &arguments, tests, more, None, &log);
+    let real = match assets {
+        Some(assets) => lane(Lane::Real, &arguments, tests, Vec::new(), Some(assets), &log),
+        None => Ok(true),
     };
-    let runtime = match Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("no runtime: {error}");
-            return ExitCode::FAILURE;
+    match (embedded, real) {
+        (Ok(true), Ok(true)) => ExitCode::SUCCESS,
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
         }
+        _ => ExitCode::from(101),
+    }
+}
+
+/// Runs the tests of a lane; whether all passed.
+fn lane(
+    lane: Lane,
+    arguments: &Arguments,
+    tests: &[Test],
+    more: Vec<Trial>,
+    assets: Option<Assets>,
+    log: &Capture,
+) -> Result<bool> {
+    let mut arguments = arguments.clone();
+    arguments.test_threads = match lane {
+        Lane::Real => Some(1),
+        Lane::Embedded => arguments.test_threads.or(Some(AT_A_TIME)),
     };
     let shared = Arc::new(Shared {
-        runtime,
+        lane,
+        runtime: Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?,
         assets,
-        log: Capture::install(),
+        log: log.clone(),
         bed: Mutex::new(None),
+        dir: std::env::temp_dir().join(format!("entourage-e2e-{}-{}", lane.name(), std::process::id())),
+        begun: AtomicUsize::new(0),
     });
-    let trials = tests.into_iter().map(|test| {
-        let shared = shared.clone();
-        Trial::test(test.name(), move || shared.run(test))
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    let bed = shared.bed.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(bed) = bed {
-        let dir = bed.dir().to_owned();
-        drop(bed);
+    let chosen = tests
+        .iter()
+        .filter(|test| test.lanes.contains(&lane))
+        .map(|test| {
+            let (shared, test) = (shared.clone(), *test);
+            Trial::test(format!("{}::{}", lane.name(), test.name()), move || {
+                shared.run(test)
+            })
+        });
+    let trials = chosen.chain(more).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    drop(shared.bed.lock().unwrap_or_else(PoisonError::into_inner).take());
+    if shared.dir.exists() {
         if conclusion.has_failed() {
-            println!(
-                "the servers' logs and the logs of failed tests are in {}",
-                dir.display()
-            );
-        } else if let Err(error) = std::fs::remove_dir_all(&dir) {
-            eprintln!("{} stays: {error}", dir.display());
+            println!("logs of failed tests are in {}", shared.dir.display());
+        } else if let Err(error) = std::fs::remove_dir_all(&shared.dir) {
+            eprintln!("{} stays: {error}", shared.dir.display());
         }
     }
-    conclusion.exit_code()
+    Ok(!conclusion.has_failed())
 }
 
 impl Shared {
     fn run(&self, test: Test) -> Result<(), Failed> {
         let begin = Instant::now();
         let result = self.runtime.block_on(self.play(test));
-        print!("({:.1} s) ", begin.elapsed().as_secs_f32());
-        // It only decorates the runner's own line.
-        let _ = std::io::stdout().flush();
+        if self.lane == Lane::Real {
+            print!("({:.1} s) ", begin.elapsed().as_secs_f32());
+            // It only decorates the runner's own line.
+            let _ = std::io::stdout().flush();
+        }
         result.map_err(|error| Failed::from(format!("{error:#}")))
     }
 
@@ -144,13 +217,18 @@ impl Shared {
         // What hangs would not tell either. A failure shows when clearing away fails as well.
         let _ = bed.repair().await;
         let told = report(scene).await;
-        let file = bed.dir().join(format!("{}.log", test.name().replace("::", ".")));
+        let file = self.dir.join(format!("{}.log", test.name().replace("::", ".")));
         // The runner prints what failed when all tests have run; the file is there at once, and has the whole log.
+        let _ = std::fs::create_dir_all(&self.dir);
         let _ = std::fs::write(
             &file,
             format!("{error:#}\n{told}--- the whole log\n{}", bed.log.tail(usize::MAX)),
         );
-        let cleared = scene.clear_away().await;
+        let cleared = match self.lane {
+            Lane::Real => scene.clear_away().await,
+            // Its servers go with it.
+            Lane::Embedded => Ok(()),
+        };
         let cleared = cleared.err().map_or_else(String::new, |error| {
             format!("\n--- clearing away failed: {error:#}")
         });
@@ -161,17 +239,24 @@ impl Shared {
     }
 
     async fn bed(&self) -> Result<Arc<Bed>> {
+        let Some(assets) = &self.assets else {
+            let number = self.begun.fetch_add(1, Ordering::Relaxed);
+            let dir = self.dir.join(number.to_string());
+            let fleet = Fleet::embedded(MEMBERS.len(), &dir).await?;
+            let log = self.log.of(&format!("control-{number}"));
+            return Ok(Arc::new(Bed::start(fleet, &dir, log).await?));
+        };
         let held = self.bed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(bed) = held {
             return Ok(bed);
         }
         let begin = Instant::now();
-        let dir = std::env::temp_dir().join(format!("entourage-e2e-{}", std::process::id()));
-        let bed = Arc::new(Bed::start(&self.assets, &dir, self.log.clone()).await?);
+        let fleet = Fleet::start(assets, MEMBERS.len(), &self.dir).await?;
+        let bed = Arc::new(Bed::start(fleet, &self.dir, self.log.clone()).await?);
         println!(
             "\na hub and {} members of {} are ready after {:.1} s",
             bed.members.len(),
-            self.assets.version()?,
+            assets.version()?,
             begin.elapsed().as_secs_f32()
         );
         *self.bed.lock().unwrap_or_else(PoisonError::into_inner) = Some(bed.clone());

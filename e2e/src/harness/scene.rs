@@ -125,7 +125,13 @@ impl Scene {
         ensure!(self.controllers.is_none(), "controllers run already");
         self.faults = Faults::new(plan);
         let hub = self.bed.fleet.hub.config();
-        self.controllers = Some(Controllers::start(self.options.clone(), hub, &self.faults)?);
+        let thread = self.bed.log.thread();
+        self.controllers = Some(Controllers::start(
+            self.options.clone(),
+            hub,
+            &self.faults,
+            thread,
+        )?);
         Ok(())
     }
 

@@ -2,40 +2,56 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use futures::future;
 
-use super::{assets::Assets, cluster::RealCluster};
+use super::{assets::Assets, cluster::RealCluster, embedded::EmbeddedCluster, machine::TestCluster};
 
-/// A hub and `member1` … `memberN`, each with its own etcd, authority and controllers. Dropping it ends all of them.
-#[derive(Debug)]
+/// A hub and `member1` … `memberN`, each with its own authority and controllers. Dropping it ends all of them.
 pub struct Fleet {
     /// Where policies and templates live.
-    pub hub: RealCluster,
+    pub hub: TestCluster,
     /// Where workloads go, in the order of their numbers.
-    pub members: Vec<RealCluster>,
+    pub members: Vec<TestCluster>,
 }
 
 impl Fleet {
-    /// Starts the hub and `members` members at the same time, with their files in `dir/hub`, `dir/member1` ….
-    /// Fails, and ends what was started, when one of them does not start.
-    pub async fn start(assets: &Assets, members: usize, dir: &Path) -> anyhow::Result<Self> {
+    /// Starts a hub and `members` real clusters at the same time, with their files in `dir/hub`, `dir/member1` …
+    ///
+    /// # Errors
+    /// When one of them does not start; those that did are ended.
+    pub async fn start(assets: &Assets, members: usize, dir: &Path) -> Result<Self> {
         // Asked once here, so that it is not asked by every cluster at the same moment.
         assets.version()?;
-        let names =
-            std::iter::once("hub".to_owned()).chain((1..=members).map(|number| format!("member{number}")));
-        let starts =
-            names.map(|name| async move { RealCluster::start(assets, &name, &dir.join(&name)).await });
-        let mut clusters = future::try_join_all(starts).await?.into_iter();
-        let hub = clusters.next().context("a fleet has a hub")?;
+        let starts = names(members).map(|name| async move {
+            let cluster = RealCluster::start(assets, &name, &dir.join(&name)).await?;
+            Ok::<_, anyhow::Error>(TestCluster::Real(Box::new(cluster)))
+        });
+        Self::of(future::try_join_all(starts).await?)
+    }
+
+    /// The same with embedded clusters: no binaries, and a few milliseconds.
+    ///
+    /// # Errors
+    /// When no port is left or a file cannot be written.
+    pub async fn embedded(members: usize, dir: &Path) -> Result<Self> {
+        let starts = names(members).map(|name| async move {
+            let cluster = EmbeddedCluster::start(&name, &dir.join(&name)).await?;
+            Ok::<_, anyhow::Error>(TestCluster::Embedded(Box::new(cluster)))
+        });
+        Self::of(future::try_join_all(starts).await?)
+    }
+
+    fn of(clusters: Vec<TestCluster>) -> Result<Self> {
+        let mut clusters = clusters.into_iter();
         Ok(Self {
-            hub,
+            hub: clusters.next().context("a fleet has a hub")?,
             members: clusters.collect(),
         })
     }
 
     /// The hub, then the members.
-    pub fn clusters(&self) -> impl Iterator<Item = &RealCluster> {
+    pub fn clusters(&self) -> impl Iterator<Item = &TestCluster> {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
@@ -45,8 +61,16 @@ impl Fleet {
     }
 }
 
+fn names(members: usize) -> impl Iterator<Item = String> {
+    std::iter::once("hub".to_owned()).chain((1..=members).map(|number| format!("member{number}")))
+}
+
 impl Drop for Fleet {
     fn drop(&mut self) {
-        self.clusters().for_each(RealCluster::kill);
+        for cluster in self.clusters() {
+            if let TestCluster::Real(cluster) = cluster {
+                cluster.kill();
+            }
+        }
     }
 }

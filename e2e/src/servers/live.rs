@@ -17,7 +17,7 @@ use kube::{
 use serde_json::json;
 use tokio::time;
 
-use super::{Assets, Fleet, RealCluster};
+use super::{Assets, Fleet, RealCluster, TestCluster};
 
 #[tokio::test]
 async fn a_fleet_does_what_tests_ask_of_it() {
@@ -30,7 +30,7 @@ async fn a_fleet_does_what_tests_ask_of_it() {
     let processes: Vec<u32> = fleet
         .clusters()
         .flat_map(|cluster| {
-            let pids = cluster.pids();
+            let pids = real(cluster).pids();
             [pids.etcd, pids.apiserver, pids.controller_manager]
         })
         .map(Option::unwrap)
@@ -40,9 +40,9 @@ async fn a_fleet_does_what_tests_ask_of_it() {
     let member = &fleet.members[0];
     the_garbage_collector_works(&member.client()).await;
     custom_resources_are_served(&member.client()).await;
-    both_kinds_of_tokens_are_handed_out(member).await;
-    a_paused_member_hangs_and_comes_back(member).await;
-    a_stopped_member_refuses_and_comes_back_with_its_data(member).await;
+    both_kinds_of_tokens_are_handed_out(real(member)).await;
+    a_paused_member_hangs_and_comes_back(real(member)).await;
+    a_stopped_member_refuses_and_comes_back_with_its_data(real(member)).await;
 
     fleet.shutdown();
     for pid in processes {
@@ -258,4 +258,11 @@ async fn eventually(what: &str, look: impl AsyncFn() -> bool) {
         time::timeout(Duration::from_secs(30), looks).await.is_ok(),
         "not within 30 s: {what}"
     );
+}
+
+fn real(cluster: &TestCluster) -> &RealCluster {
+    match cluster {
+        TestCluster::Real(cluster) => cluster,
+        TestCluster::Embedded(_) => panic!("{} is embedded", cluster.name()),
+    }
 }
