@@ -204,6 +204,9 @@ impl<D: Decide> Brain<D> {
             }
             more = leads && self.dispatch(now);
             self.publish(now);
+            let waiting: usize = self.lanes.values().map(Queue::len).sum();
+            let pending = waiting + self.tasks.len() + self.timers.count();
+            self.options.metrics.pending(pending);
         }
     }
 
@@ -253,7 +256,7 @@ impl<D: Decide> Brain<D> {
 
     fn observe(&mut self, seen: Observation, priority: Priority, now: Time) {
         match &seen {
-            Observation::Seen(Subject::Template(id, template)) => {
+            Observation::Seen(Subject::Template(id, template)) | Observation::Found(id, template) => {
                 self.options.hands.sources.saw(id, template.meta.revision());
             }
             Observation::Gone {

@@ -231,8 +231,9 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             (Some(_), None) => false,
             // A live workload that names it: it is moving away, or its owner turned following off.
             (Some(_), Some(_)) if names_it => index.is_following(referrer),
-            // A live workload that no longer names it: until its copy there no longer does either.
-            (Some(_), Some(_)) => holds_as_former(index, holder, cluster),
+            // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
+            // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.
+            (Some(_), Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
         }
     })
 }

@@ -34,7 +34,7 @@ use crate::{
 pub struct Config {
     /// Our hub's id: the uid of its kube-system namespace.
     pub hub: Str,
-    /// The feature gate PropagateDeps (seed 004).
+    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gate").
     pub propagate_deps: bool,
     /// How long the copies of a dependency that was deleted on the hub while referenced outlive its binding's
     /// deletionTimestamp. Default 5,000.

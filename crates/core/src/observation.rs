@@ -261,6 +261,8 @@ pub enum Observation {
         /// Why, for a person.
         why: String,
     },
+    /// A point GET on the hub found a template: it is there now, which a watch event does not say.
+    Found(Id, Template),
     /// A point GET on the hub answered 404 for a template.
     Absent(Id),
     /// A point GET on the hub found a template that never travels (a token Secret).

@@ -208,7 +208,7 @@ pub enum Change {
         cluster: Str,
     },
     /// The decision itself needs to know whether this template exists on the hub: a point GET of its metadata.
-    /// Answered by `Absent`, `NeverTravels`, or `Seen`.
+    /// Answered by `Absent`, `NeverTravels`, or `Found`.
     Need(Id),
     /// An Event to be recorded on the hub. Losing one is no error.
     Emit(Event),

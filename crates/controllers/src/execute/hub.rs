@@ -71,9 +71,8 @@ impl Hands {
                 let travels = !interpreter::never_travels(&object);
                 let template = observation::template(id, &object);
                 wipe(&mut object);
-                let subject = observation::Subject::Template(id.clone(), template);
                 let seen = if travels {
-                    Observation::Seen(subject)
+                    Observation::Found(id.clone(), template)
                 } else {
                     Observation::NeverTravels(id.clone())
                 };

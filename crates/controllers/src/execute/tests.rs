@@ -698,7 +698,7 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
         let mut bench = bench(vec![(line, reply)], vec![]);
         let (outcome, heard) = bench.carry_out(Change::Need(id(kind))).await;
         let told = match heard.as_slice() {
-            [Observation::Seen(Subject::Template(..))] => "seen",
+            [Observation::Found(..)] => "seen",
             [Observation::NeverTravels(_)] => "never",
             [Observation::Absent(_)] => "absent",
             _ => "",

@@ -93,7 +93,7 @@ pub struct Entity {
     pub floor: u64,
     /// A point GET said 404 since the template was last seen: the proof a removal needs.
     pub absent: bool,
-    /// The binding (by uid) since whose deletion the template was seen again: it is really still there.
+    /// The binding (by uid) since whose deletion a point GET found the template: it is really still there.
     pub confirmed: Option<Str>,
     /// A point GET found a token Secret.
     pub never_travels: bool,

@@ -64,6 +64,11 @@ impl Index {
                 self.was_listed(&watch, &present, revision, now, &mut dirty);
             }
             Observation::Lost { watch, why } => self.lost(&watch, why, &mut dirty),
+            Observation::Found(id, template) => {
+                self.template_found(&id);
+                self.template_seen(&id, template, now, &mut dirty);
+                self.dirty_entity(&id, &mut dirty);
+            }
             Observation::Absent(id) => self.absent(&id, &mut dirty),
             Observation::NeverTravels(id) => {
                 self.unbury(&id).never_travels = true;

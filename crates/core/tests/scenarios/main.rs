@@ -292,6 +292,31 @@ fn a_deleted_workload_takes_everything_along_and_leaves_nothing() {
 }
 
 #[test]
+fn a_workload_whose_last_events_are_late_leaves_nothing_wherever_we_crash() {
+    for crash in 1..30 {
+        let mut world = settled();
+        world.hold_back("Deployment");
+        world.apply(deployment("myapp", &["my-config", "second"]));
+        world.delete("Deployment", "myapp");
+        // That it was changed is told when its binding is known to end, that it is gone not before the crash.
+        world.tell_late();
+        world.crash_in = Some(crash);
+        let crashed = !world.settle();
+        world.restart();
+        assert!(world.settle());
+        assert!(world.holders("Deployment", "myapp").is_empty(), "crash {crash}");
+        assert!(
+            world.holders("ConfigMap", "my-config").is_empty(),
+            "crash {crash}"
+        );
+        if !crashed {
+            return;
+        }
+    }
+    panic!("it never ended without a crash");
+}
+
+#[test]
 fn an_edited_config_map_is_written_once_to_each_member() {
     let mut world = settled();
     let wrote = world.writes.len();

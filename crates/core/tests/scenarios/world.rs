@@ -2,7 +2,7 @@
 //! generation, preconditions, finalizers, owner references), and a shell that carries out plans one at a time.
 //! It can crash after any change, lose all memory, and start again from lists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use entourage_core::{
     delivery::{Recipe, render, source_version},
@@ -43,6 +43,11 @@ pub(crate) struct World {
     /// Disorder: keys are worked in random order, and old events are told again.
     pub(crate) chaos: Option<Random>,
     told: Vec<Observation>,
+    /// Under chaos, how often the members' own controllers number a rollout: an annotation, and so a new generation.
+    pub(crate) rollouts: usize,
+    /// Events of templates of this kind are late: they wait in `late`.
+    slow: Option<&'static str>,
+    late: VecDeque<Observation>,
 }
 
 /// A seeded source of disorder (splitmix64).
@@ -81,6 +86,9 @@ impl World {
             terminating: false,
             chaos: None,
             told: Vec::new(),
+            rollouts: 0,
+            slow: None,
+            late: VecDeque::new(),
         };
         for member in members {
             world.members.insert((*member).into(), Cluster::default());
@@ -258,6 +266,8 @@ impl World {
         self.timers.clear();
         self.watches.clear();
         self.told.clear();
+        self.late.clear();
+        self.slow = None;
         self.crash_in = None;
     }
 
@@ -268,6 +278,7 @@ impl World {
         for _ in 0..100_000 {
             self.open_watches();
             self.tell_old_news();
+            self.number_a_rollout();
             if let Some(key) = self.next_key() {
                 if !self.work(&key) {
                     return false;
@@ -359,7 +370,62 @@ impl World {
         self.observe(old);
     }
 
+    /// As the Deployment controller of a member does some time after a write: with its own annotation a Deployment has a
+    /// generation that nobody asked for.
+    fn number_a_rollout(&mut self) {
+        let Some(random) = self.chaos.as_mut().filter(|_| self.rollouts > 0) else {
+            return;
+        };
+        if random.below(6) != 0 {
+            return;
+        }
+        let copies: Vec<(String, (String, String, String))> = self
+            .members
+            .iter()
+            .flat_map(|(name, member)| member.objects.keys().map(|key| (name.clone(), key.clone())))
+            .filter(|(_, key)| key.0 == "Deployment")
+            .collect();
+        if copies.is_empty() {
+            return;
+        }
+        let (member, key) = copies[random.below(copies.len())].clone();
+        self.rollouts -= 1;
+        self.version += 1;
+        let version = self.version.to_string();
+        let objects = &mut self.members.get_mut(&member).expect("member").objects;
+        let copy = objects.get_mut(&key).expect("copy");
+        let before = copy.clone();
+        let meta = &mut copy["metadata"];
+        meta["annotations"]["deployment.kubernetes.io/revision"] = json!(version);
+        meta["generation"] = json!(meta["generation"].as_i64().unwrap_or(0) + 1);
+        meta["resourceVersion"] = json!(version);
+        self.member_changed(&member, &key, &before);
+    }
+
+    /// From now on, the events of templates of a kind come late: one with each [`Self::tell_late`], none after a restart.
+    pub(crate) fn hold_back(&mut self, kind: &'static str) {
+        self.slow = Some(kind);
+    }
+
+    /// Tells the first of the events that are late.
+    pub(crate) fn tell_late(&mut self) {
+        let event = self.late.pop_front().expect("an event that is late");
+        self.observe(event);
+    }
+
     fn tell(&mut self, observation: Observation) {
+        let template = match &observation {
+            Observation::Seen(Subject::Template(id, _)) => Some(id),
+            Observation::Gone {
+                which: Which::Template(id),
+                ..
+            } => Some(id),
+            _ => None,
+        };
+        if template.is_some_and(|id| self.slow == Some(&*id.gvk.kind)) {
+            self.late.push_back(observation);
+            return;
+        }
         if self.chaos.is_some() {
             self.told.push(observation.clone());
         }
@@ -524,9 +590,7 @@ impl World {
                 Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
                     Observation::NeverTravels(id)
                 }
-                Some(object) => {
-                    Observation::Seen(Subject::Template(id.clone(), observation::template(&id, object)))
-                }
+                Some(object) => Observation::Found(id.clone(), observation::template(&id, object)),
             }]),
             Change::Emit(event) => {
                 self.events.push(format!(

@@ -19,25 +19,12 @@ impl Index {
         if is_old(&template.meta.resource_version, entity.floor) {
             return;
         }
-        // Whoever asked whether it is still there, because its binding ends, knows now.
-        let ending = entity
-            .binding
-            .as_ref()
-            .filter(|binding| binding.meta.deleting.is_some());
-        let ending = ending.map(|binding| binding.meta.uid.clone());
-        let news = ending.is_some() && entity.confirmed != ending;
-        if news {
-            entity.confirmed = ending;
-        }
         // The echo of what is known: the answer to a write came before its watch event.
         if entity
             .template
             .as_ref()
             .is_some_and(|held| held.meta.is_same_version(&template.meta))
         {
-            if news {
-                self.dirty_entity(id, dirty);
-            }
             return;
         }
         entity.floor = template.meta.revision();
@@ -62,6 +49,16 @@ impl Index {
         self.refer(id, references, dirty);
         dirty.push(Key::Template(id.clone()));
         self.dirty_entity(id, dirty);
+    }
+
+    /// Whoever asked whether the template is still there, because its binding ends, knows now.
+    pub(super) fn template_found(&mut self, id: &Id) {
+        let entity = self.unbury(id);
+        let ending = entity
+            .binding
+            .as_ref()
+            .filter(|binding| binding.meta.deleting.is_some());
+        entity.confirmed = ending.map(|binding| binding.meta.uid.clone());
     }
 
     /// Cost: as [`Self::template_seen`].
