@@ -63,7 +63,7 @@ use source::Sources;
 /// How the control plane runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The feature gate PropagateDeps (seed 004).
+    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gate").
     pub propagate_deps: bool,
     /// The only namespace that Secrets of Clusters may lie in (architecture 2.15).
     pub cluster_namespace: String,

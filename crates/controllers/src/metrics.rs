@@ -111,6 +111,7 @@ struct Inner {
     limit: Family<ServerLabels, Gauge<f64, AtomicU64>>,
     objects: Family<KindLabels, Gauge>,
     leading: Gauge,
+    pending: Gauge,
     synced: Gauge,
 }
 
@@ -158,7 +159,7 @@ impl Metrics {
             Family::default(),
             Family::default(),
         );
-        let (leading, synced) = (Gauge::default(), Gauge::default());
+        let (leading, synced, pending) = (Gauge::default(), Gauge::default(), Gauge::default());
 
         let ours = registry.sub_registry_with_prefix("entourage");
         ours.register(
@@ -198,6 +199,11 @@ impl Metrics {
             "1 when everything that must be listed was listed",
             synced.clone(),
         );
+        ours.register(
+            "pending",
+            "Keys that wait, are being carried out, or come back at a time; 0 at rest",
+            pending.clone(),
+        );
         registry.register_collector(Box::new(process::Process));
 
         Self(Arc::new(Inner {
@@ -210,6 +216,7 @@ impl Metrics {
             limit,
             objects,
             leading,
+            pending,
             synced,
         }))
     }
@@ -261,6 +268,11 @@ impl Metrics {
             .objects
             .get_or_create(&KindLabels { kind })
             .set(gauge(count));
+    }
+
+    /// Sets how many keys wait, are being carried out, or come back at a time.
+    pub fn pending(&self, keys: usize) {
+        self.0.pending.set(gauge(keys));
     }
 
     /// Sets whether this process may act.

@@ -69,8 +69,11 @@ pub struct Watcher {
     brain: mpsc::Sender<Message>,
     list: Path,
     form: Form,
-    /// In a row; only a watch that lived for a while ends the row.
+    /// Calls that failed in a row.
     failures: u32,
+    /// Watches in a row that did not last, or did not open before that was told; each asks for a new list, so a call
+    /// that succeeds in between does not end this row.
+    short: u32,
     lost: bool,
     /// Since when the first list is tried; `None` after it.
     waiting: Option<Instant>,
@@ -113,6 +116,7 @@ impl Watcher {
             list,
             form,
             failures: 0,
+            short: 0,
             lost: false,
             waiting: Some(Instant::now()),
         }
@@ -132,13 +136,17 @@ impl Watcher {
                     continue;
                 }
             };
-            (self.lost, self.waiting) = (false, None);
+            (self.lost, self.waiting, self.failures) = (false, None, 0);
             loop {
                 let began = Instant::now();
                 match self.follow(from.clone()).await {
                     Ok(End::Stop) => return,
                     // It opened after an outage that was told: only a list ends that.
-                    Ok(End::Relist) if self.lost => break,
+                    Ok(End::Relist) if self.lost => {
+                        self.failures = 0;
+                        self.breathe(began).await;
+                        break;
+                    }
                     Ok(End::Relist) => {
                         self.breathe(began).await;
                         break;
@@ -262,10 +270,10 @@ impl Watcher {
     /// A watch that began then has ended: rests if that was too soon.
     async fn breathe(&mut self, began: Instant) {
         if began.elapsed() >= SHORTEST {
-            self.failures = 0;
+            (self.failures, self.short) = (0, 0);
         } else {
-            self.failures += 1;
-            sleep(pause(self.failures)).await;
+            self.short += 1;
+            sleep(pause(self.short, LONGEST)).await;
         }
     }
 
@@ -300,17 +308,20 @@ impl Watcher {
         let wait = match failure.class() {
             // Not served, or not allowed: that changes rarely.
             Class::Missing | Class::Refused => LONGEST,
-            _ => pause(self.failures),
+            // It answers, so it is asked again soon: nothing of the kind is delivered meanwhile.
+            Class::Busy => pause(self.failures, LONGEST_BUSY),
+            _ => pause(self.failures, LONGEST),
         };
         sleep(wait.max(failure.retry_after().unwrap_or_default())).await;
     }
 }
 
 const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST_BUSY: Duration = Duration::from_secs(2);
 
-/// 100 ms, doubled up to 5 s, and up to half of that more.
-fn pause(failures: u32) -> Duration {
-    let wait = Duration::from_millis(100 << failures.saturating_sub(1).min(6)).min(LONGEST);
+/// 100 ms, doubled up to `longest`, and up to half of that more.
+fn pause(failures: u32, longest: Duration) -> Duration {
+    let wait = Duration::from_millis(100 << failures.saturating_sub(1).min(6)).min(longest);
     wait.mul_f64(1.0 + clock::jitter() / 2.0)
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Keeper {
     /// Whether the brain has the client.
     lent: bool,
     silent: u32,
+    /// Probes in a row that were not answered, or with an error: recovery is looked for sooner than at the next interval.
+    poorly: u32,
     /// When version and APIs are asked for next; `None` at once.
     describe_at: Option<Instant>,
     /// The version of the Secret that the client was built from, and when it was looked at.
@@ -58,6 +60,7 @@ impl Keeper {
             member: None,
             lent: false,
             silent: 0,
+            poorly: 0,
             describe_at: None,
             secret: (None, Instant::now()),
             said: None,
@@ -70,8 +73,8 @@ impl Keeper {
             if self.round().await.is_err() {
                 return;
             }
-            let pause = if self.silent > 0 {
-                LEAST * (1 << (self.silent - 1).min(3))
+            let pause = if self.poorly > 0 {
+                LEAST * (1 << (self.poorly - 1).min(3))
             } else {
                 INTERVAL.mul_f64(1.0 + clock::jitter() / 10.0)
             };
@@ -113,6 +116,10 @@ impl Keeper {
             self.silent.saturating_add(1)
         } else {
             0
+        };
+        self.poorly = match probe.health {
+            Health::Silent | Health::Unhealthy => self.poorly.saturating_add(1),
+            Health::Healthy | Health::Unauthorized | Health::Unknown => 0,
         };
         match probe.health {
             Health::Healthy | Health::Unhealthy => self.lend().await?,
@@ -176,7 +183,7 @@ impl Keeper {
 
     async fn disconnect(&mut self) {
         self.member = None;
-        self.silent = 0;
+        (self.silent, self.poorly) = (0, 0);
         // A failure means that the process ends.
         let _ = self.take_back().await;
     }

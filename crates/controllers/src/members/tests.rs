@@ -300,6 +300,21 @@ async fn a_silent_member_is_not_probed_in_a_loop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_that_is_not_ready_yet_is_asked_again_soon() {
+    let answers = AtomicU32::new(0);
+    let mut bench = bench(move |asked| match asked.line.as_str() {
+        "GET /readyz" if answers.fetch_add(1, Ordering::SeqCst) < 2 => status(500, "InternalError"),
+        _ => healthy(asked),
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    while !bench.probe().await.0.healthy {}
+    assert!(began.elapsed() <= LEAST * 4, "{:?}", began.elapsed());
+    bench.probe().await;
+    assert!(began.elapsed() >= INTERVAL, "a healthy one is asked as ever");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_second() {
     let mut bench = bench(|asked| match asked.line.as_str() {
         "GET /version" | "GET /readyz" | "GET /api" | "GET /apis" | "GET /api/v1" => healthy(asked),

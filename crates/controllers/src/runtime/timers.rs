@@ -39,6 +39,12 @@ impl Timers {
         Some((key, priority))
     }
 
+    /// How many keys come back.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.due.len()
+    }
+
     /// When the next one is due.
     #[must_use]
     pub fn next(&self) -> Option<Time> {

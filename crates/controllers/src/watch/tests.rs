@@ -183,6 +183,33 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_succeeds_ends_the_row_of_failures() {
+    let busy = || status(503, "ServiceUnavailable");
+    let mut replies = vec![busy(); 8];
+    replies.extend([list(10, "", &[]), busy(), busy()]);
+    replies.extend(vec![busy(); 6]);
+    replies.extend([Reply::Lines(vec![], true), busy(), list(20, "", &[]), busy()]);
+    replies.push(Reply::Lines(vec![event("ADDED", &item("a", 21))], true));
+    let (mut inbox, _log, _task) = start(templates(), replies);
+    assert_eq!(hear(&mut inbox, 1).await, ["listed 0"]);
+    let listed = Instant::now();
+    assert!(hear(&mut inbox, 1).await[0].starts_with("lost: "));
+    assert!(
+        listed.elapsed() < Duration::from_millis(200),
+        "{:?}",
+        listed.elapsed()
+    );
+    hear(&mut inbox, 1).await;
+    let listed = Instant::now();
+    assert_eq!(hear(&mut inbox, 1).await, ["live seen a 21"]);
+    assert!(
+        listed.elapsed() < Duration::from_millis(200),
+        "{:?}",
+        listed.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn errors_right_after_a_list_do_not_make_lists_in_a_loop() {
     let expired = json!({"kind": "Status", "code": 410, "reason": "Expired"});
     let ends = [
