@@ -1,4 +1,5 @@
-//! Serves one embedded cluster on loopback until Ctrl-C: `cargo run -p entourage-apiserver --example serve -- [PORT]`.
+//! Serves one embedded cluster on loopback until Ctrl-C:
+//! `cargo run -p entourage-apiserver --example serve -- [PORT [FILE]]`; the file gets the authority's certificate.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
     let authority = listener::Authority::new()?;
+    if let Some(file) = std::env::args().nth(2) {
+        std::fs::write(file, &authority.certificate)?;
+    }
     let cluster = Cluster::new(Options {
         admin_token: "admintoken".to_owned(),
         ..Options::default()

@@ -10,6 +10,8 @@ mod quota;
 pub(crate) mod request;
 pub(crate) mod webhooks;
 
+pub(crate) use quota::{Charged, refund};
+
 use crate::{
     cluster::Inner,
     registry::{about, field},
@@ -25,23 +27,23 @@ pub(crate) fn fill(cluster: &Inner, resource: &Resource, object: &mut Object) {
 }
 
 /// Refuses a valid object that goes beyond a limit range, a quota or its namespace's pod security, and charges the quotas
-/// unless `dry_run`. Returns warnings.
+/// unless `dry_run`. Returns warnings, and what was charged.
 pub(crate) fn admit(
     cluster: &Inner,
     resource: &Resource,
     object: &Object,
     dry_run: bool,
-) -> Result<Vec<String>> {
+) -> Result<(Vec<String>, Charged)> {
     if !resource.namespaced {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
     let refused = |why: String| Status::forbidden(about(resource, field(object, "name")), &why);
     if is(resource, "Pod") || is(resource, "PersistentVolumeClaim") {
         limits::check(cluster, &resource.kind, object).map_err(refused)?;
     }
     let warnings = security(cluster, resource, object).map_err(refused)?;
-    quota::charge(cluster, resource, object, dry_run).map_err(refused)?;
-    Ok(warnings)
+    let charged = quota::charge(cluster, resource, object, dry_run).map_err(refused)?;
+    Ok((warnings, charged))
 }
 
 /// Pods that violate what their namespace enforces are refused; what it warns of is told, of workloads too.

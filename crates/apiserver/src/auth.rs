@@ -1,10 +1,10 @@
 //! Who asks, and whether they may.
 //!
-//! Authentication: the admin's token, further static tokens, client certificates of the cluster's authority, tokens of
-//! service accounts; nobody is `system:anonymous`. Authorization: `system:masters` may everything, everybody else what
+//! Authentication, the first that is shown counts: client certificates of the cluster's authority, the admin's token,
+//! further static tokens, tokens of service accounts; nobody is `system:anonymous`. Authorization: `system:masters` may everything, everybody else what
 //! RBAC grants.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
 
 use http::{HeaderMap, header};
 
@@ -33,6 +33,21 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The name of whoever gives none.
 pub const ANONYMOUS: &str = "system:anonymous";
+
+/// What the names of service accounts begin with.
+const ACCOUNT: &str = "system:serviceaccount:";
+
+/// Namespace and name of the service account that a user is; nothing when it is none.
+pub(crate) fn account_of(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(ACCOUNT)?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+}
+
+/// The groups of the service accounts of a namespace.
+pub(crate) fn groups_of_accounts(namespace: &str) -> Vec<String> {
+    let all = "system:serviceaccounts";
+    vec![all.to_owned(), format!("{all}:{namespace}")]
+}
 
 /// The user of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -96,6 +111,15 @@ impl Auth {
         self.key.get_or_init(|| token::Key::of(store))
     }
 
+    /// The same if it was made already: who only shows a token makes no key.
+    pub(crate) fn known_key(&self, store: &Store) -> Option<&token::Key> {
+        if let Some(key) = self.key.get() {
+            return Some(key);
+        }
+        let kept = token::Key::kept(store)?;
+        Some(self.key.get_or_init(|| kept))
+    }
+
     /// What RBAC grants now.
     pub(crate) fn rbac(&self, cluster: &Inner) -> std::sync::Arc<rbac::Index> {
         self.rbac.current(&cluster.store)
@@ -112,36 +136,54 @@ pub(crate) fn authenticate(cluster: &Inner, headers: &HeaderMap, certified: Opti
     let Some(token) = bearer(headers) else {
         return Ok(User::anonymous());
     };
-    of_token(cluster, token, &[])
-        .ok()
-        .map(User::authenticated)
-        .ok_or_else(|| Status::new(401, "Unauthorized", "Unauthorized"))
+    of_token(cluster, &token, &[])
+        .map(|(user, _)| user.authenticated())
+        .map_err(|_| Status::new(401, "Unauthorized", "Unauthorized"))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = text.trim().split_once(' ')?;
-    // A second space is an empty token to the real server: as good as none.
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && !token.starts_with(' ')).then_some(token)
+/// The second word of the header when the first is `Bearer`. A second space is an empty token to the real server, which is as
+/// good as none, and what comes behind the token does not count. Bytes that are no text are a token, too: nobody's.
+fn bearer(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let header = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let mut words = header.trim_ascii().split(|&byte| byte == b' ');
+    let scheme = words.next()?;
+    let token = words.next()?;
+    (scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty()).then(|| String::from_utf8_lossy(token))
 }
 
-/// The user of a token that is good for one of `audiences` (none named: for this server); otherwise why it is not.
+/// The user of a token that is good for one of `audiences` (none named: for this server), and for which of them it is;
+/// otherwise why it is not. Static tokens are good for this server alone.
 pub(crate) fn of_token(
     cluster: &Inner,
     token: &str,
     audiences: &[String],
-) -> std::result::Result<User, String> {
+) -> std::result::Result<(User, Vec<String>), String> {
+    let server = [token::ISSUER.to_owned()];
+    let wanted = if audiences.is_empty() { &server } else { audiences };
+    let Some(user) = of_static_token(cluster, token) else {
+        return token::user(cluster, token, wanted);
+    };
+    let good = common(wanted, &server);
+    if good.is_empty() {
+        return Err("invalid bearer token".to_owned());
+    }
+    Ok((user, good))
+}
+
+fn of_static_token(cluster: &Inner, token: &str) -> Option<User> {
     if same(token, &cluster.options.admin_token) {
         let mut admin = User::new("admin", &[MASTERS]);
         "admin".clone_into(&mut admin.uid);
-        return Ok(admin);
+        return Some(admin);
     }
-    for (known, user) in &cluster.options.tokens {
-        if same(token, known) {
-            return Ok(user.clone());
-        }
-    }
-    token::user(cluster, token, audiences)
+    let mut tokens = cluster.options.tokens.iter();
+    let known = tokens.find(|(known, _)| same(token, known));
+    known.map(|(_, user)| user.clone())
+}
+
+/// What is in both lists, in the order of the first.
+fn common(wanted: &[String], own: &[String]) -> Vec<String> {
+    wanted.iter().filter(|one| own.contains(one)).cloned().collect()
 }
 
 /// Compares in a time that depends on the lengths only.
@@ -162,11 +204,15 @@ mod tests {
             ("Basic a", None),
             ("Bearer", None),
             ("Bearer ", None),
+            ("Bearer  a", None),
+            ("Bearer a b", Some("a")),
+            ("Bearer \u{e9}", Some("\u{e9}")),
         ];
         for (text, expected) in cases {
             let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, HeaderValue::from_static(text));
-            assert_eq!(bearer(&headers), expected, "{text:?}");
+            let value = HeaderValue::from_bytes(text.as_bytes()).expect("a header");
+            headers.insert(header::AUTHORIZATION, value);
+            assert_eq!(bearer(&headers).as_deref(), expected, "{text:?}");
         }
     }
 

@@ -7,7 +7,10 @@ use std::{
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     controllers,
@@ -25,7 +28,7 @@ pub use service::{Body, Service};
 pub struct Options {
     /// Name, for logs.
     pub name: String,
-    /// Bearer token of the user `admin`, member of `system:masters`.
+    /// Bearer token of the user `admin`, member of `system:masters`; a random one when none is given.
     pub admin_token: String,
     /// Further bearer tokens and whom they belong to.
     pub tokens: Vec<(String, crate::auth::User)>,
@@ -47,7 +50,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             name: "cluster".to_owned(),
-            admin_token: "admin".to_owned(),
+            admin_token: new_uid(),
             tokens: Vec::new(),
             authority: None,
             data: None,
@@ -72,6 +75,10 @@ pub struct Inner {
     pub documents: crate::openapi::Documents,
     fairness: [(&'static str, http::HeaderValue); 2],
     kinds: RwLock<Arc<Kinds>>,
+    /// How often they changed.
+    kinds_changes: watch::Sender<u64>,
+    /// The last field: it goes when the store is closed.
+    closed: DropGuard,
 }
 
 /// Namespaces that every cluster has.
@@ -111,6 +118,8 @@ impl Cluster {
             documents: crate::openapi::Documents::default(),
             fairness: fairness(),
             kinds: RwLock::new(Arc::new(Kinds::builtin())),
+            kinds_changes: watch::Sender::new(0),
+            closed: CancellationToken::new().drop_guard(),
         }));
         cluster.furnish();
         cluster
@@ -142,6 +151,12 @@ impl Cluster {
     #[must_use]
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service().with_token(&self.0.options.admin_token), "default")
+    }
+
+    /// Ends when the last clone of this cluster is dropped and its file, if it has one, is closed: everything that was answered
+    /// is in it, and it can be opened again.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.closed.token().clone().cancelled_owned()
     }
 
     /// Forgets all events: watches and pages of earlier revisions are told that they are too old.
@@ -182,6 +197,14 @@ impl Inner {
     pub fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
         let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut kinds));
+        drop(kinds);
+        self.kinds_changes.send_modify(|count| *count += 1);
+    }
+
+    /// Tells when the kinds change; the value says how often they did.
+    #[must_use]
+    pub fn kinds_changes(&self) -> watch::Receiver<u64> {
+        self.kinds_changes.subscribe()
     }
 
     /// The clock. One place, so that tests may set it.
@@ -241,17 +264,13 @@ pub fn new_uid() -> String {
     )
 }
 
-/// Sixteen random bytes: the hasher's keys are seeded by the operating system once and differ each time.
+/// Sixteen random bytes of the operating system: nobody can guess them.
 #[must_use]
 pub fn random() -> [u8; 16] {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let state = RandomState::new();
     let mut bytes = [0; 16];
-    for (at, half) in bytes.chunks_exact_mut(8).enumerate() {
-        let mut hasher = state.build_hasher();
-        hasher.write_usize(at);
-        half.copy_from_slice(&hasher.finish().to_be_bytes());
-    }
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .expect("an operating system has randomness");
     bytes
 }
 
@@ -270,6 +289,9 @@ pub fn encode(mut object: Object, revision: u64) -> Bytes {
 #[must_use]
 pub fn encode_as(resource: &Resource, mut object: Object, revision: u64) -> Bytes {
     resource.rules.to_stored(&mut object);
+    if let Some(custom) = &resource.custom {
+        custom.writes(revision);
+    }
     encode(object, revision)
 }
 
@@ -302,6 +324,24 @@ pub fn shown(resource: &Resource, bytes: &[u8]) -> Object {
 }
 
 #[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_given_no_token_makes_up_its_own() {
+        let tokens = [Options::default(), Options::default()].map(|options| options.admin_token);
+        assert_ne!(tokens[0], tokens[1]);
+        assert!(tokens.iter().all(|token| token.len() >= 32));
+    }
+
+    #[test]
+    fn random_bytes_differ() {
+        let all: std::collections::BTreeSet<[u8; 16]> = (0..1000).map(|_| random()).collect();
+        assert_eq!(all.len(), 1000);
+    }
+}
+
+#[cfg(test)]
 pub(crate) mod tests_support {
     //! Clusters for unit tests.
 
@@ -309,6 +349,21 @@ pub(crate) mod tests_support {
 
     /// A cluster without controllers: it needs no runtime.
     pub(crate) fn bare() -> Arc<Inner> {
-        Cluster::made(Options::default(), Store::new()).0
+        Cluster::bare(Options::default()).0
+    }
+
+    /// The same whose admin has the token `admin`.
+    pub(crate) fn admins() -> Options {
+        Options {
+            admin_token: "admin".to_owned(),
+            ..Options::default()
+        }
+    }
+
+    impl Cluster {
+        /// The same with options.
+        pub(crate) fn bare(options: Options) -> Self {
+            Self::made(options, Store::new())
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
 mod accounts;
 mod garbage;
 mod namespaces;
+mod roles;
 mod tokens;
 
 /// How many pieces of work are done before other tasks get a turn.
@@ -51,6 +52,8 @@ pub(crate) struct Seen {
     pub(crate) place: Place,
     pub(crate) happened: Happened,
     pub(crate) head: Head,
+    /// That of the change.
+    pub(crate) revision: Revision,
 }
 
 /// Something that the cluster does by itself.
@@ -60,6 +63,9 @@ pub(crate) trait Controller: Send {
 
     /// Notes a change. Cost: independent of the number of objects.
     fn see(&mut self, seen: &Seen);
+
+    /// Other kinds are served than before.
+    fn kinds_changed(&mut self) {}
 
     /// Does one noted piece of work; false when there is none.
     fn work(&mut self, cluster: &Arc<Inner>) -> bool;
@@ -76,6 +82,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(accounts::Accounts::default()),
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
+        Box::new(roles::Roles::default()),
         Box::new(tokens::Tokens::default()),
     ]
 }
@@ -85,15 +92,20 @@ pub(crate) fn start(cluster: &Cluster) {
     crate::crd::lifecycle::start(cluster);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         let inner = cluster.inner();
-        runtime.spawn(run(Arc::downgrade(inner), inner.store.ticks()));
+        runtime.spawn(run(
+            Arc::downgrade(inner),
+            inner.store.ticks(),
+            inner.kinds_changes(),
+        ));
     }
 }
 
 /// Holds the cluster only while it works, so that the last clone of the cluster ends it.
-async fn run(cluster: Weak<Inner>, mut ticks: watch::Receiver<Revision>) {
+async fn run(cluster: Weak<Inner>, mut ticks: watch::Receiver<Revision>, mut kinds: watch::Receiver<u64>) {
     let mut state = Loop::new();
     loop {
         ticks.mark_unchanged();
+        kinds.mark_unchanged();
         loop {
             let Some(cluster) = cluster.upgrade() else {
                 return;
@@ -113,6 +125,7 @@ async fn run(cluster: Weak<Inner>, mut ticks: watch::Receiver<Revision>) {
         };
         tokio::select! {
             changed = ticks.changed() => if changed.is_err() { return },
+            changed = kinds.changed() => if changed.is_err() { return },
             () = alarm => {}
         }
     }
@@ -123,6 +136,8 @@ pub(crate) struct Loop {
     controllers: Vec<Box<dyn Controller>>,
     /// Changes up to this one were seen; `None`: nothing was.
     at: Option<Revision>,
+    /// How often the kinds had changed at the last look.
+    kinds: u64,
 }
 
 impl Loop {
@@ -130,12 +145,20 @@ impl Loop {
         Self {
             controllers: controllers(),
             at: None,
+            kinds: 0,
         }
     }
 
     /// Sees what changed and does some work. False when there was nothing to do.
     pub(crate) fn turn(&mut self, cluster: &Arc<Inner>) -> bool {
         let changed = self.observe(cluster);
+        let kinds = *cluster.kinds_changes().borrow();
+        if self.kinds != kinds {
+            self.kinds = kinds;
+            for controller in &mut self.controllers {
+                controller.kinds_changed();
+            }
+        }
         let mut worked = false;
         for controller in &mut self.controllers {
             for _ in 0..TURN {
@@ -188,6 +211,7 @@ impl Loop {
             },
             happened,
             head: Head::of(entry),
+            revision: entry.revision,
         };
         for controller in &mut self.controllers {
             controller.see(&seen);

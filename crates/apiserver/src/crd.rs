@@ -18,7 +18,6 @@ use crate::{
     resource::{LazySchema, Object, Resource},
     scale,
     schema::Schema,
-    status::Result,
 };
 
 pub(crate) mod cel;
@@ -79,6 +78,8 @@ pub struct Custom {
     alone: bool,
     /// Objects written at or after this revision went through this schema; 0: not known yet.
     since: AtomicU64,
+    /// The last revision that was written by an earlier definition after it had been replaced; shared by all of a CRD.
+    late: Arc<AtomicU64>,
     /// Cancelled when this definition is no longer the one that is served: watches end.
     pub replaced: CancellationToken,
 }
@@ -113,10 +114,17 @@ impl Custom {
     #[must_use]
     pub fn is_as_stored(&self, revision: u64) -> bool {
         let since = self.since.load(Ordering::Relaxed);
-        self.alone && since > 0 && revision >= since
+        self.alone && since > 0 && revision >= since && revision > self.late.load(Ordering::Relaxed)
     }
 
-    /// From `revision` on, objects are written by this definition.
+    /// An object is written by this definition at `revision`, under the lock of the store.
+    pub(crate) fn writes(&self, revision: u64) {
+        if self.replaced.is_cancelled() {
+            self.late.fetch_max(revision, Ordering::Relaxed);
+        }
+    }
+
+    /// From `revision` on, objects are written by this definition, or are told by [`Custom::writes`] of an earlier one.
     pub(crate) fn served_since(&self, revision: u64) {
         // What was said first stays true.
         let _ = self
@@ -147,15 +155,6 @@ impl Custom {
     }
 }
 
-/// The Scale of a custom resource's object; an error when its CRD has no such subresource, or the object no replicas.
-pub fn scale_of(resource: &Resource, object: &Object) -> Result<Value> {
-    let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
-    match paths {
-        Some(paths) => scale::of(paths, object),
-        None => Err(crate::status::Status::no_such_path()),
-    }
-}
-
 /// The object with the replicas of a Scale.
 pub fn with_scale(resource: &Resource, object: &mut Object, scale: &Value) {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
@@ -165,9 +164,9 @@ pub fn with_scale(resource: &Resource, object: &mut Object, scale: &Value) {
 }
 
 /// The resources that an established CRD serves, one for each served version. `before`: one that was made of the same
-/// definition, whose watches go on. O(schemas).
+/// definition, whose watches go on. `late`: what all definitions of the CRD share. O(schemas).
 #[must_use]
-pub(crate) fn resources(crd: &Object, before: Option<&Resource>) -> Vec<Arc<Resource>> {
+pub fn resources(crd: &Object, before: Option<&Resource>, late: &Arc<AtomicU64>) -> Vec<Arc<Resource>> {
     let none = Map::new();
     let part = |of: &'_ Map<String, Value>, name: &str| schema::object(of, name).cloned().unwrap_or_default();
     let spec = schema::object(crd, "spec").unwrap_or(&none);
@@ -218,6 +217,7 @@ pub(crate) fn resources(crd: &Object, before: Option<&Resource>) -> Vec<Arc<Reso
                 terminating: metadata.contains_key("deletionTimestamp"),
                 alone: served.len() == 1 && name == storage,
                 since: AtomicU64::new(since),
+                late: late.clone(),
                 replaced: replaced.clone(),
             };
             let custom = Arc::new(custom);
@@ -287,11 +287,9 @@ fn deprecation(
         .iter()
         .filter(|other| other.get("deprecated") != Some(&Value::Bool(true)))
         .filter_map(|other| schema::text(other, "name"))
-        .min_by_key(|other| crate::kinds::version_priority(other));
+        .min_by(|a, b| crate::discovery::by_priority(a, b));
     // Only a version that is as stable is recommended.
-    if let Some(better) =
-        better.filter(|better| crate::kinds::version_priority(better) < crate::kinds::version_priority(name))
-    {
+    if let Some(better) = better.filter(|better| crate::discovery::by_priority(better, name).is_lt()) {
         warning.push_str(&format!("; use {group}/{better} {kind}"));
     }
     Some(warning)

@@ -25,13 +25,15 @@ mod options;
 
 pub(crate) use options::{DeleteOptions, Propagation};
 
+/// Objects of a collection that are deleted before others get their turn.
+const BREATH: usize = 32;
+
 /// DELETE of one object.
 pub(crate) fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     let resource = &*call.resource;
-    admitted(cluster, call, &call.namespace, &call.name, &options)?;
+    let mut warnings = admitted(cluster, call, &call.namespace, &call.name, &options)?;
     let deleted = object(cluster, resource, &call.namespace, &call.name, &options)?;
-    let mut warnings = Vec::new();
     if options.propagation.is_none() && options.orphan.is_none() {
         warnings.extend(resource.rules.orphan_warning().map(str::to_owned));
     }
@@ -55,6 +57,19 @@ pub(crate) fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     }
 }
 
+/// Whether a DELETE of one object would be taken as far as this server knows, without deleting anything.
+pub(crate) fn check(cluster: &Inner, call: &Call) -> Result<()> {
+    let options = DeleteOptions::of(call)?;
+    let resource = &*call.resource;
+    let entry = find(cluster, resource, &call.namespace, &call.name)?;
+    if let Some(why) = resource.rules.undeletable(&call.name) {
+        return Err(Status::forbidden(registry::about(resource, &call.name), why));
+    }
+    let old = cluster::shown(resource, &entry.object);
+    preconditions(resource, &call.name, &old, &options)?;
+    admitted(cluster, call, &call.namespace, &call.name, &options).map(|_| ())
+}
+
 /// DELETE of a collection: each object that a list with the same parameters shows. Answers that list.
 pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
@@ -62,8 +77,11 @@ pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Repl
     let Reply::List { items, .. } = &reply else {
         return Ok(reply);
     };
-    for item in items {
+    for (at, item) in items.iter().enumerate() {
         let Item::Stored(entry) = item else { continue };
+        if at % BREATH == BREATH - 1 {
+            tokio::task::yield_now().await;
+        }
         let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
         admitted(cluster, call, namespace, name, &options)?;
         match object(cluster, &call.resource, namespace, name, &options) {
@@ -75,18 +93,18 @@ pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Repl
     Ok(reply)
 }
 
-/// Refuses a deletion that an admission policy denies.
+/// Refuses a deletion that an admission policy denies. Returns warnings.
 fn admitted(
     cluster: &Inner,
     call: &Call,
     namespace: &str,
     name: &str,
     options: &DeleteOptions,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let resource = &*call.resource;
     let key = resource.key(namespace, name);
     let Some(entry) = cluster.store.get(&resource.collection, &key) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let old = cluster::shown(resource, &entry.object);
     let request = Request {
@@ -103,17 +121,18 @@ fn admitted(
         new: None,
         old: Some(&old),
     };
-    policies::validate(&request, states).map(|_| ())
+    policies::validate(&request, states)
 }
 
 /// What became of an object.
-#[derive(Debug)]
 pub(crate) enum Deleted {
     /// It is gone; its last state.
     Gone(Object),
     /// It is terminating.
     Waits(Item),
 }
+
+crate::hidden::without_content!(Deleted);
 
 /// What a deletion does to the object as it is.
 enum Step {

@@ -126,7 +126,8 @@ fn ordered(group: &str, versions: &[String]) -> Vec<String> {
     versions
 }
 
-/// `v2` before `v1` before `v2beta1` before `v1alpha1` before everything else by name.
+/// `v2` before `v1` before `v2beta1` before `v1alpha1` before everything else by name. The first is preferred. Source:
+/// `CompareKubeAwareVersionStrings` of k8s.io/apimachinery.
 #[must_use]
 pub fn by_priority(a: &str, b: &str) -> Ordering {
     match (parsed(a), parsed(b)) {

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header, request::Parts};
 use http_body_util::{BodyExt as _, Limited};
 
@@ -15,6 +15,7 @@ use crate::{
     discovery,
     endpoint::{self, Call, Query, Reply, query::percent_decoded},
     openapi,
+    selector::Selection,
     status::{Result, Status},
 };
 
@@ -43,6 +44,12 @@ const LARGEST: usize = 3 << 20;
 /// Of a larger body so much is read and thrown away, so that its sender gets to read the refusal.
 const DRAINED: usize = 8 << 20;
 
+/// The same of the body of a request that is refused by its headers.
+const DRAINED_UNREAD: usize = 256 << 10;
+
+/// How long that may take.
+const DRAINING: Duration = Duration::from_secs(1);
+
 /// How long a request other than a watch may take, its body included.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -57,15 +64,37 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
+    let mut body = Some(body);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let cluster = cluster.inner();
-    let mut response = match handled(cluster, &parts, &query, body).await {
+    let mut response = match handled(cluster, &parts, &query, &mut body).await {
         Ok(response) => response,
         Err(Miss::Page) => write::text(404, "404 page not found\n"),
         Err(Miss::Status(status)) => refusal(&parts, &query, &status),
     };
+    if let Some(body) = body
+        && response.status().as_u16() >= 400
+    {
+        drain(&parts.headers, body).await;
+    }
     common_headers(cluster, &parts, &mut response);
     response
+}
+
+/// Takes in what of a refused request's body is on its way. A connection that is closed before that is reset, and the reset
+/// overtakes the refusal. Who waits for leave to send its body (`100-continue`) is told the answer instead.
+async fn drain<B>(headers: &HeaderMap, body: B)
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if body.is_end_stream() || headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let mut body = std::pin::pin!(Limited::new(body, DRAINED_UNREAD));
+    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+    // What is not here by then is the sender's loss.
+    let _ = tokio::time::timeout(DRAINING, all).await;
 }
 
 /// The answer that an error is.
@@ -129,7 +158,12 @@ type Routed<T> = std::result::Result<T, Miss>;
 
 const TIMED_OUT: &str = "Timeout: request did not complete within the allotted timeout";
 
-async fn handled<B>(cluster: &Arc<Inner>, parts: &Parts, query: &Query, body: B) -> Routed<Response<Body>>
+async fn handled<B>(
+    cluster: &Arc<Inner>,
+    parts: &Parts,
+    query: &Query,
+    body: &mut Option<B>,
+) -> Routed<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -151,9 +185,12 @@ where
     if about.verb == "watch" {
         return work.await;
     }
-    tokio::time::timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| Err(Status::new(504, "Timeout", TIMED_OUT).into()))
+    tokio::select! {
+        // The limit counts first: on a busy machine what waits for something else may be late as well.
+        biased;
+        () = tokio::time::sleep(limit) => Err(Status::new(504, "Timeout", TIMED_OUT).into()),
+        answer = work => answer,
+    }
 }
 
 /// `timeout=` of a request; nothing, zero and less are the longest time.
@@ -243,8 +280,7 @@ fn discovered(cluster: &Inner, parts: &Parts, query: &Query, accept: &str) -> Ro
         }
         return Ok(response);
     }
-    let document = json::compact(&discovery::aggregated(&kinds, words == ["api"]));
-    let etag = openapi::etag(&document);
+    let (document, etag) = openapi::discovered(cluster, &kinds, words == ["api"]);
     let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     Ok(openapi::tagged(parts, media, &etag, "Accept", document))
 }
@@ -265,7 +301,7 @@ async fn resources<B>(
     query: &Query,
     about: &About,
     user: User,
-    body: B,
+    body: &mut Option<B>,
 ) -> Routed<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -300,7 +336,7 @@ async fn routed<B>(
     query: &Query,
     route: Route,
     user: User,
-    body: B,
+    body: &mut Option<B>,
 ) -> Routed<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -310,7 +346,9 @@ where
     if route.old_watch {
         query.set("watch", "1");
         if !route.name.is_empty() {
-            query.set("fieldSelector", &format!("metadata.name={}", route.name));
+            let given = query.get("fieldSelector").unwrap_or_default();
+            let selector = Selection::of_one(given, &route.name)?;
+            query.set("fieldSelector", &selector);
         }
     }
     let collection = route.method == Method::GET && (route.name.is_empty() || route.old_watch);
@@ -337,7 +375,7 @@ where
     }
 }
 
-async fn call<B>(parts: &Parts, query: &Query, route: Route, user: User, body: B) -> Result<Call>
+async fn call<B>(parts: &Parts, query: &Query, route: Route, user: User, body: &mut Option<B>) -> Result<Call>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -347,10 +385,9 @@ where
     } else {
         route.name
     };
-    let body = if route.method == Method::GET {
-        Bytes::new()
-    } else {
-        read(body).await?
+    let body = match body.take() {
+        Some(body) if route.method != Method::GET => read(body).await?,
+        _ => Bytes::new(),
     };
     let mut content_type = parts
         .headers
@@ -390,7 +427,9 @@ where
         Status::new(413, "RequestEntityTooLarge", message)
     };
     let mut body = std::pin::pin!(Limited::new(body, DRAINED));
-    let mut pieces = Vec::new();
+    // One piece is kept as it came; more are put together as they come, so that many small ones cost no more than a large one.
+    let mut whole = Bytes::new();
+    let mut more = BytesMut::new();
     let mut size = 0;
     while let Some(frame) = body.frame().await {
         let piece = frame.map_err(|error| {
@@ -403,16 +442,46 @@ where
         let Ok(piece) = piece.into_data() else { continue };
         size += piece.len();
         if size > LARGEST {
-            pieces = Vec::new();
+            (whole, more) = (Bytes::new(), BytesMut::new());
+        } else if size == piece.len() {
+            whole = piece;
         } else {
-            pieces.push(piece);
+            if more.is_empty() {
+                more.extend_from_slice(&std::mem::take(&mut whole));
+            }
+            more.extend_from_slice(&piece);
         }
     }
     if size > LARGEST {
         return Err(too_large());
     }
-    if pieces.len() == 1 {
-        return Ok(pieces.swap_remove(0));
+    Ok(if more.is_empty() { whole } else { more.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    async fn gathered(pieces: Vec<&'static [u8]>) -> Result<Bytes> {
+        let frames = pieces.into_iter().map(|piece| {
+            Ok::<_, std::convert::Infallible>(http_body::Frame::data(Bytes::from_static(piece)))
+        });
+        read(StreamBody::new(futures::stream::iter(frames.collect::<Vec<_>>()))).await
     }
-    Ok(Bytes::from(pieces.concat()))
+
+    #[tokio::test]
+    async fn a_body_is_its_pieces_in_their_order_up_to_the_limit() {
+        assert_eq!(gathered(vec![]).await.expect("read"), "");
+        assert_eq!(gathered(vec![b"abc"]).await.expect("read"), "abc");
+        assert_eq!(
+            gathered(vec![b"", b"a", b"", b"bc", b"d"]).await.expect("read"),
+            "abcd"
+        );
+        static MEBIBYTE: [u8; 1 << 20] = [0; 1 << 20];
+        assert_eq!(gathered(vec![&MEBIBYTE; 3]).await.expect("read").len(), LARGEST);
+        let refused = gathered(vec![&MEBIBYTE[..], &MEBIBYTE, &MEBIBYTE, b"x"]).await;
+        assert_eq!(refused.expect_err("too large").code, 413);
+    }
 }

@@ -297,8 +297,19 @@ impl Kinds {
         }
     }
 
-    /// Adds the resource of a CRD where discovery tells it: groups by name, versions by [`version_priority`].
+    /// Whether the objects of a CRD with these names would be those of a built-in kind.
+    #[must_use]
+    pub fn is_builtin(&self, group: &str, plural: &str) -> bool {
+        let mut all = self.by_path.values();
+        all.any(|known| known.custom.is_none() && known.group == group && known.plural == plural)
+    }
+
+    /// Adds the resource of a CRD where discovery tells it: groups by name, versions by their priority. A built-in kind
+    /// is not replaced.
     pub fn add_custom(&mut self, resource: Arc<Resource>) {
+        if self.is_builtin(&resource.group, &resource.plural) {
+            return;
+        }
         let group = resource.group.clone();
         self.add(resource);
         let builtin = self
@@ -314,7 +325,7 @@ impl Kinds {
             return;
         };
         let mut versions = self.groups.remove(at);
-        versions.1.sort_by_key(|version| version_priority(version));
+        versions.1.sort_by(|a, b| crate::discovery::by_priority(a, b));
         let is_custom = |group: &str| {
             !self
                 .by_path
@@ -359,35 +370,6 @@ const EVICTION: &Row = &Row {
 /// The resource of an Eviction, which has no path of its own.
 pub(crate) fn eviction() -> Resource {
     resource(EVICTION)
-}
-
-/// The order of versions: stable ones first, then beta, then alpha, higher numbers first; other names last, by themselves.
-/// The smallest is preferred. Source: the version priority of CRDs.
-#[must_use]
-pub fn version_priority(version: &str) -> impl Ord + use<> {
-    let number = |text: &str| -> Option<u64> {
-        let proper =
-            !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|_| proper)
-    };
-    let parts = || {
-        let rest = version.strip_prefix('v')?;
-        for (stability, word) in [(1_u8, "beta"), (2, "alpha")] {
-            if let Some((major, minor)) = rest.split_once(word) {
-                return Some((stability, number(major)?, number(minor)?));
-            }
-        }
-        Some((0, number(rest)?, 0))
-    };
-    match parts() {
-        Some((stability, major, minor)) => (
-            stability,
-            std::cmp::Reverse(major),
-            std::cmp::Reverse(minor),
-            String::new(),
-        ),
-        None => (3, std::cmp::Reverse(0), std::cmp::Reverse(0), version.to_owned()),
-    }
 }
 
 /// Versions that are no longer served, but still known: objects of them are told apart from objects of no kind.
@@ -470,6 +452,16 @@ fn resource(row: &'static Row) -> Resource {
         rules: rules_of(row.group, row.version, row.kind),
         custom: None,
     }
+}
+
+/// Turns an object of the resource's kind in another group and version into the form of the resource. O(object).
+pub(crate) fn convert(
+    (group, version): (&str, &str),
+    resource: &Resource,
+    object: &mut crate::resource::Object,
+) {
+    rules_of(group, version, &resource.kind).to_stored(object);
+    resource.rules.show_stored(object);
 }
 
 /// The rules of a built-in kind.

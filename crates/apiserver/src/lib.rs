@@ -9,6 +9,8 @@
 //!
 //! It is not for production: no cluster of yours should depend on it.
 
+mod hidden;
+
 pub mod status;
 
 pub mod schema;

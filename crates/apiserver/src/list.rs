@@ -222,10 +222,15 @@ impl Wanted<'_> {
         let found: Option<Arc<Entry>> = cluster
             .store
             .get(&self.resource.collection, &format!("{}{name}", self.prefix));
-        let entries = found
+        let entries: Vec<_> = found
             .filter(|entry| self.selection.matches_stored(self.resource, entry))
             .into_iter()
             .collect();
+        // It may have been written in between.
+        let revision = entries
+            .iter()
+            .map(|entry| entry.revision)
+            .fold(revision, Revision::max);
         Some(Page {
             entries,
             remaining: 0,

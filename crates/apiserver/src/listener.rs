@@ -1,13 +1,14 @@
 //! The TLS door: a listener on loopback with a certificate of the cluster's own authority.
 //!
-//! A connection that says nothing costs its TLS state and is closed in the end; headers, bodies and handshakes are bounded
-//! in size and time.
+//! A connection that says nothing costs its TLS state and is closed in the end; so is one that takes nothing. Headers,
+//! bodies and handshakes are bounded in size and time.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use http::Request;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -19,9 +20,11 @@ use crate::{auth::certificate, cluster::Cluster, http::Certified};
 
 mod authority;
 mod kubeconfig;
+mod patient;
 
 pub use authority::{Authority, ClientCertificate};
 pub use kubeconfig::{Access, kubeconfig};
+use patient::Patient;
 
 /// What a connection may cost.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +36,8 @@ struct Limits {
     headers: Duration,
     /// Bytes of headers, and of what is buffered of a body.
     buffer: usize,
+    /// How long a client may take nothing of what is written to it.
+    write: Duration,
     /// Connections at a time; more wait to be accepted.
     connections: usize,
 }
@@ -41,6 +46,7 @@ const LIMITS: Limits = Limits {
     handshake: Duration::from_secs(10),
     headers: Duration::from_secs(100),
     buffer: 128 << 10,
+    write: Duration::from_secs(60),
     connections: 16_384,
 };
 
@@ -107,10 +113,18 @@ async fn accepted(
     }
 }
 
+/// When a connection has been silent for so long, and then every so often, the other side is asked whether it is there.
+const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
+
 /// Serves one connection to its end.
 async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, limits: Limits) {
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
+    let (silent, interval) = ALIVE;
+    let keepalive = TcpKeepalive::new().with_time(silent).with_interval(interval);
+    // A watcher whose machine is gone says nothing, as one that waits does.
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    let stream = Patient::new(stream, limits.write);
     let Ok(Ok(stream)) = tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await else {
         return;
     };
@@ -138,7 +152,6 @@ async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, li
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Options;
     use rustls::{
         ClientConfig, RootCertStore,
         pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
@@ -162,7 +175,7 @@ mod tests {
         async fn open(limits: Limits) -> Self {
             let authority = Authority::new().expect("an authority");
             let stop = CancellationToken::new();
-            let cluster = Cluster::new(Options::default());
+            let cluster = Cluster::new(crate::cluster::tests_support::admins());
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let address = listen_with(cluster, &authority, any, stop.clone(), limits)
                 .await
@@ -287,6 +300,60 @@ mod tests {
         let mut head = [0; 12];
         stream.read_exact(&mut head).await.expect("an answer");
         assert_eq!(&head, b"HTTP/1.1 504");
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_before_its_body_is_read_gets_to_read_the_refusal() {
+        let door = Door::open(LIMITS).await;
+        let body = "x".repeat(200 << 10);
+        let about = format!("Host: x\r\nContent-Length: {}\r\n", body.len());
+        let token = "Authorization: Bearer admin\r\n";
+        let cases = [
+            (
+                "401",
+                format!("POST /api/v1/namespaces HTTP/1.1\r\n{about}Authorization: Bearer no\r\n"),
+            ),
+            ("403", format!("POST /api/v1/namespaces HTTP/1.1\r\n{about}")),
+            ("404", format!("POST /api/v1/nothing HTTP/1.1\r\n{about}{token}")),
+            (
+                "405",
+                format!("PUT /api/v1/namespaces HTTP/1.1\r\n{about}{token}"),
+            ),
+            (
+                "406",
+                format!("POST /api/v1/namespaces HTTP/1.1\r\n{about}{token}Accept: image/png\r\n"),
+            ),
+        ];
+        for (code, head) in cases {
+            let mut stream = door.connect(None).await;
+            // Answers and closes only after all was taken in, so the next request of the connection is answered, too.
+            let text = format!("{head}\r\n{body}{HEALTH}Connection: close\r\n\r\n");
+            stream.write_all(text.as_bytes()).await.expect("written");
+            let answer = rest(&mut stream).await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {code}")),
+                "{code}: {answer}"
+            );
+            assert!(answer.contains("HTTP/1.1 200 OK"), "{code}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_stops_reading_does_not_keep_its_place() {
+        let door = Door::open(Limits {
+            write: Duration::from_millis(50),
+            connections: 1,
+            ..LIMITS
+        })
+        .await;
+        let mut greedy = door.connect(None).await;
+        let documents =
+            "GET /openapi/v2 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\n\r\n".repeat(20);
+        greedy.write_all(documents.as_bytes()).await.expect("written");
+        // Its place is free once it was given up.
+        let text = format!("{HEALTH}Connection: close\r\n\r\n");
+        let answer = tokio::time::timeout(Duration::from_secs(30), door.exchange(&text)).await;
+        assert!(answer.expect("a place").starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use crate::{
 mod fields;
 mod owners;
 
-pub(crate) use fields::standard_finalizer;
+pub(crate) use fields::{finalizer_warnings, standard_finalizer};
 
 /// What a rule says about a name; the flag: it is a prefix of one.
 type NameRule<'a> = &'a dyn Fn(&str, bool) -> Vec<String>;

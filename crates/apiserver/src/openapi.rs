@@ -42,9 +42,12 @@ pub struct Documents(Mutex<Made>);
 #[derive(Debug, Default)]
 struct Made {
     kinds: Option<Arc<Kinds>>,
-    documents: BTreeMap<Which, Bytes>,
+    documents: BTreeMap<Which, Document>,
     since: Option<Timestamp>,
 }
+
+/// A document and its ETag.
+pub(crate) type Document = (Bytes, Arc<str>);
 
 /// Which document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,15 +56,19 @@ enum Which {
     V2Protobuf,
     /// By its path: `apis/apps/v1`.
     V3(String),
+    /// Discovery of `/api` (`true`) or `/apis` in one piece.
+    Discovery(bool),
 }
 
 impl Documents {
     /// A document of the kinds that are served now; made without holding the lock.
-    fn get(&self, kinds: &Arc<Kinds>, which: &Which) -> Bytes {
+    fn get(&self, kinds: &Arc<Kinds>, which: &Which) -> Document {
         if let Some(document) = self.kept(kinds).documents.get(which) {
             return document.clone();
         }
-        let document = Bytes::from(made(kinds, which));
+        let text = Bytes::from(made(kinds, which));
+        let etag = Arc::from(format!("\"{}\"", hex(&text)));
+        let document = (text, etag);
         let mut kept = self.kept(kinds);
         kept.documents.insert(which.clone(), document.clone());
         document
@@ -87,6 +94,7 @@ fn made(kinds: &Kinds, which: &Which) -> Vec<u8> {
         Which::V2Json => json::compact(&version_2(kinds)),
         Which::V2Protobuf => gnostic::document(&version_2(kinds)),
         Which::V3(path) => json::compact(&version_3(kinds, path)),
+        Which::Discovery(core) => json::compact(&discovery::aggregated(kinds, *core)),
     }
 }
 
@@ -120,8 +128,8 @@ fn answer_2(cluster: &Inner, parts: &Parts, kinds: &Arc<Kinds>) -> Response<Body
     } else {
         PROTOBUF_V2[1]
     };
-    let document = cluster.documents.get(kinds, &which);
-    let mut response = tagged(parts, media, &etag(&document), VARY, document);
+    let (document, etag) = cluster.documents.get(kinds, &which);
+    let mut response = tagged(parts, media, &etag, VARY, document);
     dated(&mut response, cluster.documents.since(kinds));
     response
 }
@@ -147,7 +155,7 @@ fn answer_3(
         }
         return Some(response);
     }
-    let document = cluster.documents.get(kinds, &Which::V3(path.to_owned()));
+    let (document, _) = cluster.documents.get(kinds, &Which::V3(path.to_owned()));
     let mut response = tagged(parts, "application/json", &etag, "Accept", document);
     dated(&mut response, cluster.documents.since(kinds));
     if asked.is_some() {
@@ -204,10 +212,9 @@ fn http_date(time: Timestamp) -> String {
     time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// The ETag of a document.
-#[must_use]
-pub fn etag(document: &[u8]) -> String {
-    format!("\"{}\"", hex(document))
+/// Discovery in one piece, with its ETag: of `/api` (`core`) or `/apis`.
+pub(crate) fn discovered(cluster: &Inner, kinds: &Arc<Kinds>, core: bool) -> Document {
+    cluster.documents.get(kinds, &Which::Discovery(core))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    resource::Resource,
     schema::{Schema, decode::Node},
     status::{Result, Status},
 };
@@ -20,43 +19,6 @@ pub enum PatchKind {
     Merge,
     /// `application/strategic-merge-patch+json`; built-in kinds only.
     Strategic,
-}
-
-/// The media type of apply, the patch that is none of [`PatchKind`].
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// Whether a Content-Type is that of server-side apply.
-#[must_use]
-pub fn is_apply(content_type: Option<&str>) -> bool {
-    essence(content_type) == APPLY
-}
-
-/// The kind of patch that a Content-Type names; `None` for apply. Parameters are ignored, case is not.
-///
-/// # Errors
-///
-/// 415; it says what custom resources take, and of built-in kinds nothing.
-pub fn kind(content_type: Option<&str>, resource: &Resource) -> Result<Option<PatchKind>> {
-    let custom = resource.custom.is_some();
-    match essence(content_type) {
-        APPLY => Ok(None),
-        "application/json-patch+json" => Ok(Some(PatchKind::Json)),
-        "application/merge-patch+json" => Ok(Some(PatchKind::Merge)),
-        "application/strategic-merge-patch+json" if !custom => Ok(Some(PatchKind::Strategic)),
-        _ if custom => Err(Status::new(
-            415,
-            "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        )),
-        _ => Err(
-            Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_details(Map::new()),
-        ),
-    }
-}
-
-fn essence(content_type: Option<&str>) -> &str {
-    let whole = content_type.unwrap_or_default();
-    whole.split(';').next().unwrap_or_default().trim()
 }
 
 /// The patched value. Cost: O(target + patch) for merges; operations × depth for JSON patches, which are limited in

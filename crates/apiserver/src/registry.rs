@@ -110,20 +110,39 @@ pub(crate) fn update(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let media = media(call)?;
     let decoded = decode::body(&call.resource, &call.body, media, terms.validation)?;
     metadata::same_name(call, &decoded.object)?;
-    let key = call.resource.key(&call.namespace, &call.name);
-    if call.subresource.is_empty()
-        && call.resource.rules.create_on_update()
-        && cluster.store.get(&call.resource.collection, &key).is_none()
-    {
-        return create_object(cluster, call, &terms, decoded, None);
+    let change = || change(cluster, call, &terms, Source::Put, &mut |_| Ok(decoded.clone()));
+    if !(call.subresource.is_empty() && call.resource.rules.create_on_update()) {
+        return change();
     }
-    let Decoded { object, warnings } = decoded;
-    change(cluster, call, &terms, Source::Put, &mut |_| {
-        Ok(Decoded {
-            object: object.clone(),
-            warnings: warnings.clone(),
-        })
-    })
+    let create = || create_object(cluster, call, &terms, decoded.clone(), None);
+    create_or_change(cluster, call, &create, &change)
+}
+
+/// Creates what is not there and changes what is; when somebody was faster, the other way round.
+fn create_or_change(
+    cluster: &Inner,
+    call: &Call,
+    create: &dyn Fn() -> Result<Reply>,
+    change: &dyn Fn() -> Result<Reply>,
+) -> Result<Reply> {
+    let key = call.resource.key(&call.namespace, &call.name);
+    let is_there = || cluster.store.get(&call.resource.collection, &key).is_some();
+    for _ in 0..TRIES {
+        let (done, lost) = if is_there() {
+            (change(), "NotFound")
+        } else {
+            (create(), "AlreadyExists")
+        };
+        match done {
+            // Only about the object itself: it is there now, or no longer.
+            Err(status) if status.reason == lost && is_there() == (lost == "AlreadyExists") => {}
+            done => return done,
+        }
+    }
+    Err(Status::conflict(
+        about(&call.resource, &call.name),
+        metadata::MODIFIED,
+    ))
 }
 
 /// What asked for a change: they differ in what they may leave out, and who records ownership.
@@ -160,10 +179,12 @@ pub(crate) fn change(
         }
         let request = asked(cluster, call, terms, "UPDATE", &call.name);
         admission::policies::mutate(&request, &mut new, Some(&old))?;
+        // Policies may not write through this request either what its sender may not.
+        metadata::keep_other_part(resource, &call.subresource, &mut new, &old);
         resource
             .rules
             .prepare_update(&call.subresource, &mut new, &old, &**cluster)?;
-        metadata::count_generation(resource, &mut new, &old);
+        metadata::count_generation(resource, &call.subresource, &mut new, &old);
         let mut errors = meta::validate_update(resource, &new, &old);
         errors.extend(resource.rules.validate_update(&call.subresource, &new, &old));
         if !errors.is_empty() {
@@ -190,7 +211,7 @@ pub(crate) fn change(
             });
         }
         apply::keep_times(&old, &mut new);
-        let unchanged = metadata::same(&new, &old);
+        let unchanged = new == old;
         if terms.dry_run || unchanged {
             let item = if unchanged {
                 Item::Stored(entry)

@@ -140,6 +140,11 @@ pub trait Rules: Send + Sync + fmt::Debug {
         false
     }
 
+    /// What of the metadata a change of the status does not touch (a change of any built-in kind's status may touch the rest).
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether `metadata.generation` is kept by the server: grows when anything but metadata and status changes.
     fn has_generation(&self) -> bool {
         false
@@ -147,11 +152,7 @@ pub trait Rules: Send + Sync + fmt::Debug {
 
     /// Whether an update with a changed `metadata` (annotations of Deployments) also counts for the generation.
     fn generation_changes(&self, old: &Object, new: &Object) -> bool {
-        old.iter()
-            .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status"))
-            .ne(new
-                .iter()
-                .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status")))
+        differ_beside(&["metadata", "status"], old, new)
     }
 
     /// Resets and allocates before a create is validated: status, cluster IPs, finalizers of namespaces.
@@ -264,6 +265,22 @@ pub trait Rules: Send + Sync + fmt::Debug {
     fn orphans_by_default(&self) -> bool {
         false
     }
+}
+
+/// Whether two objects differ in other fields than these. O(objects).
+#[must_use]
+pub fn differ_beside(fields: &[&str], old: &Object, new: &Object) -> bool {
+    let counted = |object: &'_ Object| {
+        object
+            .iter()
+            .filter(|(name, _)| !fields.contains(&name.as_str()))
+            .count()
+    };
+    counted(old) != counted(new)
+        || old
+            .iter()
+            .filter(|(name, _)| !fields.contains(&name.as_str()))
+            .any(|(name, value)| new.get(name) != Some(value))
 }
 
 /// The rules of a kind that has none of its own.

@@ -24,6 +24,9 @@ use labels::Requirement;
 /// The longest selector that is read, in bytes: many times what a selector of people or programs has.
 const LONGEST: usize = 64 << 10;
 
+/// The most requirements that it may have: each is held against each object.
+const MOST: usize = 1000;
+
 /// What a list or watch is narrowed to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -60,10 +63,16 @@ impl Selection {
                 "a selector may not be longer than {LONGEST} bytes"
             )));
         }
-        Ok(Self {
+        let selection = Self {
             labels: labels::parse(labels).map_err(Status::bad_request)?,
             fields: fields::parse(fields).map_err(Status::bad_request)?,
-        })
+        };
+        if selection.labels.len().max(selection.fields.len()) > MOST {
+            return Err(Status::bad_request(format!(
+                "a selector may not have more than {MOST} requirements"
+            )));
+        }
+        Ok(selection)
     }
 
     /// The same, when the resource knows all of its fields.
@@ -87,14 +96,17 @@ impl Selection {
             .map(|term| term.value.as_str())
     }
 
-    /// Narrows to one name, as the path of an old watch does.
-    pub(crate) fn narrow_to(&mut self, name: &str) -> Result<()> {
-        if self.fields.is_empty() {
-            self.fields.push(Term::name(name));
-            return Ok(());
+    /// The field selector of an old watch path that names one object; `fields` is what was asked for beside it.
+    ///
+    /// # Errors
+    /// 400: bad syntax, or it does not ask for that name.
+    pub(crate) fn of_one(fields: &str, name: &str) -> Result<String> {
+        let given = Self::read(None, Some(fields))?;
+        if given.fields.is_empty() {
+            return Ok(format!("metadata.name={name}"));
         }
-        if self.name() == Some(name) {
-            return Ok(());
+        if given.name() == Some(name) {
+            return Ok(fields.to_owned());
         }
         Err(Status::bad_request(
             "fieldSelector metadata.name doesn't match requested name",

@@ -191,6 +191,19 @@ impl Store {
         }
     }
 
+    /// Why nothing that is written now would survive; `None` while all is well, and in memory. O(1).
+    #[must_use]
+    pub fn broken(&self) -> Option<Broken> {
+        self.durable.as_ref().and_then(durable::Writer::broken)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn break_now(&self) {
+        if let Some(writer) = &self.durable {
+            writer.break_now();
+        }
+    }
+
     /// The object under `key`. O(log n).
     #[must_use]
     pub fn get(&self, collection: &str, key: &str) -> Option<Arc<Entry>> {

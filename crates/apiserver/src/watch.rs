@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cluster::{self, Inner},
-    endpoint::Call,
+    endpoint::{Call, Item},
     list::{self, Options},
     registry::metadata_mut,
-    resource::{Object, Resource},
+    resource::Resource,
     selector::Selection,
     status::{Result, Status},
     store::{Entry, Event, Happened, Revision},
@@ -40,15 +40,16 @@ const LONGEST: i64 = 10 * 365 * 24 * 3600;
 const BATCH: usize = 64;
 
 /// A frame of a watch before it is negotiated and written.
-#[derive(Debug)]
 pub enum Frame {
     /// ADDED, MODIFIED or DELETED with the object.
-    Object(&'static str, Object),
+    Object(&'static str, Item),
     /// A bookmark at a revision; `true`: the initial events are over.
     Bookmark(Revision, bool),
     /// The end, with its reason.
     Error(Box<Status>),
 }
+
+crate::hidden::without_content!(Frame);
 
 /// A watch under way. It holds no queue: only how far it has come.
 #[derive(Debug)]
@@ -82,12 +83,9 @@ enum Beginning {
     Done,
 }
 
-/// Begins a watch; of one object when the call has a name.
+/// Begins a watch.
 pub(crate) async fn start(cluster: &Arc<Inner>, call: &Call) -> Result<Watch> {
-    let mut options = Options::of(call, true)?;
-    if !call.name.is_empty() {
-        options.selection.narrow_to(&call.name)?;
-    }
+    let options = Options::of(call, true)?;
     let resource = call.resource.clone();
     let asked = list::revision_of(&options.revision).map_err(Status::unforeseen)?;
     // Before the position is taken: nothing is missed between the two.
@@ -190,8 +188,7 @@ impl Watch {
         let mut looked = 0;
         for entry in entries.by_ref() {
             if self.selection.matches_stored(&self.resource, &entry) {
-                let object = cluster::shown(&self.resource, &entry.object);
-                frames.push(Frame::Object("ADDED", object));
+                frames.push(Frame::Object("ADDED", Item::Stored(entry)));
                 if frames.len() == BATCH {
                     return Some(frames);
                 }
@@ -251,18 +248,21 @@ impl Watch {
         let now = event.happened != Happened::Deleted && selected(&event.entry);
         match event.previous.as_deref().filter(|previous| selected(previous)) {
             None if !now => None,
-            None => Some(Frame::Object("ADDED", self.shown(&event.entry))),
-            Some(_) if now => Some(Frame::Object("MODIFIED", self.shown(&event.entry))),
-            Some(last) => {
-                let mut object = self.shown(last);
-                let revision = Value::String(event.entry.revision.to_string());
-                metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision);
-                Some(Frame::Object("DELETED", object))
-            }
+            None => Some(Frame::Object("ADDED", Item::Stored(event.entry.clone()))),
+            Some(_) if now => Some(Frame::Object("MODIFIED", Item::Stored(event.entry.clone()))),
+            Some(last) => Some(Frame::Object("DELETED", self.last(event, last))),
         }
     }
 
-    fn shown(&self, entry: &Entry) -> Object {
-        cluster::shown(&self.resource, &entry.object)
+    /// An object as it last matched, with the revision of what ended that.
+    fn last(&self, event: &Event, last: &Entry) -> Item {
+        // Of what is deleted the store made just that; by which definition it was written, its own revision tells.
+        if event.happened == Happened::Deleted && cluster::is_shown_as_stored(&self.resource, last) {
+            return Item::Stored(event.entry.clone());
+        }
+        let mut object = cluster::shown(&self.resource, &last.object);
+        let revision = Value::String(event.entry.revision.to_string());
+        metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision);
+        Item::Made(object)
     }
 }

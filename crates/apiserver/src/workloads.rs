@@ -5,7 +5,10 @@
 //! decided by pure functions (module `owners`). One task per cluster reads the store's events and sends ordinary requests.
 //! Cost of an event: the children of one workload.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::Request;
@@ -17,7 +20,7 @@ use tower::ServiceExt as _;
 use crate::{
     cluster::{self, Cluster, Inner},
     resource::Object,
-    store::Revision,
+    store::{Entry, Happened, Revision},
 };
 
 mod owners;
@@ -63,44 +66,70 @@ pub(crate) enum Action {
     },
 }
 
-/// Keys that are to be looked at: collection and key in it.
-type Dirty = BTreeSet<(usize, String)>;
+/// Where an object is: number of its collection and key in it.
+type At = (usize, String);
+
+/// What is to be looked at.
+type Dirty = BTreeSet<At>;
+
+/// The first pause before what was refused is tried again, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+
+/// What the task remembers.
+#[derive(Default)]
+struct State {
+    /// Events up to here were seen, by collection.
+    seen: [Option<Revision>; WATCHED.len()],
+    /// The objects that the object of a uid controls.
+    children: BTreeMap<String, BTreeSet<At>>,
+    /// The uid of the controller of each object that has one.
+    owners: BTreeMap<At, String>,
+    /// What is looked at again, and when.
+    later: BTreeSet<(Instant, usize, String)>,
+    /// How often in a row something about an object was refused.
+    refused: BTreeMap<At, u32>,
+}
 
 /// Starts the stand-in as a task of the current Tokio runtime. It ends with the cluster.
 pub fn start(cluster: &Cluster, stages: Stages) {
     let (weak, service) = (std::sync::Arc::downgrade(cluster.inner()), cluster.weak_service());
     let mut ticks = cluster.inner().store.ticks();
     tokio::spawn(async move {
-        let mut seen = [None; WATCHED.len()];
-        let mut later: BTreeSet<(Instant, usize, String)> = BTreeSet::new();
+        let mut state = State::default();
         loop {
             let mut dirty = Dirty::new();
             {
                 let Some(inner) = weak.upgrade() else { return };
                 ticks.borrow_and_update();
-                observe(&inner, &mut seen, &mut dirty);
+                state.observe(&inner, &mut dirty);
             }
             let now = Instant::now();
-            while let Some((at, ..)) = later.first()
+            while let Some((at, ..)) = state.later.first()
                 && *at <= now
             {
-                if let Some((_, collection, key)) = later.pop_first() {
+                if let Some((_, collection, key)) = state.later.pop_first() {
                     dirty.insert((collection, key));
                 }
             }
-            for (collection, key) in dirty {
+            for at in dirty {
                 let Some(inner) = weak.upgrade() else { return };
-                let (actions, again) = decide(&inner, collection, &key, &stages);
+                let (actions, again) = state.decide(&inner, &at, &stages);
                 drop(inner);
-                if let Some(after) = again {
-                    later.insert((Instant::now() + after, collection, key));
-                }
+                let mut refused = false;
                 for action in actions {
+                    // What is refused once is refused a hundred times.
+                    if refused && matches!(action, Action::Create { .. }) {
+                        continue;
+                    }
                     let Some(service) = service() else { return };
-                    carry_out(service, action).await;
+                    refused |= carry_out(service, action).await == Outcome::Refused;
+                }
+                let pause = state.pause(&at, refused);
+                for after in again.into_iter().chain(pause) {
+                    state.later.insert((Instant::now() + after, at.0, at.1.clone()));
                 }
             }
-            let next = later.first().map(|(at, ..)| *at);
+            let next = state.later.first().map(|(at, ..)| *at);
             tokio::select! {
                 changed = ticks.changed() => if changed.is_err() { return },
                 () = async {
@@ -114,71 +143,129 @@ pub fn start(cluster: &Cluster, stages: Stages) {
     });
 }
 
-/// What changed since the last look, and whose children changed.
-fn observe(inner: &Inner, seen: &mut [Option<Revision>], dirty: &mut Dirty) {
-    for (number, collection) in WATCHED.iter().enumerate() {
-        let events = seen[number].map(|revision| inner.store.events(collection, "", revision, usize::MAX));
-        match events {
-            Some(Ok((events, reached))) => {
-                seen[number] = Some(reached);
-                for event in events {
-                    mark(number, &event.entry.key, &event.entry.object, dirty);
+impl State {
+    /// What changed since the last look, and whose children changed.
+    fn observe(&mut self, inner: &Inner, dirty: &mut Dirty) {
+        for (number, collection) in WATCHED.iter().enumerate() {
+            let events =
+                self.seen[number].map(|revision| inner.store.events(collection, "", revision, usize::MAX));
+            match events {
+                Some(Ok((events, reached))) => {
+                    self.seen[number] = Some(reached);
+                    for event in events {
+                        let gone = event.happened == Happened::Deleted;
+                        self.mark(number, &event.entry, gone, dirty);
+                    }
                 }
-            }
-            // The first look, or more happened than the store remembers.
-            _ => {
-                let page = inner.store.list(collection, "", None, 0);
-                seen[number] = Some(page.revision);
-                for entry in page.entries {
-                    mark(number, &entry.key, &entry.object, dirty);
+                // The first look, or more happened than the store remembers.
+                _ => {
+                    let page = inner.store.list(collection, "", None, 0);
+                    self.seen[number] = Some(page.revision);
+                    let known: Vec<At> = self.owners.keys().filter(|at| at.0 == number).cloned().collect();
+                    for at in known {
+                        self.set_owner(&at, None);
+                    }
+                    for entry in page.entries {
+                        self.mark(number, &entry, false, dirty);
+                    }
                 }
             }
         }
     }
-}
 
-fn mark(number: usize, key: &str, bytes: &Bytes, dirty: &mut Dirty) {
-    dirty.insert((number, key.to_owned()));
-    let object = cluster::decode(bytes);
-    if let Some((collection, name)) = owners::controller_of(&object)
-        && let Some(number) = WATCHED.iter().position(|watched| *watched == collection)
-    {
+    fn mark(&mut self, number: usize, entry: &Entry, gone: bool, dirty: &mut Dirty) {
+        let at = (number, entry.key.clone());
+        let object = cluster::decode(&entry.object);
+        let owner = owners::controller_uid(&object).filter(|_| !gone);
+        self.set_owner(&at, owner);
+        if gone {
+            self.refused.remove(&at);
+        }
+        dirty.insert(at);
+        if let Some((collection, name)) = owners::controller_of(&object)
+            && let Some(number) = WATCHED.iter().position(|watched| *watched == collection)
+        {
+            let namespace = entry.key.split('/').next().unwrap_or_default();
+            dirty.insert((number, format!("{namespace}/{name}")));
+        }
+    }
+
+    fn set_owner(&mut self, at: &At, owner: Option<&str>) {
+        if self.owners.get(at).map(String::as_str) == owner {
+            return;
+        }
+        if let Some(former) = self.owners.remove(at)
+            && let Some(children) = self.children.get_mut(&former)
+        {
+            children.remove(at);
+            if children.is_empty() {
+                self.children.remove(&former);
+            }
+        }
+        if let Some(owner) = owner {
+            self.owners.insert(at.clone(), owner.to_owned());
+            self.children
+                .entry(owner.to_owned())
+                .or_default()
+                .insert(at.clone());
+        }
+    }
+
+    /// What is to be done about one object, and when to look at it again.
+    fn decide(&self, inner: &Inner, (number, key): &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
+        let collection = WATCHED[*number];
+        let Some(entry) = inner.store.get(collection, key) else {
+            return (Vec::new(), None);
+        };
+        let object = cluster::decode(&entry.object);
         let namespace = key.split('/').next().unwrap_or_default();
-        dirty.insert((number, format!("{namespace}/{name}")));
+        let children = |collection: &str| -> Vec<Object> {
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+            let children = self.children.get(uid).into_iter().flatten();
+            let entries = children
+                .filter(|(number, key)| {
+                    WATCHED[*number] == collection && key.split('/').next() == Some(namespace)
+                })
+                .filter_map(|(_, key)| inner.store.get(collection, key));
+            entries.map(|entry| cluster::decode(&entry.object)).collect()
+        };
+        let now = crate::resource::Surroundings::now(inner);
+        match collection {
+            "apps/deployments" => (
+                owners::deployment(&object, &children("apps/replicasets"), &now),
+                None,
+            ),
+            "apps/replicasets" => (owners::replica_set(&object, &children("pods")), None),
+            "apps/statefulsets" => (owners::stateful_set(&object, &children("pods")), None),
+            "apps/daemonsets" => (owners::daemon_set(&object, &children("pods")), None),
+            "batch/jobs" => (owners::job(&object, &children("pods"), &now), None),
+            _ => stages.next(collection, &object, &now, jiff::Timestamp::now()),
+        }
+    }
+
+    /// How long to wait before an object is looked at again because something about it was refused.
+    fn pause(&mut self, at: &At, refused: bool) -> Option<Duration> {
+        if !refused {
+            self.refused.remove(at);
+            return None;
+        }
+        let times = self.refused.entry(at.clone()).or_default();
+        let (first, longest) = PAUSES;
+        let pause = first.saturating_mul(2_u32.saturating_pow(*times)).min(longest);
+        *times += 1;
+        Some(pause)
     }
 }
 
-/// What is to be done about one object, and when to look at it again.
-fn decide(inner: &Inner, number: usize, key: &str, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
-    let collection = WATCHED[number];
-    let Some(entry) = inner.store.get(collection, key) else {
-        return (Vec::new(), None);
-    };
-    let object = cluster::decode(&entry.object);
-    let namespace = key.split('/').next().unwrap_or_default();
-    let children = |collection: &str| -> Vec<Object> {
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let page = inner.store.list(collection, &format!("{namespace}/"), None, 0);
-        let objects = page.entries.iter().map(|entry| cluster::decode(&entry.object));
-        objects
-            .filter(|child| owners::is_controlled_by(child, uid))
-            .collect()
-    };
-    let now = crate::resource::Surroundings::now(inner);
-    match collection {
-        "apps/deployments" => (
-            owners::deployment(&object, &children("apps/replicasets"), &now),
-            None,
-        ),
-        "apps/replicasets" => (owners::replica_set(&object, &children("pods")), None),
-        "apps/statefulsets" => (owners::stateful_set(&object, &children("pods")), None),
-        "apps/daemonsets" => (owners::daemon_set(&object, &children("pods")), None),
-        "batch/jobs" => (owners::job(&object, &children("pods"), &now), None),
-        _ => stages.next(collection, &object, &now, jiff::Timestamp::now()),
-    }
+/// What became of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// For a reason that may pass without an event.
+    Refused,
 }
 
-async fn carry_out(service: cluster::Service, action: Action) {
+async fn carry_out(service: cluster::Service, action: Action) -> Outcome {
     let (method, path, content_type, body) = match action {
         Action::Create { path, object } => ("POST", path, "application/json", object),
         Action::Patch { path, patch } => ("PATCH", path, "application/merge-patch+json", patch),
@@ -190,14 +277,18 @@ async fn carry_out(service: cluster::Service, action: Action) {
         .header(http::header::CONTENT_TYPE, content_type)
         .header(http::header::USER_AGENT, "kube-controller-manager/stand-in")
         .body(Full::new(Bytes::from(body.to_string())));
-    let Ok(request) = request else { return };
+    let Ok(request) = request else {
+        return Outcome::Done;
+    };
     let Ok(response) = service.oneshot(request).await;
     let status = response.status();
     // Somebody else was faster: the event about that is on its way.
-    if !status.is_success() && !matches!(status.as_u16(), 404 | 409) {
-        let body = response.into_body().collect().await;
-        let told = body.map(|body| body.to_bytes()).unwrap_or_default();
-        let message = serde_json::from_slice::<Value>(&told).unwrap_or_default()["message"].clone();
-        tracing::warn!(method, path, status = status.as_u16(), %message, "the workload stand-in was refused");
+    if status.is_success() || matches!(status.as_u16(), 404 | 409) {
+        return Outcome::Done;
     }
+    let body = response.into_body().collect().await;
+    let told = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let message = serde_json::from_slice::<Value>(&told).unwrap_or_default()["message"].clone();
+    tracing::warn!(method, path, status = status.as_u16(), %message, "the workload stand-in was refused");
+    Outcome::Refused
 }

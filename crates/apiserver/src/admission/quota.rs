@@ -45,23 +45,68 @@ const MANAGER: &str = "kube-apiserver-1.36";
 
 const ONE: i128 = 1_000_000_000;
 
-/// Charges the quotas of the namespace with a new object, or tells why it does not fit.
+/// What was charged for an object: keys of quotas and how much of what, in billionths.
+#[derive(Debug, Default)]
+pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
+
+/// Charges the quotas of the namespace with a new object, or tells why it does not fit and charges none.
 pub(super) fn charge(
     cluster: &Inner,
     resource: &Resource,
     one: &Object,
     dry_run: bool,
-) -> Result<(), String> {
+) -> Result<Charged, String> {
     let prefix = format!("{}/", field(one, "namespace"));
     let usage = usage(resource, one);
+    let mut charged = Charged::default();
     for quota in cluster.list("resourcequotas", &prefix) {
         if object(below(&quota, "status"), "hard").is_some() && in_scope(&quota, resource, one) {
-            charge_one(cluster, quota, resource, one, &usage, dry_run)?;
+            let key = format!("{prefix}{}", field(&quota, "name"));
+            match charge_one(cluster, quota, resource, one, &usage, dry_run) {
+                Ok(amounts) if amounts.is_empty() => {}
+                Ok(amounts) => charged.0.push((key, amounts)),
+                Err(why) => {
+                    refund(cluster, charged);
+                    return Err(why);
+                }
+            }
         }
     }
-    Ok(())
+    Ok(charged)
 }
 
+/// Gives back what was charged for an object that was not stored after all.
+pub(crate) fn refund(cluster: &Inner, charged: Charged) {
+    for (key, amounts) in charged.0 {
+        while let Some(quota) = cluster.get("resourcequotas", &key) {
+            let mut used = below(below(&quota, "status"), "used").clone();
+            for (resource, amount) in &amounts {
+                let Some(before) = used.get(resource).and_then(nano) else {
+                    continue;
+                };
+                let next = amounts::written((before - amount).max(0), &used[resource]);
+                used.insert(resource.clone(), next.into());
+            }
+            if write(cluster, &key, &quota, used) {
+                break;
+            }
+        }
+    }
+}
+
+/// Writes what is used of a quota; false when somebody was faster.
+fn write(cluster: &Inner, key: &str, quota: &Object, used: Object) -> bool {
+    let revision = field(quota, "resourceVersion").parse().unwrap_or(0);
+    let next = used_up(cluster, quota, used);
+    let written = cluster
+        .store
+        .put("resourcequotas", key, Expect::At(revision), |revision| {
+            cluster::encode(next, revision)
+        });
+    written.is_ok()
+}
+
+/// Charges one quota. Returns how much of what, nothing when it does not count the object or in a dry run.
 fn charge_one(
     cluster: &Inner,
     quota: Object,
@@ -69,7 +114,7 @@ fn charge_one(
     one: &Object,
     usage: &BTreeMap<String, i128>,
     dry_run: bool,
-) -> Result<(), String> {
+) -> Result<BTreeMap<String, i128>, String> {
     let name = field(&quota, "name").to_owned();
     let key = format!("{}/{name}", field(one, "namespace"));
     let mut quota = quota;
@@ -80,15 +125,16 @@ fn charge_one(
             return Err(format!("failed quota: {name}: {missing}"));
         }
         let mut used = below(status, "used").clone();
-        let charged: Vec<(&String, &i128)> = usage
+        let charged: BTreeMap<String, i128> = usage
             .iter()
             .filter(|(resource, amount)| hard.contains_key(*resource) && **amount > 0)
+            .map(|(resource, amount)| (resource.clone(), *amount))
             .collect();
         if charged.is_empty() {
-            return Ok(());
+            return Ok(charged);
         }
         let mut exceeded: [Vec<String>; 3] = [const { Vec::new() }; 3];
-        for (resource, amount) in charged {
+        for (resource, amount) in &charged {
             let before = used.get(resource).and_then(nano).unwrap_or(0);
             let next = before.saturating_add(*amount);
             let most = &hard[resource];
@@ -108,21 +154,14 @@ fn charge_one(
             ));
         }
         if dry_run {
-            return Ok(());
+            return Ok(BTreeMap::new());
         }
-        let revision = field(&quota, "resourceVersion").parse().unwrap_or(0);
-        let next = used_up(cluster, &quota, used);
-        let written = cluster
-            .store
-            .put("resourcequotas", &key, Expect::At(revision), |revision| {
-                cluster::encode(next, revision)
-            });
-        if written.is_ok() {
-            return Ok(());
+        if write(cluster, &key, &quota, used) {
+            return Ok(charged);
         }
         match cluster.get("resourcequotas", &key) {
             Some(newer) => quota = newer,
-            None => return Ok(()),
+            None => return Ok(BTreeMap::new()),
         }
     }
 }
@@ -253,4 +292,55 @@ fn in_scope(quota: &Object, resource: &Resource, one: &Object) -> bool {
 
 fn shown(amount: &Value) -> String {
     amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::tests_support::bare;
+
+    fn quota(cluster: &Inner, name: &str, most: &str) {
+        let Value::Object(quota) = json!({"metadata": {"namespace": "a", "name": name},
+            "status": {"hard": {"configmaps": most}, "used": {"configmaps": "2"}}})
+        else {
+            panic!("an object")
+        };
+        let put = cluster.store.put(
+            "resourcequotas",
+            &format!("a/{name}"),
+            Expect::Absent,
+            |revision| cluster::encode(quota, revision),
+        );
+        put.expect("written");
+    }
+
+    fn used(cluster: &Inner, name: &str) -> Value {
+        let quota = cluster
+            .get("resourcequotas", &format!("a/{name}"))
+            .expect("there");
+        below(below(&quota, "status"), "used")["configmaps"].clone()
+    }
+
+    #[test]
+    fn what_is_not_stored_is_not_charged() {
+        let cluster = bare();
+        let kinds = cluster.kinds();
+        let resource = kinds.find("", "v1", "configmaps").expect("built in");
+        let Value::Object(map) = json!({"metadata": {"namespace": "a", "name": "m"}}) else {
+            panic!("an object")
+        };
+        quota(&cluster, "first", "5");
+        let charged = charge(&cluster, resource, &map, false).expect("fits");
+        assert_eq!(used(&cluster, "first"), "3");
+        refund(&cluster, charged);
+        assert_eq!(used(&cluster, "first"), "2");
+        quota(&cluster, "second", "2");
+        assert!(charge(&cluster, resource, &map, false).is_err());
+        assert_eq!(
+            (used(&cluster, "first"), used(&cluster, "second")),
+            (json!("2"), json!("2"))
+        );
+    }
 }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     cluster::{self, Inner},
+    delete,
     endpoint::{Call, Item, Reply},
     kinds::tree::{below, count, list, object, text},
     registry::field,
@@ -28,7 +29,7 @@ const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
 /// Asks the webhooks that `call`, a write, falls under; `dry` makes the same call without keeping anything, and answers
-/// what it would.
+/// what it would. It is not asked about a DELETE, whose body decides whether anything is kept: that one is only checked.
 pub(crate) async fn ask(
     cluster: &Arc<Inner>,
     call: &Call,
@@ -59,7 +60,11 @@ pub(crate) async fn ask(
         namespace: &call.namespace,
         name: &call.name,
         user: &call.user,
-        dry_run: call.query.get("dryRun").is_some(),
+        dry_run: if operation == "DELETE" {
+            delete::DeleteOptions::of(call)?.dry_run
+        } else {
+            call.query.get("dryRun").is_some()
+        },
     };
     let named = |webhook: &&Object| request.is_open() && request.is_among(webhook, "rules");
     let (mutating, validating): (Vec<&Object>, Vec<&Object>) = (
@@ -78,15 +83,21 @@ pub(crate) async fn ask(
     if validating.is_empty() {
         return Ok(());
     }
-    // The object as it would be stored: what is not valid is told first.
-    let mut trial = call.clone();
-    trial.query.set("dryRun", "All");
-    let new = match dry(&trial).await? {
-        Reply::Object { item, .. } if operation != "DELETE" => Some(match item {
-            Item::Stored(entry) => cluster::shown(&call.resource, &entry.object),
-            Item::Made(object) => object,
-        }),
-        _ => None,
+    // What is not valid is told first.
+    let new = if operation == "DELETE" {
+        delete::check(cluster, call)?;
+        None
+    } else {
+        let mut trial = call.clone();
+        trial.query.set("dryRun", "All");
+        // The object as it would be stored.
+        match dry(&trial).await? {
+            Reply::Object { item, .. } => Some(match item {
+                Item::Stored(entry) => cluster::shown(&call.resource, &entry.object),
+                Item::Made(object) => object,
+            }),
+            _ => None,
+        }
     };
     let states = States {
         new: new.as_ref(),

@@ -10,6 +10,12 @@ use super::{
 };
 use crate::schema::Type;
 
+/// More problems are not told: the message stays readable, and in bounds.
+const MOST: usize = 100;
+
+/// Bytes of one problem, at most.
+const LONGEST: usize = 4 << 10;
+
 /// The problems of an object, one a line after `errors:` when there are several; `None` when it is fine.
 #[must_use]
 pub(super) fn problems(shape: &Shape, value: &Value) -> Option<String> {
@@ -23,8 +29,6 @@ pub(super) fn problems(shape: &Shape, value: &Value) -> Option<String> {
 }
 
 fn check(shape: &Shape, value: &Value, path: &mut String, found: &mut Vec<String>) {
-    /// More are not told: the message stays readable, and in bounds.
-    const MOST: usize = 100;
     if value.is_null() || found.len() >= MOST {
         return;
     }
@@ -37,9 +41,12 @@ fn check(shape: &Shape, value: &Value, path: &mut String, found: &mut Vec<String
                 path.push_str(name);
                 match shape.field(name) {
                     Some((inner, _)) => check(&inner, value, path, found),
-                    None => found.push(format!("{path}: field not declared in schema")),
+                    None => tell(path, "field not declared in schema", found),
                 }
                 path.truncate(length);
+                if found.len() >= MOST {
+                    return;
+                }
             }
         }
         (Form::Map | Form::AtomicMap, other) => {
@@ -48,6 +55,9 @@ fn check(shape: &Shape, value: &Value, path: &mut String, found: &mut Vec<String
         (Form::List { items: inner, keys }, Value::Array(list)) => {
             let mut seen = BTreeSet::new();
             for (at, item) in list.iter().enumerate() {
+                if found.len() >= MOST {
+                    return;
+                }
                 match inner.element(keys, item) {
                     Err(why) => {
                         tell(path, &format!("element {at}: {why}"), found);
@@ -88,10 +98,18 @@ fn below(shape: &Shape, value: &Value, step: &str, path: &mut String, found: &mu
 }
 
 fn tell(path: &str, problem: &str, found: &mut Vec<String>) {
-    found.push(match path {
+    if found.len() >= MOST {
+        return;
+    }
+    let mut line = match path {
         "" => problem.to_owned(),
         path => format!("{path}: {problem}"),
-    });
+    };
+    if line.len() > LONGEST {
+        line.truncate(line.floor_char_boundary(LONGEST));
+        line.push_str("...");
+    }
+    found.push(line);
 }
 
 fn scalar(shape: &Shape, value: &Value) -> Option<String> {

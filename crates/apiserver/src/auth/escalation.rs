@@ -1,5 +1,7 @@
 //! Nobody may grant by a role or a binding what it does not have.
 
+use serde_json::Value;
+
 use super::{
     User,
     rbac::{self, Index, RoleRef, Rule},
@@ -29,8 +31,7 @@ pub(crate) fn check(
     } else {
         "roleRef"
     };
-    let same = |key: &str| old.is_some_and(|old| old.get(key) == new.get(key));
-    if same(field) && (field == "rules" || same("subjects")) {
+    if old.is_some_and(|old| only_collected(new, old)) {
         return Ok(());
     }
     let name = crate::registry::field(new, "name");
@@ -82,8 +83,19 @@ pub(crate) fn check(
         };
         rules.to_vec()
     };
+    let about = About {
+        group: &resource.group,
+        resource: &resource.plural,
+        name,
+    };
     let missing = missing(&index, user, namespace, &granted);
     if missing.is_empty() {
+        // What takes in others may come to grant anything.
+        let aggregates = aggregates(new) || old.is_some_and(aggregates);
+        if aggregates && !self::missing(&index, user, "", &everything()).is_empty() {
+            let why = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(Status::forbidden(about, why));
+        }
         return Ok(());
     }
     let groups: Vec<String> = user.groups.iter().map(|group| format!("{group:?}")).collect();
@@ -93,12 +105,52 @@ pub(crate) fn check(
         groups.join(" "),
         missing.join("\n")
     );
-    let about = About {
-        group: &resource.group,
-        resource: &resource.plural,
-        name,
-    };
     Err(Status::forbidden(about, &why))
+}
+
+/// Whether a change is one of those by which an object goes: whoever made it grants nothing. Labels count, since by them a
+/// role is taken in by others.
+fn only_collected(new: &Object, old: &Object) -> bool {
+    const OF_COLLECTION: [&str; 4] = [
+        "finalizers",
+        "ownerReferences",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let rest = |object: &Object| {
+        let mut object = object.clone();
+        for field in OF_COLLECTION {
+            crate::registry::metadata_mut(&mut object).remove(field);
+        }
+        object
+    };
+    rest(new) == rest(old)
+}
+
+fn aggregates(role: &Object) -> bool {
+    let selectors = role
+        .get("aggregationRule")
+        .and_then(|rule| rule.get("clusterRoleSelectors"));
+    selectors
+        .and_then(Value::as_array)
+        .is_some_and(|all| !all.is_empty())
+}
+
+/// What `cluster-admin` grants.
+fn everything() -> [Rule; 2] {
+    let all = || vec!["*".to_owned()];
+    let resources = Rule {
+        verbs: all(),
+        api_groups: all(),
+        resources: all(),
+        ..Rule::default()
+    };
+    let paths = Rule {
+        verbs: all(),
+        non_resource_urls: all(),
+        ..Rule::default()
+    };
+    [resources, paths]
 }
 
 fn rules(object: &Object) -> Vec<Rule> {

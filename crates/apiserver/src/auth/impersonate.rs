@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use super::{ANONYMOUS, AUTHENTICATED, User};
+use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::{
     cluster::Inner,
     endpoint::query::percent_decoded,
@@ -28,27 +28,26 @@ pub(crate) fn impersonated(cluster: &Inner, headers: &HeaderMap, user: User, abo
             return Err(super::policy::forbidden(&user, &about));
         }
     }
-    if let Some(account) = other.name.strip_prefix("system:serviceaccount:")
-        && other.groups.is_empty()
-    {
-        let namespace = account.split(':').next().unwrap_or_default();
-        other.groups = vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-        ];
-    }
-    if other.name != ANONYMOUS
-        && !other
-            .groups
-            .iter()
-            .any(|group| group == AUTHENTICATED || group == super::UNAUTHENTICATED)
-    {
-        other.groups.push(AUTHENTICATED.to_owned());
-    }
-    if other.name == ANONYMOUS && other.groups.is_empty() {
-        other.groups.push(super::UNAUTHENTICATED.to_owned());
-    }
+    complete(&mut other);
     Ok(other)
+}
+
+/// Adds the groups that somebody of this name is in without being told. Source: the impersonation filter of
+/// k8s.io/apiserver.
+fn complete(user: &mut User) {
+    if let Some((namespace, _)) = super::account_of(&user.name)
+        && user.groups.is_empty()
+    {
+        user.groups = super::groups_of_accounts(namespace);
+    }
+    let has = |wanted: &str| user.groups.iter().any(|group| group == wanted);
+    if user.name == ANONYMOUS {
+        if !has(UNAUTHENTICATED) {
+            user.groups.push(UNAUTHENTICATED.to_owned());
+        }
+    } else if !has(AUTHENTICATED) && !has(UNAUTHENTICATED) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
 }
 
 /// Whom the headers ask for.
@@ -132,15 +131,11 @@ fn may_impersonate(cluster: &Inner, user: &User, other: &User) -> bool {
             subresource,
             name,
             namespace,
-            path: "",
+            path: None,
         };
         index.allows(user, &wanted).is_some()
     };
-    let account = other
-        .name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'));
-    let named = match account {
+    let named = match super::account_of(&other.name) {
         Some((namespace, name)) => may("", "serviceaccounts", "", name, namespace),
         None => may("", "users", "", &other.name, ""),
     };
@@ -152,4 +147,34 @@ fn may_impersonate(cluster: &Inner, user: &User, other: &User) -> bool {
                 .iter()
                 .all(|value| may("authentication.k8s.io", "userextras", key, value, ""))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_of_service_accounts_bring_their_groups() {
+        let of_n = [
+            "system:serviceaccounts",
+            "system:serviceaccounts:n",
+            AUTHENTICATED,
+        ];
+        let cases: [(&str, &[&str], &[&str]); 9] = [
+            ("system:serviceaccount:n:a", &[], &of_n),
+            ("system:serviceaccount:n:a", &["g"], &["g", AUTHENTICATED]),
+            ("system:serviceaccount:n", &[], &[AUTHENTICATED]),
+            ("system:serviceaccount:n:", &[], &[AUTHENTICATED]),
+            ("system:serviceaccount::a", &[], &[AUTHENTICATED]),
+            ("system:serviceaccount:n:a:b", &[], &[AUTHENTICATED]),
+            ("jane", &[UNAUTHENTICATED], &[UNAUTHENTICATED]),
+            (ANONYMOUS, &[], &[UNAUTHENTICATED]),
+            (ANONYMOUS, &["g"], &["g", UNAUTHENTICATED]),
+        ];
+        for (name, groups, expected) in cases {
+            let mut user = User::new(name, groups);
+            complete(&mut user);
+            assert_eq!(user.groups, expected, "{name} {groups:?}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{User, rbac::Wanted};
 use crate::{
     cluster::{Inner, encode, new_uid},
+    endpoint::Call,
     http::path::About,
     resource::Surroundings as _,
     status::{self, Result, Status},
@@ -21,11 +22,39 @@ pub(crate) fn authorize(cluster: &Inner, user: &User, about: &About) -> Result<(
     Err(forbidden(user, about))
 }
 
+/// Refuses a PUT or an apply that would create, when its user may not create: the request was authorized as what it is, and
+/// turns out to be more. Source: `withAuthorization` of the update and patch handlers in k8s.io/apiserver.
+pub(crate) fn authorize_create(cluster: &Inner, call: &Call) -> Result<()> {
+    if call.method == http::Method::POST || call.user.is_master() {
+        return Ok(());
+    }
+    let resource = &*call.resource;
+    let wanted = Wanted {
+        verb: "create",
+        group: &resource.group,
+        resource: &resource.plural,
+        subresource: &call.subresource,
+        name: &call.name,
+        namespace: &call.namespace,
+        path: None,
+    };
+    if cluster.auth.rbac(cluster).allows(&call.user, &wanted).is_some() {
+        return Ok(());
+    }
+    // The reason is the authorizer's, and RBAC has none.
+    let about = status::About {
+        group: &resource.group,
+        resource: &resource.plural,
+        name: &call.name,
+    };
+    Err(Status::forbidden(about, ""))
+}
+
 fn wanted(about: &About) -> Wanted<'_> {
     if !about.resource_request {
         return Wanted {
             verb: &about.verb,
-            path: &about.path,
+            path: Some(&about.path),
             ..Wanted::default()
         };
     }
@@ -36,7 +65,7 @@ fn wanted(about: &About) -> Wanted<'_> {
         subresource: &about.subresource,
         name: &about.name,
         namespace: &about.namespace,
-        path: "",
+        path: None,
     }
 }
 
@@ -139,7 +168,17 @@ struct Default {
     groups: &'static [&'static str],
 }
 
-/// All of them. Those that aggregate others in a real cluster have their rules outright: nothing aggregates here.
+/// Roles that are made of others: their name, and the one that takes them in. Each takes in all that is labelled for it, and
+/// `system:aggregate-to-…` has what is its own.
+const AGGREGATES: [(&str, Option<&str>); 3] =
+    [("admin", None), ("edit", Some("admin")), ("view", Some("edit"))];
+
+/// The label of what a role takes in.
+fn label(role: &str) -> String {
+    format!("rbac.authorization.k8s.io/aggregate-to-{role}")
+}
+
+/// All of them. Those that take in others have the rules outright that their controller would give them.
 const DEFAULTS: &[Default] = &[
     Default {
         name: "cluster-admin",
@@ -148,20 +187,7 @@ const DEFAULTS: &[Default] = &[
     },
     Default {
         name: "admin",
-        rules: || {
-            let mut rules = edit();
-            rules.push(rule(
-                "rbac.authorization.k8s.io",
-                &["rolebindings", "roles"],
-                &[READ, WRITE].concat(),
-            ));
-            rules.push(rule(
-                "authorization.k8s.io",
-                &["localsubjectaccessreviews"],
-                &["create"],
-            ));
-            rules
-        },
+        rules: || [edit(), admin_only()].concat(),
         groups: &[],
     },
     Default {
@@ -171,6 +197,21 @@ const DEFAULTS: &[Default] = &[
     },
     Default {
         name: "view",
+        rules: view,
+        groups: &[],
+    },
+    Default {
+        name: "system:aggregate-to-admin",
+        rules: admin_only,
+        groups: &[],
+    },
+    Default {
+        name: "system:aggregate-to-edit",
+        rules: edit_only,
+        groups: &[],
+    },
+    Default {
+        name: "system:aggregate-to-view",
         rules: view,
         groups: &[],
     },
@@ -259,35 +300,38 @@ fn view() -> Vec<Value> {
         .collect()
 }
 
+fn admin_only() -> Vec<Value> {
+    let both = [READ, WRITE].concat();
+    vec![
+        rule("rbac.authorization.k8s.io", &["rolebindings", "roles"], &both),
+        rule(
+            "authorization.k8s.io",
+            &["localsubjectaccessreviews"],
+            &["create"],
+        ),
+    ]
+}
+
 fn edit() -> Vec<Value> {
-    let mut rules = view();
-    rules.push(rule(
-        "",
-        &[
-            "pods/attach",
-            "pods/exec",
-            "pods/portforward",
-            "pods/proxy",
-            "secrets",
-            "services/proxy",
-        ],
-        READ,
-    ));
-    rules.push(rule("", &["serviceaccounts"], &["impersonate"]));
-    rules.push(rule("", &["pods/eviction", "serviceaccounts/token"], &["create"]));
-    rules.push(rule(
-        "",
-        &[
-            "pods/attach",
-            "pods/exec",
-            "pods/portforward",
-            "pods/proxy",
-            "secrets",
-            "services/proxy",
-        ],
-        WRITE,
-    ));
-    rules.push(rule("coordination.k8s.io", &["leases"], &[READ, WRITE].concat()));
+    [edit_only(), view()].concat()
+}
+
+fn edit_only() -> Vec<Value> {
+    let reached = [
+        "pods/attach",
+        "pods/exec",
+        "pods/portforward",
+        "pods/proxy",
+        "secrets",
+        "services/proxy",
+    ];
+    let mut rules = vec![
+        rule("", &reached, READ),
+        rule("", &["serviceaccounts"], &["impersonate"]),
+        rule("", &["pods/eviction", "serviceaccounts/token"], &["create"]),
+        rule("", &reached, WRITE),
+        rule("coordination.k8s.io", &["leases"], &[READ, WRITE].concat()),
+    ];
     rules.extend(
         WORKLOADS
             .iter()
@@ -300,9 +344,10 @@ fn edit() -> Vec<Value> {
 pub(crate) fn furnish(cluster: &Arc<Inner>) {
     let now = cluster.now();
     let put = |collection: &str, name: &str, mut object: Value| {
+        let mut labels = object["metadata"]["labels"].take();
+        labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
         object["metadata"] = json!({
-            "name": name, "uid": new_uid(), "creationTimestamp": now,
-            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "name": name, "uid": new_uid(), "creationTimestamp": now, "labels": labels,
             "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
         });
         if let Value::Object(object) = object {
@@ -314,7 +359,22 @@ pub(crate) fn furnish(cluster: &Arc<Inner>) {
         }
     };
     for default in DEFAULTS {
-        put("clusterroles", default.name, json!({"rules": (default.rules)()}));
+        let mut role = json!({"rules": (default.rules)()});
+        for (name, into) in AGGREGATES {
+            let own = default.name.strip_prefix("system:aggregate-to-") == Some(name);
+            if default.name == name {
+                let selector = json!({"matchLabels": {label(name): "true"}});
+                role["aggregationRule"] = json!({"clusterRoleSelectors": [selector]});
+            }
+            if let Some(into) = if own {
+                Some(name)
+            } else {
+                into.filter(|_| default.name == name)
+            } {
+                role["metadata"]["labels"][label(into)] = "true".into();
+            }
+        }
+        put("clusterroles", default.name, role);
         if default.groups.is_empty() {
             continue;
         }

@@ -56,8 +56,8 @@ pub struct Wanted<'a> {
     pub name: &'a str,
     /// Namespace, empty for the whole cluster.
     pub namespace: &'a str,
-    /// Path, when it is not about resources; empty otherwise.
-    pub path: &'a str,
+    /// Path, when it is not about resources.
+    pub path: Option<&'a str>,
 }
 
 /// The role a binding gives.
@@ -330,8 +330,8 @@ impl Rule {
         if !has(&self.verbs, wanted.verb) {
             return false;
         }
-        if !wanted.path.is_empty() {
-            return self.non_resource_urls.iter().any(|url| covers(url, wanted.path));
+        if let Some(path) = wanted.path {
+            return self.non_resource_urls.iter().any(|url| covers(url, path));
         }
         let names = &self.resource_names;
         has(&self.api_groups, wanted.group)
@@ -439,6 +439,23 @@ mod tests {
             name: "a",
             ..Wanted::default()
         }
+    }
+
+    #[test]
+    fn a_rule_about_every_resource_says_nothing_of_paths_not_even_of_an_empty_one() {
+        let everything = |what: Value| -> Rule { serde_json::from_value(what).expect("a rule") };
+        let resources = everything(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        let paths = everything(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+        for path in ["", "/", "/metrics"] {
+            let wanted = Wanted {
+                verb: "get",
+                path: Some(path),
+                ..Wanted::default()
+            };
+            assert!(!resources.allows(&wanted), "{path:?}");
+            assert!(paths.allows(&wanted), "{path:?}");
+        }
+        assert!(!paths.allows(&wanted("get", "n")));
     }
 
     #[test]

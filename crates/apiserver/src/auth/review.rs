@@ -109,13 +109,7 @@ impl Review<'_> {
         };
         let audiences = strings(&self.spec["audiences"]);
         let status = match super::of_token(cluster, token, &audiences) {
-            Ok(user) => {
-                let mine = [token::ISSUER.to_owned()];
-                let audiences = if audiences.is_empty() {
-                    &mine[..]
-                } else {
-                    &audiences
-                };
+            Ok((user, audiences)) => {
                 json!({"authenticated": true, "user": shown(&user.authenticated()), "audiences": audiences})
             }
             Err(error) => json!({"user": {}, "error": error}),
@@ -202,7 +196,7 @@ impl Review<'_> {
             subresource: &words[3],
             name: &words[4],
             namespace: &words[5],
-            path: &words[6],
+            path: path.is_object().then_some(words[6].as_str()),
         };
         let status = if user.is_master() {
             json!({"allowed": true})

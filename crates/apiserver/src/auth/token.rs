@@ -1,7 +1,9 @@
 //! Tokens of service accounts: JSON Web Tokens signed by a key of the cluster (ES256).
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use bytes::Bytes;
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use ring::{
     rand::SystemRandom,
     signature::{
@@ -44,22 +46,36 @@ impl std::fmt::Debug for Key {
 /// Where the store keeps the key: a collection that is not served.
 const KEYS: &str = "internal/keys";
 
+/// The field of the stored object that holds the key in base64.
+const PKCS8: &str = "pkcs8";
+
+fn unwrapped(stored: &[u8]) -> Vec<u8> {
+    let stored: Value = serde_json::from_slice(stored).unwrap_or_default();
+    let text = stored[PKCS8].as_str().unwrap_or_default();
+    STANDARD.decode(text).unwrap_or_default()
+}
+
 impl Key {
     /// The key of a cluster: the one in its store, so that tokens outlive the process, or a fresh one that is put there.
     pub(super) fn of(store: &Store) -> Self {
-        let fresh = || EcdsaKeyPair::generate_pkcs8(ALGORITHM, &SystemRandom::new()).ok();
-        let kept = || store.get(KEYS, ISSUER).map(|entry| entry.object.clone());
-        if let Some(pkcs8) = kept() {
-            return Self::from_pkcs8(&pkcs8);
+        if let Some(kept) = Self::kept(store) {
+            return kept;
         }
-        let Some(pkcs8) = fresh() else {
+        let Ok(pkcs8) = EcdsaKeyPair::generate_pkcs8(ALGORITHM, &SystemRandom::new()) else {
             return Self::from_pkcs8(&[]);
         };
-        let bytes = Bytes::copy_from_slice(pkcs8.as_ref());
-        match store.put(KEYS, ISSUER, Expect::Absent, |_| bytes) {
-            Ok(entry) => Self::from_pkcs8(&entry.object),
-            Err(_) => Self::from_pkcs8(&kept().unwrap_or_default()),
+        // JSON, as everything in a store.
+        let stored = json!({PKCS8: STANDARD.encode(pkcs8.as_ref())}).to_string();
+        match store.put(KEYS, ISSUER, Expect::Absent, |_| stored.into()) {
+            Ok(entry) => Self::from_pkcs8(&unwrapped(&entry.object)),
+            Err(_) => Self::kept(store).unwrap_or_else(|| Self::from_pkcs8(&[])),
         }
+    }
+
+    /// The key in the store, if there is one.
+    pub(super) fn kept(store: &Store) -> Option<Self> {
+        let entry = store.get(KEYS, ISSUER)?;
+        Some(Self::from_pkcs8(&unwrapped(&entry.object)))
     }
 
     /// Without a usable key no token is signed or believed.
@@ -149,22 +165,21 @@ pub(crate) fn issue(key: &Key, claims: &Claims<'_>) -> Option<String> {
     }))
 }
 
-/// The service account a token belongs to, if it is ours, not over, good for one of `audiences` (none: for this server), and
-/// the account and what it is bound to still exist. Otherwise the words of a TokenReview.
-pub(super) fn user(cluster: &Inner, token: &str, audiences: &[String]) -> Result<User, String> {
+/// The service account a token belongs to, and for which of the audiences in `wanted` it is good, if it is ours, not over,
+/// good for one at least, and the account and what it is bound to still exist. Otherwise the words of a TokenReview.
+pub(super) fn user(cluster: &Inner, token: &str, wanted: &[String]) -> Result<(User, Vec<String>), String> {
     let invalid = || "invalid bearer token".to_owned();
     if token.len() > LONGEST || token.matches('.').count() != 2 {
         return Err(invalid());
     }
     let claims = cluster
         .auth
-        .key(&cluster.store)
-        .verified(token)
+        .known_key(&cluster.store)
+        .and_then(|key| key.verified(token))
         .ok_or_else(invalid)?;
     let own = strings(&claims["aud"]);
-    let server = [ISSUER.to_owned()];
-    let wanted: &[String] = if audiences.is_empty() { &server } else { audiences };
-    if !own.iter().any(|one| wanted.contains(one)) {
+    let good = super::common(wanted, &own);
+    if good.is_empty() {
         return Err(format!(
             "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
             quoted(&own),
@@ -223,15 +238,13 @@ pub(super) fn user(cluster: &Inner, token: &str, audiences: &[String]) -> Result
             ));
         }
     }
-    Ok(User {
+    let user = User {
         name: text(&claims["sub"]),
         uid,
-        groups: vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-        ],
+        groups: super::groups_of_accounts(&namespace),
         extra: extra.into_iter().collect(),
-    })
+    };
+    Ok((user, good))
 }
 
 fn metadata<'a>(object: &'a Object, field: &str) -> &'a str {
@@ -288,6 +301,19 @@ mod tests {
         let store = Store::new();
         let token = token(&Key::of(&store));
         assert!(Key::of(&store).verified(&token).is_some());
+    }
+
+    #[test]
+    fn a_token_that_is_only_shown_makes_no_key() {
+        let cluster = crate::cluster::tests_support::bare();
+        let before = cluster.store.revision();
+        let server = [ISSUER.to_owned()];
+        assert!(user(&cluster, "a.b.c", &server).is_err());
+        assert_eq!(cluster.store.revision(), before);
+        assert!(cluster.store.get(KEYS, ISSUER).is_none());
+        cluster.auth.key(&cluster.store);
+        assert!(cluster.store.get(KEYS, ISSUER).is_some());
+        assert!(user(&cluster, "a.b.c", &server).is_err());
     }
 
     #[test]

@@ -35,7 +35,12 @@ impl Service {
     /// The same, with this bearer token on requests that have none.
     #[must_use]
     pub fn with_token(mut self, token: &str) -> Self {
-        self.authorization = HeaderValue::from_str(&format!("Bearer {token}")).ok();
+        self.authorization = HeaderValue::from_str(&format!("Bearer {token}"))
+            .ok()
+            .map(|mut value| {
+                value.set_sensitive(true);
+                value
+            });
         self
     }
 

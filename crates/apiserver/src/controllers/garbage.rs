@@ -1,7 +1,8 @@
 //! The garbage collector: objects whose owners are gone go too; owners wait for dependents, or leave them, as they were asked.
 //!
 //! The index holds who owns whom, for objects with owners only; whether an owner is there is looked up in the store, by
-//! the kind and name that the reference tells. An owner of a kind that is not served keeps its dependents.
+//! the kind and name that the reference tells. An owner of a kind that is not served keeps its dependents, unless it was seen
+//! to go.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +17,7 @@ use crate::{
     delete::{self, DeleteOptions, Propagation},
     registry::{metadata_mut, rewrite, text},
     resource::{Object, Resource},
-    store::Happened,
+    store::{Entry, Happened, Revision},
 };
 
 const FOREGROUND: &str = "foregroundDeletion";
@@ -29,6 +30,8 @@ pub(super) struct Garbage {
     owners: BTreeMap<Place, Vec<Owner>>,
     /// The dependents of each uid.
     dependents: BTreeMap<String, BTreeSet<Place>>,
+    /// Those of the uids that have dependents whose object is gone, whatever becomes of its kind.
+    absent: BTreeSet<String>,
     /// Objects that are being deleted in the foreground.
     waiting: BTreeMap<String, Place>,
     /// Objects with an owner of a kind that is not served: looked at again when kinds change.
@@ -53,15 +56,14 @@ impl Controller for Garbage {
 
     fn see(&mut self, seen: &Seen) {
         let Seen { place, head, .. } = seen;
-        if place.collection == "apiextensions.k8s.io/customresourcedefinitions" {
-            let again = std::mem::take(&mut self.unknown);
-            self.queue.extend(again.into_iter().map(Work::Dependent));
-        }
         if seen.happened == Happened::Deleted {
             self.set_owners(place, &[]);
             self.unknown.remove(place);
             self.waiting.remove(&head.uid);
-            self.look_at_dependents(&head.uid);
+            if self.dependents.contains_key(&head.uid) {
+                self.absent.insert(head.uid.clone());
+                self.look_at_dependents(&head.uid);
+            }
             return;
         }
         if self.set_owners(place, &head.owner_references) {
@@ -76,6 +78,11 @@ impl Controller for Garbage {
         if head.is_leaving() && head.has(ORPHAN) {
             self.queue.insert(Work::Orphan(place.clone()));
         }
+    }
+
+    fn kinds_changed(&mut self) {
+        let again = std::mem::take(&mut self.unknown);
+        self.queue.extend(again.into_iter().map(Work::Dependent));
     }
 
     fn work(&mut self, cluster: &Arc<Inner>) -> bool {
@@ -106,6 +113,7 @@ impl Garbage {
                 dependents.remove(place);
                 if dependents.is_empty() {
                     self.dependents.remove(&owner.uid);
+                    self.absent.remove(&owner.uid);
                 }
             }
             if let Some(owner) = self.waiting.get(&owner.uid) {
@@ -126,7 +134,7 @@ impl Garbage {
 
     /// Deletes an object all of whose owners are gone or wait for it; else forgets those owners.
     fn dependent(&mut self, cluster: &Arc<Inner>, place: &Place) {
-        let Some((resource, head)) = present(cluster, place) else {
+        let Some((resource, head, revision)) = present(cluster, place) else {
             return;
         };
         if head.is_leaving() {
@@ -138,7 +146,12 @@ impl Garbage {
         let mut left: Vec<&str> = Vec::new();
         let mut waited_for = false;
         for owner in &head.owner_references {
-            match find_owner(cluster, place, owner) {
+            let found = if self.absent.contains(&owner.uid) {
+                Found::Absent
+            } else {
+                find_owner(cluster, place, owner)
+            };
+            match found {
                 Found::Solid => {}
                 Found::Absent => left.push(&owner.uid),
                 Found::Waiting => {
@@ -161,12 +174,15 @@ impl Garbage {
             return;
         }
         let dependents = self.dependents.get(&head.uid);
+        let mut revision = revision;
         let propagation = if waited_for && dependents.is_some() {
             let circle = |dependent: &Place| {
-                present(cluster, dependent).is_some_and(|(_, head)| head.is_leaving() && head.has(FOREGROUND))
+                present(cluster, dependent)
+                    .is_some_and(|(_, head, _)| head.is_leaving() && head.has(FOREGROUND))
             };
             if dependents.into_iter().flatten().any(circle) {
-                rewrite(cluster, &resource, &place.key, "", &mut unblock);
+                let unblocked = rewrite(cluster, &resource, &place.key, "", &mut unblock);
+                revision = unblocked.map_or(revision, |entry| entry.revision);
             }
             Propagation::Foreground
         } else if head.has(ORPHAN) {
@@ -178,16 +194,20 @@ impl Garbage {
         };
         let options = DeleteOptions {
             uid: Some(head.uid),
+            // What was decided is true of this state.
+            resource_version: Some(revision.to_string()),
             propagation: Some(propagation),
             ..DeleteOptions::default()
         };
-        // Gone, or another object of the name by now: there is nothing to collect.
-        let _ = delete::object(cluster, &resource, place.namespace(), place.name(), &options);
+        let deleted = delete::object(cluster, &resource, place.namespace(), place.name(), &options);
+        if deleted.is_err_and(|status| status.code == 409) {
+            self.queue.insert(Work::Dependent(place.clone()));
+        }
     }
 
     /// An owner that waits goes when nothing blocks it any more.
     fn owner(&mut self, cluster: &Arc<Inner>, place: &Place) {
-        let Some((resource, head)) = present(cluster, place) else {
+        let Some((resource, head, _)) = present(cluster, place) else {
             return;
         };
         if !(head.is_leaving() && head.has(FOREGROUND)) {
@@ -209,17 +229,22 @@ impl Garbage {
 
     /// An owner that shall leave its dependents goes when none of them knows it any more.
     fn orphan(&mut self, cluster: &Arc<Inner>, place: &Place) {
-        let Some((resource, head)) = present(cluster, place) else {
+        let Some((resource, head, _)) = present(cluster, place) else {
             return;
         };
         if !(head.is_leaving() && head.has(ORPHAN)) {
             return;
         }
         for dependent in self.dependents.get(&head.uid).into_iter().flatten() {
-            if let Some((resource, _)) = present(cluster, dependent) {
-                rewrite(cluster, &resource, &dependent.key, "", &mut |object| {
+            if let Some((resource, ..)) = present(cluster, dependent) {
+                let left = rewrite(cluster, &resource, &dependent.key, "", &mut |object| {
                     drop_owners(object, &[&head.uid])
                 });
+                // Somebody was always faster: the owner stays until this one is let go, too.
+                if left.is_some_and(|entry| is_owned_by(&entry, &head.uid)) {
+                    self.queue.insert(Work::Orphan(place.clone()));
+                    return;
+                }
             }
         }
         rewrite(cluster, &resource, &place.key, "", &mut |object| {
@@ -229,10 +254,17 @@ impl Garbage {
 }
 
 /// The object at a place as it is now.
-fn present(cluster: &Inner, place: &Place) -> Option<(Arc<Resource>, Head)> {
+fn present(cluster: &Inner, place: &Place) -> Option<(Arc<Resource>, Head, Revision)> {
     let entry = cluster.store.get(&place.collection, &place.key)?;
     let resource = cluster.kinds().of_collection(&place.collection)?.clone();
-    Some((resource, Head::of(&entry)))
+    Some((resource, Head::of(&entry), entry.revision))
+}
+
+fn is_owned_by(entry: &Entry, uid: &str) -> bool {
+    Head::of(entry)
+        .owner_references
+        .iter()
+        .any(|owner| owner.uid == uid)
 }
 
 enum Found {

@@ -1,10 +1,6 @@
 //! Emptying namespaces that are being deleted, telling what is left, and letting them go.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -14,9 +10,9 @@ use crate::{
     cluster::Inner,
     delete::{self, DeleteOptions, Propagation},
     kinds::namespaces::{KUBERNETES, finalizers},
-    registry::rewrite,
+    registry::{field, rewrite},
     resource::{Object, Resource, Surroundings as _},
-    store::Happened,
+    store::{Happened, Revision},
 };
 
 const NAMESPACES: &str = "namespaces";
@@ -26,14 +22,30 @@ const PODS: &str = "pods";
 /// heard of it; here it is enough that a client finds the content as it was when it goes on at once.
 const DELAY: Duration = Duration::from_millis(250);
 
+/// How long what happens in a namespace that is being emptied is gathered before it is looked at again.
+const GATHER: Duration = Duration::from_millis(50);
+
 /// The namespaces that are being deleted, and those to look at.
 #[derive(Default)]
 pub(super) struct Namespaces {
-    /// Being deleted, and not yet to be emptied.
-    fresh: BTreeMap<String, Instant>,
-    /// Being emptied.
-    leaving: BTreeSet<String>,
-    queue: Queue<String>,
+    /// Being deleted: by name, with the uid, as another namespace of the name may follow.
+    leaving: BTreeMap<String, String>,
+    /// When those are to be looked at.
+    due: BTreeMap<String, Instant>,
+    /// Those that are gone, with the revision of that: something may have come in while they went.
+    gone: Queue<(String, Revision)>,
+}
+
+impl Namespaces {
+    fn look(&mut self, name: &str, after: Duration) {
+        let due = || Instant::now() + after;
+        self.due.entry(name.to_owned()).or_insert_with(due);
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.leaving.remove(name);
+        self.due.remove(name);
+    }
 }
 
 impl Controller for Namespaces {
@@ -44,47 +56,48 @@ impl Controller for Namespaces {
     fn see(&mut self, seen: &Seen) {
         if seen.place.collection == NAMESPACES {
             let name = &seen.place.key;
+            let uid = &seen.head.uid;
             if seen.happened == Happened::Deleted {
-                self.fresh.remove(name);
-                self.leaving.remove(name);
-                // Something may have come in while the namespace went.
-                self.queue.insert(name.clone());
-            } else if seen.head.is_leaving() && !self.leaving.contains(name) {
-                self.fresh
-                    .entry(name.clone())
-                    .or_insert_with(|| Instant::now() + DELAY);
+                if self.leaving.get(name) == Some(uid) {
+                    self.forget(name);
+                }
+                self.gone.insert((name.clone(), seen.revision));
+            } else if seen.head.is_leaving() && self.leaving.get(name) != Some(uid) {
+                self.forget(name);
+                self.leaving.insert(name.clone(), uid.clone());
+                self.look(name, DELAY);
             }
-        } else if self.leaving.contains(seen.place.namespace()) {
-            self.queue.insert(seen.place.namespace().to_owned());
+        } else if self.leaving.contains_key(seen.place.namespace()) {
+            self.look(seen.place.namespace(), GATHER);
         }
     }
 
     fn wakes(&self) -> Option<Instant> {
-        self.fresh.values().min().copied()
+        self.due.values().min().copied()
     }
 
     fn work(&mut self, cluster: &Arc<Inner>) -> bool {
-        let now = Instant::now();
-        while let Some((name, _)) = self.fresh.iter().find(|(_, due)| **due <= now) {
-            let name = name.clone();
-            self.fresh.remove(&name);
-            self.leaving.insert(name.clone());
-            self.queue.insert(name);
+        if let Some((name, revision)) = self.gone.pop_first() {
+            // What is newer belongs to another namespace of the name.
+            empty(cluster, &name, Some(revision));
+            return true;
         }
-        let Some(name) = self.queue.pop_first() else {
+        let now = Instant::now();
+        let Some(name) = self
+            .due
+            .iter()
+            .find(|(_, due)| **due <= now)
+            .map(|(name, _)| name.clone())
+        else {
             return false;
         };
-        let namespace = cluster.get(NAMESPACES, &name);
-        match namespace {
-            None => {
-                empty(cluster, &name);
-            }
-            Some(namespace) if finalizers(&namespace).any(|one| one == KUBERNETES) => {
-                if self.leaving.contains(&name) {
-                    finish(cluster, &name);
-                }
-            }
-            Some(_) => {}
+        self.due.remove(&name);
+        let (Some(uid), Some(namespace)) = (self.leaving.get(&name), cluster.get(NAMESPACES, &name)) else {
+            return true;
+        };
+        let is_meant = field(&namespace, "uid") == uid && !field(&namespace, "deletionTimestamp").is_empty();
+        if is_meant && finalizers(&namespace).any(|one| one == KUBERNETES) {
+            finish(cluster, &name, uid);
         }
         true
     }
@@ -98,18 +111,20 @@ struct Left {
 }
 
 /// Deletes what is in the namespace, says what is left, and takes the controller's finalizer away when nothing is.
-fn finish(cluster: &Arc<Inner>, name: &str) {
+fn finish(cluster: &Arc<Inner>, name: &str, uid: &str) {
     let Some(resource) = cluster.kinds().find("", "v1", NAMESPACES).cloned() else {
         return;
     };
-    let left = empty(cluster, name);
+    let left = empty(cluster, name, None);
     let conditions = left.conditions();
     let now = cluster.now();
     rewrite(cluster, &resource, name, "status", &mut |namespace| {
-        set_conditions(namespace, &conditions, &now)
+        field(namespace, "uid") == uid && set_conditions(namespace, &conditions, &now)
     });
     if left.resources.is_empty() {
-        rewrite(cluster, &resource, name, "finalize", &mut take_finalizer);
+        rewrite(cluster, &resource, name, "finalize", &mut |namespace| {
+            field(namespace, "uid") == uid && take_finalizer(namespace)
+        });
     }
 }
 
@@ -129,8 +144,9 @@ fn take_finalizer(namespace: &mut Object) -> bool {
     }
 }
 
-/// Deletes all objects of a namespace, pods first. Returns what is left. O(collections + objects in the namespace).
-fn empty(cluster: &Arc<Inner>, namespace: &str) -> Left {
+/// Deletes all objects of a namespace, pods first, or only those that were made before a revision. Returns what is left.
+/// O(collections + objects in the namespace).
+fn empty(cluster: &Arc<Inner>, namespace: &str, before: Option<Revision>) -> Left {
     let kinds = cluster.kinds();
     let mut collections: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
     for resource in kinds.all() {
@@ -140,27 +156,43 @@ fn empty(cluster: &Arc<Inner>, namespace: &str) -> Left {
     }
     let mut left = Left::default();
     if let Some(pods) = collections.remove(PODS) {
-        empty_collection(cluster, pods, namespace, &mut left);
+        empty_collection(cluster, pods, namespace, before, &mut left);
     }
     if left.resources.is_empty() {
         for resource in collections.values() {
-            empty_collection(cluster, resource, namespace, &mut left);
+            empty_collection(cluster, resource, namespace, before, &mut left);
         }
     }
     left
 }
 
-fn empty_collection(cluster: &Arc<Inner>, resource: &Resource, namespace: &str, left: &mut Left) {
+fn empty_collection(
+    cluster: &Arc<Inner>,
+    resource: &Resource,
+    namespace: &str,
+    before: Option<Revision>,
+    left: &mut Left,
+) {
     let prefix = format!("{namespace}/");
-    let options = DeleteOptions {
-        propagation: Some(Propagation::Background),
-        ..DeleteOptions::default()
+    let list = || {
+        let mut entries = cluster.store.list(&resource.collection, &prefix, None, 0).entries;
+        entries.retain(|entry| before.is_none_or(|before| entry.created < before));
+        entries
     };
-    let list = || cluster.store.list(&resource.collection, &prefix, None, 0).entries;
     for entry in list() {
+        let head = Head::of(&entry);
+        // Asking once more changes nothing.
+        if head.is_leaving() {
+            continue;
+        }
+        let options = DeleteOptions {
+            uid: Some(head.uid),
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::default()
+        };
         if let Err(status) =
             delete::object(cluster, resource, namespace, &entry.key[prefix.len()..], &options)
-            && status.code != 404
+            && !matches!(status.code, 404 | 409)
         {
             tracing::warn!(collection = resource.collection, key = entry.key, %status.message, "content stays");
         }
@@ -278,4 +310,108 @@ fn set_conditions(namespace: &mut Object, conditions: &[Condition], now: &str) -
         changed = true;
     }
     changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{encode, tests_support::bare},
+        controllers::Place,
+        store::{Entry, Expect},
+    };
+
+    fn put(cluster: &Inner, collection: &str, key: &str, object: Value) -> Arc<Entry> {
+        let Value::Object(object) = object else {
+            panic!("an object")
+        };
+        let expect = match cluster.store.get(collection, key) {
+            Some(entry) => Expect::At(entry.revision),
+            None => Expect::Absent,
+        };
+        cluster
+            .store
+            .put(collection, key, expect, |revision| encode(object, revision))
+            .expect("written")
+    }
+
+    fn seen(entry: &Entry, happened: Happened) -> Seen {
+        Seen {
+            place: Place {
+                collection: NAMESPACES.to_owned(),
+                key: entry.key.clone(),
+            },
+            happened,
+            head: Head::of(entry),
+            revision: entry.revision,
+        }
+    }
+
+    fn map(cluster: &Inner, name: &str) {
+        let map = json!({"metadata": {"namespace": "a", "name": name, "uid": name}});
+        put(cluster, "configmaps", &format!("a/{name}"), map);
+    }
+
+    fn maps(cluster: &Inner) -> Vec<String> {
+        let entries = cluster.store.list("configmaps", "a/", None, 0).entries;
+        entries.iter().map(|entry| entry.key.clone()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_that_follows_another_of_its_name_keeps_what_is_in_it() {
+        let cluster = bare();
+        let mut namespaces = Namespaces::default();
+        let old = json!({"metadata": {"name": "a", "uid": "1", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {}});
+        let leaving = put(&cluster, NAMESPACES, "a", old);
+        namespaces.see(&seen(&leaving, Happened::Modified));
+        map(&cluster, "early");
+        // Gone and there again before the first change was seen.
+        let gone = cluster
+            .store
+            .delete(NAMESPACES, "a", leaving.revision, |_| leaving.object.clone())
+            .expect("deleted");
+        let new = json!({"metadata": {"name": "a", "uid": "2"}, "spec": {"finalizers": ["kubernetes"]}, "status": {}});
+        let fresh = put(&cluster, NAMESPACES, "a", new);
+        map(&cluster, "late");
+        tokio::time::advance(DELAY).await;
+        while namespaces.work(&cluster) {}
+        assert_eq!(maps(&cluster), ["a/early", "a/late"]);
+        namespaces.see(&seen(&gone, Happened::Deleted));
+        namespaces.see(&seen(&fresh, Happened::Added));
+        while namespaces.work(&cluster) {}
+        assert_eq!(
+            maps(&cluster),
+            ["a/late"],
+            "what came in while the first one went"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_is_looked_at_once_for_all_that_happens_in_it_at_a_time() {
+        let cluster = bare();
+        let mut namespaces = Namespaces::default();
+        let old = json!({"metadata": {"name": "a", "uid": "1", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {}});
+        let leaving = put(&cluster, NAMESPACES, "a", old);
+        namespaces.see(&seen(&leaving, Happened::Modified));
+        let held = json!({"metadata": {"namespace": "a", "name": "held", "uid": "3", "finalizers": ["example.com/hold"]}});
+        put(&cluster, "configmaps", "a/held", held);
+        tokio::time::advance(DELAY).await;
+        while namespaces.work(&cluster) {}
+        let told = cluster.store.revision();
+        let mut inside = seen(&leaving, Happened::Modified);
+        inside.place.collection = "configmaps".to_owned();
+        inside.place.key = "a/held".to_owned();
+        namespaces.see(&inside);
+        assert!(!namespaces.work(&cluster), "not at once");
+        tokio::time::advance(GATHER).await;
+        assert!(namespaces.work(&cluster));
+        assert!(!namespaces.work(&cluster));
+        assert_eq!(
+            cluster.store.revision(),
+            told,
+            "what goes already is not asked again"
+        );
+    }
 }

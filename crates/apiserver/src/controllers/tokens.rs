@@ -13,6 +13,7 @@ use super::{Controller, Queue, Seen};
 use crate::{
     auth::token::{Claims, ISSUER, issue},
     cluster::Inner,
+    delete::{self, DeleteOptions},
     registry::{field, metadata, metadata_mut, rewrite},
     resource::{Object, Surroundings as _},
     store::Happened,
@@ -23,6 +24,8 @@ const ACCOUNTS: &str = "serviceaccounts";
 const TYPE: &str = "kubernetes.io/service-account-token";
 const NAME: &str = "kubernetes.io/service-account.name";
 const UID: &str = "kubernetes.io/service-account.uid";
+const TOKEN: &str = "token";
+const AUTHORITY: &str = "ca.crt";
 
 /// A hundred years: such a token ends with its Secret.
 const FOR_EVER: i64 = 100 * 365 * 24 * 3600;
@@ -33,18 +36,42 @@ pub(super) struct Tokens {
     queue: Queue<String>,
     /// Key of the account → keys of Secrets.
     of_account: BTreeMap<String, BTreeSet<String>>,
+    /// The other way round.
+    account_of: BTreeMap<String, String>,
+}
+
+impl Tokens {
+    /// Notes which account a Secret names.
+    fn note(&mut self, secret: &str, account: Option<&str>) {
+        if self.account_of.get(secret).map(String::as_str) == account {
+            return;
+        }
+        if let Some(former) = self.account_of.remove(secret)
+            && let Some(named) = self.of_account.get_mut(&former)
+        {
+            named.remove(secret);
+            if named.is_empty() {
+                self.of_account.remove(&former);
+            }
+        }
+        if let Some(account) = account {
+            self.account_of.insert(secret.to_owned(), account.to_owned());
+            let named = self.of_account.entry(account.to_owned()).or_default();
+            named.insert(secret.to_owned());
+        }
+    }
 }
 
 impl Controller for Tokens {
     fn reset(&mut self) {
-        self.queue.clear();
-        self.of_account.clear();
+        *self = Self::default();
     }
 
     fn see(&mut self, seen: &Seen) {
         let gone = seen.happened == Happened::Deleted;
         match seen.place.collection.as_str() {
-            SECRETS if !gone => {
+            SECRETS if gone => self.note(&seen.place.key, None),
+            SECRETS => {
                 self.queue.insert(seen.place.key.clone());
             }
             ACCOUNTS => {
@@ -59,25 +86,22 @@ impl Controller for Tokens {
         let Some(key) = self.queue.pop_first() else {
             return false;
         };
-        let Some(secret) = cluster.get(SECRETS, &key) else {
+        let secret = cluster.get(SECRETS, &key);
+        let of_type = |secret: &Object| secret.get("type").and_then(Value::as_str) == Some(TYPE);
+        let Some(secret) = secret.filter(of_type) else {
+            self.note(&key, None);
             return true;
         };
-        if secret.get("type").and_then(Value::as_str) != Some(TYPE) {
-            return true;
-        }
         let namespace = field(&secret, "namespace").to_owned();
         let name = annotation(&secret, NAME).to_owned();
         let account_key = format!("{namespace}/{name}");
-        self.of_account
-            .entry(account_key.clone())
-            .or_default()
-            .insert(key.clone());
+        self.note(&key, Some(&account_key));
         let account = cluster.get(ACCOUNTS, &account_key);
         let uid = account.as_ref().map_or("", |account| field(account, "uid"));
         let named = annotation(&secret, UID);
         if account.is_none() || !named.is_empty() && named != uid {
-            delete(cluster, &key);
-        } else if named.is_empty() || secret.get("data").and_then(|data| data.get("token")).is_none() {
+            delete(cluster, &secret);
+        } else if named.is_empty() || datum(&secret, TOKEN).is_none() || !has_authority(cluster, &secret) {
             fill(cluster, &key, &secret, &namespace, &name, uid);
         }
         true
@@ -90,6 +114,16 @@ fn annotation<'a>(object: &'a Object, name: &str) -> &'a str {
         .and_then(|all| all.get(name))
         .and_then(Value::as_str)
         .unwrap_or_default()
+}
+
+fn datum<'a>(secret: &'a Object, key: &str) -> Option<&'a str> {
+    secret.get("data")?.get(key)?.as_str()
+}
+
+/// Whether the Secret carries the cluster's authority of today: it may have a new one since the Secret was filled.
+fn has_authority(cluster: &Inner, secret: &Object) -> bool {
+    let wanted = cluster.options.authority.as_ref();
+    wanted.is_none_or(|wanted| datum(secret, AUTHORITY) == Some(&BASE64_STANDARD.encode(wanted)))
 }
 
 fn fill(cluster: &Arc<Inner>, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
@@ -111,11 +145,15 @@ fn fill(cluster: &Arc<Inner>, key: &str, secret: &Object, namespace: &str, name:
         return;
     };
     rewrite(cluster, resource, key, "", &mut |secret| {
+        // A token that is there may be in use.
+        let changed = annotation(secret, UID) != uid;
         let data = secret.entry("data").or_insert_with(|| json!({}));
-        data["token"] = BASE64_STANDARD.encode(&token).into();
+        if data[TOKEN].is_null() || changed {
+            data[TOKEN] = BASE64_STANDARD.encode(&token).into();
+        }
         data["namespace"] = BASE64_STANDARD.encode(namespace).into();
         if let Some(authority) = &cluster.options.authority {
-            data["ca.crt"] = BASE64_STANDARD.encode(authority).into();
+            data[AUTHORITY] = BASE64_STANDARD.encode(authority).into();
         }
         let annotations = metadata_mut(secret)
             .entry("annotations")
@@ -125,12 +163,57 @@ fn fill(cluster: &Arc<Inner>, key: &str, secret: &Object, namespace: &str, name:
     });
 }
 
-fn delete(cluster: &Inner, key: &str) {
+fn delete(cluster: &Inner, secret: &Object) {
     let kinds = cluster.kinds();
-    if let Some(resource) = kinds.find("", "v1", SECRETS)
-        && let Some(entry) = cluster.store.get(SECRETS, key)
-    {
-        // Whoever was faster will be seen.
-        let _ = crate::delete::remove(cluster, resource, &entry);
+    let Some(resource) = kinds.find("", "v1", SECRETS) else {
+        return;
+    };
+    let options = DeleteOptions {
+        uid: Some(field(secret, "uid").to_owned()),
+        ..DeleteOptions::default()
+    };
+    let (namespace, name) = (field(secret, "namespace"), field(secret, "name"));
+    // Whoever was faster will be seen.
+    let _ = delete::object(cluster, resource, namespace, name, &options);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{encode, tests_support::bare},
+        controllers::{Head, Place},
+        store::Expect,
+    };
+
+    #[test]
+    fn a_secret_that_is_gone_is_forgotten() {
+        let cluster = bare();
+        let mut tokens = Tokens::default();
+        let Value::Object(secret) = json!({"type": TYPE, "metadata": {"namespace": "a", "name": "s", "uid": "1",
+            "annotations": {NAME: "robot"}}})
+        else {
+            panic!("an object")
+        };
+        let put = cluster.store.put(SECRETS, "a/s", Expect::Absent, |revision| {
+            encode(secret, revision)
+        });
+        let entry = put.expect("written");
+        for happened in [Happened::Added, Happened::Deleted] {
+            tokens.see(&Seen {
+                place: Place {
+                    collection: SECRETS.to_owned(),
+                    key: entry.key.clone(),
+                },
+                happened,
+                head: Head::of(&entry),
+                revision: entry.revision,
+            });
+            if happened == Happened::Added {
+                while tokens.work(&cluster) {}
+                assert_eq!(tokens.of_account.len(), 1);
+            }
+        }
+        assert!(tokens.of_account.is_empty() && tokens.account_of.is_empty());
     }
 }

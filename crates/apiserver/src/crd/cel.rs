@@ -1,7 +1,8 @@
 //! The CEL rules of a CRD (`x-kubernetes-validations`): compiled once, evaluated over an object and its old state.
 //!
 //! The parser, the interpreter and the Kubernetes functions are those of the `kube-cel` crate; what a value is to a rule,
-//! when a rule applies, and how its failure is told, is ours. Every evaluation is bounded by a number of loop steps.
+//! when a rule applies, and how its failure is told, is ours. Every evaluation is bounded by what it
+//! costs: steps of loops, and sizes of what is copied and searched.
 
 use serde_json::{Map, Value};
 
@@ -15,6 +16,7 @@ use crate::{
 
 pub(crate) mod admit;
 mod bound;
+mod budget;
 mod check;
 mod cost;
 pub(crate) mod free;
@@ -58,9 +60,10 @@ impl Rule {
             return None;
         }
         let message_expression = word("messageExpression");
+        let parsed = parse(&rule);
         Some(Self {
-            uses_old: parse(&rule).is_ok_and(|expr| mentions(&expr, "oldSelf")),
-            program: parse(&rule).map(bound::bounded),
+            uses_old: parsed.as_ref().is_ok_and(|expr| mentions(expr, "oldSelf")),
+            program: parsed.map(bound::bounded),
             message_program: Some(message_expression)
                 .filter(|text| !text.is_empty())
                 .and_then(|text| parse(&text).ok())

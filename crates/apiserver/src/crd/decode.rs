@@ -13,6 +13,9 @@ use crate::{
     status::{About, FieldError, Result, Status},
 };
 
+/// Unknown fields that are told, at most.
+const MOST: usize = 100;
+
 /// Reads the body of a POST or PUT. O(body).
 pub fn decode_body(
     resource: &Resource,
@@ -38,7 +41,7 @@ pub fn decode_body(
         Value::Object(object) => object,
         _ => Object::new(),
     };
-    let object = shape(resource, object, &mut problems).map_err(|error| unhandled(&error))?;
+    let object = shape(resource, object, validation, &mut problems).map_err(|error| unhandled(&error))?;
     if validation == FieldValidation::Strict && !problems.is_empty() {
         return Err(unhandled(&format!(
             "strict decoding error: {}",
@@ -73,7 +76,8 @@ pub fn decode_value(resource: &Resource, value: Value, validation: FieldValidati
     };
     let before = Value::Object(object.clone());
     let mut problems = Vec::new();
-    let object = shape(resource, object, &mut problems).map_err(|error| refused(&before, &error))?;
+    let object =
+        shape(resource, object, validation, &mut problems).map_err(|error| refused(&before, &error))?;
     if validation == FieldValidation::Strict && !problems.is_empty() {
         return Err(refused(
             &before,
@@ -105,10 +109,11 @@ fn told(object: Object, problems: &[String], validation: FieldValidation) -> Dec
     }
 }
 
-/// Metadata, pruning, nulls and numbers. What was dropped is added to `problems`.
+/// Metadata, pruning, nulls and numbers. What was dropped is added to `problems`, unless nobody wants to know.
 fn shape(
     resource: &Resource,
     mut object: Map<String, Value>,
+    validation: FieldValidation,
     problems: &mut Vec<String>,
 ) -> std::result::Result<Object, String> {
     let none = Custom::default();
@@ -124,13 +129,19 @@ fn shape(
     let mut value = Value::Object(object);
     prune::normalize_numbers(&mut value);
     if is_ours {
-        unknown.extend(prune::prune(&mut value, schema));
+        let most = if validation == FieldValidation::Ignore {
+            0
+        } else {
+            MOST
+        };
+        unknown.extend(prune::prune_telling(&mut value, schema, most));
         if let Some(schema) = schema {
             prune::drop_nulls(&mut value, schema);
             metadata::coerce_embedded(&mut value, schema, "", &mut unknown)
                 .map_err(|(path, metadata, error)| format!("{path}: Invalid value: {metadata}: {error}"))?;
         }
     }
+    unknown.truncate(MOST);
     problems.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     match value {
         Value::Object(object) => Ok(object),

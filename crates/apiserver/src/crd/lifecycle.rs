@@ -5,18 +5,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::AtomicU64},
 };
 
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
 use super::{COLLECTION, resources, schema};
 use crate::{
     cluster::{self, Cluster, Inner},
+    controllers::Head,
     delete::{self, DeleteOptions},
     registry::{self, field, finalizers, metadata_mut},
     resource::{Object, Resource, Surroundings as _},
-    store::Revision,
+    store::{Entry, Happened, Revision},
 };
 
 mod names;
@@ -31,7 +33,6 @@ const MANAGER: &str = "kube-apiserver-1.36";
 pub(crate) fn start(cluster: &Cluster) {
     let inner = cluster.inner();
     let mut crds = inner.store.ticks_of(COLLECTION);
-    let mut all = inner.store.ticks();
     let weak: Weak<Inner> = Arc::downgrade(inner);
     let mut lifecycle = Lifecycle::default();
     // What is stored already is served before the first request.
@@ -42,20 +43,20 @@ pub(crate) fn start(cluster: &Cluster) {
     runtime.spawn(async move {
         loop {
             crds.mark_unchanged();
-            all.mark_unchanged();
-            let waits = match weak.upgrade() {
-                Some(inner) => {
-                    lifecycle.sync(&inner);
-                    !lifecycle.leaving.is_empty()
-                }
+            for emptying in lifecycle.emptying() {
+                emptying.ticks.mark_unchanged();
+            }
+            match weak.upgrade() {
+                Some(inner) => lifecycle.sync(&inner),
                 None => return,
-            };
-            // Objects that hold up a deletion may go with any write.
-            let woken = if waits {
-                all.changed().await
-            } else {
-                crds.changed().await
-            };
+            }
+            // Objects that hold up a deletion go with writes of their collection.
+            let mut ticks: Vec<_> = lifecycle
+                .emptying()
+                .map(|emptying| Box::pin(emptying.ticks.changed()))
+                .collect();
+            ticks.push(Box::pin(crds.changed()));
+            let (woken, ..) = futures::future::select_all(ticks).await;
             if woken.is_err() {
                 return;
             }
@@ -82,9 +83,27 @@ struct Known {
     /// What the served resources were made of: uid, generation, accepted names, whether it is leaving.
     served: Option<(String, i64, Map<String, Value>, bool)>,
     resources: Vec<Arc<Resource>>,
+    /// Shared by all definitions of the CRD that were ever served.
+    late: Arc<AtomicU64>,
+    /// Set when its objects are being deleted.
+    emptying: Option<Emptying>,
+}
+
+/// The objects of a CRD that is deleted.
+#[derive(Debug)]
+struct Emptying {
+    /// The version that they are stored in, served or not.
+    resource: Arc<Resource>,
+    /// What was written up to here was asked to go; `None`: nothing was.
+    at: Option<Revision>,
+    ticks: watch::Receiver<Revision>,
 }
 
 impl Lifecycle {
+    fn emptying(&mut self) -> impl Iterator<Item = &mut Emptying> {
+        self.crds.values_mut().filter_map(|known| known.emptying.as_mut())
+    }
+
     /// Takes in what happened. O(events + CRDs of the groups they touch).
     fn sync(&mut self, cluster: &Inner) {
         let mut dirty: BTreeSet<String> = self.leaving.clone();
@@ -215,10 +234,13 @@ impl Lifecycle {
             .as_ref()
             .is_some_and(|served| (&served.0, served.1, &served.2) == (&made_of.0, made_of.1, &made_of.2));
         let before = std::mem::take(&mut known.resources);
-        let made = resources(
+        let mut made = resources(
             crd,
             only_leaves.then(|| before.first().cloned()).flatten().as_deref(),
+            &known.late,
         );
+        // Such names are taken, whatever the CRD says.
+        made.retain(|resource| !cluster.kinds().is_builtin(&resource.group, &resource.plural));
         known.collection = made.first().map(|one| one.collection.clone()).unwrap_or_default();
         let collection = before
             .first()
@@ -244,18 +266,43 @@ impl Lifecycle {
         freed
     }
 
-    /// Deletes the objects of a CRD. Returns whether all are gone.
+    /// Deletes the objects of a CRD, each once. Returns whether all are gone. O(objects) at first, then O(what happened).
     fn empty(&mut self, cluster: &Inner, name: &str, crd: &Object) -> bool {
-        let Some(known) = self.crds.get(name) else {
+        let Some(known) = self.crds.get_mut(name) else {
             return true;
         };
-        let Some(resource) = known.resources.first().cloned() else {
+        if known.emptying.is_none() {
+            let Some(resource) = stored(crd, known) else {
+                return true;
+            };
+            if cluster.kinds().is_builtin(&resource.group, &resource.plural) {
+                return true;
+            }
+            known.emptying = Some(Emptying {
+                ticks: cluster.store.ticks_of(&resource.collection),
+                resource,
+                at: None,
+            });
+        }
+        let Some(emptying) = &mut known.emptying else {
             return true;
         };
-        let entries = cluster.store.list(&resource.collection, "", None, 0).entries;
+        let resource = emptying.resource.clone();
+        let since = emptying
+            .at
+            .and_then(|at| cluster.store.events(&resource.collection, "", at, 0).ok());
+        let entries: Vec<Arc<Entry>> = if let Some((events, reached)) = since {
+            emptying.at = Some(reached);
+            // A create that had begun before the deletion did.
+            let added = events.iter().filter(|event| event.happened == Happened::Added);
+            added.map(|event| event.entry.clone()).collect()
+        } else {
+            let page = cluster.store.list(&resource.collection, "", None, 0);
+            emptying.at = Some(page.revision);
+            page.entries
+        };
         for entry in entries {
-            let object = cluster::decode(&entry.object);
-            if !field(&object, "deletionTimestamp").is_empty() {
+            if Head::of(&entry).is_leaving() {
                 continue;
             }
             let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
@@ -283,6 +330,17 @@ impl Lifecycle {
         }
         !left
     }
+}
+
+/// The resource of a CRD's stored version as if it were served; `None` when its names were never accepted.
+fn stored(crd: &Object, known: &Known) -> Option<Arc<Resource>> {
+    let mut crd = crd.clone();
+    let versions = crd.get_mut("spec").and_then(|spec| spec.get_mut("versions"));
+    for version in versions.and_then(Value::as_array_mut).into_iter().flatten() {
+        version["served"] = version["storage"].clone();
+    }
+    let resource = resources(&crd, None, &known.late).into_iter().next()?;
+    (!resource.plural.is_empty()).then_some(resource)
 }
 
 /// The kind is served no longer.

@@ -5,21 +5,37 @@ use serde_json::Value;
 
 use crate::schema::Schema;
 
-/// Drops what `schema` does not know below `object`, a whole object. Returns the paths of what was dropped, sorted. O(object).
-pub(crate) fn prune(object: &mut Value, schema: Option<&Schema>) -> Vec<String> {
-    let mut pruner = Pruner::default();
+/// Drops what `schema` does not know below `object`, a whole object. Returns whether there was any. O(object).
+pub(crate) fn prune(object: &mut Value, schema: Option<&Schema>) -> bool {
+    pruned(object, schema, 0).dropped
+}
+
+/// The same; returns the paths of what was dropped, sorted, at most so many. O(object + paths).
+pub(crate) fn prune_telling(object: &mut Value, schema: Option<&Schema>, most: usize) -> Vec<String> {
+    let mut unknown = pruned(object, schema, most).unknown;
+    unknown.sort();
+    unknown
+}
+
+fn pruned(object: &mut Value, schema: Option<&Schema>, most: usize) -> Pruner {
+    let mut pruner = Pruner {
+        most,
+        ..Pruner::default()
+    };
     match schema {
         Some(schema) => pruner.value(object, Some(schema)),
         None => pruner.fields(object, None, true),
     }
-    pruner.unknown.sort();
-    pruner.unknown
+    pruner
 }
 
 #[derive(Default)]
 struct Pruner {
+    /// Kept while something is still to be told.
     path: String,
     unknown: Vec<String>,
+    most: usize,
+    dropped: bool,
 }
 
 impl Pruner {
@@ -32,7 +48,7 @@ impl Pruner {
                     return;
                 }
                 for (at, item) in items.iter_mut().enumerate() {
-                    self.below(&format!("[{at}]"), |pruner| pruner.value(item, inner));
+                    self.below(|_| format!("[{at}]"), |pruner| pruner.value(item, inner));
                 }
             }
             _ => {}
@@ -46,17 +62,19 @@ impl Pruner {
             if whole && is_object_field(name) {
                 continue;
             }
-            let step = if self.path.is_empty() {
-                name.clone()
-            } else {
-                format!(".{name}")
+            let step = |path: &str| {
+                let dot = if path.is_empty() { "" } else { "." };
+                format!("{dot}{name}")
             };
             match schema.and_then(|schema| schema.field(name)) {
-                Some(field) => self.below(&step, |pruner| pruner.value(value, Some(field))),
+                Some(field) => self.below(step, |pruner| pruner.value(value, Some(field))),
                 // A closed object keeps its unknown fields: they are told as errors.
                 None if schema.is_some_and(|schema| schema.preserve_unknown || schema.closed) => {}
                 None => {
-                    self.unknown.push(format!("{}{step}", self.path));
+                    self.dropped = true;
+                    if self.tells() {
+                        self.unknown.push(format!("{}{}", self.path, step(&self.path)));
+                    }
                     gone.push(name.clone());
                 }
             }
@@ -66,9 +84,17 @@ impl Pruner {
         }
     }
 
-    fn below(&mut self, step: &str, walk: impl FnOnce(&mut Self)) {
+    fn tells(&self) -> bool {
+        self.unknown.len() < self.most
+    }
+
+    /// `step`: what is added to this path.
+    fn below(&mut self, step: impl FnOnce(&str) -> String, walk: impl FnOnce(&mut Self)) {
         let length = self.path.len();
-        self.path.push_str(step);
+        if self.tells() {
+            let step = step(&self.path);
+            self.path.push_str(&step);
+        }
         walk(self);
         self.path.truncate(length);
     }
@@ -200,4 +226,32 @@ fn whole(float: f64) -> Option<Value> {
         .map(Value::from)
         .or_else(|_| text.parse::<u64>().map(Value::from))
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_that_is_unknown_goes_but_only_some_of_it_is_told() {
+        let schema = crate::crd::schema::understand(
+            &json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "object"}}}}),
+            0,
+        );
+        let items: Vec<Value> = (0..300).map(|at| json!({"odd": at})).collect();
+        for most in [0, 100] {
+            let mut object = json!({"l": items, "z": 1});
+            let told = prune_telling(&mut object, Some(&schema), most);
+            assert_eq!(told.len(), most);
+            assert!(
+                told.iter()
+                    .all(|path| path.starts_with("l[") && path.ends_with("].odd"))
+            );
+            assert_eq!(object, json!({"l": vec![json!({}); 300]}));
+        }
+        assert!(prune(&mut json!({"z": 1}), Some(&schema)));
+        assert!(!prune(&mut json!({"l": []}), Some(&schema)));
+    }
 }

@@ -10,8 +10,9 @@ use super::{
     lists, prune, validate,
 };
 use crate::{
+    meta,
     registry::field,
-    resource::{Object, Rules, Surroundings},
+    resource::{Object, Rules, Surroundings, differ_beside},
     status::{About, FieldError, Problem, Result, Status},
 };
 
@@ -27,38 +28,35 @@ impl CustomRules {
         Self { custom, kind }
     }
 
-    /// What is wrong with the part of the object that a request may write.
+    /// What is wrong with the part of the object that a request may write, and what rules say of the whole.
     fn errors(&self, subresource: &str, new: &Object, old: Option<&Object>) -> Vec<FieldError> {
         let schema = &*self.custom.schema;
-        if subresource == "status" {
-            let (Some(status), Some(schema)) = (new.get("status"), schema.properties.get("status")) else {
-                return Vec::new();
-            };
-            let old = old.and_then(|old| old.get("status"));
-            let mut errors = validate::value(Some("status"), status, old, schema);
-            errors.extend(lists::duplicates("status", status, schema));
-            errors.extend(lists::embedded("status", status, schema));
-            self.check(&mut errors, Some("status"), status, old, schema);
-            return errors;
-        }
         let value = Value::Object(new.clone());
         let old = old.map(|old| Value::Object(old.clone()));
-        let mut errors = validate::value(None, &value, old.as_ref(), schema);
-        errors.extend(self.scale_errors(new));
-        errors.extend(lists::embedded("", &value, schema));
-        errors.extend(lists::duplicates("", &value, schema));
-        self.check(&mut errors, None, &value, old.as_ref(), schema);
+        let mut errors = Vec::new();
+        if subresource == "status" {
+            if let (Some(status), Some(schema)) = (value.get("status"), schema.properties.get("status")) {
+                let old = old.as_ref().and_then(|old| old.get("status"));
+                errors.extend(validate::value(Some("status"), status, old, schema));
+                errors.extend(lists::embedded("status", status, schema));
+            }
+        } else {
+            errors.extend(validate::value(None, &value, old.as_ref(), schema));
+            errors.extend(self.scale_errors(new));
+            errors.extend(lists::embedded("", &value, schema));
+        }
+        // What was there twice already may stay.
+        let twice = lists::duplicates("", &value, schema);
+        let had_some = |old: &Value| !lists::duplicates("", old, schema).is_empty();
+        if !twice.is_empty() && !old.as_ref().is_some_and(had_some) {
+            errors.extend(twice);
+        }
+        self.check(&mut errors, &value, old.as_ref());
         errors
     }
 
-    fn check(
-        &self,
-        errors: &mut Vec<FieldError>,
-        base: Option<&str>,
-        value: &Value,
-        old: Option<&Value>,
-        schema: &crate::schema::Schema,
-    ) {
+    fn check(&self, errors: &mut Vec<FieldError>, value: &Value, old: Option<&Value>) {
+        let schema = &*self.custom.schema;
         if !schema.checked {
             return;
         }
@@ -75,7 +73,7 @@ impl CustomRules {
         if blocking {
             errors.push(FieldError::invalid("<nil>", Value::Null, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"));
         } else {
-            errors.extend(cel::evaluate(base, value, old, schema, Which::Deciding));
+            errors.extend(cel::evaluate(None, value, old, schema, Which::Deciding));
         }
     }
 
@@ -119,14 +117,12 @@ impl Rules for CustomRules {
     }
 
     fn generation_changes(&self, old: &Object, new: &Object) -> bool {
-        let counted = |object: &'_ Object| -> Vec<(String, Value)> {
-            object
-                .iter()
-                .filter(|(name, _)| *name != "metadata" && !(self.custom.status && *name == "status"))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect()
+        let fields: &[&str] = if self.custom.status {
+            &["metadata", "status"]
+        } else {
+            &["metadata"]
         };
-        counted(old) != counted(new)
+        differ_beside(fields, old, new)
     }
 
     fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
@@ -159,15 +155,14 @@ impl Rules for CustomRules {
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
         let schema = &self.custom.schema;
-        let Some(old) = old.filter(|_| schema.checked) else {
-            return Vec::new();
-        };
-        let new = Value::Object(new.clone());
-        let old = Value::Object(old.clone());
-        cel::evaluate(None, &new, Some(&old), schema, Which::Ratcheted)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let mut warnings = meta::finalizer_warnings(new, old);
+        if let Some(old) = old.filter(|_| schema.checked) {
+            let new = Value::Object(new.clone());
+            let old = Value::Object(old.clone());
+            let told = cel::evaluate(None, &new, Some(&old), schema, Which::Ratcheted);
+            warnings.extend(told.iter().map(ToString::to_string));
+        }
+        warnings
     }
 
     fn selectable(&self, object: &Object) -> Option<std::collections::BTreeMap<String, String>> {

@@ -53,7 +53,7 @@ pub(crate) fn understand(declared: &Value, depth: usize) -> Schema {
         closed: props.get("additionalProperties") == Some(&Value::Bool(false)),
         items: props.get("items").filter(|items| items.is_object()).map(below),
         required: texts(props, "required"),
-        default: props.get("default").filter(|value| !value.is_null()).cloned(),
+        default: props.get("default").filter(|value| !value.is_null()).map(default),
         list: list_kind(props),
         atomic: text(props, "x-kubernetes-map-type") == Some("atomic"),
         preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
@@ -119,6 +119,13 @@ fn list_kind(props: &Map<String, Value>) -> ListKind {
         Some("map") => ListKind::Map(texts(props, "x-kubernetes-list-map-keys")),
         _ => ListKind::Atomic,
     }
+}
+
+/// A default as it is filled in: with numbers as those of a body.
+fn default(declared: &Value) -> Value {
+    let mut default = declared.clone();
+    super::prune::normalize_numbers(&mut default);
+    default
 }
 
 /// The value validations of a node; `None` when it has none.

@@ -73,7 +73,7 @@ fn understood(declared: Value) -> Arc<Schema> {
 
 #[tokio::test]
 async fn a_crd_is_served_when_it_is_established_and_gone_when_it_is_deleted() {
-    let cluster = Cluster::new(Options::default());
+    let cluster = Cluster::new(crate::cluster::tests_support::admins());
     let inner = cluster.inner().clone();
     let definition = crd(
         "cups",
@@ -108,7 +108,7 @@ async fn a_crd_is_served_when_it_is_established_and_gone_when_it_is_deleted() {
 
 #[tokio::test]
 async fn an_object_with_a_finalizer_holds_its_crd_and_nothing_new_is_made_meanwhile() {
-    let cluster = Cluster::new(Options::default());
+    let cluster = Cluster::new(crate::cluster::tests_support::admins());
     let inner = cluster.inner().clone();
     let definition = crd("pins", "Pin", json!({"type": "object"}));
     send(&cluster, Method::POST, CRDS, &definition).await;
@@ -149,7 +149,7 @@ async fn crds_that_are_stored_already_are_served_from_the_start() {
     let file = std::env::temp_dir().join(format!("crds-{}.redb", crate::cluster::new_uid()));
     let options = || Options {
         data: Some(file.clone()),
-        ..Options::default()
+        ..crate::cluster::tests_support::admins()
     };
     {
         let cluster = Cluster::open(options()).unwrap();
@@ -299,6 +299,15 @@ fn unchanged_faults_are_let_through_and_items_are_found_again_by_their_keys() {
 }
 
 #[test]
+fn numbers_of_defaults_are_written_as_those_of_bodies() {
+    let schema = understood(json!({"type": "object", "properties": {
+        "a": {"type": "number", "default": 1.0}, "b": {"type": "object", "default": {"c": [2.0, 0.5]}}}}));
+    let mut value = json!({});
+    prune::fill(&mut value, &schema);
+    assert_eq!(value.to_string(), r#"{"a":1,"b":{"c":[2,0.5]}}"#);
+}
+
+#[test]
 fn a_schema_without_end_is_understood_to_a_depth() {
     let mut declared = json!({"type": "object"});
     for _ in 0..120 {
@@ -363,4 +372,31 @@ mod properties {
             prop_assert!(validate::value(None, &once, Some(&twice), &schema).is_empty());
         }
     }
+}
+
+#[test]
+fn what_a_replaced_definition_still_writes_is_not_taken_for_stored_by_the_new_one() {
+    let Value::Object(mut crd) = crd("cups", "Cup", json!({"type": "object"})) else {
+        panic!("an object")
+    };
+    crd.insert(
+        "status".to_owned(),
+        json!({"acceptedNames": {"plural": "cups", "kind": "Cup"}}),
+    );
+    let late = Arc::default();
+    let made = || {
+        super::resources(&crd, None, &late)[0]
+            .custom
+            .clone()
+            .expect("custom")
+    };
+    let (old, new) = (made(), made());
+    old.writes(4);
+    old.replaced.cancel();
+    new.served_since(5);
+    assert!(new.is_as_stored(6));
+    old.writes(6);
+    new.writes(7);
+    assert!(!new.is_as_stored(5) && !new.is_as_stored(6));
+    assert!(new.is_as_stored(7));
 }

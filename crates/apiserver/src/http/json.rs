@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value};
 /// The first fields of an object.
 const OBJECT: &[&str] = &["kind", "apiVersion", "metadata"];
 
-/// The fields of `ObjectMeta`.
-const METADATA: &[&str] = &[
+/// The fields of `ObjectMeta`, in the order of the Go type.
+pub(crate) const METADATA: &[&str] = &[
     "name",
     "generateName",
     "namespace",
@@ -27,8 +27,8 @@ const METADATA: &[&str] = &[
     "managedFields",
 ];
 
-/// The fields of an entry of `managedFields`.
-const MANAGED: &[&str] = &[
+/// The fields of an entry of `managedFields`, in that order.
+pub(crate) const MANAGED: &[&str] = &[
     "manager",
     "operation",
     "apiVersion",

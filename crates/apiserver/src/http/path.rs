@@ -108,7 +108,7 @@ impl About {
     }
 }
 
-fn verb_of(method: &Method) -> &'static str {
+pub(super) fn verb_of(method: &Method) -> &'static str {
     match *method {
         Method::POST => "create",
         Method::GET | Method::HEAD => "get",

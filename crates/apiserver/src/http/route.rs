@@ -53,7 +53,9 @@ fn builtin(found: Option<&Arc<Resource>>, method: &Method, about: &About) -> Res
     let resource = found.ok_or_else(Status::no_such_path)?;
     let inner = about.path.trim_start_matches('/').trim_end_matches('/');
     // Empty steps are steps to the router: it finds nothing behind them.
-    if inner.contains("//") || about.path.ends_with("//") || (about.deeper && about.subresource != "proxy") {
+    let odd = inner.contains("//") || about.path.ends_with("//");
+    // No router has the old `proxy/` paths any more; only authorization knows them.
+    if odd || about.verb == "proxy" || (about.deeper && about.subresource != "proxy") {
         return Err(Status::no_such_path());
     }
     let route = route(resource, method, about);
@@ -112,6 +114,11 @@ fn custom(resource: &Arc<Resource>, method: &Method, about: &About) -> Result<Ro
         resource: &resource.plural,
         name: &about.name,
     };
+    // A request that was authorized as a watch must not do anything else.
+    if about.old_watch && !matches!(*method, Method::GET | Method::HEAD) {
+        let asked = super::path::verb_of(method);
+        return Err(unsupported(qualified, asked).into());
+    }
     let mut route = route(resource, method, about);
     let change = matches!(about.verb.as_str(), "get" | "update" | "patch");
     let known = matches!(
@@ -203,14 +210,57 @@ mod tests {
             ("GET", "/api/v1/namespaces/n/ConfigMap", 404),
         ];
         for (method, path, code) in cases {
-            let method = Method::from_bytes(method.as_bytes()).expect("a method");
-            let about = About::of(&method, path, &Query::default());
-            let got = match find(&kinds, &method, &about) {
-                Ok(_) => 200,
-                Err(Miss::Page) => 0,
-                Err(Miss::Status(status)) => status.code,
-            };
+            let (_, got) = tried(method, path, |method, about| find(&kinds, method, about));
             assert_eq!(got, code, "{method} {path}");
+        }
+    }
+
+    /// What a request is authorized as, and the code of its way (200: it goes somewhere).
+    fn tried(
+        method: &str,
+        path: &str,
+        find: impl Fn(&Method, &About) -> Result<Route, Miss>,
+    ) -> (String, u16) {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let about = About::of(&method, path, &Query::default());
+        let code = match find(&method, &about) {
+            Ok(_) => 200,
+            Err(Miss::Page) => 0,
+            Err(Miss::Status(status)) => status.code,
+        };
+        (about.verb, code)
+    }
+
+    #[test]
+    fn what_is_authorized_as_a_watch_or_a_proxy_does_nothing_else() {
+        let kinds = Kinds::builtin();
+        // The words of a path do not tell custom resources from others: this one stands in for one.
+        let foos = kinds
+            .find("apps", "v1", "deployments")
+            .expect("it is served")
+            .clone();
+        for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+            for end in ["", "/x"] {
+                let path = |prefix: &str| format!("/apis/apps/v1/{prefix}namespaces/n/deployments{end}");
+                let built_in = |method: &Method, about: &About| find(&kinds, method, about);
+                let custom = |method: &Method, about: &About| custom(&foos, method, about);
+                let (verb, code) = tried(method, &path("watch/"), built_in);
+                assert_eq!(
+                    (verb.as_str(), code),
+                    ("watch", if method == "GET" { 200 } else { 405 })
+                );
+                let (verb, code) = tried(method, &path("watch/"), custom);
+                let watches = matches!(method, "GET" | "HEAD");
+                assert_eq!(
+                    (verb.as_str(), code),
+                    ("watch", if watches { 200 } else { 405 }),
+                    "{method}"
+                );
+                let (verb, code) = tried(method, &path("proxy/"), built_in);
+                assert_eq!((verb.as_str(), code), ("proxy", 404), "{method} {end}");
+                let (verb, code) = tried(method, &path("proxy/"), custom);
+                assert_eq!((verb.as_str(), code), ("proxy", 405), "{method} {end}");
+            }
         }
     }
 }

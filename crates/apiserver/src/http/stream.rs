@@ -12,11 +12,12 @@ use serde_json::{Map, Value, json};
 use super::{
     accept::{Accepted, Transform},
     json,
-    write::{Form, partial},
+    pieces::{head, splice},
+    write::{Form, partial, whole},
 };
 use crate::{
-    cluster::{Body, Inner},
-    endpoint::Query,
+    cluster::{self, Body, Inner},
+    endpoint::{Item, Query},
     resource::Object,
     watch::{Frame, Watch},
 };
@@ -28,6 +29,8 @@ struct Lines {
     query: Query,
     /// Whether the columns of the Table were sent.
     columns: bool,
+    /// What is put in front of stored objects.
+    head: Vec<u8>,
 }
 
 /// The answer that a watch is.
@@ -37,6 +40,7 @@ pub(super) fn watched(cluster: &Arc<Inner>, form: &Form<'_>, watch: Watch) -> Re
         accepted: form.accepted,
         query: form.query.clone(),
         columns: false,
+        head: head(&watch.resource),
     };
     let stream = futures::stream::unfold((watch, lines), |(mut watch, mut lines)| async move {
         let frames = watch.next().await?;
@@ -56,15 +60,22 @@ pub(super) fn watched(cluster: &Arc<Inner>, form: &Form<'_>, watch: Watch) -> Re
 impl Lines {
     fn write(&mut self, text: &mut Vec<u8>, watch: &Watch, frame: Frame) {
         let (kind, object) = match frame {
-            Frame::Object(kind, object) => (kind, self.object(watch, object)),
+            Frame::Object(kind, Item::Stored(entry))
+                if self.accepted.transform.is_none()
+                    && cluster::is_shown_as_stored(&watch.resource, &entry) =>
+            {
+                begin(text, kind);
+                splice(text, &self.head, &entry.object);
+                text.extend(b"}\n");
+                return;
+            }
+            Frame::Object(kind, item) => (kind, self.object(watch, whole(&watch.resource, item))),
             Frame::Bookmark(revision, initial) => {
                 ("BOOKMARK", self.object(watch, bookmark(watch, revision, initial)))
             }
             Frame::Error(status) => ("ERROR", status.to_value()),
         };
-        text.extend(b"{\"type\":\"");
-        text.extend(kind.as_bytes());
-        text.extend(b"\",\"object\":");
+        begin(text, kind);
         text.extend(json::compact(&object));
         text.extend(b"}\n");
     }
@@ -99,6 +110,13 @@ impl Lines {
     }
 }
 
+/// What stands before the object of an event.
+fn begin(text: &mut Vec<u8>, kind: &str) {
+    text.extend(b"{\"type\":\"");
+    text.extend(kind.as_bytes());
+    text.extend(b"\",\"object\":");
+}
+
 /// The object of a bookmark.
 fn bookmark(watch: &Watch, revision: u64, initial: bool) -> Object {
     let mut metadata = json!({"resourceVersion": revision.to_string()});
@@ -110,4 +128,74 @@ fn bookmark(watch: &Watch, revision: u64, initial: bool) -> Object {
     object.insert("apiVersion".to_owned(), watch.resource.api_version().into());
     object.insert("metadata".to_owned(), metadata);
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt as _, Full};
+
+    use super::*;
+    use crate::cluster::Cluster;
+
+    async fn ask(cluster: &Cluster, method: &str, path: &str, accept: &str, body: &str) -> Response<Body> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", "Bearer admin")
+            .header("content-type", "application/json")
+            .header("accept", accept)
+            .body(Full::new(Bytes::from(body.to_owned())))
+            .expect("a request");
+        super::super::answer(cluster, request).await
+    }
+
+    async fn read(response: Response<Body>) -> Value {
+        let text = response.into_body().collect().await.expect("a body").to_bytes();
+        serde_json::from_slice(&text).expect("JSON")
+    }
+
+    #[tokio::test]
+    async fn an_event_shows_what_its_write_answered_in_every_form() {
+        let cluster = Cluster::bare(crate::cluster::tests_support::admins());
+        let path = "/api/v1/namespaces/default/configmaps";
+        let from = cluster.inner().store.revision();
+        let body = r#"{"metadata":{"name":"a","labels":{"x":"y"}},"data":{"k":"v"}}"#;
+        let made = read(ask(&cluster, "POST", path, "", body).await).await;
+        let item = format!("{path}/a");
+        let changed = body.replace("\"v\"", "\"w\"");
+        let changed = read(ask(&cluster, "PUT", &item, "", &changed).await).await;
+        let moved = body.replace("\"y\"", "\"z\"");
+        read(ask(&cluster, "PUT", &item, "", &moved).await).await;
+        read(ask(&cluster, "DELETE", &item, "", "").await).await;
+        for (selector, last) in [("x%3Dy", from + 3), ("x", from + 4)] {
+            let watch =
+                format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={from}&labelSelector={selector}");
+            let mut texts = Vec::new();
+            for accept in ["", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"] {
+                let mut body = ask(&cluster, "GET", &watch, accept, "").await.into_body();
+                let frame = body.frame().await.expect("events").expect("sound");
+                let text = frame.into_data().expect("text");
+                let lines: Vec<Value> = text
+                    .split(|&byte| byte == b'\n')
+                    .filter(|line| !line.is_empty())
+                    .map(|line| serde_json::from_slice(line).expect("JSON"))
+                    .collect();
+                texts.push(lines);
+            }
+            let [whole, partial] = texts.as_slice() else {
+                unreachable!("two forms were asked for")
+            };
+            assert_eq!(whole[0], json!({"type": "ADDED", "object": made}));
+            assert_eq!(whole[1], json!({"type": "MODIFIED", "object": changed}));
+            let end = whole.last().expect("an end");
+            assert_eq!(end["type"], "DELETED");
+            assert_eq!(end["object"]["kind"], "ConfigMap");
+            assert_eq!(end["object"]["metadata"]["resourceVersion"], last.to_string());
+            for (whole, partial) in whole.iter().zip(partial) {
+                assert_eq!(whole["type"], partial["type"]);
+                assert_eq!(whole["object"]["metadata"], partial["object"]["metadata"]);
+                assert_eq!(partial["object"]["kind"], "PartialObjectMetadata");
+            }
+        }
+    }
 }

@@ -36,6 +36,10 @@ impl Rules for Deployments {
         true
     }
 
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["labels"]
+    }
+
     fn has_generation(&self) -> bool {
         true
     }

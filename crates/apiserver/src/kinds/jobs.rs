@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     names,
-    registry::{field, metadata, metadata_mut},
+    registry::field,
     resource::{Object, Rules, Surroundings},
     status::{FieldError, Problem, Result},
 };
@@ -62,7 +62,7 @@ impl Rules for Jobs {
             });
         });
         pod_spec::template_defaults(spec);
-        labels_of_template(object);
+        workloads::labels_of_template(object);
         made(object, "status");
     }
 
@@ -84,7 +84,7 @@ impl Rules for Jobs {
 
     fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
         generate_selector(object);
-        labels_of_template(object);
+        workloads::labels_of_template(object);
         workloads::fresh_status(object, &[]);
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Rules for Jobs {
         _around: &dyn Surroundings,
     ) -> Result<()> {
         if subresource.is_empty() {
-            labels_of_template(new);
+            workloads::labels_of_template(new);
         }
         Ok(())
     }
@@ -142,14 +142,6 @@ impl Rules for Jobs {
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
         workloads::warnings(new, old)
-    }
-}
-
-/// A job without labels has those of its template.
-fn labels_of_template(object: &mut Object) {
-    let labels = workloads::template_labels(below(object, "spec")).clone();
-    if !labels.is_empty() && below(metadata(object), "labels").is_empty() {
-        metadata_mut(object).insert("labels".to_owned(), Value::Object(labels));
     }
 }
 

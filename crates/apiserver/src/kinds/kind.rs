@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::tree::Errors;
 use crate::{
     names,
-    resource::{Object, Rules, Surroundings},
+    resource::{Object, Rules, Surroundings, differ_beside},
     status::{FieldError, Result},
 };
 
@@ -98,13 +98,8 @@ impl Rules for &'static Kind {
     }
 
     fn generation_changes(&self, old: &Object, new: &Object) -> bool {
-        fn spec(object: &Object) -> impl Iterator<Item = (&String, &Value)> {
-            object
-                .iter()
-                .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status"))
-        }
         let labels = |object: &Object| crate::registry::metadata(object).get("labels").cloned();
-        spec(old).ne(spec(new)) || self.labels_count && labels(old) != labels(new)
+        differ_beside(&["metadata", "status"], old, new) || self.labels_count && labels(old) != labels(new)
     }
 
     fn prepare_create(&self, object: &mut Object, _: &dyn Surroundings) -> Result<()> {

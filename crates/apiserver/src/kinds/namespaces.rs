@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::tree::made;
 use crate::{
     meta::standard_finalizer,
     names,
@@ -31,8 +32,8 @@ impl Rules for Namespace {
                 labels.insert(NAME.to_owned(), name.into());
             }
         }
-        part(object, "spec");
-        let status = part(object, "status");
+        made(object, "spec");
+        let status = made(object, "status");
         status.entry("phase").or_insert_with(|| "Active".into());
     }
 
@@ -51,7 +52,7 @@ impl Rules for Namespace {
         if !finalizers(object).any(|name| name == KUBERNETES) {
             let mut all: Vec<Value> = finalizers(object).map(Value::from).collect();
             all.push(KUBERNETES.into());
-            part(object, "spec").insert("finalizers".to_owned(), all.into());
+            made(object, "spec").insert("finalizers".to_owned(), all.into());
         }
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Rules for Namespace {
     }
 
     fn begin_delete(&self, object: &mut Object, _: &str) -> bool {
-        part(object, "status").insert("phase".to_owned(), "Terminating".into());
+        made(object, "status").insert("phase".to_owned(), "Terminating".into());
         true
     }
 
@@ -145,16 +146,4 @@ fn phase_error(object: &Object) -> Option<FieldError> {
     let detail = format!("may only be '{wanted}' if `deletionTimestamp` is {when}");
     let phase = phase(object);
     (phase != wanted).then(|| FieldError::invalid("status.Phase", phase, detail))
-}
-
-fn part<'a>(object: &'a mut Object, name: &str) -> &'a mut Object {
-    let slot = object.entry(name).or_insert_with(|| json!({}));
-    if !slot.is_object() {
-        *slot = json!({});
-    }
-    match slot {
-        Value::Object(part) => part,
-        // Made an object just above.
-        _ => unreachable!("{name} is an object"),
-    }
 }

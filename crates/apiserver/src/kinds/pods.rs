@@ -36,6 +36,11 @@ impl Rules for Pods {
         true
     }
 
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        // Kubelets of old sent them damaged.
+        &["ownerReferences"]
+    }
+
     fn has_generation(&self) -> bool {
         true
     }

@@ -10,7 +10,6 @@ use super::{
     workloads,
 };
 use crate::{
-    registry::{metadata, metadata_mut},
     resource::{Object, Rules, Surroundings},
     status::{FieldError, Result},
 };
@@ -98,14 +97,10 @@ impl Rules for ReplicationControllers {
             pod_spec::template_defaults(spec);
         }
         let labels = workloads::template_labels(spec).clone();
-        if !labels.is_empty() {
-            if below(spec, "selector").is_empty() {
-                spec.insert("selector".to_owned(), Value::Object(labels.clone()));
-            }
-            if below(metadata(object), "labels").is_empty() {
-                metadata_mut(object).insert("labels".to_owned(), Value::Object(labels));
-            }
+        if !labels.is_empty() && below(spec, "selector").is_empty() {
+            spec.insert("selector".to_owned(), Value::Object(labels));
         }
+        workloads::labels_of_template(object);
         workloads::shown_counts(object, &["replicas"]);
     }
 

@@ -6,7 +6,12 @@ use super::{
     pod_spec,
     tree::{Errors, below, count, list, object, text},
 };
-use crate::{names, resource::Object, status::FieldError};
+use crate::{
+    names,
+    registry::{metadata, metadata_mut},
+    resource::Object,
+    status::FieldError,
+};
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 const HOSTNAMES: &str = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended:";
@@ -37,6 +42,14 @@ pub(crate) fn selects(selector: Option<&Object>, labels: &Object) -> bool {
 /// The labels of a pod template.
 pub(crate) fn template_labels(spec: &Object) -> &Object {
     below(below(below(spec, "template"), "metadata"), "labels")
+}
+
+/// An object without labels has those of its template.
+pub(crate) fn labels_of_template(object: &mut Object) {
+    let labels = template_labels(below(object, "spec")).clone();
+    if !labels.is_empty() && below(metadata(object), "labels").is_empty() {
+        metadata_mut(object).insert("labels".to_owned(), Value::Object(labels));
+    }
 }
 
 /// A selector that must be there and may not be empty; `empty` is what an empty one is told.

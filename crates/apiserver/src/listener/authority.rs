@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    PKCS_ECDSA_P256_SHA256,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, date_time_ymd,
 };
 use rustls::{
     RootCertStore, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
     server::WebPkiClientVerifier,
 };
 
@@ -20,8 +21,10 @@ pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 pub struct Authority {
     /// Its certificate, PEM.
     pub certificate: String,
-    issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
+    issuer: Arc<Issuer<'static, KeyPair>>,
     config: Arc<ServerConfig>,
+    #[cfg(test)]
+    server: CertificateDer<'static>,
 }
 
 /// A client's certificate and key, PEM.
@@ -45,6 +48,29 @@ impl std::fmt::Debug for Authority {
     }
 }
 
+/// What the certificate of a server is good for.
+const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
+
+/// How many years a certificate lasts.
+const YEARS: i16 = 10;
+
+/// The beginnings of a certificate for these names that is valid since yesterday, for [`YEARS`]. Strict verifiers want an
+/// end, and clocks may differ.
+fn dated(names: Vec<String>) -> Result<CertificateParams, Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    let yesterday = (Timestamp::now() - SignedDuration::from_hours(24)).to_zoned(TimeZone::UTC);
+    let at = |year: i16| {
+        let month = yesterday.month().unsigned_abs();
+        // No month lacks the 28th.
+        let day = yesterday.day().unsigned_abs().min(28);
+        date_time_ymd(year.into(), month, day)
+    };
+    params.not_before = at(yesterday.year());
+    params.not_after = at(yesterday.year() + YEARS);
+    Ok(params)
+}
+
 impl Authority {
     /// A fresh authority and a server certificate for 127.0.0.1 and localhost signed by it. Clients may show a certificate of
     /// the authority; they need not.
@@ -52,17 +78,41 @@ impl Authority {
     /// # Errors
     /// When there is no randomness.
     pub fn new() -> Result<Self, Error> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "entourage");
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+        let certificate = params()?.self_signed(&key)?.pem();
+        Self::with(certificate, key)
+    }
+
+    /// The authority with this certificate and this key, both PEM, as [`certificate`](Self::certificate) and [`key`](Self::key)
+    /// once gave them: who trusted it then trusts it now. The server's own certificate is a fresh one.
+    ///
+    /// # Errors
+    /// When they cannot be read, or there is no randomness.
+    pub fn restored(certificate: &str, key: &str) -> Result<Self, Error> {
+        Self::with(certificate.to_owned(), KeyPair::from_pem(key)?)
+    }
+
+    /// The private key, PEM.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
+    fn with(certificate: String, key: KeyPair) -> Result<Self, Error> {
+        let root = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+        let issuer = Issuer::new(params()?, key);
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let mut leaf = dated(NAMES.iter().map(|&name| name.to_owned()).collect())?;
+        leaf.distinguished_name
+            .push(DnType::CommonName, "entourage-server");
+        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        leaf.use_authority_key_identifier_extension = true;
         let leaf = leaf.signed_by(&key, &issuer)?;
         let key = PrivateKeyDer::try_from(key.serialize_der())?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(issuer.der().to_vec()))?;
+        roots.add(root)?;
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .allow_unauthenticated()
             .build()?;
@@ -72,9 +122,11 @@ impl Authority {
             .with_single_cert(vec![CertificateDer::from(leaf.der().to_vec())], key)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
-            certificate: issuer.pem(),
+            certificate,
             issuer: Arc::new(issuer),
             config: Arc::new(config),
+            #[cfg(test)]
+            server: leaf.der().clone(),
         })
     }
 
@@ -83,15 +135,16 @@ impl Authority {
     /// # Errors
     /// When there is no randomness, or a name cannot be written in a certificate.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<ClientCertificate, Error> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name = rcgen::DistinguishedName::new();
+        let mut params = dated(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, user);
         for group in groups {
             params.distinguished_name.push(DnType::OrganizationName, *group);
         }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        let certificate = params.signed_by(&key, &*self.issuer)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(ClientCertificate {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
@@ -100,5 +153,64 @@ impl Authority {
 
     pub(super) fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
+    }
+}
+
+/// What every authority's certificate says beside its key.
+fn params() -> Result<CertificateParams, Error> {
+    let mut params = dated(Vec::new())?;
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "entourage");
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The DER of an extension's OID below 2.5.29.
+    fn has(der: &[u8], extension: u8) -> bool {
+        der.windows(5)
+            .any(|bytes| bytes == [0x06, 0x03, 0x55, 0x1d, extension])
+    }
+
+    fn der(pem: &str) -> Vec<u8> {
+        use rustls::pki_types::pem::PemObject as _;
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM");
+        der.to_vec()
+    }
+
+    #[test]
+    fn certificates_say_what_strict_verifiers_ask_for() {
+        const KEY_USAGE: u8 = 15;
+        const ALTERNATIVE_NAME: u8 = 17;
+        const AUTHORITY_KEY: u8 = 35;
+        const EXTENDED_USAGE: u8 = 37;
+        let authority = Authority::new().expect("an authority");
+        let client = authority.client("jane", &[]).expect("a certificate");
+        let (root, server, client) = (
+            der(&authority.certificate),
+            authority.server.clone(),
+            der(&client.certificate),
+        );
+        assert!(has(&root, KEY_USAGE));
+        for leaf in [&*server, &client] {
+            for extension in [KEY_USAGE, AUTHORITY_KEY, EXTENDED_USAGE] {
+                assert!(has(leaf, extension), "{extension}");
+            }
+        }
+        assert!(has(&server, ALTERNATIVE_NAME));
+        let six = std::net::Ipv6Addr::LOCALHOST.octets();
+        assert!(server.windows(16).any(|bytes| bytes == six));
+        // What never ends is written with the year 9999.
+        for certificate in [&root, &server.to_vec(), &client] {
+            assert!(!certificate.windows(4).any(|bytes| bytes == b"9999"));
+            assert!(!certificate.windows(6).any(|bytes| bytes == b"409601"));
+        }
     }
 }

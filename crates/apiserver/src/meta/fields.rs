@@ -1,5 +1,7 @@
 //! Names, labels, annotations, finalizers and managedFields.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::NameRule;
@@ -95,6 +97,25 @@ pub(crate) fn standard_finalizer(name: &str, field: String) -> Option<FieldError
     let good = name.contains('/') || STANDARD.contains(&name);
     let detail = "name is neither a standard finalizer name nor is it fully qualified";
     (!good).then(|| FieldError::invalid(field, name, detail))
+}
+
+/// What is told about finalizers of custom resources that were not there before: names of one word may be anybody's.
+pub(crate) fn finalizer_warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+    /// Those that the server knows itself.
+    const OWN: [&str; 2] = ["orphan", "foregroundDeletion"];
+    let is_new = |name: &&str| !old.is_some_and(|old| finalizers(old).any(|known| known == *name));
+    let added: BTreeSet<&str> = finalizers(new).filter(is_new).collect();
+    let mut warnings = Vec::new();
+    for name in added {
+        let tell = |what: &str| format!("metadata.finalizers: {name:?}: {what}");
+        warnings.extend(names::qualified_name(name).iter().map(|problem| tell(problem)));
+        if !name.contains('/') && !OWN.contains(&name) {
+            warnings.push(tell(
+                "prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers",
+            ));
+        }
+    }
+    warnings
 }
 
 /// What a client may have written into managedFields.

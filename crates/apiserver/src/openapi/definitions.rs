@@ -153,7 +153,12 @@ impl Definitions {
             return self.body(schema);
         };
         self.wanted.insert(name.to_string());
-        let mut value = match &schema.description {
+        // Items carry the words of their own definition, which a reader of the reference sees anyway.
+        let words = schema
+            .description
+            .as_ref()
+            .filter(|text| builtin::definition(&name).description.as_ref() != Some(text));
+        let mut value = match words {
             Some(text) => self.described(&name, text),
             None => self.flavor.reference(&name),
         };
@@ -207,8 +212,9 @@ impl Definitions {
         if let Some(default) = &schema.default {
             set("default", default.clone());
         }
-        if !schema.required.is_empty() && !vague {
-            set("required", schema.required.clone().into());
+        let required = required(schema);
+        if !required.is_empty() && !vague {
+            set("required", required.into());
         }
         if !schema.properties.is_empty() && !vague {
             let properties: Map<String, Value> = schema
@@ -284,6 +290,19 @@ impl Definitions {
             map.insert("not".to_owned(), not);
         }
     }
+}
+
+/// The fields that must be there. The generated types ask for metadata everywhere; Kubernetes does for one kind alone.
+fn required(schema: &Schema) -> Vec<String> {
+    let optional = schema
+        .definition
+        .as_ref()
+        .is_some_and(|name| **name != *"io.k8s.api.core.v1.Event");
+    let fields = schema.required.iter();
+    fields
+        .filter(|field| !(optional && *field == "metadata"))
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// What Kubernetes adds to a schema.
@@ -372,6 +391,35 @@ mod tests {
                 assert!(value[&name].is_object(), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn metadata_is_asked_for_by_events_alone_and_items_do_not_repeat_their_definition() {
+        let mut definitions = Definitions::new(Flavor::V3);
+        for resource in Kinds::builtin().all() {
+            definitions.add(resource);
+        }
+        let value = definitions.into_value();
+        let asks = |name: &str| {
+            let required = value[name]["required"].as_array();
+            required.is_some_and(|fields| fields.contains(&json!("metadata")))
+        };
+        let kinds: Vec<&String> = value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(
+            kinds.into_iter().filter(|name| asks(name)).collect::<Vec<_>>(),
+            ["io.k8s.api.core.v1.Event"]
+        );
+        let items = &value["io.k8s.api.core.v1.ServiceSpec"]["properties"]["ports"]["items"];
+        assert_eq!(
+            items["$ref"],
+            "#/components/schemas/io.k8s.api.core.v1.ServicePort"
+        );
+        assert_eq!(items["description"], json!(null));
     }
 
     #[test]

@@ -329,10 +329,9 @@ fn ordered(items: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> R
     let mut all = Vec::with_capacity(set.len() + others.len());
     let mut others = others.into_iter().peekable();
     for (_, was, item) in set {
-        while let Some((other, item)) =
+        while let Some((_, item)) =
             others.next_if(|(other, _)| matches!((other, was), (Some(other), Some(was)) if *other < was))
         {
-            let _ = other;
             all.push(item);
         }
         all.push(item);

@@ -14,7 +14,7 @@ use crate::{
     resource::{Object, Resource, Surroundings as _},
     schema::decode::{self, Decoded},
     status::{About, Result, Status},
-    store::{Entry, Expect},
+    store::{Entry, Expect, Mismatch},
 };
 
 /// The largest object that is stored, in bytes of JSON: what etcd takes in one request.
@@ -89,6 +89,9 @@ fn create_named(
     let name = field(&object, "name").to_owned();
     let request = asked(cluster, call, terms, "CREATE", &name);
     admission::policies::mutate(&request, &mut object, None)?;
+    if resource.rules.has_status() {
+        object.remove("status");
+    }
     admission::fill(cluster, resource, &mut object);
     resource.rules.prepare_create(&mut object, &**cluster)?;
     let mut errors = meta::validate(resource, &object);
@@ -101,6 +104,7 @@ fn create_named(
             Status::invalid(about_kind(resource, &name), &errors).with_warnings(std::mem::take(warnings))
         );
     }
+    crate::auth::policy::authorize_create(cluster, call)?;
     crate::auth::escalation::check(cluster, &call.user, resource, &call.namespace, &object, None)?;
     for warning in resource.rules.warnings(&object, None) {
         if !warnings.contains(&warning) {
@@ -115,7 +119,7 @@ fn create_named(
     let key = resource.key(&call.namespace, &name);
     let prefixed = !field(&object, "generateName").is_empty();
     if terms.dry_run {
-        warnings.extend(admission::admit(cluster, resource, &object, true)?);
+        warnings.extend(admission::admit(cluster, resource, &object, true)?.0);
         return match cluster.store.get(&resource.collection, &key) {
             Some(entry) => Err(taken(resource, &name, prefixed, Some(entry))),
             None => Ok(Item::Made(object)),
@@ -130,15 +134,29 @@ fn create_named(
     if let Some(entry) = cluster.store.get(&resource.collection, &key) {
         return Err(taken(resource, &name, prefixed, Some(entry)));
     }
-    warnings.extend(admission::admit(cluster, resource, &object, false)?);
-    let _held = resource.rules.hold(&object, &**cluster)?;
-    cluster
+    let (told, charged) = admission::admit(cluster, resource, &object, false)?;
+    warnings.extend(told);
+    let stored = held(cluster, resource, &key, object)
+        .and_then(|written| written.map_err(|mismatch| taken(resource, &name, prefixed, mismatch.0)));
+    if stored.is_err() {
+        admission::refund(cluster, charged);
+    }
+    stored.map(Item::Stored)
+}
+
+/// Stores a new object while what it claims is held for it.
+fn held(
+    cluster: &Inner,
+    resource: &Resource,
+    key: &str,
+    object: Object,
+) -> Result<std::result::Result<Arc<Entry>, Mismatch>> {
+    let _held = resource.rules.hold(&object, cluster)?;
+    Ok(cluster
         .store
-        .put(&resource.collection, &key, Expect::Absent, |revision| {
+        .put(&resource.collection, key, Expect::Absent, |revision| {
             cluster::encode_as(resource, object, revision)
-        })
-        .map(Item::Stored)
-        .map_err(|mismatch| taken(resource, &name, prefixed, mismatch.0))
+        }))
 }
 
 /// What is told when the name is taken, by `entry`; `prefixed`: the object has a generateName.
@@ -158,14 +176,23 @@ fn taken(resource: &Resource, name: &str, prefixed: bool, entry: Option<Arc<Entr
     status
 }
 
-/// Refuses what etcd would. `before`: bytes of the state before. Only bodies that could be too large are measured.
+/// Refuses what etcd would. `before`: bytes of the state before. What could be too large is measured with the books about its
+/// fields; custom resources as JSON that is safe inside of HTML, as a kube-apiserver stores them.
 pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
-    if call.body.len() + before < LARGEST {
+    const GROWS: usize = 8;
+    let is_patch = call.method == http::Method::PATCH;
+    if !is_patch && (call.body.len() + before) * GROWS < LARGEST {
         return Ok(());
     }
-    match serde_json::to_vec(object) {
-        Ok(bytes) if bytes.len() <= LARGEST => Ok(()),
-        _ => Err(Status::unforeseen("etcdserver: request is too large")),
+    let size = if call.resource.custom.is_some() {
+        crate::http::json::compact_map(object).len()
+    } else {
+        serde_json::to_vec(object).map_or(usize::MAX, |bytes| bytes.len())
+    };
+    if size <= LARGEST {
+        Ok(())
+    } else {
+        Err(Status::unforeseen("etcdserver: request is too large"))
     }
 }
 

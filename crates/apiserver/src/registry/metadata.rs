@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     cluster,
     endpoint::Call,
+    kinds::tree::made,
     registry::{Source, about},
     resource::{Object, Resource},
     status::{FieldError, Result, Status},
@@ -24,17 +25,7 @@ pub(crate) fn metadata(object: &Object) -> &Object {
 
 /// The metadata of an object, made when there is none.
 pub(crate) fn metadata_mut(object: &mut Object) -> &mut Object {
-    let slot = object
-        .entry("metadata")
-        .or_insert_with(|| Value::Object(Map::new()));
-    if !slot.is_object() {
-        *slot = Value::Object(Map::new());
-    }
-    match slot {
-        Value::Object(metadata) => metadata,
-        // Made an object just above.
-        _ => unreachable!("metadata is an object"),
-    }
+    made(object, "metadata")
 }
 
 /// A string of the metadata; empty when absent.
@@ -256,6 +247,12 @@ pub(super) fn keep_other_part(resource: &Resource, subresource: &str, new: &mut 
     };
     if resource.custom.is_none() {
         *metadata_mut(new) = metadata(&given).clone();
+        for name in resource.rules.kept_by_status() {
+            match metadata(old).get(*name) {
+                Some(value) => metadata_mut(new).insert((*name).to_owned(), value.clone()),
+                None => metadata_mut(new).remove(*name),
+            };
+        }
         return;
     }
     let fields = metadata(&given).get("managedFields").cloned();
@@ -265,9 +262,12 @@ pub(super) fn keep_other_part(resource: &Resource, subresource: &str, new: &mut 
     };
 }
 
-/// The generation grows with what the kind counts.
-pub(super) fn count_generation(resource: &Resource, new: &mut Object, old: &Object) {
-    if resource.rules.has_generation() && resource.rules.generation_changes(old, new) {
+/// The generation grows with what the kind counts, never through the status.
+pub(super) fn count_generation(resource: &Resource, subresource: &str, new: &mut Object, old: &Object) {
+    if subresource != "status"
+        && resource.rules.has_generation()
+        && resource.rules.generation_changes(old, new)
+    {
         let generation = metadata(old)
             .get("generation")
             .and_then(Value::as_i64)
@@ -298,27 +298,4 @@ pub(crate) fn finalizers(object: &Object) -> impl Iterator<Item = &str> {
 /// A string field of a value; empty when absent.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Whether nothing changed, the times of managedFields aside.
-pub(super) fn same(new: &Object, old: &Object) -> bool {
-    if new == old {
-        return true;
-    }
-    let timeless = |object: &Object| {
-        let mut object = object.clone();
-        let fields = metadata_mut(&mut object).get_mut("managedFields");
-        for entry in fields.and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Value::Object(entry) = entry {
-                entry.remove("time");
-            }
-        }
-        object
-    };
-    // Cloning is worth it only when all but metadata is the same.
-    new.len() == old.len()
-        && new
-            .iter()
-            .all(|(key, value)| key == "metadata" || old.get(key) == Some(value))
-        && timeless(new) == timeless(old)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Source, Terms, about, change, create_object, field, metadata, metadata_mut};
+use super::{Source, Terms, about, change, create_object, create_or_change, field, metadata, metadata_mut};
 use crate::{
     apply,
     cluster::Inner,
@@ -67,8 +67,18 @@ fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result
     }
     metadata::same_name(call, &applied.object)?;
     let force = call.query.flag("force");
-    let key = resource.key(&call.namespace, &call.name);
-    if cluster.store.get(&resource.collection, &key).is_none() && call.subresource.is_empty() {
+    let change = || {
+        change(cluster, call, terms, Source::Apply, &mut |old| {
+            Ok(Decoded {
+                object: apply::apply(resource, Some(old), &applied.object, terms.manager(call), force)?,
+                warnings: applied.warnings.clone(),
+            })
+        })
+    };
+    if !call.subresource.is_empty() {
+        return change();
+    }
+    let create = || {
         let uid = field(&applied.object, "uid");
         if !uid.is_empty() {
             let why = format!(
@@ -76,18 +86,13 @@ fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result
             );
             return Err(Status::conflict(about(resource, &call.name), &why));
         }
-        metadata_mut(&mut applied.object).remove("resourceVersion");
-        let object = apply::apply(resource, None, &applied.object, terms.manager(call), force)?;
+        let mut fresh = applied.object.clone();
+        metadata_mut(&mut fresh).remove("resourceVersion");
         let decoded = Decoded {
-            object,
-            warnings: applied.warnings,
-        };
-        return create_object(cluster, call, terms, decoded, Some(()));
-    }
-    change(cluster, call, terms, Source::Apply, &mut |old| {
-        Ok(Decoded {
-            object: apply::apply(resource, Some(old), &applied.object, terms.manager(call), force)?,
+            object: apply::apply(resource, None, &fresh, terms.manager(call), force)?,
             warnings: applied.warnings.clone(),
-        })
-    })
+        };
+        create_object(cluster, call, terms, decoded, Some(()))
+    };
+    create_or_change(cluster, call, &create, &change)
 }

@@ -45,13 +45,15 @@ pub enum Media {
 }
 
 /// An object and what there was to say about it.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Decoded {
     /// The object in the resource's version, with apiVersion and kind, without what is empty, defaults not yet filled in.
     pub object: Object,
     /// Texts for the Warning header.
     pub warnings: Vec<String>,
 }
+
+crate::hidden::without_content!(Decoded);
 
 /// As many oddities of a patch are told.
 const MOST_OF_PATCH: usize = 100;
@@ -235,7 +237,7 @@ fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::res
     let Some(definition) = crate::kinds::definition_of(&gvk.group, &gvk.version, &gvk.kind) else {
         return Err(gvk.unregistered());
     };
-    let typed = typed::decode(&super::builtin::definition(&definition), node, voice)?;
+    let mut typed = typed::decode(&super::builtin::definition(&definition), node, voice)?;
     if gvk.kind != resource.kind || gvk.internal() != Gvk::of_resource(resource).internal() {
         return Err(format!(
             "converting ({}.{}) to ({}.{}): unknown conversion",
@@ -245,6 +247,7 @@ fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::res
             resource.kind
         ));
     }
+    crate::kinds::convert((&gvk.group, &gvk.version), resource, &mut typed.object);
     Ok(typed)
 }
 

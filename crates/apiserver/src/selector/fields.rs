@@ -19,14 +19,6 @@ pub(super) struct Term {
 }
 
 impl Term {
-    pub(super) fn name(name: &str) -> Self {
-        Self {
-            field: NAME.to_owned(),
-            value: name.to_owned(),
-            negated: false,
-        }
-    }
-
     pub(super) fn matches(&self, value: &str) -> bool {
         (self.value == value) != self.negated
     }

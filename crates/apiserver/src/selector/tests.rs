@@ -107,6 +107,15 @@ fn bad_selectors_are_told_in_the_servers_words() {
     }
     let long = Selection::parse(&resource, Some(&"a,".repeat(LONGEST)), None).unwrap_err();
     assert_eq!(long.code, 400);
+    let many = |count: usize| {
+        (0..count)
+            .map(|at| format!("k{at}"))
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    assert!(Selection::parse(&resource, Some(&many(MOST)), None).is_ok());
+    let refused = Selection::parse(&resource, Some(&many(MOST + 1)), None).unwrap_err();
+    assert_eq!(refused.code, 400);
 }
 
 #[test]
@@ -204,11 +213,19 @@ fn a_pinned_name_is_known() {
     let of = |fields| Selection::parse(&resource, None, Some(fields)).unwrap();
     assert_eq!(of("metadata.name=a\\,b").name(), Some("a,b"));
     assert_eq!(of("metadata.name!=a").name(), None);
-    let mut narrowed = of("metadata.namespace=n");
-    assert!(narrowed.narrow_to("a").is_err());
-    narrowed = of("");
-    narrowed.narrow_to("a").unwrap();
-    assert_eq!(narrowed.name(), Some("a"));
+    let one = |fields| Selection::of_one(fields, "a").map_err(|refused| refused.message);
+    assert_eq!(one("").unwrap(), "metadata.name=a");
+    assert_eq!(
+        one("metadata.name=a,metadata.namespace=n").unwrap(),
+        "metadata.name=a,metadata.namespace=n"
+    );
+    for other in ["metadata.namespace=n", "metadata.name=b", "metadata.name!=a"] {
+        let refused = one(other).unwrap_err();
+        assert_eq!(
+            refused, "fieldSelector metadata.name doesn't match requested name",
+            "{other}"
+        );
+    }
 }
 
 proptest::proptest! {

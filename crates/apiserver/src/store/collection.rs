@@ -24,12 +24,17 @@ const LEAST: usize = 64;
 pub(super) struct Collection {
     objects: BTreeMap<String, Arc<Entry>>,
     events: VecDeque<Arc<Event>>,
-    /// Bytes of the objects in `events`.
+    /// Bytes of the objects in `events`, those of the states before included: an event keeps them alive.
     bytes: usize,
     /// Events up to this revision may be forgotten.
     floor: Revision,
     /// Made when somebody watches or writes: most kinds have neither watchers nor objects.
     tick: OnceLock<Arc<watch::Sender<Revision>>>,
+}
+
+fn weight(event: &Event) -> usize {
+    let previous = event.previous.as_ref();
+    event.entry.object.len() + previous.map_or(0, |previous| previous.object.len())
 }
 
 impl Collection {
@@ -133,7 +138,7 @@ impl Collection {
     }
 
     pub(super) fn remember(&mut self, event: Event) {
-        self.bytes += event.entry.object.len();
+        self.bytes += weight(&event);
         self.events.push_back(Arc::new(event));
         while self.events.len() > EVENTS || self.bytes > BYTES && self.events.len() > LEAST {
             self.forget_one();
@@ -155,7 +160,7 @@ impl Collection {
     fn forget_one(&mut self) {
         if let Some(gone) = self.events.pop_front() {
             self.floor = gone.entry.revision;
-            self.bytes -= gone.entry.object.len();
+            self.bytes -= weight(&gone);
         }
     }
 

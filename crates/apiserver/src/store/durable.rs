@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    fmt, fs, io,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
@@ -17,17 +18,22 @@ use tokio::sync::watch;
 
 use super::{Entry, FIRST, Revision, advance, collection::Collection};
 
-/// Collection and key → revision, first revision, object.
-const OBJECTS: TableDefinition<'_, (&str, &str), (u64, u64, &[u8])> = TableDefinition::new("objects");
+/// Revision, first revision, checksum, object.
+type Row<'a> = (u64, u64, u32, &'a [u8]);
 
-/// What is known of the whole store: `format` and `revision`.
+/// Collection and key → what is stored under them.
+pub(super) const OBJECTS: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("objects");
+
+/// What is known of the whole store: `format` and `revision`. Part of the first commit, so a file without it is none of ours.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("entourage-store");
 
-/// The layout that this program writes.
-const FORMAT: u64 = 1;
+/// The layout that this program writes. 2: rows have checksums.
+const FORMAT: u64 = 2;
 
 /// Pages that are kept in memory, in bytes: little, the objects are in memory anyway.
 const CACHE: usize = 2 << 20;
+
+const PRIVATE: u32 = 0o600;
 
 /// Writes that go into one transaction, at most: bounds how long the first of them waits.
 const BATCH: usize = 4096;
@@ -137,26 +143,72 @@ pub(super) fn open(path: &Path) -> Result<(Opened, Revision, Objects), OpenError
     }
 }
 
+/// A file that holds Secrets: only its owner may read it.
+fn private(file: fs::File) -> io::Result<fs::File> {
+    file.set_permissions(fs::Permissions::from_mode(PRIVATE))?;
+    Ok(file)
+}
+
+/// Makes the file with an empty store in it. It gets its name after its first commit: whatever interrupts this, there is
+/// a file that can be opened or none, and never one in the place of another's.
+fn make(path: &Path) -> Result<(), Cause> {
+    let io = |failed| Cause::from(redb::Error::Io(failed));
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(format!(".{}.new", crate::cluster::new_uid()));
+    let unfinished = PathBuf::from(unfinished);
+    let made = || {
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(PRIVATE)
+            .open(&unfinished)
+            .map_err(io)?;
+        let database = Database::builder().create_file(file)?;
+        commit(&database, FIRST, &[]).map_err(|failed| Cause::Unreadable(failed.to_string()))?;
+        drop(database);
+        match fs::hard_link(&unfinished, path) {
+            // Somebody else was faster: theirs it is.
+            Err(failed) if failed.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // Some file systems know no second names.
+            Err(_) => fs::rename(&unfinished, path).map_err(io),
+            Ok(()) => Ok(()),
+        }
+    };
+    let result = made();
+    let _ = fs::remove_file(&unfinished);
+    result?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // The name is as lasting as what is committed under it.
+    fs::File::open(directory.unwrap_or(Path::new(".")))
+        .and_then(|directory| directory.sync_all())
+        .map_err(io)
+}
+
 fn read(path: &Path) -> Result<(Opened, Revision, Objects), Cause> {
-    let database = Database::builder().set_cache_size(CACHE).create(path)?;
+    let io = |failed| Cause::from(redb::Error::Io(failed));
+    if let Err(failed) = fs::metadata(path)
+        && failed.kind() == io::ErrorKind::NotFound
+    {
+        make(path)?;
+    }
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(io)?;
+    if file.metadata().map_err(io)?.len() == 0 {
+        // An empty file would be taken for a new one.
+        return Err(Cause::Damaged("it is empty".to_owned()));
+    }
+    let file = private(file).map_err(io)?;
+    let database = Database::builder().set_cache_size(CACHE).create_file(file)?;
     let transaction = database.begin_read().map_err(redb::Error::from)?;
     let names: Vec<String> = transaction
         .list_tables()
         .map_err(redb::Error::from)?
         .map(|table| table.name().to_owned())
         .collect();
-    if names.is_empty() {
-        drop(transaction);
-        commit(&database, FIRST, &[]).map_err(|failed| Cause::Unreadable(failed.to_string()))?;
-        return Ok((
-            Opened {
-                database,
-                revision: FIRST,
-            },
-            FIRST,
-            Objects::new(),
-        ));
-    }
     if !names.iter().any(|name| name == ABOUT.name()) {
         return Err(Cause::Foreign);
     }
@@ -178,10 +230,8 @@ fn read(path: &Path) -> Result<(Opened, Revision, Objects), Cause> {
     for row in table.iter().map_err(redb::Error::from)? {
         let (key, value) = row.map_err(redb::Error::from)?;
         let (collection, key) = key.value();
-        let (at, created, object) = value.value();
-        let sound = at <= revision
-            && created <= at
-            && serde_json::from_slice::<serde::de::IgnoredAny>(object).is_ok();
+        let (at, created, sum, object) = value.value();
+        let sound = at <= revision && created <= at && sum == checksum(collection, key, at, created, object);
         if !sound {
             return Err(Cause::Damaged(format!("{collection} {key} cannot be read")));
         }
@@ -199,6 +249,27 @@ fn read(path: &Path) -> Result<(Opened, Revision, Objects), Cause> {
     }
     drop((about, table, transaction));
     Ok((Opened { database, revision }, revision, objects))
+}
+
+/// The checksum of a row (CRC-32): the database checks its pages only after a crash.
+pub(super) fn checksum(
+    collection: &str,
+    key: &str,
+    revision: Revision,
+    created: Revision,
+    object: &[u8],
+) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    // What has no end of its own comes with its length, or as the last.
+    for text in [collection, key] {
+        sum.update(&(text.len() as u64).to_le_bytes());
+        sum.update(text.as_bytes());
+    }
+    for number in [revision, created] {
+        sum.update(&number.to_le_bytes());
+    }
+    sum.update(object);
+    sum.finalize()
 }
 
 impl From<DatabaseError> for Cause {
@@ -239,11 +310,13 @@ fn commit(database: &Database, revision: Revision, writes: &[Write]) -> Result<(
             .open_table(OBJECTS)
             .map_err(|error| whole(error.into()))?;
         for (key, Write { entry, gone, .. }) in last {
+            let (revision, created) = (entry.revision, entry.created);
+            let sum = checksum(key.0, key.1, revision, created, &entry.object);
             let done = if *gone {
                 objects.remove(key).map(drop)
             } else {
                 objects
-                    .insert(key, (entry.revision, entry.created, &*entry.object))
+                    .insert(key, (revision, created, sum, &*entry.object))
                     .map(drop)
             };
             done.map_err(|error: StorageError| whole(error.into()))?;
@@ -269,6 +342,8 @@ struct Progress {
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Write>>,
     progress: watch::Receiver<Progress>,
+    #[cfg(test)]
+    told: Arc<watch::Sender<Progress>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -282,6 +357,8 @@ impl Opened {
         });
         let told = Arc::new(told);
         let teller = told.clone();
+        #[cfg(test)]
+        let kept = told.clone();
         let spawned = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || run(&self.database, &writes, &told, &tick));
@@ -291,6 +368,8 @@ impl Opened {
         Writer {
             queue: Some(queue),
             progress,
+            #[cfg(test)]
+            told: kept,
             thread,
         }
     }
@@ -333,6 +412,17 @@ impl Writer {
             // A writer that is gone has told why.
             let _ = queue.send(write);
         }
+    }
+
+    /// Why nothing can be written any more.
+    pub(super) fn broken(&self) -> Option<Broken> {
+        self.progress.borrow().broken.clone()
+    }
+
+    /// As when a commit fails.
+    #[cfg(test)]
+    pub(super) fn break_now(&self) {
+        broken(&self.told, "as a test wants it");
     }
 
     pub(super) async fn committed(&self, revision: Revision) -> Result<(), Broken> {

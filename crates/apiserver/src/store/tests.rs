@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{Entry, Expect, FIRST, Happened, Revision, Store, TooOld};
+use super::{Entry, Expect, FIRST, Happened, Revision, Store, TooOld, durable};
 
 /// A place for one test's file, removed with it.
 struct Place(PathBuf);
@@ -248,6 +248,23 @@ fn large_objects_shorten_what_is_remembered() {
 }
 
 #[test]
+fn the_states_before_count_in_what_is_remembered() {
+    let store = Store::new();
+    let large = |_| Bytes::from(vec![b' '; 1 << 18]);
+    let put = |key: usize, expect| {
+        store
+            .put("pods", &format!("{key}"), expect, large)
+            .unwrap()
+            .revision
+    };
+    // Each object once more: the first half of the events shares its states with the second.
+    let made: Vec<Revision> = (0..100).map(|key| put(key, Expect::Absent)).collect();
+    let changed: Vec<Revision> = (0..100).map(|key| put(key, Expect::At(made[key]))).collect();
+    assert!(store.events("pods", "", changed[99] - 64, 0).is_ok());
+    assert!(store.events("pods", "", changed[20], 0).is_err());
+}
+
+#[test]
 fn a_write_wakes_only_those_who_watch_its_collection() {
     let store = Store::new();
     let mut pods = store.ticks_of("pods");
@@ -322,6 +339,75 @@ fn what_is_no_store_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn an_existing_file_without_a_store_is_refused_and_left_as_it_is() {
+    let place = Place::new("emptied");
+    drop(Store::open(&place.file()).unwrap());
+    std::fs::File::create(place.file()).unwrap();
+    let refused = Store::open(&place.file()).unwrap_err().to_string();
+    assert!(refused.contains("it is empty"), "{refused}");
+    assert!(refused.contains("move it away"), "{refused}");
+    assert_eq!(std::fs::metadata(place.file()).unwrap().len(), 0);
+
+    let bare = place.0.join("bare.redb");
+    drop(redb::Database::create(&bare).unwrap());
+    let refused = Store::open(&bare).unwrap_err().to_string();
+    assert!(refused.contains("not a store of this program"), "{refused}");
+}
+
+#[test]
+fn a_new_file_has_its_name_when_it_can_be_opened_and_leaves_nothing_else() {
+    let place = Place::new("new");
+    // What a process that was killed while it made one leaves behind.
+    std::fs::write(place.0.join("objects.redb.dead.new"), "").unwrap();
+    let store = Store::open(&place.file()).unwrap();
+    let mut names: Vec<_> = std::fs::read_dir(&place.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["objects.redb", "objects.redb.dead.new"]);
+    drop(store);
+    Store::open(&place.file()).unwrap();
+}
+
+#[test]
+fn many_that_make_the_same_file_end_up_with_one_store() {
+    let place = Place::new("race");
+    let opened = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| Store::open(&place.file())))
+            .collect();
+        let opened: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        opened
+    });
+    let refused = opened.iter().filter_map(|opened| opened.as_ref().err());
+    for refused in refused.map(ToString::to_string) {
+        assert!(refused.contains("another process has it open"), "{refused}");
+    }
+    assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1);
+}
+
+#[test]
+fn a_row_that_was_changed_behind_the_store_is_refused() {
+    let place = Place::new("row");
+    let store = Store::open(&place.file()).unwrap();
+    let kept = store.put("pods", "a/b", Expect::Absent, object).unwrap();
+    drop(store);
+    let database = redb::Database::create(place.file()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut objects = transaction.open_table(durable::OBJECTS).unwrap();
+        let sum = durable::checksum("pods", "a/b", kept.revision, kept.created, &kept.object);
+        let row = (kept.revision, kept.created, sum, &b"{}"[..]);
+        objects.insert(("pods", "a/b"), row).unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(database);
+    let refused = Store::open(&place.file()).unwrap_err().to_string();
+    assert!(refused.contains("it is damaged: pods a/b"), "{refused}");
+}
+
+#[test]
 fn a_damaged_file_is_refused_or_read_but_never_panics() {
     let place = Place::new("damage");
     {
@@ -340,9 +426,17 @@ fn a_damaged_file_is_refused_or_read_but_never_panics() {
         let end = (at + 64).min(damaged.len());
         damaged[at..end].fill(0xa5);
         std::fs::write(place.file(), &damaged).unwrap();
-        refused += usize::from(Store::open(&place.file()).is_err());
+        match Store::open(&place.file()) {
+            Err(_) => refused += 1,
+            // What it read is what was written.
+            Ok(store) => {
+                for entry in store.list("pods", "", None, 0).entries {
+                    assert_eq!(entry.object, vec![b'1'; 2000], "{at}");
+                }
+            }
+        }
         std::fs::write(place.file(), &sound[..at]).unwrap();
-        refused += usize::from(at > 0 && Store::open(&place.file()).is_err());
+        refused += usize::from(Store::open(&place.file()).is_err());
     }
     assert!(refused > 20, "{refused}");
 }

@@ -45,15 +45,25 @@ fn delete(cluster: &Arc<Inner>, key: &str) -> Revision {
     let store = &cluster.store;
     let entry = store.get("configmaps", key).unwrap();
     store
-        .delete("configmaps", key, entry.revision, |_| "{}".into())
+        .delete("configmaps", key, entry.revision, |revision| {
+            cluster::encode(cluster::decode(&entry.object), revision)
+        })
         .unwrap()
         .revision
+}
+
+fn object(item: Item) -> crate::resource::Object {
+    match item {
+        Item::Stored(entry) => cluster::decode(&entry.object),
+        Item::Made(object) => object,
+    }
 }
 
 /// Type, name, labels, resourceVersion.
 fn told(frames: Vec<Frame>) -> Vec<String> {
     let text = |frame| match frame {
-        Frame::Object(kind, object) => {
+        Frame::Object(kind, item) => {
+            let object = object(item);
             let metadata = &object["metadata"];
             format!(
                 "{kind} {} {} {}",
@@ -250,7 +260,8 @@ proptest::proptest! {
                 let frames = tokio::time::timeout(Duration::from_millis(5), watch.next()).await;
                 let Ok(Some(frames)) = frames else { break };
                 for frame in frames {
-                    let Frame::Object(kind, object) = frame else { panic!() };
+                    let Frame::Object(kind, item) = frame else { panic!() };
+                    let object = object(item);
                     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
                     let revision = object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
                     let known = if kind == "DELETED" { copy.remove(&name) } else { copy.insert(name, revision) };

@@ -1,5 +1,7 @@
 //! Which children a workload has, and what it says of them: pure functions of the workload and its children.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -17,6 +19,13 @@ pub(super) const NODE: &str = "stand-in";
 /// The label that tells the Pods of one template from those of another.
 const HASH: &str = "pod-template-hash";
 
+/// Pods that a workload gets or loses at a time, at most: what happens to them brings it up again.
+const MOST: usize = 500;
+
+/// The annotation that numbers the templates of a Deployment, on it and on its ReplicaSets: what `kubectl rollout history`
+/// and `undo` go by.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
 /// Collection and name of an object's controller.
 pub(super) fn controller_of(object: &Object) -> Option<(&'static str, String)> {
     let owner = controller(object)?;
@@ -31,9 +40,9 @@ pub(super) fn controller_of(object: &Object) -> Option<(&'static str, String)> {
     Some((collection, owner["name"].as_str()?.to_owned()))
 }
 
-/// Whether the object with this uid controls another.
-pub(super) fn is_controlled_by(object: &Object, uid: &str) -> bool {
-    controller(object).is_some_and(|owner| owner["uid"] == uid)
+/// The uid of an object's controller.
+pub(super) fn controller_uid(object: &Object) -> Option<&str> {
+    controller(object)?["uid"].as_str()
 }
 
 fn controller(object: &Object) -> Option<&Value> {
@@ -52,6 +61,26 @@ pub(super) fn deployment(deployment: &Object, sets: &[Object], now: &str) -> Vec
     let replicas = spec["replicas"].as_i64().unwrap_or(1);
     let mut actions = Vec::new();
     let current = sets.iter().find(|set| set["metadata"]["name"] == name.as_str());
+    let older = sets.iter().filter(|set| set["metadata"]["name"] != name.as_str());
+    let before = older.map(|set| revision_of(&set["metadata"])).max().unwrap_or(0);
+    // A template that is back is the newest again.
+    let revision = current
+        .map(|set| revision_of(&set["metadata"]))
+        .filter(|revision| *revision > before)
+        .unwrap_or(before + 1);
+    let numbered = json!({REVISION: revision.to_string()});
+    if revision_of(meta) != revision {
+        actions.push(Action::Patch {
+            path: path_of("apis/apps/v1", "deployments", deployment),
+            patch: json!({"metadata": {"annotations": numbered}}),
+        });
+    }
+    if let Some(set) = current.filter(|set| revision_of(&set["metadata"]) != revision) {
+        actions.push(Action::Patch {
+            path: path_of("apis/apps/v1", "replicasets", set),
+            patch: json!({"metadata": {"annotations": numbered}}),
+        });
+    }
     if current.is_none() {
         let mut template = spec["template"].clone();
         template["metadata"]["labels"][HASH] = json!(hash);
@@ -59,10 +88,14 @@ pub(super) fn deployment(deployment: &Object, sets: &[Object], now: &str) -> Vec
         selector["matchLabels"][HASH] = json!(hash);
         let labels = template["metadata"]["labels"].clone();
         actions.push(Action::Create {
-            path: format!("/apis/apps/v1/namespaces/{}/replicasets", text(&meta["namespace"])),
+            path: format!(
+                "/apis/apps/v1/namespaces/{}/replicasets",
+                text(&meta["namespace"])
+            ),
             object: json!({
                 "apiVersion": "apps/v1", "kind": "ReplicaSet",
-                "metadata": {"name": name, "labels": labels, "ownerReferences": owned_by("apps/v1", "Deployment", meta)},
+                "metadata": {"name": name, "labels": labels, "annotations": numbered,
+                    "ownerReferences": owned_by("apps/v1", "Deployment", meta)},
                 "spec": {"replicas": replicas, "selector": selector, "template": template},
             }),
         });
@@ -136,6 +169,11 @@ pub(super) fn deployment(deployment: &Object, sets: &[Object], now: &str) -> Vec
     actions
 }
 
+/// The number of a template; 0 without one.
+fn revision_of(meta: &Value) -> i64 {
+    text(&meta["annotations"][REVISION]).parse().unwrap_or(0)
+}
+
 /// A ReplicaSet has as many Pods as it says.
 pub(super) fn replica_set(set: &Object, pods: &[Object]) -> Vec<Action> {
     let spec = &set["spec"];
@@ -146,12 +184,7 @@ pub(super) fn replica_set(set: &Object, pods: &[Object]) -> Vec<Action> {
         .collect();
     let mut actions = Vec::new();
     if !is_leaving(set) {
-        let free = (0..).filter(|number| {
-            let name = format!("{}-{}", text(&set["metadata"]["name"]), suffix(set, *number));
-            !pods.iter().any(|pod| pod["metadata"]["name"] == name.as_str())
-        });
-        for number in free.take(wanted.saturating_sub(live.len())) {
-            let name = format!("{}-{}", text(&set["metadata"]["name"]), suffix(set, number));
+        for name in free_names(set, pods).take(wanted.saturating_sub(live.len()).min(MOST)) {
             actions.push(pod(
                 set,
                 "apps/v1",
@@ -161,7 +194,7 @@ pub(super) fn replica_set(set: &Object, pods: &[Object]) -> Vec<Action> {
                 Map::new(),
             ));
         }
-        for pod in live.iter().skip(wanted) {
+        for pod in live.iter().skip(wanted).take(MOST) {
             actions.push(remove(pod));
         }
     }
@@ -174,24 +207,41 @@ pub(super) fn replica_set(set: &Object, pods: &[Object]) -> Vec<Action> {
     actions
 }
 
+/// Names for further Pods of an owner: those of the first numbers that no Pod has. O(Pods + names).
+fn free_names<'a>(owner: &'a Object, pods: &'a [Object]) -> impl Iterator<Item = String> + use<'a> {
+    let taken = by_name(pods);
+    let name = |number| format!("{}-{}", text(&owner["metadata"]["name"]), suffix(owner, number));
+    (0..)
+        .map(name)
+        .filter(move |name| !taken.contains_key(name.as_str()))
+}
+
+fn by_name(pods: &[Object]) -> BTreeMap<&str, &Object> {
+    pods.iter()
+        .map(|pod| (text(&pod["metadata"]["name"]), pod))
+        .collect()
+}
+
 /// A StatefulSet has Pods by number, one after the other.
 pub(super) fn stateful_set(set: &Object, pods: &[Object]) -> Vec<Action> {
     let (meta, spec) = (&set["metadata"], &set["spec"]);
     let wanted = spec["replicas"].as_i64().unwrap_or(1);
     let hash = hash_of(&spec["template"]);
     let revision = format!("{}-{hash}", text(&meta["name"]));
-    const REVISION: &str = "controller-revision-hash";
+    const REVISION_HASH: &str = "controller-revision-hash";
     let mut actions = Vec::new();
     let live: Vec<&Object> = pods.iter().filter(|pod| !is_leaving(pod)).collect();
     let mut updated = 0;
     if !is_leaving(set) {
         let parallel = spec["podManagementPolicy"] == "Parallel";
+        let named = by_name(pods);
         for number in 0..wanted {
             let name = format!("{}-{number}", text(&meta["name"]));
-            match pods.iter().find(|pod| pod["metadata"]["name"] == name.as_str()) {
+            match named.get(name.as_str()).copied() {
+                None if actions.len() >= MOST => break,
                 None => {
                     let more = [
-                        (REVISION.to_owned(), json!(revision)),
+                        (REVISION_HASH.to_owned(), json!(revision)),
                         ("statefulset.kubernetes.io/pod-name".to_owned(), json!(name)),
                         (
                             "apps.kubernetes.io/pod-index".to_owned(),
@@ -210,7 +260,7 @@ pub(super) fn stateful_set(set: &Object, pods: &[Object]) -> Vec<Action> {
                         break;
                     }
                 }
-                Some(pod) if pod["metadata"]["labels"][REVISION] != revision.as_str() => {
+                Some(pod) if pod["metadata"]["labels"][REVISION_HASH] != revision.as_str() => {
                     if !is_leaving(pod) {
                         actions.push(remove(pod));
                     }
@@ -229,7 +279,7 @@ pub(super) fn stateful_set(set: &Object, pods: &[Object]) -> Vec<Action> {
                 .rsplit('-')
                 .next()
                 .and_then(|number| number.parse::<i64>().ok());
-            if number.is_some_and(|number| number >= wanted) {
+            if number.is_some_and(|number| number >= wanted) && actions.len() < MOST {
                 actions.push(remove(pod));
             }
         }
@@ -321,12 +371,8 @@ pub(super) fn job(job: &Object, pods: &[Object], now: &str) -> Vec<Action> {
             .unwrap_or(1)
             .min(completions - succeeded)
             - count(live.len());
-        for more in 0..wanted.max(0) {
-            let name = format!(
-                "{}-{}",
-                text(&meta["name"]),
-                suffix(job, pods.len() + usize::try_from(more).unwrap_or(0))
-            );
+        let wanted = usize::try_from(wanted).unwrap_or(0).min(MOST);
+        for name in free_names(job, pods).take(wanted) {
             let labels = [("job-name".to_owned(), meta["name"].clone())];
             actions.push(pod(
                 job,
@@ -370,8 +416,6 @@ pub(super) fn job(job: &Object, pods: &[Object], now: &str) -> Vec<Action> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn object(value: Value) -> Object {
@@ -415,6 +459,34 @@ mod tests {
     }
 
     #[test]
+    fn templates_are_numbered_and_one_that_is_back_is_the_newest() {
+        let of = |image: &str, revision: &str| {
+            object(json!({
+                "metadata": {"name": "web", "namespace": "d", "uid": "u", "generation": 1,
+                    "annotations": {REVISION: revision}},
+                "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+                    "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"image": image}]}}},
+            }))
+        };
+        let annotated = |actions: &[Action]| -> Vec<String> {
+            let patches = actions.iter().filter_map(|action| match action {
+                Action::Patch { patch, .. } => patch["metadata"]["annotations"][REVISION].as_str(),
+                _ => None,
+            });
+            patches.map(str::to_owned).collect()
+        };
+        let first = created(&deployment(&of("1", ""), &[], "now"));
+        assert_eq!(revision_of(&first[0]["metadata"]), 1);
+        let second = created(&deployment(&of("2", "1"), &first, "now"));
+        assert_eq!(revision_of(&second[0]["metadata"]), 2);
+        let mut both = first;
+        both.extend(second);
+        assert_eq!(annotated(&deployment(&of("2", "2"), &both, "now")), [""; 0]);
+        // The Deployment and the ReplicaSet of the first template.
+        assert_eq!(annotated(&deployment(&of("1", "2"), &both, "now")), ["3", "3"]);
+    }
+
+    #[test]
     fn a_status_that_says_it_already_is_not_written() {
         let mut set = replica_set_of(1);
         let mut pods = created(&replica_set(&set, &[]));
@@ -447,6 +519,36 @@ mod tests {
             json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
         );
         assert_eq!(created(&stateful_set(&set, &pods))[0]["metadata"]["name"], "db-1");
+    }
+
+    #[test]
+    fn a_workload_of_billions_gets_its_pods_in_parts() {
+        let most =
+            |actions: &[Action]| assert!((MOST..MOST + 5).contains(&actions.len()), "{}", actions.len());
+        let mut set = replica_set_of(2_000_000_000);
+        most(&replica_set(&set, &[]));
+        set["spec"]["podManagementPolicy"] = json!("Parallel");
+        most(&stateful_set(&set, &[]));
+        set["spec"]["completions"] = json!(2_000_000_000);
+        set["spec"]["parallelism"] = json!(2_000_000_000);
+        most(&job(&set, &[], "now"));
+    }
+
+    #[test]
+    fn a_pod_of_a_job_that_was_deleted_is_followed_by_one_of_a_free_name() {
+        let job_object = object(json!({
+            "metadata": {"name": "j", "namespace": "d", "uid": "u"},
+            "spec": {"completions": 3, "parallelism": 3, "template": {"spec": {"containers": []}}},
+        }));
+        let mut pods = created(&job(&job_object, &[], "now"));
+        pods.remove(0);
+        let more = created(&job(&job_object, &pods, "now"));
+        assert_eq!(more.len(), 1);
+        assert!(
+            !pods
+                .iter()
+                .any(|pod| pod["metadata"]["name"] == more[0]["metadata"]["name"])
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ struct Stage {
     /// Since the object was made.
     after_ms: u64,
     status: Option<Value>,
-    metadata: Option<Value>,
+    /// The finalizer that is taken away; only objects that have it are in the stage.
+    release: Option<String>,
     bind: Option<String>,
     delete: Option<Value>,
 }
@@ -84,14 +85,16 @@ impl Stages {
 
 impl Stage {
     fn is_of(&self, object: &Value) -> bool {
-        self.matches.iter().all(|(pointer, wanted)| {
-            let found = object.pointer(pointer);
-            match wanted.as_str() {
-                Some("present") => found.is_some(),
-                Some("absent") => found.is_none(),
-                _ => found == Some(wanted),
-            }
-        })
+        let has = |finalizer: &String| finalizers(object).any(|name| name == finalizer);
+        self.release.as_ref().is_none_or(has)
+            && self.matches.iter().all(|(pointer, wanted)| {
+                let found = object.pointer(pointer);
+                match wanted.as_str() {
+                    Some("present") => found.is_some(),
+                    Some("absent") => found.is_none(),
+                    _ => found == Some(wanted),
+                }
+            })
     }
 
     fn actions(&self, collection: &str, object: &Object, whole: &Value, now: &str) -> Vec<Action> {
@@ -104,10 +107,12 @@ impl Stage {
                     "target": {"apiVersion": "v1", "kind": "Node", "name": node}}),
             });
         }
-        if let Some(metadata) = &self.metadata {
+        if let Some(finalizer) = &self.release {
+            let others: Vec<&Value> = finalizers(whole).filter(|name| *name != finalizer).collect();
             actions.push(Action::Patch {
                 path: path.clone(),
-                patch: json!({"metadata": filled(metadata, whole, whole, now)}),
+                // Those of others are those of this state.
+                patch: json!({"metadata": {"finalizers": others, "resourceVersion": whole["metadata"]["resourceVersion"]}}),
             });
         }
         if let Some(status) = &self.status {
@@ -124,6 +129,11 @@ impl Stage {
         }
         actions
     }
+}
+
+fn finalizers(object: &Value) -> impl Iterator<Item = &Value> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten()
 }
 
 /// The value with its references filled in: `$now`, `$/pointer` into the object, `$item/pointer` into the item of an `$each`.
@@ -209,6 +219,28 @@ mod tests {
         young["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:09Z");
         let (actions, again) = next(young);
         assert!(actions.is_empty() && again.is_some_and(|rest| rest <= Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn a_claim_that_is_deleted_keeps_the_finalizers_of_others() {
+        let claim = |finalizers: Value| {
+            let claim = json!({"metadata": {"name": "c", "namespace": "d", "resourceVersion": "7", "finalizers": finalizers,
+                "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Bound"}});
+            let Value::Object(claim) = claim else { panic!() };
+            let time = "2026-01-01T00:00:09Z";
+            Stages::default()
+                .next("persistentvolumeclaims", &claim, time, time.parse().unwrap())
+                .0
+        };
+        let actions = claim(json!(["example.com/hold", "kubernetes.io/pvc-protection"]));
+        let [Action::Patch { patch, .. }] = actions.as_slice() else {
+            panic!("{actions:?}")
+        };
+        assert_eq!(
+            patch["metadata"],
+            json!({"finalizers": ["example.com/hold"], "resourceVersion": "7"})
+        );
+        assert_eq!(claim(json!(["example.com/hold"])), []);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Evaluation within bounds: every step of a loop is counted, and a rule that takes too many ends with an error.
+//! Evaluation within bounds: what a rule does is counted, and one that does too much ends with an error.
 
-use std::{cell::Cell, sync::LazyLock};
+use std::sync::{Arc, LazyLock};
 
 use kube_cel::{
     KubeCelExt,
@@ -10,55 +10,26 @@ use kube_cel::{
         objects::{Key, OptionalValue},
     },
 };
-use std::sync::Arc;
 
-use super::values::Variables;
+use super::{
+    budget::{self, TICK, WEIGH, pay, step, weight},
+    values::Variables,
+};
+pub(super) use budget::{is_spent, start};
 
-/// Loop steps that one request may take in all its rules: what the cost limit of a kube-apiserver comes to for one of them.
-const STEPS: u64 = 300_000;
-
-/// Name of the function that counts. No identifier of a rule can be this.
-const TICK: &str = "@tick";
+/// Which part of its variables' weight a rule pays for being handed them.
+const SHARE: u64 = 4;
 
 /// Name of the function that makes pairs of the items of a list or map.
 const PAIRS: &str = "@pairs";
 
-thread_local! {
-    static LEFT: Cell<u64> = const { Cell::new(0) };
-}
-
 /// The functions that rules may call: shared, they are many.
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
-    context.add_function(
-        TICK,
-        |_: &FunctionContext<'_, '_>| -> Result<Cel, ExecutionError> { tick(1).map(|()| Cel::Bool(true)) },
-    );
+    budget::add_to(&mut context);
     context.add_function(PAIRS, |_: &FunctionContext<'_, '_>, of: Cel| pairs(&of));
     context
 });
-
-/// A new request begins: all steps are left.
-pub(super) fn start() {
-    LEFT.set(STEPS);
-}
-
-/// Whether the steps are used up.
-pub(super) fn is_spent() -> bool {
-    LEFT.get() == 0
-}
-
-fn tick(steps: u64) -> Result<(), ExecutionError> {
-    let left = LEFT.get().saturating_sub(steps);
-    LEFT.set(left);
-    if left == 0 {
-        return Err(ExecutionError::function_error(
-            "cost",
-            "operation cancelled: actual cost limit exceeded",
-        ));
-    }
-    Ok(())
-}
 
 /// Evaluates an expression. A panic of the interpreter is an error like others.
 pub(super) fn run(
@@ -66,7 +37,8 @@ pub(super) fn run(
     variables: &Variables,
     optional_old: bool,
 ) -> Result<Cel, ExecutionError> {
-    tick(1)?;
+    step()?;
+    pay(variables.weight / SHARE)?;
     let evaluate = || {
         let mut context = FUNCTIONS.new_inner_scope();
         context.add_variable_from_value("self", variables.this.clone());
@@ -90,7 +62,9 @@ pub(super) fn run(
 
 /// The same with variables of any name.
 pub(super) fn run_with(program: &IdedExpr, variables: &[(&str, Cel)]) -> Result<Cel, ExecutionError> {
-    tick(1)?;
+    step()?;
+    let handed: u64 = variables.iter().map(|(_, value)| weight(value)).sum();
+    pay(handed / SHARE)?;
     let evaluate = || {
         let mut context = FUNCTIONS.new_inner_scope();
         for (name, value) in variables {
@@ -113,13 +87,13 @@ fn guarded(
         return std::panic::catch_unwind(std::panic::AssertUnwindSafe(evaluate))
             .unwrap_or_else(|_| Err(broken()));
     }
-    let left = LEFT.get();
+    let left = budget::left();
     let done = on_stack(STACK, move || {
-        LEFT.set(left);
-        (evaluate(), LEFT.get())
+        budget::set_left(left);
+        (evaluate(), budget::left())
     });
     let (result, left) = done.unwrap_or_else(|| (Err(broken()), left));
-    LEFT.set(left);
+    budget::set_left(left);
     result
 }
 
@@ -161,7 +135,9 @@ pub(super) fn is_supported(expr: &IdedExpr, depth: usize) -> bool {
         return false;
     }
     let mut good = !matches!(expr.expr, Expr::Struct(_) | Expr::Unspecified);
-    each(expr, &mut |child| good = good && is_supported(child, depth - 1));
+    let is_added = matches!(&expr.expr, Expr::Call(call) if call.func_name == WEIGH);
+    let depth = if is_added { depth } else { depth - 1 };
+    each(expr, &mut |child| good = good && is_supported(child, depth));
     good
 }
 
@@ -199,7 +175,8 @@ pub(super) fn each<'a>(expr: &'a IdedExpr, visit: &mut dyn FnMut(&'a IdedExpr)) 
     }
 }
 
-/// The same expression with every loop counting its steps, and loops over two variables as loops over pairs.
+/// The same expression with every loop counting its steps, every copy its size, and loops over two variables as loops over
+/// pairs.
 pub(super) fn bounded(mut expr: IdedExpr) -> IdedExpr {
     rewrite(&mut expr);
     expr
@@ -215,6 +192,17 @@ fn rewrite(expr: &mut IdedExpr) {
                 rewrite(target);
             }
             call.args.iter_mut().for_each(rewrite);
+            match (call.func_name.as_str(), call.args.as_mut_slice()) {
+                // What a text of the rule itself is compared with costs no more than that text.
+                ("_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_", [left, right])
+                    if !is_literal(left) && !is_literal(right) =>
+                {
+                    weigh(left);
+                }
+                ("@in", [_, all]) => weigh(all),
+                ("_+_" | "_[_]", [_, _]) => weigh(expr),
+                _ => {}
+            }
         }
         Expr::Comprehension(loops) => {
             rewrite(&mut loops.iter_range);
@@ -222,20 +210,51 @@ fn rewrite(expr: &mut IdedExpr) {
             rewrite(&mut loops.loop_step);
             rewrite(&mut loops.result);
             let condition = std::mem::take(&mut loops.loop_cond);
-            loops.loop_cond = call("_&&_", vec![call(TICK, Vec::new()), condition]);
+            let copied = [&loops.accu_var, &loops.iter_var].map(|name| ided(Expr::Ident(name.clone())));
+            loops.loop_cond = call("_&&_", vec![call(TICK, copied.into()), condition]);
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(rewrite),
+        Expr::List(list) => {
+            for element in &mut list.elements {
+                rewrite(element);
+                weigh(element);
+            }
+        }
         Expr::Map(map) => {
             for entry in &mut map.entries {
                 if let EntryExpr::MapEntry(entry) = &mut entry.expr {
                     rewrite(&mut entry.key);
                     rewrite(&mut entry.value);
+                    weigh(&mut entry.value);
                 }
             }
         }
-        Expr::Select(select) => rewrite(&mut select.operand),
+        Expr::Select(select) => {
+            rewrite_base(&mut select.operand);
+            weigh(expr);
+        }
         Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
     }
+}
+
+/// The same for what something is selected from: only what is selected in the end is copied.
+fn rewrite_base(expr: &mut IdedExpr) {
+    match &mut expr.expr {
+        Expr::Select(select) => rewrite_base(&mut select.operand),
+        _ => rewrite(expr),
+    }
+}
+
+/// Makes an expression count the size of its value, unless that is known or counted.
+fn weigh(expr: &mut IdedExpr) {
+    let is_counted = matches!(&expr.expr, Expr::Call(call) if call.func_name == WEIGH);
+    if !is_counted && !is_literal(expr) {
+        let inner = std::mem::take(expr);
+        *expr = call(WEIGH, vec![inner]);
+    }
+}
+
+fn is_literal(expr: &IdedExpr) -> bool {
+    matches!(expr.expr, Expr::Literal(_))
 }
 
 fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {

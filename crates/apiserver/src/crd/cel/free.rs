@@ -27,8 +27,10 @@ static KNOWN: LazyLock<Mutex<HashMap<String, Expression>>> = LazyLock::new(Mutex
 pub(crate) struct Expression(Arc<IdedExpr>);
 
 /// A value that expressions see.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Seen(Cel);
+
+crate::hidden::without_content!(Seen);
 
 impl Seen {
     /// A value of a schema: its field names are identifiers. O(value).

@@ -130,11 +130,10 @@ pub(super) const FUNCTIONS: &[(&str, Option<Simple>)] = &[
     ("transformMap", None),
     ("transformMapEntry", None),
     ("bind", None),
-    ("range", None),
 ];
 
 /// Names before a dot that are no variables.
-pub(super) const NAMESPACES: [&str; 6] = ["format", "sets", "optional", "cel", "lists", "ip"];
+pub(super) const NAMESPACES: [&str; 5] = ["format", "sets", "optional", "cel", "ip"];
 
 /// A result without parts.
 #[derive(Clone, Copy)]

@@ -8,21 +8,24 @@ use kube_cel::cel::{
 };
 use serde_json::Value;
 
+use super::budget::weight;
 use crate::schema::{Schema, Type};
 
 /// `self` and `oldSelf` of a node.
 pub(super) struct Variables {
     pub(super) this: Cel,
     pub(super) old: Option<Cel>,
+    /// Of both.
+    pub(super) weight: u64,
 }
 
 impl Variables {
     /// O(value + old).
     pub(super) fn of(value: &Value, old: Option<&Value>, schema: &Schema) -> Self {
-        Self {
-            this: typed(value, schema),
-            old: old.map(|old| typed(old, schema)),
-        }
+        let this = typed(value, schema);
+        let old = old.map(|old| typed(old, schema));
+        let weight = weight(&this) + old.as_ref().map_or(0, weight);
+        Self { this, old, weight }
     }
 }
 

@@ -43,7 +43,7 @@ fn node(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
 fn one(declared: &Value, default: &Value, path: &str) -> Vec<FieldError> {
     let schema = understand(declared, 0);
     let mut pruned = default.clone();
-    if !prune::prune(&mut pruned, Some(&schema)).is_empty() {
+    if prune::prune(&mut pruned, Some(&schema)) {
         return vec![FieldError::invalid(
             path,
             default.clone(),

@@ -122,17 +122,12 @@ pub(super) fn root_errors(root: &Map<String, Value>, path: &str, status: bool) -
                 kind,
                 r#"only "object" is allowed as the type at the root of the schema if the status subresource is enabled"#,
             ));
-        } else if let Some(name) = root
-            .iter()
-            .find(|(name, value)| {
-                !value.is_null()
-                    && !ALLOWED.contains(&name.as_str())
-                    && !name.starts_with("x-kubernetes-")
-                    && !matches!(name.as_str(), "externalDocs" | "example")
-            })
-            .map(|(name, _)| name)
-        {
-            let _ = name;
+        } else if root.iter().any(|(name, value)| {
+            !value.is_null()
+                && !ALLOWED.contains(&name.as_str())
+                && !name.starts_with("x-kubernetes-")
+                && !matches!(name.as_str(), "externalDocs" | "example")
+        }) {
             errors.push(FieldError::new(
                 path,
                 Problem::Invalid(Value::Object(root.clone())),

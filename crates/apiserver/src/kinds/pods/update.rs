@@ -154,6 +154,6 @@ fn munged(spec: &Object, before: &Object) -> Object {
             None => munged.remove(key),
         };
     }
-    let _ = made(&mut munged, "securityContext");
+    made(&mut munged, "securityContext");
     munged
 }

@@ -9,13 +9,14 @@ use crate::{resource::Resource, status::Status};
 pub(super) const YAML_HEADING: &str = "yaml: unmarshal errors:";
 
 /// A body, read.
-#[derive(Debug)]
 pub struct Read {
     /// The value.
     pub node: Node,
     /// What is twice in YAML, as one problem. Of JSON the fields are still in the value.
     pub problems: Vec<String>,
 }
+
+crate::hidden::without_content!(Read);
 
 /// Reads the text of a body.
 ///

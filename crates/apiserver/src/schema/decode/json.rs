@@ -12,7 +12,7 @@ pub const MAX_DEPTH: usize = 120;
 pub const MOST_DUPLICATES: usize = 100;
 
 /// A JSON value with everything that was in the text.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Node {
     /// `null`.
     Null,
@@ -27,6 +27,8 @@ pub enum Node {
     /// Fields in their order; a name may come several times.
     Object(Vec<(String, Self)>),
 }
+
+crate::hidden::without_content!(Node);
 
 impl Node {
     /// Reads a text that is one JSON value. O(text).

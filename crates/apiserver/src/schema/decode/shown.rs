@@ -2,35 +2,10 @@
 
 use serde_json::Value;
 
-/// Fields of metadata in the order in which the server writes what a patch did not touch.
-const METADATA: &[&str] = &[
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
-/// The same for an entry of managedFields.
-const ENTRY: &[&str] = &[
-    "manager",
-    "operation",
-    "apiVersion",
-    "time",
-    "fieldsType",
-    "fieldsV1",
-    "subresource",
-];
+use crate::{
+    apply::printed,
+    http::json::{MANAGED, METADATA},
+};
 
 /// The result of a patch as one line of JSON: sorted fields, but metadata in the order of its type.
 pub(super) fn patched(value: &Value) -> String {
@@ -76,7 +51,7 @@ fn ordered(value: &Value, order: &[&str], text: &mut String) {
                     if index > 0 {
                         text.push(',');
                     }
-                    ordered(entry, ENTRY, text);
+                    ordered(entry, MANAGED, text);
                 }
                 text.push(']');
             }
@@ -92,23 +67,4 @@ pub(super) fn go_map(patch: &[u8]) -> String {
         |_| String::from_utf8_lossy(patch).into_owned(),
         |node| printed(&node.into_value()),
     )
-}
-
-fn printed(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(printed).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let fields: Vec<_> = fields
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", printed(value)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
-    }
 }

@@ -234,6 +234,31 @@ fn refused_patches_quote_the_object_or_the_patch() {
 }
 
 #[test]
+fn a_patch_that_names_another_version_of_the_kind_is_read_as_that_and_kept_as_ours() {
+    let kinds = Kinds::builtin();
+    let read = |group, version, plural, object: Value| {
+        let resource = kinds.find(group, version, plural).unwrap();
+        value(resource, object, FieldValidation::Strict).unwrap().object
+    };
+    let event = json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"name": "a"}, "message": "m"});
+    let event = read("events.k8s.io", "v1", "events", event);
+    assert_eq!(event["apiVersion"], "events.k8s.io/v1");
+    assert_eq!(
+        (&event["regarding"], &event["note"]),
+        (&json!({"name": "a"}), &json!("m"))
+    );
+    assert_eq!((event.get("involvedObject"), event.get("message")), (None, None));
+    let scaler = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+        "spec": {"maxReplicas": 2, "targetCPUUtilizationPercentage": 50}});
+    let scaler = read("autoscaling", "v2", "horizontalpodautoscalers", scaler);
+    assert_eq!(scaler["spec"].get("targetCPUUtilizationPercentage"), None);
+    assert_eq!(
+        scaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"],
+        50
+    );
+}
+
+#[test]
 fn empty_lists_are_none_once_stored() {
     let kinds = Kinds::builtin();
     let resource = kinds.find("rbac.authorization.k8s.io", "v1", "roles").unwrap();

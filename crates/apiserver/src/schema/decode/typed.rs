@@ -23,12 +23,13 @@ use crate::{
 const MOST_PROBLEMS: usize = 100;
 
 /// An object as its type has it, and the fields it had too many.
-#[derive(Debug)]
 pub(super) struct Typed {
     pub(super) object: Object,
     /// `unknown field "spec.foo"`, `duplicate field "data.a"`, in the order of the text.
     pub(super) problems: Vec<String>,
 }
+
+crate::hidden::without_content!(Typed);
 
 /// Whose words errors are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

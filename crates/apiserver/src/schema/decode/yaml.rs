@@ -10,13 +10,15 @@ use super::json::{MAX_DEPTH, MOST_DUPLICATES, Node};
 const MAX_ALIASED: usize = 100_000;
 
 /// A document and what was there twice.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 pub struct Document {
     /// The value; of fields that are there several times only the last one.
     pub node: Node,
     /// One text per field that is there again: `line 5: key "name" already set in map`.
     pub duplicates: Vec<String>,
 }
+
+crate::hidden::without_content!(Document);
 
 /// Reads the first document. O(text + what aliases add).
 ///
