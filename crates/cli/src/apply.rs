@@ -84,13 +84,12 @@ impl Kind {
     /// `kind.group` in lower case, as kubectl writes it.
     #[must_use]
     pub fn label(&self) -> String {
-        let kind = self.kind.to_lowercase();
-        self.api_version
-            .split_once('/')
-            .map_or_else(|| kind.clone(), |(group, _)| format!("{kind}.{group}"))
+        label(self.api_version, self.kind)
     }
 
-    fn resource(&self) -> ApiResource {
+    /// The kind as the client library names it.
+    #[must_use]
+    pub fn resource(&self) -> ApiResource {
         let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
         ApiResource {
             group: group.to_owned(),
@@ -99,6 +98,16 @@ impl Kind {
             kind: self.kind.to_owned(),
             plural: self.plural.to_owned(),
         }
+    }
+}
+
+/// `kind.group` in lower case, as kubectl writes it.
+#[must_use]
+pub fn label(api_version: &str, kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}"),
+        None => kind,
     }
 }
 

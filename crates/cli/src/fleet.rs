@@ -5,7 +5,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -14,20 +14,26 @@ use anyhow::{Context as _, Result, anyhow};
 use entourage_apiserver::{Cluster, Service, listener, workloads};
 use entourage_controllers::{ClientFactory, Options};
 use futures::{StreamExt as _, TryStreamExt as _};
+use kube::{Api, api::DynamicObject};
 use secrecy::ExposeSecret as _;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::AbortOnDropHandle,
+};
+use tracing::warn;
 
 use crate::{
-    apply::{Target, ensure_namespace},
+    apply::{CLUSTER, Target, ensure_namespace},
     args::CLUSTER_NAMESPACE,
     command::{
         crds,
         join::{self, JoinArgs, Reach},
     },
+    wait::{Waited, until},
 };
 
 mod files;
+mod limits;
 
 /// How many members join at a time.
 const JOINS: usize = 8;
@@ -35,15 +41,18 @@ const JOINS: usize = 8;
 /// How long the controllers may take to end.
 const STOP: Duration = Duration::from_secs(6);
 
-/// How a fleet is made.
-#[derive(Clone, Debug, Default)]
-pub struct FleetOptions {
-    /// How many members, `member1` to `memberN`.
-    pub members: usize,
-    /// Where objects, credentials and kubeconfigs are kept from one run to the next; `None`: in memory, kubeconfigs in `dir`.
-    pub data_dir: Option<PathBuf>,
-    /// Where kubeconfigs are written when nothing is kept.
-    pub dir: PathBuf,
+/// How long is waited for a member that was being removed when the last run ended.
+const REMOVAL: Duration = Duration::from_secs(10);
+
+/// What a fleet leaves on disk.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// Nothing.
+    Nowhere,
+    /// Kubeconfigs in a new directory, whose name starts so and which goes with the fleet.
+    Temporary(&'static str),
+    /// Objects, credentials and kubeconfigs in this directory, for the next run.
+    Kept(PathBuf),
 }
 
 /// One cluster of a fleet.
@@ -55,7 +64,7 @@ pub struct Machine {
     pub cluster: Cluster,
     /// Where it is served.
     pub address: SocketAddr,
-    token: String,
+    token: files::Token,
 }
 
 impl Machine {
@@ -80,47 +89,57 @@ pub struct Fleet {
     /// Where workloads go.
     pub members: Vec<Machine>,
     authority: String,
-    dir: PathBuf,
-    stop: CancellationToken,
+    dir: Option<files::Directory>,
+    stop: DropGuard,
     controllers: Option<Running>,
 }
 
 #[derive(Debug)]
 struct Running {
     stop: CancellationToken,
-    task: JoinHandle<Result<(), entourage_controllers::Error>>,
+    task: AbortOnDropHandle<Result<(), entourage_controllers::Error>>,
 }
 
 impl Fleet {
-    /// Starts hub and members, brings our kinds to the hub and joins the members. No controllers run yet.
+    /// Starts a hub and this many members, `member1` to `memberN`, brings our kinds to the hub, joins the members and starts
+    /// the controllers.
     ///
     /// # Errors
     /// When a port, a file or a store cannot be had; says which and what to do.
-    pub async fn start(options: &FleetOptions) -> Result<Self> {
-        let dir = options.data_dir.as_deref().unwrap_or(&options.dir);
-        let kept = files::Kept::open(dir, options.data_dir.is_some(), options.members)?;
+    pub async fn start(members: usize, place: &Place, controllers: Options) -> Result<Self> {
+        limits::suffice(members, matches!(place, Place::Kept(_)))?;
+        let kept = files::Kept::open(place, members)?;
         let authority = kept.authority()?;
         let stop = CancellationToken::new();
-        let mut machines = Vec::with_capacity(options.members + 1);
-        for name in names(options.members) {
+        // From here on, what was started ends when this function does not come to its end.
+        let guard = stop.clone().drop_guard();
+        let mut machines = Vec::with_capacity(members + 1);
+        for name in names(members) {
             machines.push(machine(&kept, &name, &authority, &stop).await?);
         }
+        kept.remember(members, &authority, machines.iter())?;
         let mut machines = machines.into_iter();
-        let fleet = Self {
+        let mut fleet = Self {
             hub: machines.next().context("a fleet has a hub")?,
             members: machines.collect(),
             authority: authority.certificate.clone(),
-            dir: dir.to_owned(),
-            stop,
+            dir: kept.directory(),
+            stop: guard,
             controllers: None,
         };
         // A hub runs no workloads.
         for member in &fleet.members {
             workloads::start(&member.cluster, workloads::Stages::default());
         }
-        kept.remember(options.members, fleet.machines())?;
         fleet.write_kubeconfigs()?;
-        fleet.furnish().await?;
+        crds::apply(
+            &fleet.hub.client(),
+            entourage_api::crds::crds(None),
+            &mut std::io::sink(),
+        )
+        .await?;
+        fleet.join_members(&controllers).await?;
+        fleet.start_controllers(controllers);
         Ok(fleet)
     }
 
@@ -129,16 +148,18 @@ impl Fleet {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
-    /// A kubeconfig with a context for each cluster; that of the hub is the current one.
+    /// A kubeconfig with a context for each cluster; that of the hub is the current one. `None` when nothing is on disk.
     #[must_use]
-    pub fn kubeconfig(&self) -> PathBuf {
-        self.dir.join("kubeconfig")
+    pub fn kubeconfig(&self) -> Option<PathBuf> {
+        self.dir.as_ref().map(|dir| dir.path().join("kubeconfig"))
     }
 
     /// The kubeconfig of one cluster.
     #[must_use]
-    pub fn kubeconfig_of(&self, name: &str) -> PathBuf {
-        self.dir.join(format!("{name}.kubeconfig"))
+    pub fn kubeconfig_of(&self, name: &str) -> Option<PathBuf> {
+        self.dir
+            .as_ref()
+            .map(|dir| dir.path().join(format!("{name}.kubeconfig")))
     }
 
     /// Starts the controllers; does nothing when they run.
@@ -146,12 +167,12 @@ impl Fleet {
         if self.controllers.is_some() {
             return;
         }
-        let stop = self.stop.child_token();
+        let stop = self.stop.token().child_token();
         let hub = kube::Config::new(http::Uri::from_static("https://hub.invalid"));
         let run = entourage_controllers::run(options, hub, self.clients(), stop.clone());
         self.controllers = Some(Running {
             stop,
-            task: tokio::spawn(run),
+            task: AbortOnDropHandle::new(tokio::spawn(run)),
         });
     }
 
@@ -189,7 +210,7 @@ impl Fleet {
             .machines()
             .map(|machine| (machine.endpoint(), machine.cluster.service()))
             .collect();
-        let hub = self.hub.cluster.service().with_token(&self.hub.token);
+        let hub = self.hub.cluster.service().with_token(self.hub.token.expose());
         Arc::new(move |scope, config| {
             if scope == "hub" {
                 return Ok(kube::Client::new(entourage_agent(hub.clone()), "default"));
@@ -211,20 +232,25 @@ impl Fleet {
         })
     }
 
-    /// Ends everything. What is kept is on disk when this returns.
+    /// Ends everything. What is kept is on disk, and its files are closed, when this returns.
     ///
     /// # Errors
-    /// As [`stop_controllers`](Self::stop_controllers).
+    /// As [`stop_controllers`](Self::stop_controllers), or when somebody else still holds a cluster of a fleet that is kept.
     pub async fn end(mut self) -> Result<()> {
         let ended = self.stop_controllers().await;
-        self.stop.cancel();
+        let kept = matches!(self.dir, Some(files::Directory::Kept(_)));
+        let closed: Vec<_> = self.machines().map(|machine| machine.cluster.closed()).collect();
+        drop(self);
+        if kept {
+            let closed = tokio::time::timeout(STOP, futures::future::join_all(closed)).await;
+            closed.context("the stores are still in use")?;
+        }
         ended
     }
 
-    /// Our kinds on the hub, and the members joined.
-    async fn furnish(&self) -> Result<()> {
+    /// Joins the members that are not joined yet. Cost: one list of Clusters, and a few calls for each member.
+    async fn join_members(&mut self, controllers: &Options) -> Result<()> {
         let hub = self.hub.client();
-        crds::apply(&hub, entourage_api::crds::crds(None), &mut std::io::sink()).await?;
         // Once for all joins, which run at the same time.
         let mut target = Target {
             client: hub.clone(),
@@ -233,16 +259,32 @@ impl Fleet {
             out: &mut std::io::sink(),
         };
         ensure_namespace(&mut target, CLUSTER_NAMESPACE).await?;
-        let joins = self.members.iter().map(|member| {
-            let (hub, member_client) = (hub.clone(), member.client());
+        let mut joined = join::hub::list_clusters(&target).await?;
+        let mut leaving: Vec<String> = joined
+            .extract_if(.., |cluster| cluster.metadata.deletion_timestamp.is_some())
+            .filter_map(|cluster| cluster.metadata.name)
+            .collect();
+        if !leaving.is_empty() {
+            // The last run ended before its controllers could see to that.
+            self.start_controllers(controllers.clone());
+            leaving = self.still_there(leaving).await?;
+        }
+        let joined = Arc::new(joined);
+        let staying = self
+            .members
+            .iter()
+            .filter(|member| !leaving.contains(&member.name));
+        let joins = staying.map(|member| {
+            let (hub, member_client, joined) = (hub.clone(), member.client(), joined.clone());
             let reach = Reach {
                 endpoint: member.endpoint(),
                 ca_bundle: Some(self.authority.clone()),
             };
             let args = join_args(&member.name);
             async move {
-                let joined = join::join(&args, hub, member_client, &reach, &mut std::io::sink()).await;
-                joined.with_context(|| format!("cannot join {}", args.name))
+                let out = &mut std::io::sink();
+                let done = join::join_beside(&joined, &args, hub, member_client, &reach, out).await;
+                done.with_context(|| format!("cannot join {}", args.name))
             }
         });
         futures::stream::iter(joins)
@@ -251,20 +293,35 @@ impl Fleet {
             .await
     }
 
+    /// Waits for the removal of these members; those that are not gone in time are returned, and served but not joined.
+    async fn still_there(&self, leaving: Vec<String>) -> Result<Vec<String>> {
+        let api: Api<DynamicObject> = Api::all_with(self.hub.client(), &CLUSTER.resource());
+        let mut left = Vec::new();
+        for name in leaving {
+            if let Waited::TimedOut(_) = until(&api, &name, REMOVAL, |cluster| cluster.is_none()).await? {
+                warn!(
+                    cluster = name,
+                    "the member was being removed when the last run ended and is not gone yet; its Cluster says what \
+                     holds it"
+                );
+                left.push(name);
+            }
+        }
+        Ok(left)
+    }
+
     fn write_kubeconfigs(&self) -> Result<()> {
-        let all = files::kubeconfig(&self.authority, self.machines())?;
-        files::private(&self.kubeconfig(), &all)?;
+        let Some(all) = self.kubeconfig() else {
+            return Ok(());
+        };
+        files::private(&all, &files::kubeconfig(&self.authority, self.machines())?)?;
         for machine in self.machines() {
-            let one = files::kubeconfig(&self.authority, std::iter::once(machine))?;
-            files::private(&self.kubeconfig_of(&machine.name), &one)?;
+            if let Some(path) = self.kubeconfig_of(&machine.name) {
+                let one = files::kubeconfig(&self.authority, std::iter::once(machine))?;
+                files::private(&path, &one)?;
+            }
         }
         Ok(())
-    }
-}
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 
@@ -281,7 +338,7 @@ async fn machine(
     let token = kept.token(name);
     let cluster = Cluster::open(entourage_apiserver::Options {
         name: name.to_owned(),
-        admin_token: token.clone(),
+        admin_token: token.expose().to_owned(),
         authority: Some(authority.certificate.clone()),
         data: kept.store(name),
         ..entourage_apiserver::Options::default()
@@ -328,15 +385,4 @@ fn join_args(name: &str) -> JoinArgs {
 /// The service with the User-Agent of the controllers, which managedFields show.
 fn entourage_agent(service: Service) -> Service {
     service.with_agent(concat!("entourage/", env!("CARGO_PKG_VERSION")))
-}
-
-/// The directory of a fleet that keeps nothing.
-#[must_use]
-pub fn temporary(purpose: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("entourage-{purpose}-{}", std::process::id()))
-}
-
-/// Removes the directory of a fleet that keeps nothing. What cannot be removed stays.
-pub fn remove_temporary(dir: &Path) {
-    let _ = std::fs::remove_dir_all(dir);
 }

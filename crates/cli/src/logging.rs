@@ -1,6 +1,6 @@
 //! Structured logs to stderr, as text for people or as JSON for machines.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, str::FromStr as _};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
@@ -50,14 +50,18 @@ pub fn init(args: &LogArgs) -> Result<()> {
 /// The client library logs every failed connection as an error of its own without saying to where; whoever made the
 /// request logs it with the cluster's name. Directives are taken as they are.
 fn filter(level: &str) -> Result<EnvFilter> {
-    let quiet = if level.contains(['=', ',']) {
+    let refused = || format!("--log-level {level:?}: give error, warn, info, debug or trace, or directives");
+    let directives = level.contains(['=', ',']);
+    if !directives {
+        // A word alone would be taken for the name of a module, and silence everything else.
+        tracing::Level::from_str(level).with_context(refused)?;
+    }
+    let quiet = if directives {
         ""
     } else {
         ",kube_client::client::builder=off"
     };
-    EnvFilter::try_new(format!("{level}{quiet}")).with_context(|| {
-        format!("--log-level {level:?}: give error, warn, info, debug or trace, or directives")
-    })
+    EnvFilter::try_new(format!("{level}{quiet}")).with_context(refused)
 }
 
 #[cfg(test)]
@@ -73,5 +77,6 @@ mod tests {
         assert_eq!(filter("info,x=debug").unwrap().to_string(), "x=debug,info");
         assert!(filter("warn,entourage_core=trace").is_ok());
         assert!(filter("info,entourage=loud").is_err());
+        assert!(filter("loud").is_err() && filter("").is_err());
     }
 }

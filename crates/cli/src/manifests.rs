@@ -1,85 +1,178 @@
-//! Objects in files, and applying them as `kubectl apply --server-side` does.
+//! Objects in files, and applying them server-side.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams, TypeMeta},
     discovery::Scope,
 };
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::connect;
+use crate::{apply::label, connect};
 
 /// Who applies.
 const MANAGER: &str = "entourage";
 
-/// The objects of files and of directories' YAML and JSON files, in order of their names.
+/// What standard input is called on a command line.
+const STDIN: &str = "-";
+
+/// One object of a file. May be a Secret, so Debug shows no more than [`Display`](fmt::Display).
+pub struct Manifest {
+    object: DynamicObject,
+    types: TypeMeta,
+    name: String,
+    /// The file, and which of its documents that are not empty when there are several.
+    origin: String,
+}
+
+impl fmt::Display for Manifest {
+    /// `kind.group namespace/name`, as kubectl writes it with the namespace before it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = label(&self.types.api_version, &self.types.kind);
+        match &self.object.metadata.namespace {
+            Some(namespace) => write!(f, "{kind} {namespace}/{}", self.name),
+            None => write!(f, "{kind} {}", self.name),
+        }
+    }
+}
+
+impl fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} of {}", self.origin)
+    }
+}
+
+/// The objects of files, of directories' YAML and JSON files in order of their names, and of standard input for `-`.
 ///
 /// # Errors
-/// Which file cannot be read or is no YAML.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<Value>> {
-    let mut objects = Vec::new();
+/// Which file cannot be read, is no YAML or holds no objects, or which document is no object that can be applied.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
+    let mut manifests = Vec::new();
     for path in paths {
-        if path.is_dir() {
-            let entries =
-                std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let mut files = entries
-                .map(|entry| entry.map(|entry| entry.path()))
-                .collect::<Result<Vec<_>, _>>()?;
-            files.retain(|file| {
-                let extension = file.extension().and_then(|extension| extension.to_str());
-                matches!(extension, Some("yaml" | "yml" | "json"))
-            });
-            files.sort();
-            for file in files {
-                read_file(&file, &mut objects)?;
+        let before = manifests.len();
+        if path.as_os_str() == STDIN {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.context("cannot read standard input")?;
+            manifests.extend(parse(&text, "standard input")?);
+        } else if path.is_dir() {
+            for file in files(path)? {
+                manifests.extend(read_file(&file)?);
             }
         } else {
-            read_file(path, &mut objects)?;
+            manifests.extend(read_file(path)?);
+        }
+        if manifests.len() == before {
+            let what = if path.is_dir() {
+                ".yaml, .yml and .json files of "
+            } else {
+                ""
+            };
+            bail!("there is no object in {what}{}", path.display());
         }
     }
-    Ok(objects)
+    Ok(manifests)
 }
 
-fn read_file(path: &Path, objects: &mut Vec<Value>) -> Result<()> {
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = || format!("cannot read {}", directory.display());
+    let entries = std::fs::read_dir(directory).with_context(unreadable)?;
+    let mut files = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(unreadable)?;
+    files.retain(|file| {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("yaml" | "yml" | "json"))
+    });
+    files.sort();
+    Ok(files)
+}
+
+fn read_file(path: &Path) -> Result<Vec<Manifest>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    objects.extend(parse(&text).with_context(|| format!("{}", path.display()))?);
-    Ok(())
+    parse(&text, &path.display().to_string())
 }
 
-/// The objects of a text with one or more YAML documents; the items of a List one by one.
+/// The objects of a text with one or more YAML documents; the items of a List one by one. `origin` is what the text is
+/// called in errors, which never show what it says: it may hold Secrets.
 ///
 /// # Errors
-/// When it is no YAML, or a document is no object.
-pub fn parse(text: &str) -> Result<Vec<Value>> {
-    let mut objects = Vec::new();
-    for document in serde_saphyr::from_multiple::<Value>(text)? {
-        match document {
-            Value::Null => {}
-            Value::Object(ref map) if map.get("kind").and_then(Value::as_str) == Some("List") => {
-                objects.extend(document["items"].as_array().into_iter().flatten().cloned());
+/// When it is no YAML, or a document is no object that can be applied.
+pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
+    // As kubectl reads it: `mode: 0644` is octal.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let place = error.location().map_or_else(String::new, |place| {
+            format!(", line {} column {}", place.line(), place.column())
+        });
+        anyhow!("{origin}{place}: this is no valid YAML")
+    })?;
+    let several = documents.len() > 1;
+    let mut manifests = Vec::new();
+    for (number, document) in documents.into_iter().enumerate() {
+        let origin = if several {
+            format!("{origin}, document {}", number + 1)
+        } else {
+            origin.to_owned()
+        };
+        if document.is_null() {
+            continue;
+        }
+        match document["items"].as_array() {
+            Some(items) if document["kind"] == "List" => {
+                for (number, item) in items.iter().enumerate() {
+                    manifests.push(manifest(item, format!("{origin}, item {}", number + 1))?);
+                }
             }
-            Value::Object(_) => objects.push(document),
-            _ => bail!("a document is no object"),
+            _ => manifests.push(manifest(&document, origin)?),
         }
     }
-    Ok(objects)
+    Ok(manifests)
 }
 
-/// Applies one object; says what was done in kubectl's words.
+fn manifest(document: &Value, origin: String) -> Result<Manifest> {
+    if !document.is_object() {
+        bail!("{origin}: this is no object");
+    }
+    for field in ["apiVersion", "kind"] {
+        if document[field].as_str().is_none_or(str::is_empty) {
+            bail!("{origin}: the object has no {field}");
+        }
+    }
+    // Serde's own error may quote a value.
+    let object = DynamicObject::deserialize(document)
+        .map_err(|_| anyhow!("{origin}: the object's metadata cannot be read; what YAML takes for a number or a truth value needs quotes"))?;
+    let (Some(types), Some(name)) = (object.types.clone(), object.metadata.name.clone()) else {
+        bail!("{origin}: the object has no metadata.name");
+    };
+    Ok(Manifest {
+        object,
+        types,
+        name,
+        origin,
+    })
+}
+
+/// Applies one object server-side and takes over the fields that others own; says what was done.
 ///
 /// # Errors
-/// When the server does not know its kind or refuses it.
-pub async fn apply(client: &Client, object: &Value) -> Result<String> {
-    let object =
-        DynamicObject::deserialize(object).context("an object needs apiVersion, kind and metadata")?;
-    let types = object
-        .types
-        .clone()
-        .context("an object needs apiVersion and kind")?;
+/// When the server does not know its kind or refuses it, with the file that it is from.
+pub async fn apply(client: &Client, manifest: &Manifest) -> Result<String> {
+    let applied = try_apply(client, manifest).await;
+    applied.with_context(|| format!("cannot apply {manifest} of {}", manifest.origin))?;
+    Ok(format!("{manifest} applied"))
+}
+
+async fn try_apply(client: &Client, manifest: &Manifest) -> Result<()> {
+    let types = &manifest.types;
     let (group, version) = types
         .api_version
         .split_once('/')
@@ -89,38 +182,110 @@ pub async fn apply(client: &Client, object: &Value) -> Result<String> {
         .await
         .map_err(connect::explain)
         .with_context(|| format!("{} {} is not served", types.api_version, types.kind))?;
-    let name = object.metadata.name.clone().context("an object needs a name")?;
     let api: Api<DynamicObject> = match capabilities.scope {
         Scope::Cluster => Api::all_with(client.clone(), &resource),
         Scope::Namespaced => {
-            let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
-            Api::namespaced_with(client.clone(), namespace, &resource)
+            let namespace = manifest.object.metadata.namespace.as_deref();
+            Api::namespaced_with(client.clone(), namespace.unwrap_or("default"), &resource)
         }
     };
     let params = PatchParams::apply(MANAGER).force();
-    let shown = format!("{}/{name}", types.kind.to_lowercase());
-    api.patch(&name, &params, &Patch::Apply(&object))
+    api.patch(&manifest.name, &params, &Patch::Apply(&manifest.object))
         .await
-        .map_err(connect::explain)
-        .with_context(|| format!("cannot apply {shown}"))?;
-    Ok(format!("{shown} applied"))
+        .map_err(connect::explain)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        let manifests = parse(text, "a.yaml").unwrap();
+        manifests.iter().map(|each| format!("{each:?}")).collect()
+    }
 
     #[test]
     fn documents_and_lists_are_taken_apart() {
-        let text =
-            "apiVersion: v1\nkind: ConfigMap\n---\n---\nkind: List\nitems:\n- kind: Secret\n- kind: Pod\n";
-        let kinds: Vec<_> = parse(text)
-            .unwrap()
-            .iter()
-            .map(|object| object["kind"].clone())
-            .collect();
-        assert_eq!(kinds, ["ConfigMap", "Secret", "Pod"]);
-        assert!(parse("- a\n").is_err());
-        assert!(parse("a: [").is_err());
+        let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}\n---\n---\nkind: List\nitems:\n- \
+                    {apiVersion: apps/v1, kind: Deployment, metadata: {name: b}}\n";
+        assert_eq!(
+            shown(text),
+            [
+                "configmap ns/a of a.yaml, document 1",
+                "deployment.apps b of a.yaml, document 2, item 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn modes_are_octal_as_kubectl_reads_them() {
+        let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nmode: 0644\n";
+        assert_eq!(parse(text, "a").unwrap()[0].object.data["mode"], 0o644);
+    }
+
+    #[test]
+    fn what_cannot_be_applied_is_named_with_its_file() {
+        let head = "apiVersion: v1\nkind: ConfigMap\n";
+        let table = [
+            ("- a\n".to_owned(), "a.yaml: this is no object"),
+            ("a: [".to_owned(), "this is no valid YAML"),
+            (
+                "kind: ConfigMap\n".to_owned(),
+                "a.yaml: the object has no apiVersion",
+            ),
+            ("apiVersion: v1\n".to_owned(), "a.yaml: the object has no kind"),
+            (
+                format!("{head}metadata: {{}}\n"),
+                "a.yaml: the object has no metadata.name",
+            ),
+            (
+                format!("{head}metadata: {{name: []}}\n"),
+                "a.yaml: the object's metadata cannot be read",
+            ),
+            (
+                format!("{head}metadata: {{name: a}}\n---\n{head}"),
+                "a.yaml, document 2: the object has no",
+            ),
+        ];
+        for (text, wanted) in table {
+            let error = parse(&text, "a.yaml").unwrap_err().to_string();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_error_shows_what_a_file_says() {
+        let secret =
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  password: hunter2-canary\n";
+        for slip in [
+            "  password: again\n",
+            "  user: \"root\n",
+            " x: [\n",
+            "\tuser: a\n",
+            "  <<: *hunter2-canary\n",
+            "  a: !!int hunter2-canary\n",
+            "---\nhunter2-canary\n",
+            "---\nkind: hunter2\napiVersion: [hunter2-canary]\n",
+            "---\nkind: Secret\napiVersion: v1\nmetadata: hunter2-canary\n",
+        ] {
+            let error = format!("{:?}", parse(&format!("{secret}{slip}"), "s.yaml").unwrap_err());
+            assert!(
+                !error.contains("canary") && error.contains("s.yaml"),
+                "{slip:?}: {error}"
+            );
+        }
+        let manifests = parse(secret, "s.yaml").unwrap();
+        assert!(!format!("{manifests:?}").contains("canary"));
+    }
+
+    #[test]
+    fn a_path_without_objects_is_an_error() {
+        let directory = std::env::temp_dir().join(format!("entourage-no-manifests-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let error = read(std::slice::from_ref(&directory)).unwrap_err().to_string();
+        std::fs::remove_dir_all(directory).unwrap();
+        assert!(error.contains("no object"), "{error}");
+        assert!(read(&["/no/such/file.yaml".into()]).is_err());
     }
 }

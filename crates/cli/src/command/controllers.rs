@@ -140,7 +140,7 @@ fn options(args: &ControllersArgs, in_pod: bool) -> Options {
 }
 
 /// The first signal asks for an orderly end; the second ends the process at once.
-async fn stop_on((mut interrupt, mut terminate): (Signal, Signal), stop: CancellationToken) {
+pub(super) async fn stop_on((mut interrupt, mut terminate): (Signal, Signal), stop: CancellationToken) {
     for exit in [false, true] {
         tokio::select! {
             _ = interrupt.recv() => {}

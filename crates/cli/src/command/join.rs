@@ -130,20 +130,34 @@ pub async fn join(
     reach: &Reach,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
+    let target = Target {
+        client: hub.clone(),
+        place: "hub",
+        dry_run: args.dry_run,
+        out: &mut std::io::sink(),
+    };
+    let clusters = hub::list_clusters(&target).await?;
+    join_beside(&clusters, args, hub, member, reach, out).await
+}
+
+/// Joins with clients at hand and the hub's Clusters known.
+///
+/// # Errors
+/// As [`run`].
+pub async fn join_beside(
+    clusters: &[DynamicObject],
+    args: &JoinArgs,
+    hub: Client,
+    member: Client,
+    reach: &Reach,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
     let hub_id = connect::cluster_id(&hub, "the hub").await?;
     let member_id = connect::cluster_id(&member, "the member").await?;
     if hub_id == member_id {
         bail!("the two kubeconfigs lead to the same cluster; a hub cannot be its own member");
     }
-    let joined = {
-        let target = Target {
-            client: hub.clone(),
-            place: "hub",
-            dry_run: args.dry_run,
-            out: &mut *out,
-        };
-        hub::standing(&target, &args.name, &member_id).await?
-    };
+    let joined = hub::standing(clusters, &args.name, &member_id)?;
     let held = {
         let hub = Target {
             client: hub.clone(),

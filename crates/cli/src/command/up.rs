@@ -1,15 +1,21 @@
 //! `entourage up`: a hub, members and the controllers in this process, until Ctrl-C.
 
-use std::{io::Write, path::PathBuf, time::Instant};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
+use super::controllers::stop_on;
 use crate::{
-    fleet::{self, Fleet, FleetOptions},
+    fleet::{Fleet, Place},
     logging::{self, LogArgs},
-    manifests,
+    manifests::{self, Manifest},
 };
 
 /// How many kubeconfig paths are listed before the rest is only counted.
@@ -26,8 +32,8 @@ pub struct UpArgs {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// Apply these files to the hub once it is ready; may be given several times
-    #[arg(long, value_name = "FILE")]
+    /// Apply a file, the files of a directory, or standard input (-) to the hub once it is ready; may be given several times
+    #[arg(long, value_name = "FILE|DIR|-")]
     pub apply: Vec<PathBuf>,
 
     /// What the controllers log to the terminal: error, warn, info, debug, trace, or directives
@@ -45,36 +51,42 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
         log_level: args.log_level.clone(),
     })?;
     let begin = Instant::now();
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let stop = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let _signals = AbortOnDropHandle::new(tokio::spawn(stop_on(signals, stop.clone())));
     let objects = manifests::read(&args.apply)?;
-    let temporary = fleet::temporary("up");
-    let options = FleetOptions {
-        members: args.members.into(),
-        data_dir: args.data_dir.clone(),
-        dir: temporary.clone(),
+    let place = args
+        .data_dir
+        .clone()
+        .map_or(Place::Temporary("entourage-up-"), Place::Kept);
+    let mut fleet = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        fleet = Fleet::start(args.members.into(), &place, entourage_controllers::Options::default()) => fleet?,
     };
-    let done = async {
-        let mut fleet = Fleet::start(&options).await?;
-        fleet.start_controllers(entourage_controllers::Options::default());
-        tell(&fleet, begin, args.data_dir.is_some(), out)?;
-        let client = fleet.hub.client();
-        for object in &objects {
-            let line = manifests::apply(&client, object).await.context("on the hub")?;
-            writeln!(out, "hub: {line}")?;
-        }
-        out.flush()?;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            ended = fleet.controllers_ended() => return ended,
-        }
-        fleet.end().await
+    let served = tokio::select! {
+        () = stop.cancelled() => Ok(()),
+        served = serve(&mut fleet, &objects, begin, args.data_dir.is_some(), out) => served,
+    };
+    let ended = fleet.end().await;
+    served.and(ended)
+}
+
+/// Says what there is, applies the objects, and stays until the controllers end, which they do only with an error.
+async fn serve(
+    fleet: &mut Fleet,
+    objects: &[Manifest],
+    begin: Instant,
+    kept: bool,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    tell(fleet, begin, kept, out)?;
+    let client = fleet.hub.client();
+    for object in objects {
+        let line = manifests::apply(&client, object).await?;
+        writeln!(out, "hub: {line}")?;
     }
-    .await;
-    if args.data_dir.is_none() {
-        fleet::remove_temporary(&temporary);
-    }
-    done
+    out.flush()?;
+    fleet.controllers_ended().await
 }
 
 fn tell(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write + Send)) -> Result<()> {
@@ -95,21 +107,49 @@ fn tell(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write + Send))
         }
     )?;
     for machine in fleet.machines().take(LISTED + 1) {
-        writeln!(
-            out,
-            "  {:<10} {}",
-            machine.name,
-            fleet.kubeconfig_of(&machine.name).display()
-        )?;
+        if let Some(path) = fleet.kubeconfig_of(&machine.name) {
+            writeln!(out, "  {:<10} {}", machine.name, quoted(&path))?;
+        }
     }
     if count > LISTED {
         writeln!(out, "  … and {} more beside them", count - LISTED)?;
     }
-    writeln!(
-        out,
-        "\nAll of them as contexts, the hub first:\n\n  export KUBECONFIG={}\n\nTry next:\n\n  kubectl get clusters\n\nCtrl-C ends them.",
-        fleet.kubeconfig().display()
-    )?;
+    if let Some(path) = fleet.kubeconfig() {
+        writeln!(
+            out,
+            "\nAll of them as contexts, the hub first:\n\n  export KUBECONFIG={}\n\nTry next:\n\n  kubectl get clusters\n",
+            quoted(&path)
+        )?;
+    }
+    writeln!(out, "Ctrl-C ends them.")?;
     out.flush()?;
     Ok(())
+}
+
+/// A path as a shell takes it for one word.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+:@%,=".contains(letter);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        let table = [
+            ("/tmp/entourage-up-1/kubeconfig", "/tmp/entourage-up-1/kubeconfig"),
+            ("/my dir/kubeconfig", "'/my dir/kubeconfig'"),
+            ("/o'neill/$HOME", r"'/o'\''neill/$HOME'"),
+        ];
+        for (path, wanted) in table {
+            assert_eq!(quoted(path.as_ref()), wanted);
+        }
+    }
 }

@@ -1,90 +1,154 @@
-//! What a fleet leaves on disk: kubeconfigs always; tokens, ports and stores when it is kept.
+//! What a fleet leaves on disk: kubeconfigs; credentials, ports and stores, too, when it is kept.
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fmt, fs,
     io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context as _, Result, bail};
 use entourage_apiserver::listener::Authority;
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
-use super::Machine;
+use super::{Machine, Place};
+
+/// The token of a cluster's admin, or a private key.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(super) struct Token(String);
+
+impl Token {
+    fn fresh() -> Self {
+        let random = entourage_apiserver::cluster::random();
+        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// For whoever is to be let in.
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// A fleet's directory; a temporary one goes with its last owner.
+#[derive(Clone, Debug)]
+pub(super) enum Directory {
+    Temporary(Arc<TempDir>),
+    Kept(PathBuf),
+}
+
+impl Directory {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(dir) => dir.path(),
+            Self::Kept(dir) => dir,
+        }
+    }
+}
+
+/// The mode of a directory with credentials.
+const PRIVATE: u32 = 0o700;
 
 /// What is remembered of a fleet from one run to the next.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Memory {
     /// How many members it has: another number is another fleet.
     members: usize,
+    authority: Option<KeptAuthority>,
     clusters: BTreeMap<String, Remembered>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
+struct KeptAuthority {
+    certificate: String,
+    key: Token,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
 struct Remembered {
-    token: String,
+    token: Token,
     port: u16,
 }
 
-/// A fleet's directory.
+/// Where a fleet's files are, and what the last run left there.
 pub(super) struct Kept {
-    dir: PathBuf,
-    /// Whether objects are kept, too.
-    kept: bool,
+    dir: Option<Directory>,
     memory: Memory,
 }
 
 impl Kept {
     /// Makes the directory, or reads what an earlier run left in it.
-    pub(super) fn open(dir: &Path, kept: bool, members: usize) -> Result<Self> {
-        fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
-        let file = dir.join("fleet.json");
+    pub(super) fn open(place: &Place, members: usize) -> Result<Self> {
         let mut memory = Memory {
             members,
             ..Memory::default()
         };
-        if kept && file.exists() {
-            let text =
-                fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            memory = serde_json::from_str(&text).with_context(|| {
-                format!(
-                    "{} is damaged; move the directory away to begin anew",
-                    file.display()
-                )
-            })?;
-            if memory.members > members {
-                bail!(
-                    "{} holds a hub with {} members; pass --members {} or more",
-                    dir.display(),
-                    memory.members,
-                    memory.members
-                );
+        let dir = match place {
+            Place::Nowhere => None,
+            Place::Temporary(prefix) => {
+                let mode = fs::Permissions::from_mode(PRIVATE);
+                let made = tempfile::Builder::new()
+                    .prefix(prefix)
+                    .permissions(mode)
+                    .tempdir();
+                let made = made.with_context(|| {
+                    format!(
+                        "cannot make a directory in {}; set TMPDIR to one that can be written",
+                        std::env::temp_dir().display()
+                    )
+                })?;
+                Some(Directory::Temporary(Arc::new(made)))
             }
-            memory.members = members;
-        }
-        Ok(Self {
-            dir: dir.to_owned(),
-            kept,
-            memory,
-        })
+            Place::Kept(dir) => {
+                let made = fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(dir);
+                made.with_context(|| {
+                    format!(
+                        "cannot make the directory {}; choose another --data-dir",
+                        dir.display()
+                    )
+                })?;
+                let dir = std::path::absolute(dir)?;
+                memory = remembered(&dir, members)?;
+                Some(Directory::Kept(dir))
+            }
+        };
+        Ok(Self { dir, memory })
     }
 
-    /// A certificate authority: a fresh one each time, and the kubeconfigs are written with it.
+    /// Where kubeconfigs go.
+    pub(super) fn directory(&self) -> Option<Directory> {
+        self.dir.clone()
+    }
+
+    fn kept(&self) -> Option<&Path> {
+        match &self.dir {
+            Some(Directory::Kept(dir)) => Some(dir),
+            _ => None,
+        }
+    }
+
+    /// The certificate authority of the last run, or a fresh one.
     pub(super) fn authority(&self) -> Result<Authority> {
-        Authority::new().map_err(|error| anyhow::anyhow!("cannot make a certificate: {error}"))
+        let made = match &self.memory.authority {
+            Some(kept) => Authority::restored(&kept.certificate, &kept.key.0),
+            None => Authority::new(),
+        };
+        made.map_err(|error| anyhow::anyhow!("cannot make a certificate: {error}"))
     }
 
     /// The admin's token of a cluster.
-    pub(super) fn token(&self, name: &str) -> String {
-        match self.memory.clusters.get(name) {
-            Some(remembered) => remembered.token.clone(),
-            None => {
-                let random = entourage_apiserver::cluster::random();
-                random.iter().map(|byte| format!("{byte:02x}")).collect()
-            }
-        }
+    pub(super) fn token(&self, name: &str) -> Token {
+        let remembered = self.memory.clusters.get(name);
+        remembered.map_or_else(Token::fresh, |remembered| remembered.token.clone())
     }
 
     /// The port of the last run, 0 for any.
@@ -97,18 +161,19 @@ impl Kept {
 
     /// The file that holds a cluster's objects; `None`: nothing is kept.
     pub(super) fn store(&self, name: &str) -> Option<PathBuf> {
-        self.kept.then(|| self.dir.join(format!("{name}.store")))
+        self.kept().map(|dir| dir.join(format!("{name}.store")))
     }
 
     /// Remembers a fleet for the next run.
     pub(super) fn remember<'a>(
         &self,
         members: usize,
+        authority: &Authority,
         machines: impl Iterator<Item = &'a Machine>,
     ) -> Result<()> {
-        if !self.kept {
+        let Some(dir) = self.kept() else {
             return Ok(());
-        }
+        };
         let clusters = machines.map(|machine| {
             let remembered = Remembered {
                 token: machine.token.clone(),
@@ -118,29 +183,59 @@ impl Kept {
         });
         let memory = Memory {
             members,
+            authority: Some(KeptAuthority {
+                certificate: authority.certificate.clone(),
+                key: Token(authority.key()),
+            }),
             clusters: clusters.collect(),
         };
-        private(
-            &self.dir.join("fleet.json"),
-            &serde_json::to_string_pretty(&memory)?,
-        )
+        private(&dir.join(MEMORY), &serde_json::to_string_pretty(&memory)?)
     }
+}
+
+/// The file in a kept fleet's directory.
+const MEMORY: &str = "fleet.json";
+
+fn remembered(dir: &Path, members: usize) -> Result<Memory> {
+    let file = dir.join(MEMORY);
+    let fresh = Memory {
+        members,
+        ..Memory::default()
+    };
+    if !file.exists() {
+        return Ok(fresh);
+    }
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    // The cause is left out: it may quote a token.
+    let Ok(memory) = serde_json::from_str::<Memory>(&text) else {
+        bail!(
+            "{} is damaged; move the directory away to begin anew",
+            file.display()
+        );
+    };
+    if memory.members > members {
+        bail!(
+            "{} holds a hub with {} members; pass --members {} or more",
+            dir.display(),
+            memory.members,
+            memory.members
+        );
+    }
+    Ok(Memory { members, ..memory })
 }
 
 /// Writes a file that only its owner may read: it holds a token. Replaces it as a whole.
 pub(super) fn private(path: &Path, text: &str) -> Result<()> {
-    let next = path.with_extension("new");
+    let dir = path.parent().context("a file lies in a directory")?;
     let written = (|| {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&next)?;
+        // With a name of its own and mode 0600.
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
         file.write_all(text.as_bytes())?;
-        fs::rename(&next, path)
+        file.persist(path).map_err(|error| error.error)
     })();
-    written.with_context(|| format!("cannot write {}", path.display()))
+    written
+        .map(drop)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// A kubeconfig with a context for each machine; the first is the current one.
@@ -164,7 +259,7 @@ pub(super) fn kubeconfig<'a>(
         .collect();
     let users: Vec<_> = machines
         .clone()
-        .map(|machine| serde_json::json!({"name": machine.name, "user": {"token": machine.token}}))
+        .map(|machine| serde_json::json!({"name": machine.name, "user": {"token": machine.token.expose()}}))
         .collect();
     let contexts: Vec<_> = machines
         .map(|machine| {

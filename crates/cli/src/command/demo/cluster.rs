@@ -17,31 +17,39 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Kind {
     group_version: &'static str,
     plural: &'static str,
+    /// Empty for kinds without namespaces.
+    namespace: &'static str,
 }
 
 pub(super) const DEPLOYMENT: Kind = Kind {
     group_version: "apis/apps/v1",
     plural: "deployments",
+    namespace: "/namespaces/default",
 };
 pub(super) const CONFIG_MAP: Kind = Kind {
     group_version: "api/v1",
     plural: "configmaps",
+    namespace: "/namespaces/default",
 };
 pub(super) const POLICY: Kind = Kind {
     group_version: "apis/policy.karmada.io/v1alpha1",
     plural: "propagationpolicies",
+    namespace: "/namespaces/default",
 };
 const BINDING: Kind = Kind {
     group_version: "apis/work.karmada.io/v1alpha2",
     plural: "resourcebindings",
+    namespace: "/namespaces/default",
+};
+const CLUSTER: Kind = Kind {
+    group_version: "apis/cluster.karmada.io/v1alpha1",
+    plural: "clusters",
+    namespace: "",
 };
 
 impl Kind {
     fn path(&self, name: &str) -> String {
-        format!(
-            "/{}/namespaces/default/{}/{name}",
-            self.group_version, self.plural
-        )
+        format!("/{}{}/{}/{name}", self.group_version, self.namespace, self.plural)
     }
 }
 
@@ -108,19 +116,25 @@ impl See {
         Ok(())
     }
 
-    /// The uid and generation of every copy, by member and object.
-    pub(super) async fn versions(&self) -> Result<BTreeMap<String, (Value, Value)>> {
+    /// uid and resourceVersion of all that a change of the Deployment does not concern, and the uid of the Deployment's copies.
+    pub(super) async fn versions(&self) -> Result<BTreeMap<String, Vec<Value>>> {
         let mut versions = BTreeMap::new();
-        for (member, client) in &self.members {
-            for (kind, name) in [(&DEPLOYMENT, "myapp"), (&CONFIG_MAP, "my-config")] {
-                if let Some(copy) = get(client, &kind.path(name)).await? {
-                    let meta = &copy["metadata"];
-                    versions.insert(
-                        format!("{member}/{}/{name}", kind.plural),
-                        (meta["uid"].clone(), copy["spec"].clone()),
-                    );
-                }
-            }
+        let mut add = |place: &str, object: Option<Value>, fields: &[&str]| {
+            let object = object.with_context(|| format!("{place} is gone"))?;
+            let fields = fields.iter().map(|field| object["metadata"][*field].clone());
+            versions.insert(place.to_owned(), fields.collect());
+            anyhow::Ok(())
+        };
+        let whole = ["uid", "resourceVersion"];
+        for (kind, name) in [(&POLICY, "myapp-propagation"), (&CONFIG_MAP, "my-config")] {
+            add(name, self.template(kind, name).await?, &whole)?;
+        }
+        for (member, _) in &self.members {
+            add(member, self.template(&CLUSTER, member).await?, &whole)?;
+        }
+        for (member, client) in &self.members[1..] {
+            let copy = get(client, &DEPLOYMENT.path("myapp")).await?;
+            add(&format!("myapp on {member}"), copy, &["uid"])?;
         }
         Ok(versions)
     }

@@ -21,13 +21,12 @@ pub enum Standing {
     Joined,
 }
 
-/// Whether `name` may stand for the cluster with this id.
+/// Whether `name` may stand for the cluster with this id beside these Clusters.
 ///
 /// # Errors
-/// When the hub does not serve Clusters, the name stands for another cluster, is being removed, or the member is
+/// When the name stands for another cluster, is being removed, or the member is
 /// joined under another name; each with the way out.
-pub async fn standing(hub: &Target<'_>, name: &str, member_id: &str) -> Result<Standing> {
-    let clusters = list_clusters(hub).await?;
+pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str) -> Result<Standing> {
     let id = |cluster: &DynamicObject| text(&cluster.data, "/spec/id").to_owned();
     let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(name);
     if let Some(other) = clusters
