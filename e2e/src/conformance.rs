@@ -10,6 +10,7 @@ mod corpus;
 mod play;
 pub mod report;
 pub mod transport;
+mod wire;
 
 pub use corpus::{Scenario, load};
 pub use play::{Outcome, play};

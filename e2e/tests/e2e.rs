@@ -7,6 +7,8 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `KUBEBUILDER_ASSETS` | where real servers are; without it the real lane is not run, and that is said |
+//! | `ENTOURAGE_KUBECTL` | the kubectl of the tests `kubectl::`; without it the one on `PATH`, else that of `KUBEBUILDER_ASSETS` |
+//! | `UPDATE_GOLDEN` | `1`: writes what kubectl printed, and the page about conformance, instead of only comparing |
 //! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |
 //! | `ENTOURAGE_E2E_EVERY_K` | `1`: a crash after every call of every scenario, not after a sample of them |
 //! | `RUST_LOG` | prints the controllers' log as well |
@@ -35,6 +37,8 @@ mod faults;
 mod gate;
 #[path = "e2e/join.rs"]
 mod join;
+#[path = "e2e/kubectl.rs"]
+mod kubectl;
 #[path = "e2e/members.rs"]
 mod members;
 #[path = "e2e/policies.rs"]
@@ -44,10 +48,19 @@ mod removal;
 #[path = "e2e/secrets.rs"]
 mod secrets;
 
-/// Every test, in the order in which they run: the main job first, what breaks members last.
+/// Every test, in the order in which they run: the main job first, then what keeps processors busy, what breaks
+/// members and waits for their deadlines last.
 fn main() -> ExitCode {
+    let typed = match kubectl::tests() {
+        Ok(tests) => tests,
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
     let subjects = [
         example::tests(),
+        typed,
         dependencies::tests(),
         removal::tests(),
         policies::tests(),
@@ -58,9 +71,12 @@ fn main() -> ExitCode {
         bad_input::tests(),
         crash::tests(),
         faults::tests(),
+        conformance::tests(),
         members::tests(),
         join::tests(),
     ];
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();
-    harness::main(&tests, conformance::trials())
+    let mut more = conformance::trials();
+    more.extend(kubectl::trials());
+    harness::main(&tests, more)
 }

@@ -82,6 +82,11 @@ const STEPS: &[Step] = &[
         run: e2e_real,
     },
     Step {
+        name: "kubectl",
+        about: "the tests of kubectl with the one that comes with real kube-apiservers, whatever the machine has",
+        run: kubectl,
+    },
+    Step {
         name: "docs",
         about: "rustdoc without a warning",
         run: docs,
@@ -244,19 +249,48 @@ fn test() -> Result<Outcome> {
     execute(&mut command)
 }
 
+/// The script that prepares real API servers.
+const PREPARE: &str = "hack/real-apiserver.sh";
+
 fn e2e_real() -> Result<Outcome> {
-    let script = Path::new("hack/real-apiserver.sh");
+    with_assets(|assets| {
+        // What the tests expect of the servers themselves; without assets it is left out of the step `test`.
+        let mut servers = Command::new("cargo");
+        servers.args(["test", "--package", "entourage-e2e", "--lib", "servers::live"]);
+        execute(servers.env("KUBEBUILDER_ASSETS", assets))?;
+        // The embedded lane is in the step `test`.
+        execute(end_to_end("real::").env("KUBEBUILDER_ASSETS", assets))
+    })
+}
+
+/// Both lanes: the steps `test` and `e2e-real` use the kubectl on PATH, if there is one, and then of whatever release.
+fn kubectl() -> Result<Outcome> {
+    with_assets(|assets| {
+        let kubectl = Path::new(assets).join("kubectl");
+        execute(
+            end_to_end("kubectl")
+                .env("KUBEBUILDER_ASSETS", assets)
+                .env("ENTOURAGE_KUBECTL", kubectl),
+        )
+    })
+}
+
+/// Not nextest: its process per test would start the servers once per test.
+fn end_to_end(filter: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--package", "entourage-e2e", "--test", "e2e", filter]);
+    command
+}
+
+/// Runs a step with the folder of real API servers.
+fn with_assets(run: impl FnOnce(&str) -> Result<Outcome>) -> Result<Outcome> {
+    let script = Path::new(PREPARE);
     if !tree::root().join(script).exists() {
         return Ok(Outcome::Lacks(format!(
-            "{}, which prepares real API servers",
-            script.display()
+            "{PREPARE}, which prepares real API servers"
         )));
     }
-    let assets = prepare_assets(script)?;
-    let mut command = Command::new("cargo");
-    // Not nextest: its process per test would start the servers once per test. The embedded lane is in the step `test`.
-    command.args(["test", "--package", "entourage-e2e", "--test", "e2e", "real::"]);
-    execute(command.env("KUBEBUILDER_ASSETS", assets))
+    run(&prepare_assets(script)?)
 }
 
 /// Runs the script, showing what it prints. Answers its last line on stdout: the folder of the servers' binaries.

@@ -16,9 +16,6 @@ pub struct Scenario {
     pub area: String,
     /// What it is about.
     pub title: String,
-    /// What the server must have beside the API itself.
-    #[serde(default)]
-    pub needs: Vec<String>,
     /// What exists before the first step.
     #[serde(default)]
     pub(super) setup: Setup,
@@ -32,6 +29,21 @@ impl Scenario {
             .iter()
             .filter(|exchange| exchange.request.is_some())
             .map(|exchange| exchange.step.as_str())
+    }
+
+    /// How much of each answer the recording keeps: `whole`, or as `body_kept` says.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &str> {
+        let requests = self
+            .exchanges
+            .iter()
+            .filter(|exchange| exchange.request.is_some());
+        requests.map(|exchange| {
+            let kept = exchange
+                .response
+                .as_ref()
+                .and_then(|response| response.body_kept.as_ref());
+            kept.map_or("whole", |kept| kept.how.as_str())
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use bytes::Bytes;
 use http::{HeaderMap, Request, header};
 use http_body_util::BodyExt as _;
@@ -17,10 +17,14 @@ use super::{
     compare::{Comparison, canonical},
     corpus::{self, Exchange, Made, Scenario},
     transport::Transport,
+    wire::{compact, plain_bookmark, read_lines, unpacked, without_ages},
 };
 
-/// How long an event of a watch, or what a step is repeated for, may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// How long a watch is listened to that nothing more was recorded of: what came too much would have come by then.
+const SURPLUS: Duration = Duration::from_millis(50);
 
 /// How often a step that is repeated until its answer comes is sent.
 const POLL: Duration = Duration::from_millis(20);
@@ -163,7 +167,7 @@ impl<'a> Player<'a> {
     }
 
     async fn until(&self, path: &str, good: impl Fn(&Value) -> bool) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + self.server.patience;
         loop {
             let (status, answer) = self.quiet("GET", path, None).await?;
             if status == 200 && good(&answer) {
@@ -229,7 +233,7 @@ impl<'a> Player<'a> {
             });
             return Ok(true);
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + self.server.patience;
         loop {
             let saved = self.bindings.clone();
             let result = self.once(request, recorded).await;
@@ -244,21 +248,17 @@ impl<'a> Player<'a> {
     async fn once(&mut self, request: &corpus::Request, recorded: &corpus::Response) -> Result<(), String> {
         let response = self.send(request).await?;
         let (parts, body) = response.into_parts();
-        let body = timeout(PATIENCE, body.collect())
+        let body = timeout(ANSWER, body.collect())
             .await
             .map_err(|_| "the body does not end".to_owned())?
             .map_err(|error| format!("the body broke off: {error:#}"))?
             .to_bytes();
+        let body = unpacked(&parts.headers, body)?;
         let text = String::from_utf8_lossy(&body).into_owned();
         status(recorded, parts.status.as_u16(), &text)?;
         self.headers(recorded, &parts.headers)?;
         let how = recorded.body_kept.as_ref().map_or("", |kept| kept.how.as_str());
-        if how == "shape"
-            || parts
-                .headers
-                .get("content-encoding")
-                .is_some_and(|how| how == "gzip")
-        {
+        if how == "shape" {
             return Ok(());
         }
         let mut comparison = Comparison {
@@ -286,7 +286,7 @@ impl<'a> Player<'a> {
             (Some(want), _) => comparison.same(want, &canonical(parsed()?), "body"),
             (None, Some(want)) => self
                 .bindings
-                .unify(want, &text)
+                .unify(&without_ages(want), &without_ages(&text))
                 .map_err(|why| format!("body: {why}")),
             (None, None) => Ok(()),
         }
@@ -297,7 +297,7 @@ impl<'a> Player<'a> {
         request: &corpus::Request,
     ) -> Result<http::Response<super::transport::Answer>, String> {
         let built = self.request(request)?;
-        timeout(PATIENCE * 2, self.server.send(built))
+        timeout(ANSWER, self.server.send(built))
             .await
             .map_err(|_| "no answer".to_owned())?
             .map_err(|error| format!("no answer: {error:#}"))
@@ -399,7 +399,7 @@ impl<'a> Player<'a> {
             let number = watch.compared;
             let got = loop {
                 let what = || format!("event {number} ({} after {})", want["type"], recorded.after);
-                let line = timeout(PATIENCE, watch.lines.recv()).await;
+                let line = timeout(self.server.patience, watch.lines.recv()).await;
                 let line = line.map_err(|_| format!("{}: it does not come", what()))?;
                 let line = line.ok_or_else(|| format!("{}: the stream ended before", what()))?;
                 if !plain_bookmark(&line) || want["type"] == "BOOKMARK" {
@@ -416,7 +416,7 @@ impl<'a> Player<'a> {
         if step.is_none_or(|step| over.is_some_and(|over| over < step)) {
             watch.finished = true;
             if watch.recorded.ended_by.as_deref() == Some("server") {
-                while let Some(line) = timeout(PATIENCE, watch.lines.recv())
+                while let Some(line) = timeout(self.server.patience, watch.lines.recv())
                     .await
                     .map_err(|_| "the server does not end the stream".to_owned())?
                 {
@@ -425,7 +425,7 @@ impl<'a> Player<'a> {
                     }
                 }
             } else {
-                while let Ok(line) = watch.lines.try_recv() {
+                while let Ok(Some(line)) = timeout(SURPLUS, watch.lines.recv()).await {
                     if !plain_bookmark(&line) {
                         return Err(format!("unexpected event {line}"));
                     }
@@ -445,45 +445,4 @@ fn status(recorded: &corpus::Response, got: u16, text: &str) -> Result<(), Strin
         "status: want {}, got {got} {:.400}",
         recorded.status, text
     ))
-}
-
-/// A bookmark that comes whenever the server likes.
-fn plain_bookmark(event: &Value) -> bool {
-    event["type"] == "BOOKMARK" && !event.to_string().contains("initial-events-end")
-}
-
-/// The text without the blanks between its tokens.
-fn compact(text: &str) -> String {
-    let mut compact = String::with_capacity(text.len());
-    let (mut quoted, mut escaped) = (false, false);
-    for character in text.chars() {
-        if quoted {
-            compact.push(character);
-            match character {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => quoted = false,
-                _ => {}
-            }
-        } else if !character.is_ascii_whitespace() {
-            quoted = character == '"';
-            compact.push(character);
-        }
-    }
-    compact
-}
-
-async fn read_lines(mut body: super::transport::Answer, lines: &mpsc::UnboundedSender<Value>) -> Result<()> {
-    let mut rest = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
-        rest.extend_from_slice(&data);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            if !line.trim_ascii().is_empty() {
-                lines.send(serde_json::from_slice(&line).context("a frame that is no JSON")?)?;
-            }
-        }
-    }
-    Ok(())
 }

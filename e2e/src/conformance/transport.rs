@@ -1,6 +1,6 @@
 //! How a scenario reaches its server: in this process, or over TLS.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -21,6 +21,8 @@ pub struct Transport {
     send: Arc<Send>,
     /// The admin's bearer token.
     pub token: String,
+    /// How long an event of a watch, or what a step is repeated for, may take.
+    pub(super) patience: Duration,
     compact: Option<Arc<dyn Fn() + std::marker::Send + Sync>>,
 }
 
@@ -40,6 +42,7 @@ impl Transport {
                 .boxed()
             }),
             token: token.to_owned(),
+            patience: Duration::from_secs(10),
             compact: Some(Arc::new(move || history.forget_history())),
         }
     }
@@ -58,6 +61,8 @@ impl Transport {
                 .boxed()
             }),
             token: token.to_owned(),
+            // What does not come from a server of another release is waited for in vain, many times over.
+            patience: Duration::from_secs(1),
             compact: None,
         }
     }

@@ -1,4 +1,4 @@
-//! The servers that all tests share.
+//! A hub and members that have joined: shared by all tests of the real lane, of its own for each test of the embedded one.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,7 +22,7 @@ const CLUSTERS: &str = "karmada-cluster";
 
 /// A hub that serves our CRDs, and three members that have joined it.
 pub struct Bed {
-    /// The processes.
+    /// The clusters.
     pub fleet: Fleet,
     /// The hub's API.
     pub hub: Server,
@@ -36,6 +36,12 @@ pub struct Bed {
 }
 
 impl Bed {
+    /// Whether the clusters are embedded ones.
+    #[must_use]
+    pub fn is_embedded(&self) -> bool {
+        matches!(self.fleet.hub, TestCluster::Embedded(_))
+    }
+
     /// Makes a hub and members of servers that run, with files in `dir`.
     ///
     /// # Errors
@@ -127,7 +133,7 @@ impl Bed {
             .with_context(|| format!("no member {name}"))
     }
 
-    /// The processes of a member.
+    /// A member as something that can be stopped and paused.
     ///
     /// # Errors
     /// When there is none.

@@ -42,6 +42,8 @@ pub struct Test {
     path: &'static str,
     run: for<'a> fn(&'a mut Scene) -> LocalBoxFuture<'a, Result<()>>,
     lanes: &'static [Lane],
+    plain: bool,
+    ignored: Option<&'static str>,
 }
 
 /// What the servers of a test are.
@@ -54,7 +56,9 @@ pub enum Lane {
 }
 
 impl Lane {
-    const fn name(self) -> &'static str {
+    /// As it stands in the names of tests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
             Self::Real => "real",
@@ -73,6 +77,8 @@ impl Test {
             path,
             run,
             lanes: &[Lane::Embedded, Lane::Real],
+            plain: false,
+            ignored: None,
         }
     }
 
@@ -80,6 +86,18 @@ impl Test {
     #[must_use]
     pub const fn only(self, lanes: &'static [Lane]) -> Self {
         Self { lanes, ..self }
+    }
+
+    /// The same without controllers, also at its end.
+    #[must_use]
+    pub const fn plain(self) -> Self {
+        Self { plain: true, ..self }
+    }
+
+    /// The same, ignored for a reason, if there is one.
+    #[must_use]
+    pub const fn unless(self, ignored: Option<&'static str>) -> Self {
+        Self { ignored, ..self }
     }
 
     fn name(&self) -> &'static str {
@@ -160,9 +178,13 @@ fn lane(
         .filter(|test| test.lanes.contains(&lane))
         .map(|test| {
             let (shared, test) = (shared.clone(), *test);
-            Trial::test(format!("{}::{}", lane.name(), test.name()), move || {
+            let trial = Trial::test(format!("{}::{}", lane.name(), test.name()), move || {
                 shared.run(test)
-            })
+            });
+            match test.ignored {
+                Some(reason) => trial.with_kind(reason).with_ignored_flag(true),
+                None => trial,
+            }
         });
     let trials = chosen.chain(more).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -197,9 +219,13 @@ impl Shared {
         let outcome = {
             let played = async {
                 (test.run)(scene).await?;
-                scene
-                    .close()
-                    .await
+                let end = async {
+                    match test.plain {
+                        true => scene.leave().await,
+                        false => scene.close().await,
+                    }
+                };
+                end.await
                     .context("after the test, while everything it made was deleted")
             };
             let limit = if every_k() { LONGEST * 20 } else { LONGEST };

@@ -22,12 +22,15 @@ use crate::faults::{FaultPlan, Faults};
 /// for the machine.
 const QUIET: Duration = Duration::from_millis(2_500);
 
+/// The same when the controllers say that nothing is pending: what the servers still have to tell them.
+const IDLE: Duration = Duration::from_millis(400);
+
 /// After this long a system that still writes will never be quiet.
 const NEVER: Duration = Duration::from_secs(60);
 
 /// What a test works with. Its own namespace is [`Space`], which it can be used as.
 pub struct Scene {
-    /// The shared servers.
+    /// The hub and the members.
     pub bed: Arc<Bed>,
     /// How controllers are started; change it before [`start`](Self::start).
     pub options: Options,
@@ -186,19 +189,26 @@ impl Scene {
             .collect()
     }
 
-    /// Waits until nothing was written for as long as it takes to be sure; see `QUIET`. Answers with the number of
+    /// Waits until nothing was written for as long as it takes to be sure; see `QUIET` and `IDLE`. Answers with the number of
     /// writes until then.
     ///
     /// # Errors
     /// When writes do not end; shows the last ones.
     pub async fn quiet(&self) -> Result<usize> {
         let begin = Instant::now();
-        let (mut count, mut since) = (self.writes().len(), begin);
-        while since.elapsed() < QUIET {
+        let mut count = self.writes().len();
+        let (mut written, mut busy) = (begin, begin);
+        loop {
             sleep(Duration::from_millis(50)).await;
             let writes = self.writes();
             if writes.len() != count {
-                (count, since) = (writes.len(), Instant::now());
+                (count, written) = (writes.len(), Instant::now());
+            }
+            if self.pending().await != Some(0) {
+                busy = Instant::now();
+            }
+            if written.elapsed() >= QUIET || written.max(busy).elapsed() >= IDLE {
+                return Ok(count);
             }
             if begin.elapsed() > NEVER {
                 bail!(
@@ -207,7 +217,15 @@ impl Scene {
                 );
             }
         }
-        Ok(count)
+    }
+
+    /// How many keys the controllers say that they are not done with; `None` when none run or they do not answer.
+    async fn pending(&self) -> Option<u64> {
+        let metrics = self.controllers.as_ref()?.metrics().await.ok()?;
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("entourage_pending "));
+        line?.parse().ok()
     }
 
     /// Where the position of a write is that starts with `start` among `writes`.
@@ -289,6 +307,15 @@ impl Scene {
         self.stop().await?;
         let panics = self.bed.log.panics();
         ensure!(panics.is_empty(), "the controllers panicked: {panics:#?}");
+        self.drop_namespaces().await
+    }
+
+    /// The end of a test that passed and had no controllers.
+    ///
+    /// # Errors
+    /// When a namespace is not deleted.
+    pub async fn leave(&mut self) -> Result<()> {
+        ensure!(self.controllers.is_none(), "controllers run");
         self.drop_namespaces().await
     }
 

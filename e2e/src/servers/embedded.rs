@@ -182,7 +182,11 @@ async fn gate(
             () = shut.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
-        let Ok((mut outer, _)) = stream else { continue };
+        let Ok((mut outer, _)) = stream else {
+            // Out of file descriptors, as a rule: accepting again at once would spin.
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
         let (mut hangs, shut) = (hangs.clone(), shut.clone());
         tokio::spawn(async move {
             let passed = async {

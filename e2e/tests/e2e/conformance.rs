@@ -1,9 +1,18 @@
-//! The recorded exchanges of a real kube-apiserver, played against an embedded cluster.
+//! The recorded exchanges of a real kube-apiserver, played against an embedded cluster, and against a real server to prove
+//! that who plays them is right.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
+use anyhow::Context as _;
 use entourage_apiserver::{Cluster, Options};
-use entourage_e2e::conformance::{self, Outcome, Scenario, report, transport::Transport};
+use entourage_e2e::{
+    conformance::{self, Outcome, Scenario, report, transport::Transport},
+    harness::{Lane, Scene, Test},
+    servers::{Assets, RealCluster},
+};
 use futures::StreamExt as _;
 use libtest_mimic::{Failed, Trial};
 
@@ -12,6 +21,19 @@ const UPDATE: &str = "UPDATE_GOLDEN";
 
 /// Scenarios that are played at a time: some wait for seconds on purpose.
 const AT_A_TIME: usize = 24;
+
+/// The same on the real server, which all share.
+const AT_A_TIME_REAL: usize = 6;
+
+pub(crate) fn tests() -> Vec<Test> {
+    let path =
+        "e2e::conformance::a_real_server_answers_as_recorded_where_its_release_is_like_that_of_the_recording";
+    vec![
+        Test::new(path, |scene| Box::pin(real(scene)))
+            .only(&[Lane::Real])
+            .plain(),
+    ]
+}
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![Trial::test(
@@ -33,21 +55,25 @@ fn embedded() -> anyhow::Result<()> {
     let complaints = report::against(&known, &played);
     let page = report::page(&known, &played);
     let path = root.join("../docs/conformance.md");
-    if std::env::var_os(UPDATE).is_some_and(|value| value == "1") {
+    anyhow::ensure!(
+        complaints.is_empty(),
+        "{} differences from what conformance/differences.txt says:\n{}",
+        complaints.len(),
+        complaints.join("\n")
+    );
+    if update() {
         std::fs::write(&path, page)?;
     } else {
-        anyhow::ensure!(
-            complaints.is_empty(),
-            "{} differences from what conformance/differences.txt says:\n{}",
-            complaints.len(),
-            complaints.join("\n")
-        );
         anyhow::ensure!(
             is_current(&path, &page),
             "docs/conformance.md is stale: {UPDATE}=1 writes it anew"
         );
     }
     Ok(())
+}
+
+fn update() -> bool {
+    std::env::var_os(UPDATE).is_some_and(|value| value == "1")
 }
 
 fn is_current(path: &Path, page: &str) -> bool {
@@ -69,4 +95,59 @@ async fn play(scenarios: &[Scenario]) -> Vec<(&Scenario, Outcome)> {
         .await;
     played.sort_by(|one, other| one.0.name.cmp(&other.0.name));
     played
+}
+
+/// What another release answers differently is its own affair; what it once answered as recorded, it must again. A list
+/// for each release, `scenario: steps`, written by `UPDATE_GOLDEN=1`, less what a busy machine makes late.
+async fn real(scene: &mut Scene) -> anyhow::Result<()> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance");
+    let scenarios = conformance::load(&root.join("corpus"))?;
+    let assets = Assets::from_env().context("KUBEBUILDER_ASSETS names real API servers")?;
+    let dir = scene.bed.dir().join("conformance");
+    let server = RealCluster::start(&assets, "conformance", &dir).await?;
+    let mut anonymous = server.config();
+    anonymous.auth_info = kube::config::AuthInfo::default();
+    let transport = Transport::remote(&kube::Client::try_from(anonymous)?, server.token());
+    // Some at a time: each waits for what a server of another release does not tell.
+    let same: BTreeMap<&str, Vec<&str>> = futures::stream::iter(&scenarios)
+        .map(|scenario| async {
+            let outcome = conformance::play(scenario, &transport).await;
+            let steps = scenario
+                .steps()
+                .filter(|step| !outcome.differences.contains_key(*step));
+            (scenario.name.as_str(), steps.collect())
+        })
+        .buffer_unordered(AT_A_TIME_REAL)
+        .collect()
+        .await;
+    server.shutdown();
+    let version = assets.version()?;
+    let list = root.join(format!("identical-{}.{}.txt", version.major, version.minor));
+    let count: usize = same.values().map(Vec::len).sum();
+    println!("{count} exchanges are as recorded on {version}");
+    if update() {
+        let lines = same.iter().filter(|(_, steps)| !steps.is_empty());
+        let text: String = lines
+            .map(|(name, steps)| format!("{name}: {}\n", steps.join(" ")))
+            .collect();
+        return std::fs::write(&list, text).with_context(|| format!("{}", list.display()));
+    }
+    let text = std::fs::read_to_string(&list)
+        .with_context(|| format!("{}: {UPDATE}=1 writes it for a new release", list.display()))?;
+    let mut lost = Vec::new();
+    for (name, steps) in text.lines().filter_map(|line| line.split_once(": ")) {
+        let now = same.get(name).map(Vec::as_slice).unwrap_or_default();
+        lost.extend(
+            steps
+                .split(' ')
+                .filter(|step| !now.contains(step))
+                .map(|step| format!("{name} {step}")),
+        );
+    }
+    anyhow::ensure!(
+        lost.is_empty(),
+        "no longer as recorded on {version}:\n{}",
+        lost.join("\n")
+    );
+    Ok(())
 }

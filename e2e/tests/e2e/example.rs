@@ -44,7 +44,7 @@ async fn any_order_of_arrival_leads_to_the_same(scene: &mut Scene) -> Result<()>
     Ok(())
 }
 
-/// Everything that seed 004 and the record of the reference implementation say of the example.
+/// Everything that docs/concepts.md ("propagateDeps") and the record of the reference implementation say of the example.
 async fn check_example(space: &Space) -> Result<()> {
     let ns = space.ns.as_str();
     space.until_settled(&["member1", "member2"]).await?;
