@@ -81,7 +81,8 @@ impl Case for Custom {
     }
 
     fn check(&self) {
-        let admitted = is_admitted(&crd(&self.schema));
+        // A null in a default is filled in as it stands, and taken out of what is read again: nulls go before defaults come.
+        let admitted = is_admitted(&crd(&self.schema)) && !has_null_default(&self.schema);
         let Some(resource) = resource(&self.schema) else {
             return;
         };
@@ -101,6 +102,18 @@ impl Case for Custom {
             let errors = resource.rules.validate_update("", &new, &new);
             assert_eq!(errors, [], "what could be created may stay as it is");
         }
+    }
+}
+
+/// Whether a default of the schema holds a null.
+fn has_null_default(schema: &Value) -> bool {
+    let has_null = |value: &Value| value.to_string().contains("null");
+    match schema {
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, value)| key == "default" && has_null(value) || has_null_default(value)),
+        Value::Array(list) => list.iter().any(has_null_default),
+        _ => false,
     }
 }
 
