@@ -40,7 +40,7 @@ pub use decode::{decode_applied, decode_body, decode_value};
 pub const COLLECTION: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// Verbs of every custom resource, in the order in which discovery tells them.
-const VERBS: [&str; 8] = [
+pub(crate) const VERBS: [&str; 8] = [
     "delete",
     "deletecollection",
     "get",

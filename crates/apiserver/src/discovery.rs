@@ -36,18 +36,6 @@ pub fn is_builtin(group: &str) -> bool {
     GROUPS.contains(&group)
 }
 
-/// Verbs of a custom resource, in the order in which its discovery has them.
-const CUSTOM_VERBS: [&str; 8] = [
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "create",
-    "update",
-    "watch",
-];
-
 /// A subresource: its verbs and the kind of its bodies; an empty group: that of the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sub {
@@ -294,7 +282,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
 
 fn verbs(resource: &Resource) -> &[&'static str] {
     if resource.custom.is_some() {
-        &CUSTOM_VERBS
+        &crate::crd::VERBS
     } else {
         &resource.verbs
     }

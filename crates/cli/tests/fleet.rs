@@ -1,9 +1,12 @@
 //! A fleet as a library: what one run leaves for the next.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+use std::time::Duration;
+
 use entourage::{
     apply::CLUSTER,
     fleet::{Fleet, Place},
+    wait::{Waited, until},
 };
 use entourage_controllers::Options;
 use kube::{
@@ -11,6 +14,9 @@ use kube::{
     api::{DeleteParams, DynamicObject},
 };
 use tempfile::TempDir;
+
+/// How long a condition may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_that_the_last_run_did_not_finish_does_not_bar_the_next() {
@@ -23,9 +29,9 @@ async fn a_removal_that_the_last_run_did_not_finish_does_not_bar_the_next() {
     let before = uid(&fleet).await;
     // The finalizer comes from the controllers.
     let api = clusters(&fleet);
-    while api.get("member2").await.unwrap().metadata.finalizers.is_none() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    let held = |cluster: Option<&DynamicObject>| cluster.is_some_and(|one| one.metadata.finalizers.is_some());
+    let waited = until(&api, "member2", PATIENCE, held).await.unwrap();
+    assert!(matches!(waited, Waited::Met(_)), "{waited:?}");
     fleet.stop_controllers().await.unwrap();
     let left = api.delete("member2", &DeleteParams::default()).await.unwrap();
     assert!(left.is_left(), "it is held by its finalizer");
@@ -46,12 +52,17 @@ async fn a_port_that_somebody_else_took_is_replaced_and_the_kubeconfig_says_so()
     let address = fleet.hub.address;
     fleet.end().await.unwrap();
     // The listeners end by themselves, a moment later.
-    let taken = loop {
-        if let Ok(taken) = std::net::TcpListener::bind(address) {
-            break taken;
+    let free = async {
+        loop {
+            if let Ok(taken) = std::net::TcpListener::bind(address) {
+                return taken;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
+    let taken = tokio::time::timeout(PATIENCE, free)
+        .await
+        .expect("the port is given back");
     let fleet = Fleet::start(1, &place, Options::default()).await.unwrap();
     assert_ne!(fleet.hub.address, address);
     let kubeconfig = std::fs::read_to_string(fleet.kubeconfig().unwrap()).unwrap();
