@@ -15,7 +15,8 @@ use kube::CustomResourceExt;
 pub mod facts;
 pub mod rules;
 
-use crate::{cluster, policy, work};
+use crate::twin::ClusterScoped;
+use crate::{apps, cluster, config, kruise, policy, work};
 
 /// One kind that is served as a CRD.
 pub struct CrdEntry {
@@ -30,9 +31,37 @@ pub struct CrdEntry {
 /// Every CRD, sorted by name. The one place to add one.
 pub const CRDS: &[CrdEntry] = &[
     CrdEntry {
+        name: "clusteroverridepolicies.policy.karmada.io",
+        summary: "What is changed in copies of any namespace or of none, and on which clusters.",
+        make: || finish(policy::ClusterOverridePolicy::crd()),
+    },
+    CrdEntry {
+        name: "clusterpropagationpolicies.policy.karmada.io",
+        summary: "Which templates of any namespace or of none travel, and where to.",
+        make: || finish(policy::ClusterPropagationPolicy::crd()),
+    },
+    CrdEntry {
+        name: "clusterresourcebindings.work.karmada.io",
+        summary: "Where one cluster-scoped template goes, why, and how it fares there.",
+        make: || {
+            let older = ClusterScoped::<work::legacy::ResourceBinding>::crd();
+            finish(with_older(work::ClusterResourceBinding::crd(), older))
+        },
+    },
+    CrdEntry {
         name: "clusters.cluster.karmada.io",
         summary: "A member cluster: how it is reached and how it fares.",
         make: || finish(cluster::Cluster::crd()),
+    },
+    CrdEntry {
+        name: "clustertaintpolicies.policy.karmada.io",
+        summary: "Which taints follow from the conditions of Clusters.",
+        make: || finish(policy::ClusterTaintPolicy::crd()),
+    },
+    CrdEntry {
+        name: "overridepolicies.policy.karmada.io",
+        summary: "What is changed in copies of a namespace, and on which clusters.",
+        make: || finish(policy::OverridePolicy::crd()),
     },
     CrdEntry {
         name: "propagationpolicies.policy.karmada.io",
@@ -43,11 +72,39 @@ pub const CRDS: &[CrdEntry] = &[
         name: "resourcebindings.work.karmada.io",
         summary: "Where one template of a namespace goes, why, and how it fares there.",
         make: || {
-            let mut crd = work::ResourceBinding::crd();
-            let older = work::legacy::ResourceBinding::crd().spec.versions;
-            crd.spec.versions.splice(..0, older);
-            finish(crd)
+            let older = work::legacy::ResourceBinding::crd();
+            finish(with_older(work::ResourceBinding::crd(), older))
         },
+    },
+    CrdEntry {
+        name: "resourcedistributions.apps.kruise.io",
+        summary: "One ConfigMap or Secret in many namespaces.",
+        make: || finish(without_a_spec(kruise::ResourceDistribution::crd())),
+    },
+    CrdEntry {
+        name: "resourceexploringwebhookconfigurations.config.karmada.io",
+        summary: "Webhooks that explore kinds, as the first proposal of them had it.",
+        make: || finish(config::ResourceExploringWebhookConfiguration::crd()),
+    },
+    CrdEntry {
+        name: "resourceinterpretercustomizations.config.karmada.io",
+        summary: "Scripts that say how a kind is understood.",
+        make: || finish(config::ResourceInterpreterCustomization::crd()),
+    },
+    CrdEntry {
+        name: "resourceinterpreterwebhookconfigurations.config.karmada.io",
+        summary: "Webhooks that say how kinds are understood.",
+        make: || finish(config::ResourceInterpreterWebhookConfiguration::crd()),
+    },
+    CrdEntry {
+        name: "workloadrebalancers.apps.karmada.io",
+        summary: "Workloads whose clusters shall be chosen afresh.",
+        make: || finish(apps::WorkloadRebalancer::crd()),
+    },
+    CrdEntry {
+        name: "works.work.karmada.io",
+        summary: "What one cluster in pull mode shall hold.",
+        make: || finish(work::Work::crd()),
     },
 ];
 
@@ -107,6 +164,27 @@ pub fn files() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
             ))
         })
         .collect()
+}
+
+/// A definition that also serves the versions of an older one.
+fn with_older(
+    mut crd: CustomResourceDefinition,
+    older: CustomResourceDefinition,
+) -> CustomResourceDefinition {
+    crd.spec.versions.splice(..0, older.spec.versions);
+    crd
+}
+
+/// A definition whose objects may have no spec, as the reference has it.
+fn without_a_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for schema in crd.spec.versions.iter_mut().filter_map(root) {
+        schema.required = schema
+            .required
+            .take()
+            .map(|all| all.into_iter().filter(|name| name != "spec").collect::<Vec<_>>())
+            .filter(|all| !all.is_empty());
+    }
+    crd
 }
 
 /// Brings a derived definition to its final form.

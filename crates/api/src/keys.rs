@@ -95,8 +95,17 @@ table! {
         MANAGED_LABELS = "resourcetemplate.karmada.io/managed-labels";
         /// On a copy: comma separated, sorted keys of the annotations that we set.
         MANAGED_ANNOTATIONS = "resourcetemplate.karmada.io/managed-annotations";
+        /// Ours. Prefix of an annotation on a member's namespace, one for each hub: the rest of the key is the hub's id, the
+        /// value lists, as JSON, the `labels` and `annotations` that this hub set.
+        MANAGED_BY_PREFIX = "managed-by.entourage.dev/";
         /// kubectl's own record on a template. It never travels: for a Secret it is the whole payload.
         LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+        /// Ours. On a template that a lazy policy claims and that was there before it: which content of the template the
+        /// policy found. Until that changes the policy waits. It does not travel.
+        WAITS = "entourage.dev/activation-waits";
+        /// Ours. On a binding whose policy is lazy: for which content of the template the policy was last applied; after a
+        /// space, the [`WAITS`] that counts no more, because the template has changed since.
+        ACTIVATED = "entourage.dev/activated";
         /// Ours. On the binding of a kind that has a generation: which content of the template its
         /// `spec.resource.resourceVersion` stands for, so that a change of status alone does not change it.
         CONTENT = "entourage.dev/content";
@@ -228,10 +237,14 @@ table! {
         READY = "Ready";
         /// On a Cluster: the list of APIs in its status is complete.
         COMPLETE_API_ENABLEMENTS = "CompleteAPIEnablements";
+        /// Ours. On a Cluster that is being removed: False while rights are missing to give its copies back.
+        RELEASED = "Released";
         /// On a Work: its copy is on the member.
         APPLIED = "Applied";
-        /// On a Work: it is being delivered, or False while suspended.
+        /// On a Work, and on the binding of push members: it is being delivered, or False while suspended.
         DISPATCHING = "Dispatching";
+        /// Ours. On an attached binding: the policies of its referrers contradict each other.
+        DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
     }
 }
 
@@ -266,10 +279,14 @@ table! {
         NO_TEMPLATE = "NoTemplate";
         /// Ours. Matched is False: a selector cannot be used.
         INVALID_SELECTOR = "InvalidSelector";
+        /// Ours. Matched is False: an override policy that the policy depends on does not exist.
+        DEPENDENT_OVERRIDE_MISSING = "DependentOverrideMissing";
         /// Applied is True.
         APPLIED_SUCCESSFUL = "AppliedSuccessful";
         /// Applied is False.
         APPLIED_FAILED = "AppliedFailed";
+        /// Ours. DependencyPolicyConflict is True.
+        REFERRERS_DISAGREE = "ReferrersDisagree";
         /// Dispatching is True.
         DISPATCHING = "Dispatching";
         /// Dispatching is False.
@@ -288,6 +305,8 @@ table! {
         PARTIAL_API_ENABLEMENTS = "PartialAPIEnablements";
         /// CompleteAPIEnablements is False: nothing could be discovered.
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
+        /// Ours. Released of a Cluster is False: the member refuses to our account what copies may stand there of.
+        RIGHTS_MISSING = "RightsMissing";
         /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.
         TAINT_UNTOLERATED = "TaintUntolerated";
         /// Reason of an eviction task: the workload stayed unhealthy for too long.

@@ -8,10 +8,15 @@
 // The lint takes the like-named parts of two `printcolumn(...)` for one part given twice.
 #![allow(clippy::duplicated_attributes)]
 
+pub mod apps;
 pub mod cluster;
+pub mod config;
 pub mod crds;
+pub mod embedded;
 pub mod keys;
+pub mod kruise;
 pub mod names;
 pub mod policy;
 mod schema;
+pub mod twin;
 pub mod work;

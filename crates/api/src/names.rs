@@ -30,6 +30,16 @@ pub fn binding_name_of_group(group: &str, kind: &str, name: &str) -> String {
     )
 }
 
+/// The names that the binding of an object may have, in the order in which they are tried: [`binding_name`],
+/// [`binding_name_of_group`], and one with a hash of group, kind and name, for the third of one name: `a:b:c`, `a.b:c`
+/// and `A.b.c` differ in what the others do not keep.
+pub fn binding_names(group: &str, kind: &str, name: &str) -> [String; 3] {
+    let plain = binding_name(kind, name);
+    let identity = fnv1a_32(format!("{group}/{kind}/{name}").as_bytes());
+    let last = format!("{plain}-{}", safe_encode(identity));
+    [plain, binding_name_of_group(group, kind, name), last]
+}
+
 /// The name of the Work of an object. `namespace` is empty for a cluster-scoped object. A `:` in the name
 /// is replaced before anything is hashed.
 pub fn work_name(namespace: &str, name: &str, kind: &str) -> String {

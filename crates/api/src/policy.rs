@@ -8,13 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::is_false;
+use crate::twin::{ClusterScoped, Twin};
 
 mod failover;
+mod overrides;
 mod placement;
+mod taint;
 
 pub use failover::{
     ApplicationFailoverBehavior, ClusterFailoverBehavior, DecisionConditions, FailoverBehavior, PurgeMode,
     StatePreservation, StatePreservationRule,
+};
+pub use overrides::{
+    ClusterOverridePolicy, CommandArgsOverrider, FieldOverrider, ImageComponent, ImageOverrider,
+    ImagePredicate, LabelAnnotationOverrider, ListOperator, OverridePolicy, OverrideSpec, OverriderOperator,
+    Overriders, PatchOperation, PlaintextOverrider, RuleWithCluster,
 };
 pub use placement::{
     ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, DivisionPreference, DynamicWeight,
@@ -22,6 +30,7 @@ pub use placement::{
     ReplicaSchedulingType, SpreadConstraint, SpreadField, StaticClusterWeight, WorkloadAffinity,
     WorkloadAffinityTerm,
 };
+pub use taint::{ClusterTaintPolicy, ClusterTaintSpec, MatchCondition, PolicyTaint};
 
 /// The scheduler that takes a policy's bindings unless it names another one.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -75,7 +84,8 @@ pub struct PropagationSpec {
     #[serde(default)]
     pub preemption: Preemption,
 
-    /// Names of OverridePolicies of the same namespace that must exist before anything is propagated.
+    /// Names of OverridePolicies that must exist before anything is propagated: of the same namespace, or in
+    /// a ClusterPropagationPolicy names of ClusterOverridePolicies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependent_overrides: Vec<String>,
 
@@ -109,6 +119,18 @@ pub struct PropagationSpec {
     /// How early the scheduler takes the bindings of this policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
+}
+
+/// Selects templates of any namespace, and cluster-scoped ones, and says to which clusters they are propagated.
+pub type ClusterPropagationPolicy = ClusterScoped<PropagationPolicy>;
+
+impl Twin for PropagationPolicy {
+    const KIND: &'static str = "ClusterPropagationPolicy";
+    const PLURAL: &'static str = "clusterpropagationpolicies";
+    const CRD_NAME: &'static str = "clusterpropagationpolicies.policy.karmada.io";
+    const SHORT_NAMES: &'static [&'static str] = &["cpp"];
+    const DOC: &'static str = "Selects templates of any namespace, and cluster-scoped ones, and says to which \
+                               clusters they are propagated.";
 }
 
 impl Default for PropagationSpec {

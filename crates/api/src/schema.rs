@@ -38,6 +38,16 @@ pub(crate) fn free_form(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
+/// Any value.
+pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// Bytes, base64 in JSON.
+pub(crate) fn bytes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "byte" })
+}
+
 /// A quantity: a number, or a string with a suffix.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

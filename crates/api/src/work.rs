@@ -1,6 +1,7 @@
-//! `work.karmada.io`: bindings, which say where a template goes and how it fares there.
+//! `work.karmada.io`: bindings, which say where a template goes and how it fares there, and Works, which hand
+//! the result to clusters in pull mode.
 //!
-//! `v1alpha2` is stored and used; `v1alpha1` is served because Karmada's CRD lists it ([`legacy`]).
+//! Of a binding `v1alpha2` is stored and used; `v1alpha1` is served because Karmada's CRD lists it ([`legacy`]).
 //! Source: Karmada reference 1.2 (RB spec, RB status) and 2.5 (attached bindings).
 
 use std::collections::BTreeMap;
@@ -12,11 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{self, ConflictResolution, FailoverBehavior, Placement, PurgeMode};
 use crate::schema::{is_false, is_zero};
+use crate::twin::{ClusterScoped, Twin};
 
 pub mod legacy;
+mod manifests;
 mod requirements;
 mod status;
 
+pub use manifests::{ManifestStatus, ResourceIdentifier, Work, WorkSpec, WorkStatus, WorkloadTemplate};
 pub use requirements::{
     Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, Resources, TargetComponent,
 };
@@ -118,6 +122,18 @@ pub struct ResourceBindingSpec {
     /// The affinity groups that the template's labels put it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_affinity_groups: Option<WorkloadAffinityGroups>,
+}
+
+/// Where one cluster-scoped template goes.
+pub type ClusterResourceBinding = ClusterScoped<ResourceBinding>;
+
+impl Twin for ResourceBinding {
+    const KIND: &'static str = "ClusterResourceBinding";
+    const PLURAL: &'static str = "clusterresourcebindings";
+    const CRD_NAME: &'static str = "clusterresourcebindings.work.karmada.io";
+    const SHORT_NAMES: &'static [&'static str] = &["crb"];
+    const DOC: &'static str =
+        "Says to which clusters one cluster-scoped template goes, why, and how it fares there.";
 }
 
 /// Names a template and the state of it that the binding was made from.

@@ -77,3 +77,11 @@ fn parts_of_a_permanent_id_do_not_run_together() {
     assert_ne!(permanent_id(&["ab", "c"]), permanent_id(&["a", "bc"]));
     assert_ne!(permanent_id(&["a"]), permanent_id(&["a", ""]));
 }
+
+#[test]
+fn names_that_are_one_binding_name_are_told_apart_in_the_end() {
+    let of = |name| binding_names("rbac.authorization.k8s.io", "ClusterRole", name);
+    let [one, other] = ["a:b", "a.b"].map(of);
+    assert_eq!((&one[0], &one[1]), (&other[0], &other[1]));
+    assert_ne!(one[2], other[2]);
+}

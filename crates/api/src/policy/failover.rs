@@ -84,6 +84,7 @@ pub enum PurgeMode {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct StatePreservation {
     /// What is read and which label it becomes.
+    #[schemars(length(max = 64))]
     pub rules: Vec<StatePreservationRule>,
 }
 
@@ -92,6 +93,7 @@ pub struct StatePreservation {
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservationRule {
     /// Key of the label.
+    #[schemars(length(max = 317))]
     pub alias_label_name: String,
 
     /// Where the value is found in the status, as a JSONPath such as {.revision}.

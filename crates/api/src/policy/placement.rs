@@ -18,14 +18,17 @@ pub struct Placement {
 
     /// Groups of clusters, tried in this order until one fits. Excludes clusterAffinity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub cluster_affinities: Vec<ClusterAffinityTerm>,
 
     /// Taints of clusters that are put up with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024))]
     pub cluster_tolerations: Vec<Toleration>,
 
     /// Over how many groups of clusters the choice is spread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
     pub spread_constraints: Vec<SpreadConstraint>,
 
     /// How replicas are divided among the chosen clusters. Without it each cluster gets all of them.
@@ -89,6 +92,7 @@ pub struct ClusterAffinityTerm {
 
     /// Further groups that take, in this order, what the clusters of the group cannot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub overflow_affinities: Vec<OverflowAffinity>,
 }
 
@@ -96,7 +100,7 @@ pub struct ClusterAffinityTerm {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct OverflowAffinity {
-    /// Name of the group, unique in the policy.
+    /// Name of the group, unique among the further groups and not that of the group which they help out.
     #[schemars(length(min = 1, max = 32))]
     pub affinity_name: String,
 
@@ -111,6 +115,7 @@ pub struct OverflowAffinity {
 pub struct FieldSelector {
     /// The requirements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub match_expressions: Vec<FieldRequirement>,
 }
 
@@ -253,6 +258,7 @@ pub struct WorkloadAffinity {
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadAffinityTerm {
     /// Key of the label on the template.
+    #[schemars(length(max = 317))]
     pub group_by_label_key: String,
 }
 

@@ -105,3 +105,23 @@ fn failover_without_details_gets_its_defaults() {
 fn fields_that_are_not_known_do_not_make_a_policy_unreadable() {
     policy(&json!({ "resourceSelectors": selectors(), "fromTheFuture": { "x": 1 } }));
 }
+
+#[test]
+fn a_taint_policy_survives_unchanged() {
+    let object = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "ClusterTaintPolicy",
+        "metadata": { "name": "not-ready" },
+        "spec": {
+            "targetClusters": { "clusterNames": ["member1"] },
+            "addOnConditions": [{ "conditionType": "Ready", "operator": "NotIn", "statusValues": ["True"] }],
+            "removeOnConditions": [{ "conditionType": "Ready", "operator": "In", "statusValues": ["True"] }],
+            "taints": [
+                { "key": "not-ready", "effect": "NoSchedule" },
+                { "key": "not-ready", "effect": "NoExecute", "value": "x" },
+            ],
+        },
+    });
+    let read: ClusterTaintPolicy = serde_json::from_value(object.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), object);
+}

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Resources;
 use crate::schema::{is_false, is_zero};
+use crate::twin::Twin;
 
 /// Where one template goes, in the first version of the API.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -32,6 +33,15 @@ pub struct ResourceBindingSpec {
     /// The clusters that were chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
+}
+
+impl Twin for ResourceBinding {
+    const KIND: &'static str = super::ResourceBinding::KIND;
+    const PLURAL: &'static str = super::ResourceBinding::PLURAL;
+    const CRD_NAME: &'static str = super::ResourceBinding::CRD_NAME;
+    const SHORT_NAMES: &'static [&'static str] = super::ResourceBinding::SHORT_NAMES;
+    const DOC: &'static str =
+        "Says to which clusters one cluster-scoped template goes. Superseded by v1alpha2.";
 }
 
 /// Names a template.

@@ -64,18 +64,19 @@ pub struct AggregatedStatusItem {
 
 /// The copy on a cluster as it was last written. While the cluster still shows the same uid and version,
 /// and the template is still at the same source version, there is nothing to do, after a restart too.
-/// Source: architecture 2.5. It holds no digest of content.
+/// Source: architecture 2.5. It holds no digest of a Secret.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyRecord {
     /// The copy's uid: a copy with another uid is not the one that we wrote.
     pub uid: String,
 
-    /// The copy's resourceVersion after the write, for a kind without generation.
+    /// The copy's resourceVersion after the write, for a kind without generation and status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
 
-    /// The copy's generation after the write, for a kind that has one.
+    /// The copy's generation after the write; for a kind that has a status and no generation, a number that changes with
+    /// its spec alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
 

@@ -115,3 +115,39 @@ fn the_first_version_of_the_api_is_still_readable() {
     let read: legacy::ResourceBindingSpec = serde_json::from_value(spec.clone()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), spec);
 }
+
+#[test]
+fn a_work_survives_unchanged_and_never_shows_what_it_carries() {
+    let object = json!({
+        "apiVersion": "work.karmada.io/v1alpha1",
+        "kind": "Work",
+        "metadata": { "name": "token-5bdc5c4dcf", "namespace": "karmada-es-member1" },
+        "spec": {
+            "workload": { "manifests": [{
+                "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "token", "namespace": "shop" },
+                "data": { "password": "aHVudGVyMg==" },
+            }] },
+            "suspendDispatching": false,
+            "preserveResourcesOnDeletion": true,
+        },
+        "status": {
+            "conditions": [{
+                "type": "Applied", "status": "True", "reason": "AppliedSuccessful", "message": "",
+                "lastTransitionTime": "2026-11-20T15:07:26Z",
+            }],
+            "manifestStatuses": [{
+                "identifier": {
+                    "ordinal": 0, "version": "v1", "kind": "Secret", "resource": "secrets",
+                    "namespace": "shop", "name": "token",
+                },
+                "status": { "any": [1] },
+                "health": "Healthy",
+            }],
+        },
+    });
+    let read: Work = serde_json::from_value(object.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), object);
+    let shown = format!("{read:?}");
+    assert!(shown.contains("v1 Secret shop/token"), "{shown}");
+    assert!(!shown.contains("aHVudGVyMg"), "{shown}");
+}

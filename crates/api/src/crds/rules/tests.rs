@@ -1,6 +1,7 @@
 //! The validation rules of the definitions, against the cases of `testdata/rules.yaml`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +17,8 @@ struct Case {
     crd: String,
     #[serde(default = "named_p")]
     metadata: Value,
-    spec: Value,
+    spec: Option<Value>,
+    webhooks: Option<Value>,
     was: Option<Value>,
     refused: Option<String>,
 }
@@ -30,9 +32,17 @@ fn each_rule_refuses_what_it_should_and_nothing_else() {
     let cases: Vec<Case> = serde_saphyr::from_str(include_str!("../../../testdata/rules.yaml")).unwrap();
     let mut seen = BTreeSet::new();
     for case in cases {
-        let object = |spec: &Value| json!({ "metadata": case.metadata, "spec": spec });
-        let was = case.was.as_ref().map(object);
-        let refusals = match kube_cel::validate(&schema(&case.crd), &object(&case.spec), was.as_ref()) {
+        let mut object = json!({ "metadata": case.metadata });
+        for (field, value) in [("spec", &case.spec), ("webhooks", &case.webhooks)] {
+            if let Some(value) = value {
+                object[field] = value.clone();
+            }
+        }
+        let was = case
+            .was
+            .as_ref()
+            .map(|spec| json!({ "metadata": case.metadata, "spec": spec }));
+        let refusals = match kube_cel::validate(schema(&case.crd), &object, was.as_ref()) {
             Ok(()) => Vec::new(),
             Err(errors) => errors.into_vec(),
         };
@@ -45,42 +55,48 @@ fn each_rule_refuses_what_it_should_and_nothing_else() {
             (expected, _) => panic!("{}: expected {expected:?}, got {messages:?}", case.name),
         }
     }
-    let all: BTreeSet<String> = RULES.iter().map(|rule| rule.message.to_owned()).collect();
+    let all: BTreeSet<String> = rules().map(|rule| rule.message.to_owned()).collect();
     assert_eq!(seen, all, "a rule without a case that it refuses");
 }
 
 #[test]
 fn every_rule_finds_its_place() {
-    for rule in RULES {
-        let pointer: String = rule
-            .path
+    for rule in rules() {
+        for (crd, path) in rule
+            .crds
             .iter()
-            .map(|step| {
-                if *step == "[]" {
-                    "/items".to_owned()
-                } else {
-                    format!("/properties/{step}")
-                }
-            })
-            .collect();
-        let rules = schema(rule.crd)
-            .pointer(&format!("{pointer}/x-kubernetes-validations"))
-            .cloned()
-            .unwrap_or_default();
-        let found = |one: &Value| one["rule"] == rule.rule && one["message"] == rule.message;
-        assert!(
-            rules.as_array().is_some_and(|all| all.iter().any(found)),
-            "{}",
-            rule.message
-        );
+            .flat_map(|crd| rule.paths.iter().map(move |path| (crd, path)))
+        {
+            let pointer: String = path
+                .iter()
+                .map(|step| match *step {
+                    "[]" => "/items".to_owned(),
+                    name => format!("/properties/{name}"),
+                })
+                .collect();
+            let rules = schema(crd)
+                .pointer(&format!("{pointer}/x-kubernetes-validations"))
+                .cloned()
+                .unwrap_or_default();
+            let found = |one: &Value| one["rule"] == rule.rule && one["message"] == rule.message;
+            assert!(
+                rules.as_array().is_some_and(|all| all.iter().any(found)),
+                "{crd} {pointer}: {}",
+                rule.message
+            );
+        }
     }
 }
 
-/// The schema of the only version of a definition.
-fn schema(crd: &str) -> Value {
-    let crd = crds(None)
-        .into_iter()
-        .find(|one| one.metadata.name.as_deref() == Some(crd))
-        .unwrap();
-    serde_json::to_value(&crd.spec.versions[0].schema).unwrap()["openAPIV3Schema"].take()
+/// The schema of the first version of a definition.
+fn schema(crd: &str) -> &'static Value {
+    static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+        let schema = |crd: CustomResourceDefinition| {
+            let version = serde_json::to_value(&crd.spec.versions[0]).unwrap();
+            let schema = version["schema"]["openAPIV3Schema"].clone();
+            (crd.metadata.name.unwrap_or_default(), schema)
+        };
+        crds(None).into_iter().map(schema).collect()
+    });
+    &SCHEMAS[crd]
 }
