@@ -8,25 +8,32 @@ mod desired;
 
 use desired::{desired, identity};
 use entourage_api::{
-    keys::finalizer,
+    keys::{annotation, finalizer},
     policy::Placement,
-    work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
+    work::{ResourceBinding, ResourceBindingSpec},
 };
 use serde_json::Value;
 
 use crate::{
     delivery,
     dependencies::{self, Required},
-    detector,
+    detector::{self, activation},
     index::{Binding, Entity, Index, Policy, is_kept_by_others},
     object::{Id, Meta, Named, Str, Time},
     observation::Template,
-    plan::{Change, HubObject, Plan, Verb},
+    plan::{Change, HubObject, Plan, Proof, Verb},
     scheduler::{self, Candidate, Outcome, Request},
+    twin,
 };
 
 /// Changes of `requiredBy` that move no copy are collected this long, so that many referrers cost few writes.
 const VIEW_DELAY: i64 = 1_000;
+
+/// So much the clocks of machines differ at most, in milliseconds: an hour. What lies further ahead is a mistake.
+const CLOCKS_DIFFER: i64 = 3_600_000;
+
+/// The `schedulerName` of bindings that are ours to schedule.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Plans the binding of a template. Cost: O(clusters + referrers × their clusters).
 #[must_use]
@@ -35,7 +42,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait("the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
     }
     if entity
         .binding
@@ -44,6 +51,24 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     {
         return Plan::wait("another component keeps this binding");
     }
+    let plan = planned(index, id, entity, now);
+    match &entity.binding {
+        // What it waits for may take long, and a policy that ends must not wait for it.
+        Some(binding) if plan.changes.is_empty() && binding.meta.deleting.is_some() => {
+            match detector::is_claim_over(index, &binding.meta) {
+                Some(true) => disown(binding),
+                Some(false) => plan,
+                None => Plan {
+                    awaits: plan.awaits.or_else(|| Some(Box::new(Proof::Base))),
+                    ..plan
+                },
+            }
+        }
+        _ => plan,
+    }
+}
+
+fn planned(index: &Index, id: &Id, entity: &Entity, now: Time) -> Plan {
     match (&entity.template, &entity.binding) {
         (None, None) if entity.vanished.is_some() && !entity.is_gone() => Plan::one(
             Change::Need(id.clone()),
@@ -53,9 +78,14 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         (_, None) if entity.is_gone() => Plan::nothing(),
         (None, Some(binding)) => template_gone(index, id, entity, binding, now),
         (Some(_), Some(binding)) if entity.is_gone() => template_gone(index, id, entity, binding, now),
-        (Some(template), _) if template.meta.deleting.is_some() => {
-            Plan::wait("the template is being deleted")
-        }
+        (Some(template), binding) if template.meta.deleting.is_some() => match binding {
+            Some(binding) => match detector::is_claim_over(index, &binding.meta) {
+                Some(true) => disown(binding),
+                Some(false) => Plan::wait("the template is being deleted"),
+                None => Plan::wait_for(Proof::Base, "whether its policy is gone is not known"),
+            },
+            None => Plan::wait("the template is being deleted"),
+        },
         (Some(template), binding) => template_here(index, id, (entity, template, binding.as_ref()), now),
     }
 }
@@ -82,7 +112,12 @@ fn template_here(
     (entity, template, binding): (&Entity, &Template, Option<&Binding>),
     now: Time,
 ) -> Plan {
-    let own = own_part(index, id, template, binding.or(entity.vanished.as_ref()));
+    let own = own_part(
+        index,
+        id,
+        (entity, template),
+        binding.or(entity.vanished.as_ref()),
+    );
     let required = dependencies::snapshots(index, id, entity);
     if own.is_none() && required.is_empty() {
         return match binding {
@@ -91,11 +126,11 @@ fn template_here(
                     metadata: identity(index, id, entity, template),
                     ..Default::default()
                 };
-                create(id, &desired(index, id, (entity, template), None, &[], fresh))
+                create(id, &desired(index, id, (entity, template), None, &[], fresh, now))
             }
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
-            Some(_) if !index.is_removal_safe(&id.gvk) => Plan::wait("the removal is not proven yet"),
+            Some(_) if !index.is_removal_safe(&id.gvk) => not_proven(id),
             Some(binding) => delete(binding, "nobody needs it any more"),
         };
     }
@@ -115,7 +150,7 @@ fn template_here(
         Some(binding) if binding.meta.deleting.is_some() => {
             // What is not wanted goes first: no record of it would be left.
             let unwanted = |cluster: &&Str| {
-                index.may_exist(id, cluster)
+                index.may_stand(id, cluster)
                     && !delivery::plan::is_wanted(index, entity, own.is_some(), cluster)
             };
             match entity.copies.keys().find(unwanted) {
@@ -132,10 +167,10 @@ fn template_here(
                 metadata: identity(index, id, entity, template),
                 ..Default::default()
             };
-            if let (Some(Own::Orphaned), Some(vanished)) = (own, &entity.vanished) {
+            if let (Some(Own::Orphaned | Own::Held(..)), Some(vanished)) = (own, &entity.vanished) {
                 fresh.spec = vanished.object.spec.clone();
             }
-            let wanted = desired(index, id, (entity, template), own, &required, fresh);
+            let wanted = desired(index, id, (entity, template), own, &required, fresh, now);
             create(id, &wanted)
         }
     }
@@ -150,7 +185,7 @@ fn update(
     now: Time,
 ) -> Plan {
     let before: &ResourceBinding = &stored.object;
-    let wanted = desired(index, id, (entity, template), own, required, before.clone());
+    let wanted = desired(index, id, (entity, template), own, required, before.clone(), now);
     if wanted.metadata == before.metadata && wanted.spec == before.spec {
         return Plan::nothing();
     }
@@ -162,7 +197,7 @@ fn update(
         .iter()
         .any(|stored| !wanted.spec.required_by.contains(stored));
     if (forgets || !leaving.is_empty()) && !index.is_removal_safe(&id.gvk) {
-        return Plan::wait("the removal is not proven yet");
+        return not_proven(id);
     }
     // Who asked for a copy to stay is known from what is stored: the copy is released before that is forgotten.
     let kept = |place: &&&Str| {
@@ -227,6 +262,9 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
 enum Own<'a> {
     /// A policy claims the template.
     Claimed(&'a Named, &'a Policy),
+    /// A policy claims it and waits, lazy for the template's next change, or for an override policy: what the binding says
+    /// stays.
+    Held(&'a Named, &'a Policy),
     /// The policy that once did is gone: what it said stays.
     Orphaned,
 }
@@ -234,27 +272,40 @@ enum Own<'a> {
 fn own_part<'a>(
     index: &'a Index,
     id: &Id,
-    template: &Template,
+    (entity, template): (&Entity, &Template),
     binding: Option<&Binding>,
 ) -> Option<Own<'a>> {
-    if let Some((name, policy)) = detector::claimed_by(index, id, &template.meta) {
+    let claim = detector::claimed_by(index, id, &template.meta);
+    if let Some((name, policy)) = claim
+        && activation::applies(policy, entity, &template.meta)
+        && detector::missing_overrides(index, name, policy).is_empty()
+    {
         return Some(Own::Claimed(name, policy));
     }
     binding
         .filter(|stored| stored.object.spec.placement.is_some())
         .filter(|stored| stored.owner().is_none_or(|owner| *owner == *template.meta.uid))
-        .map(|_| Own::Orphaned)
+        .map(|_| claim.map_or(Own::Orphaned, |(name, policy)| Own::Held(name, policy)))
 }
 
-/// Chooses clusters for a claimed template, and answers with the reason when there are none. The last good choice stays
-/// when no cluster fits (a workload is not taken away because nothing better was found).
+/// Chooses clusters for a claimed template, and answers with the reason when there are none; `None` when that is not
+/// ours to do: another scheduler does it, or scheduling is suspended. The last good choice stays when no cluster fits
+/// (a workload is not taken away because nothing better was found).
+///
+/// `held` is the binding as stored: what was chosen before, and by what.
 pub(crate) fn schedule(
     index: &Index,
     id: &Id,
     template: &Template,
     placement: &Placement,
-    current: &[TargetCluster],
-) -> Outcome {
+    held: &ResourceBinding,
+    now: Time,
+) -> Option<Outcome> {
+    let spec = &held.spec;
+    let suspended = spec.suspension.as_ref().and_then(|each| each.scheduling);
+    if suspended == Some(true) || !["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str()) {
+        return None;
+    }
     let candidates: Vec<Candidate<'_>> = index
         .members
         .iter()
@@ -266,14 +317,50 @@ pub(crate) fn schedule(
             deleting: member.meta.deleting.is_some(),
         })
         .collect();
-    scheduler::schedule(
+    let annotations = held.metadata.annotations.as_ref();
+    let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
+    let status = held.status.as_ref();
+    Some(scheduler::schedule(
         &Request {
             placement,
             gvk: &id.gvk,
             replicas: template.replicas,
-            current,
+            uid: &template.meta.uid,
+            current: &spec.clusters,
+            applied: applied.map_or("", String::as_str),
+            affinity: status
+                .filter(|status| status.last_scheduled_time.is_some())
+                .map(|status| status.scheduler_observing_affinity_name.as_str()),
+            fresh: is_reschedule_asked(held, now),
         },
         &candidates,
+    ))
+}
+
+/// Whether a user asked, after clusters were last chosen, for them to be chosen afresh (Karmada reference 1.3).
+///
+/// The answer to a question from the future bears the question's own time, see [`crate::status`]. While that lies ahead
+/// any other question is a new one: a wrong clock may not disable rescheduling until its time comes.
+pub(crate) fn is_reschedule_asked(held: &ResourceBinding, now: Time) -> bool {
+    let chosen = held
+        .status
+        .as_ref()
+        .and_then(|status| status.last_scheduled_time.as_ref());
+    let (Some(asked), Some(chosen)) = (&held.spec.reschedule_triggered_at, chosen) else {
+        return false;
+    };
+    let (asked, chosen) = (asked.0.as_second(), chosen.0.as_second());
+    if chosen > now.plus(CLOCKS_DIFFER).to_k8s().0.as_second() {
+        asked != chosen
+    } else {
+        asked > chosen
+    }
+}
+
+fn not_proven(id: &Id) -> Plan {
+    Plan::wait_for(
+        Proof::Removal(id.gvk.clone()),
+        "that nobody needs it is not proven yet",
     )
 }
 
@@ -307,23 +394,36 @@ fn delete(binding: &Binding, why: &str) -> Plan {
     )
 }
 
-/// Drops our finalizers once no place remains.
+/// Drops our finalizers once no place remains. Cost: O(its copies), more where a member refuses the kind.
 fn finish(index: &Index, id: &Id, entity: &Entity, binding: &Binding) -> Plan {
     if let Some((cluster, _)) = entity
         .copies
         .iter()
-        .find(|(cluster, _)| index.may_exist(id, cluster))
+        .find(|(cluster, _)| index.may_stand(id, cluster))
     {
         return Plan::wait(format!("a copy may still stand on {cluster}"));
     }
     release(binding, "no copy is left")
 }
 
+/// Takes the claim of a policy off; everything else stays as it is.
+fn disown(binding: &Binding) -> Plan {
+    let mut object = (*binding.object).clone();
+    if let Some(labels) = &mut object.metadata.labels {
+        labels.retain(|key, _| !twin::CLAIM_LABELS.contains(&key.as_str()));
+    }
+    if let Some(annotations) = &mut object.metadata.annotations {
+        annotations.retain(|key, _| !twin::CLAIM_ANNOTATIONS.contains(&key.as_str()));
+    }
+    write(binding, Verb::Replace(to_value(&object)), "its policy ends")
+}
+
 fn release(binding: &Binding, why: &str) -> Plan {
     let mut object = (*binding.object).clone();
     let finalizers = object.metadata.finalizers.get_or_insert_default();
     let before = finalizers.len();
-    finalizers.retain(|each| each != finalizer::BINDING && each != finalizer::DEPENDENCIES);
+    let ours = twin::binding(&binding.name.namespace).finalizer;
+    finalizers.retain(|each| each != ours && each != finalizer::DEPENDENCIES);
     if finalizers.len() == before {
         return Plan::wait("others hold the binding");
     }
@@ -340,6 +440,79 @@ fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
     )
 }
 
-fn to_value(binding: &ResourceBinding) -> Value {
-    serde_json::to_value(binding).unwrap_or_default()
+/// The object to send; a binding without a namespace is a ClusterResourceBinding.
+pub(crate) fn to_value(binding: &ResourceBinding) -> Value {
+    let mut value = serde_json::to_value(binding).unwrap_or_default();
+    let namespace = binding.metadata.namespace.as_deref().unwrap_or_default();
+    value["kind"] = twin::binding(namespace).kind.into();
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_question_is_answered_once_whatever_the_clocks_say() {
+        let now = Time(1_795_219_200_000); // 2026-11-21T00:00:00Z
+        let cases = [
+            (
+                Some("2026-11-21T00:00:05Z"),
+                Some("2026-11-21T00:00:00Z"),
+                true,
+                "asked after the choice",
+            ),
+            (
+                Some("2026-11-21T00:00:00Z"),
+                Some("2026-11-21T00:00:05Z"),
+                false,
+                "answered",
+            ),
+            (
+                Some("2026-11-20T00:00:00Z"),
+                Some("2026-11-21T00:30:00Z"),
+                false,
+                "answered by a clock ahead",
+            ),
+            (
+                Some("2099-01-01T00:00:00Z"),
+                Some("2026-11-21T00:00:00Z"),
+                true,
+                "asked by a wrong clock",
+            ),
+            (
+                Some("2099-01-01T00:00:00Z"),
+                Some("2099-01-01T00:00:00Z"),
+                false,
+                "and answered",
+            ),
+            (
+                Some("2026-11-21T00:00:00Z"),
+                Some("2099-01-01T00:00:00Z"),
+                true,
+                "asked again by a right one",
+            ),
+            (None, Some("2099-01-01T00:00:00Z"), false, "nobody asks"),
+            (
+                Some("2026-11-21T00:00:00Z"),
+                None,
+                false,
+                "nothing was chosen yet: that is a fresh choice",
+            ),
+        ];
+        for (asked, chosen, wanted, why) in cases {
+            let held: ResourceBinding = serde_json::from_value(json!({
+                "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "x"},
+                "spec": {
+                    "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"},
+                    "rescheduleTriggeredAt": asked,
+                },
+                "status": {"lastScheduledTime": chosen},
+            }))
+            .unwrap();
+            assert_eq!(is_reschedule_asked(&held, now), wanted, "{why}");
+        }
+    }
 }

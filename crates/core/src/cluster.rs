@@ -4,7 +4,7 @@
 //! condition turns False (karmada reference 4.1).
 
 use entourage_api::{
-    cluster::{ApiEnablement, ApiResource, Cluster, SyncMode},
+    cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus, SyncMode},
     keys::{condition, event, finalizer, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -13,10 +13,13 @@ use serde_json::{Value, json};
 use crate::{
     condition as conditions,
     index::{Index, Member},
-    object::{Str, Time},
+    object::{Gvk, Id, Str, Time},
     observation::Probe,
-    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
+    plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
 };
+
+/// How many kinds that a member refuses are told with its words.
+const TOLD: usize = 3;
 
 /// Whether the Ready condition of a Cluster, as stored, is True.
 #[must_use]
@@ -36,7 +39,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         return Plan::wait("an agent takes care of it");
     }
     if member.meta.deleting.is_some() {
-        return leave(index, name, member);
+        return leave(index, name, member, now);
     }
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
         let mut all: Vec<&str> = member.meta.finalizers.iter().map(|each| &**each).collect();
@@ -59,15 +62,27 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
 }
 
 /// Nothing of ours must be left there, as far as that can be known.
-fn leave(index: &Index, name: &Str, member: &Member) -> Plan {
+fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
         return Plan::nothing();
     }
-    if let Some((id, _)) = index.entities().find(|(id, _)| index.may_exist(id, name)) {
+    if !index.is_base_synced() {
+        return Plan::wait_for(Proof::Base, "the hub is not known yet");
+    }
+    let unwritten = index.unwritten_kinds(name);
+    let unknown = || {
+        let kinds = index.kinds.iter();
+        kinds.filter(|gvk| !index.copies_known(name, gvk) && !unwritten.contains(gvk))
+    };
+    let refused = unknown().filter_map(|gvk| Some((gvk, index.refused.get(&index.copies(name, gvk))?)));
+    if let Some(told) = tell_refused(name, member, &refused.collect::<Vec<_>>(), now) {
+        return told;
+    }
+    let may_stand = |id: &Id| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
+    if let Some((id, _)) = index.entities().find(|(id, _)| may_stand(id)) {
         return Plan::wait(format!("{id} may still stand there"));
     }
-    let unknown = index.kinds.iter().find(|gvk| !index.copies_known(name, gvk));
-    if let Some(gvk) = unknown {
+    if let Some(gvk) = unknown().next() {
         return Plan::wait(format!(
             "what it holds of {gvk} is not known; unjoin --force gives up on a dead cluster"
         ));
@@ -85,6 +100,73 @@ fn leave(index: &Index, name: &Str, member: &Member) -> Plan {
         json!({ "finalizers": rest }),
         "nothing of ours is left there",
     )
+}
+
+/// Says which kinds a member that leaves refuses to our account although copies of them may stand there: only a person can
+/// change that. On transition; nothing when that is told already.
+fn tell_refused(name: &Str, member: &Member, refused: &[(&Gvk, &String)], now: Time) -> Option<Plan> {
+    let mut status = member.object.status.clone().unwrap_or_default();
+    let before = status.conditions.clone();
+    if refused.is_empty() {
+        conditions::remove(&mut status.conditions, condition::RELEASED);
+    } else {
+        let told: Vec<String> = refused
+            .iter()
+            .take(TOLD)
+            .map(|(gvk, why)| format!("{} {} ({why})", gvk.api_version(), gvk.kind))
+            .collect();
+        let more = refused.len().saturating_sub(TOLD);
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more")
+        };
+        let resources: Option<Vec<String>> = refused
+            .iter()
+            .map(|(gvk, _)| resource_of(&member.object, gvk))
+            .collect();
+        let flag = resources.map_or_else(
+            || "--admin".to_owned(),
+            |all| format!("--allow {}", all.join(",")),
+        );
+        let message = format!(
+            "copies may stand on {name} of what our account may not list and watch there any more: {}{more}. Give the rights with \
+             `entourage join {name} {flag}` and the --allow that it was joined with, or give the copies up with `entourage \
+             unjoin {name} --force`",
+            told.join(", ")
+        );
+        conditions::set(
+            &mut status.conditions,
+            Condition {
+                type_: condition::RELEASED.into(),
+                status: "False".into(),
+                reason: reason::RIGHTS_MISSING.into(),
+                message,
+                observed_generation: member.meta.generation,
+                last_transition_time: now.to_k8s(),
+            },
+        );
+    }
+    (status.conditions != before).then(|| write_status(name, member, &status, "rights are missing there"))
+}
+
+/// A kind as `--allow` names it, if the member was seen to serve it.
+fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
+    let served = cluster.status.iter().flat_map(|status| &status.api_enablements);
+    let mut of_group = served.filter(|each| {
+        let group = each.group_version.split_once('/').map_or("", |(group, _)| group);
+        *group == *gvk.group
+    });
+    let plural = of_group.find_map(|each| {
+        let mut resources = each.resources.iter();
+        resources.find(|resource| *resource.kind == *gvk.kind)
+    });
+    let plural = &plural?.name;
+    Some(if gvk.group.is_empty() {
+        plural.clone()
+    } else {
+        format!("{}/{plural}", gvk.group)
+    })
 }
 
 fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
@@ -160,22 +242,7 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
         .iter()
         .any(|each| each.type_ == condition::READY);
     let turned = !told || is_ready(&member.object) != probe.healthy;
-    // A merge patch only says what is there: what became empty is said too.
-    let mut written = serde_json::to_value(&status).unwrap_or_default();
-    if status.api_enablements.is_empty() {
-        written["apiEnablements"] = json!([]);
-    }
-    let body = json!({
-        "metadata": { "uid": &*member.meta.uid, "resourceVersion": &*member.meta.resource_version },
-        "status": written,
-    });
-    let mut plan = Plan::one(
-        Change::Hub {
-            object: HubObject::Cluster(name.clone()),
-            verb: Verb::MergeStatus(body),
-        },
-        "its status differs",
-    );
+    let mut plan = write_status(name, member, &status, "its status differs");
     if turned && !probe.healthy {
         plan.changes.push(Change::Emit(Event {
             regarding: Regarding {
@@ -191,6 +258,28 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
         }));
     }
     plan
+}
+
+fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) -> Plan {
+    // A merge patch only says what is there: what became empty is said too.
+    let mut written = serde_json::to_value(status).unwrap_or_default();
+    if status.api_enablements.is_empty() {
+        written["apiEnablements"] = json!([]);
+    }
+    if status.conditions.is_empty() {
+        written["conditions"] = json!([]);
+    }
+    let body = json!({
+        "metadata": { "uid": &*member.meta.uid, "resourceVersion": &*member.meta.resource_version },
+        "status": written,
+    });
+    Plan::one(
+        Change::Hub {
+            object: HubObject::Cluster(name.clone()),
+            verb: Verb::MergeStatus(body),
+        },
+        why,
+    )
 }
 
 /// The words of a failing transport differ from try to try: while the reason is the same, so are the words.

@@ -2,19 +2,24 @@
 //!
 //! - [`render`](render::render) turns a template into the copy for one cluster.
 //! - [`standing`](render::standing) tells whose an object on a member is.
+//! - [`Fight`](fight::Fight) tells when something on a member keeps changing a copy back.
 //! - [`plan`](plan::plan) decides for one (template, cluster).
 
+pub mod current;
+pub mod fight;
 pub mod marks;
 pub mod plan;
 pub mod render;
+pub mod suspension;
 
 use std::fmt::Write as _;
 
-use entourage_api::keys::{annotation, label};
+use entourage_api::keys::label;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::object::{Meta, Named, Str};
+use crate::overrides::Rules;
 
 /// The version of the renderer. A new one re-renders and compares; copies that come out equal are not written.
 pub const RENDERER: u32 = 1;
@@ -30,6 +35,10 @@ pub struct Recipe {
     pub permanent_id: Str,
     /// Replicas on this cluster, for kinds that have them; `None` leaves the template's own.
     pub replicas: Option<i32>,
+    /// How often a Job's pods must succeed on this cluster; `None` leaves the template's own.
+    pub completions: Option<i64>,
+    /// What is changed in it, in this order.
+    pub overrides: Rules,
     /// Whether an object that is not ours may be taken over (`conflictResolution: Overwrite`).
     pub overwrite: bool,
     /// The uid of the copy as we last wrote it: an object with this uid is ours even if somebody took our marks off.
@@ -38,9 +47,10 @@ pub struct Recipe {
 
 /// The version of a copy's source: what was rendered, from which template content, by which renderer.
 ///
-/// `<uid>.<generation or resourceVersion>.<hash>`; the hash covers labels, annotations and the recipe. It never covers
+/// `<uid>.<generation or resourceVersion>.<hash>[.<overrides>]`; the hash covers labels, annotations and the recipe, the last
+/// part the rules of override policies, where there are any. It never covers
 /// the object's content (architecture 2.5: no digest of a Secret is stored anywhere): content is told apart by
-/// uid and generation, or by uid and resourceVersion where the kind has no generation.
+/// uid and generation, or what stands in for it, or by uid and resourceVersion where the kind has neither.
 ///
 /// Cost: O(labels and annotations).
 #[must_use]
@@ -60,9 +70,12 @@ pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
     add(&recipe
         .replicas
         .map_or_else(String::new, |count| count.to_string()));
+    if let Some(completions) = recipe.completions {
+        add(&completions.to_string());
+    }
     add(&RENDERER.to_string());
     let mut text = format!("{}.", template.uid);
-    match template.generation {
+    match template.content_generation() {
         Some(generation) => write!(text, "g{generation}."),
         None => write!(text, "v{}.", template.resource_version),
     }
@@ -70,13 +83,27 @@ pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
     for byte in &hash.finalize()[..5] {
         write!(text, "{byte:02x}").unwrap_or_default();
     }
+    if !recipe.overrides.is_empty() {
+        let mut hash = Sha256::new();
+        for rule in recipe.overrides.iter() {
+            hash.update(rule.version());
+        }
+        text.push('.');
+        for byte in &hash.finalize()[..5] {
+            write!(text, "{byte:02x}").unwrap_or_default();
+        }
+    }
     text
+}
+
+/// Which rules of override policies a source version was rendered with, to be compared with another; `None` for none.
+#[must_use]
+pub fn overrides_of(source: &str) -> Option<&str> {
+    source.splitn(4, '.').nth(3)
 }
 
 /// Whether a copy says that it belongs to this binding of this hub.
 #[must_use]
 pub fn is_ours(copy: &Meta, hub: &str, binding: &Named) -> bool {
-    copy.label(label::HUB) == Some(hub)
-        && copy.annotation(annotation::RESOURCE_BINDING_NAMESPACE) == Some(&*binding.namespace)
-        && copy.annotation(annotation::RESOURCE_BINDING_NAME) == Some(&*binding.name)
+    copy.label(label::HUB) == Some(hub) && marks::owner(copy).as_ref() == Some(binding)
 }

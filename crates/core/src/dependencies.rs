@@ -3,12 +3,12 @@
 //! The truth is each referrer's references (architecture 2.2); `requiredBy` and the depended-by labels are a view that
 //! is computed here as a whole and written by [`crate::binding`].
 
+pub mod drawing;
 pub mod graph;
 
 use std::collections::BTreeSet;
 
 use entourage_api::{
-    keys::label,
     names,
     policy::ConflictResolution,
     work::{BindingSnapshot, TargetCluster},
@@ -30,6 +30,17 @@ fn followers<'a>(
         let binding = referrer.last_binding()?;
         (referrer.standing().is_some() && index.is_following(referrer)).then_some((id, referrer, binding))
     })
+}
+
+/// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
+pub(crate) fn followers_on<'a>(
+    index: &'a Index,
+    entity: &'a Entity,
+    cluster: &'a str,
+) -> impl Iterator<Item = &'a Binding> {
+    followers(index, entity)
+        .map(|(_, _, binding)| binding)
+        .filter(move |binding| index.config.propagate_deps && binding.is_placed_on(cluster))
 }
 
 /// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
@@ -154,7 +165,6 @@ fn frozen(entity: &Entity) -> Vec<Required> {
 }
 
 fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> Required {
-    let permanent_id = binding.meta.label(label::RESOURCE_BINDING_ID).unwrap_or_default();
     let snapshot = BindingSnapshot {
         namespace: binding.name.namespace.to_string(),
         name: binding.name.name.to_string(),
@@ -162,7 +172,7 @@ fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> Required {
     };
     Required {
         snapshot,
-        permanent_id: permanent_id.into(),
+        permanent_id: binding.permanent_id().into(),
     }
 }
 
@@ -173,6 +183,54 @@ pub struct Merged {
     pub conflict_resolution: ConflictResolution,
     /// The merged preserveResourcesOnDeletion. What happens is decided per cluster, see [`preserves`].
     pub preserve: bool,
+}
+
+/// What happens to an object that stands on a cluster and is not ours: as the policy of the object says where that places
+/// it, else Overwrite if any referrer that is placed there says so. Per cluster: what a referrer elsewhere asks for does
+/// not count (in Karmada it does, reference 2.5). Cost: O(referrers).
+#[must_use]
+pub fn conflict_resolution(index: &Index, entity: &Entity, cluster: &str) -> ConflictResolution {
+    let Some(binding) = &entity.binding else {
+        return ConflictResolution::Abort;
+    };
+    let spec = &binding.object.spec;
+    if !index.config.propagate_deps || (spec.placement.is_some() && binding.is_placed_on(cluster)) {
+        return spec.conflict_resolution;
+    }
+    let overwrites = followers_on(index, entity, cluster)
+        .any(|referrer| referrer.object.spec.conflict_resolution == ConflictResolution::Overwrite);
+    if overwrites {
+        ConflictResolution::Overwrite
+    } else {
+        ConflictResolution::Abort
+    }
+}
+
+/// Where the policies of the live referrers contradict each other, in Karmada's words (reference 2.5); `None` where they
+/// agree, and where a policy of the object's own decides. Cost: O(referrers).
+#[must_use]
+pub fn policy_conflict(index: &Index, entity: &Entity) -> Option<String> {
+    if entity
+        .binding
+        .as_ref()
+        .is_none_or(|binding| binding.object.spec.placement.is_some())
+    {
+        return None;
+    }
+    let (mut overwrite, mut preserve) = (BTreeSet::new(), BTreeSet::new());
+    for (_, _, binding) in followers(index, entity) {
+        let spec = &binding.object.spec;
+        overwrite.insert(spec.conflict_resolution == ConflictResolution::Overwrite);
+        preserve.insert(spec.preserve_resources_on_deletion == Some(true));
+    }
+    let mut all = Vec::new();
+    if overwrite.len() > 1 {
+        all.push("ConflictResolution conflicted (Overwrite vs Abort)");
+    }
+    if preserve.len() > 1 {
+        all.push("PreserveResourcesOnDeletion conflicted (true vs false)");
+    }
+    (!all.is_empty()).then(|| format!("Dependency policy conflict detected: {}.", all.join("; ")))
 }
 
 /// Merges what the live referrers ask for. Cost: O(referrers).
@@ -239,7 +297,7 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
 }
 
 fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
-    index.may_exist(referrer, cluster) && !delivery::plan::is_current(index, referrer, cluster)
+    index.may_exist(referrer, cluster) && !delivery::current::is_current(index, referrer, cluster)
 }
 
 /// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): the binding itself asks for it,

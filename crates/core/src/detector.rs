@@ -3,23 +3,23 @@
 //! A claim is sticky: it is the label and annotations on the template, and it stays while its policy exists and selects
 //! the template (karmada reference 1.1).
 
+pub mod activation;
 pub mod matching;
 
-use std::collections::BTreeSet;
-
 use entourage_api::{
-    keys::{annotation, condition, event, finalizer, label, reason},
+    keys::{annotation, condition, event, reason},
     names,
+    policy::Preemption,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use crate::{
     condition as conditions,
-    index::{Index, Policy, claim_of},
+    index::{Entity, Index, Policy},
     object::{Gvk, Id, Meta, Named, Time},
-    observation::Watch,
-    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
+    plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
+    twin::{self, claim_of},
 };
 
 /// The policy whose claim on a template is valid: named by its annotations, with the same permanent id, not being
@@ -28,95 +28,185 @@ use crate::{
 pub fn claimed_by<'a>(index: &'a Index, id: &Id, template: &Meta) -> Option<(&'a Named, &'a Policy)> {
     let claim = claim_of(template)?;
     let (name, policy) = index.policies.get_key_value(&claim)?;
-    let permanent_id = policy.meta.label(label::PROPAGATION_POLICY_ID)?;
-    let valid = template.label(label::PROPAGATION_POLICY_ID) == Some(permanent_id)
+    let id_label = twin::policy(name).id_label;
+    let permanent_id = policy.meta.label(id_label)?;
+    let valid = template.label(id_label) == Some(permanent_id)
         && policy.meta.deleting.is_none()
         && matching::selects(&policy.object.spec, &name.namespace, id, &template.labels).is_some();
     valid.then_some((name, policy))
 }
 
-/// Plans the claim of a template. Cost: O(policies of its namespace that select its kind).
+/// Whether an object carries the claim of a policy that is gone, or is being deleted; `None` while that is not known.
+/// Cost: O(log policies).
+pub(crate) fn is_claim_over(index: &Index, meta: &Meta) -> Option<bool> {
+    let Some(name) = twin::claim_of(meta) else {
+        return Some(false);
+    };
+    match index.policies.get(&name) {
+        Some(policy) => Some(policy.meta.deleting.is_some()),
+        None => index.is_base_synced().then_some(true),
+    }
+}
+
+/// The names in a policy's `dependentOverrides` that no OverridePolicy of its namespace has (for a
+/// ClusterPropagationPolicy: no ClusterOverridePolicy). While there are any, no binding is made or changed by the policy
+/// (karmada reference 1.1). Cost: O(names).
+#[must_use]
+pub fn missing_overrides<'a>(index: &Index, name: &Named, policy: &'a Policy) -> Vec<&'a str> {
+    let named = policy.object.spec.dependent_overrides.iter();
+    named
+        .map(String::as_str)
+        .filter(|each| !index.overriding.contains(&Named::new(&name.namespace, each)))
+        .collect()
+}
+
+const UNKNOWN: &str = "whether the policy is gone is not known";
+
+/// Plans the claim of a template. Cost: O(candidate policies).
 #[must_use]
 pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
-    let Some(template) = index.entity(id).and_then(|entity| entity.template.as_ref()) else {
+    let Some(entity) = index.entity(id) else {
+        return Plan::nothing();
+    };
+    let Some(template) = &entity.template else {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait("the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
     }
     let meta = &template.meta;
-    if meta.deleting.is_some() || meta.label(label::CLAIMED_BY).is_some() {
-        return Plan::nothing();
+    if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
+        // It is left alone, but for the claim of a policy that ends: else that would wait for it, maybe for ever.
+        return match is_claim_over(index, meta) {
+            Some(true) => patch(id, meta, twin::claim_patch(meta, None), "its policy ends".into()),
+            Some(false) => Plan::nothing(),
+            None => Plan::wait_for(Proof::Base, UNKNOWN),
+        };
     }
-    if claimed_by(index, id, meta).is_some() {
-        return Plan::nothing();
+    let holder = claimed_by(index, id, meta);
+    let target = (id, entity, meta);
+    if let Some((holder, policy)) = holder {
+        return match preemptor(index, id, meta, (holder, policy)) {
+            Some((name, policy)) => preempt(target, (name, policy), holder),
+            None => Plan::nothing(),
+        };
     }
-    let held = claim_of(meta);
-    if held.is_some() && !index.is_base_synced() {
-        return Plan::wait("whether the policy is gone is not known");
+    let carries_claim = twin::has_claim_metadata(meta);
+    if carries_claim && !index.is_base_synced() {
+        return Plan::wait_for(Proof::Base, UNKNOWN);
     }
-    let best = if matching::is_skipped_namespace(&id.namespace) {
-        None
-    } else {
-        best(index, id, meta)
-    };
-    match best {
-        Some((name, policy)) => {
-            let Some(permanent_id) = policy.meta.label(label::PROPAGATION_POLICY_ID) else {
-                return Plan::wait(format!("{name} has no permanent id yet"));
-            };
-            let claim = json!({
-                "labels": {label::PROPAGATION_POLICY_ID: permanent_id},
-                "annotations": {
-                    annotation::PROPAGATION_POLICY_NAMESPACE: &*name.namespace,
-                    annotation::PROPAGATION_POLICY_NAME: &*name.name,
-                },
-            });
-            patch(id, meta, &claim, format!("{name} selects it"))
-        }
-        None if held.is_some() || meta.label(label::PROPAGATION_POLICY_ID).is_some() => {
-            let none = json!({
-                "labels": {label::PROPAGATION_POLICY_ID: null},
-                "annotations": {
-                    annotation::PROPAGATION_POLICY_NAMESPACE: null,
-                    annotation::PROPAGATION_POLICY_NAME: null,
-                },
-            });
-            patch(
-                id,
-                meta,
-                &none,
-                "its policy is gone or no longer selects it".into(),
-            )
-        }
+    match best(index, id, meta) {
+        Some((name, policy)) => claim(target, (name, policy), format!("{name} selects it")),
+        None if carries_claim => patch(
+            id,
+            meta,
+            twin::claim_patch(meta, None),
+            "its policy is gone or no longer selects it".into(),
+        ),
         None => Plan::nothing(),
     }
 }
 
-/// The policy that selects a template best. Cost: O(policies of the namespace that select the kind).
+/// The policies that select a template, leaving policies and templates of the system aside.
+fn candidates<'a>(
+    index: &'a Index,
+    id: &'a Id,
+    meta: &'a Meta,
+) -> impl Iterator<Item = (&'a Named, &'a Policy)> {
+    let names = if matching::is_skipped(id, &index.config) {
+        std::collections::BTreeSet::new()
+    } else {
+        index.selecting.candidates(id, &meta.labels)
+    };
+    names
+        .into_iter()
+        .filter_map(|name| index.policies.get_key_value(name))
+        .filter(|(_, policy)| policy.meta.deleting.is_none())
+}
+
+/// Whether any policy selects a template, so that one claims it now or in a moment. Cost: O(candidate policies).
+pub(crate) fn is_selected(index: &Index, id: &Id, template: &Meta) -> bool {
+    best(index, id, template).is_some()
+}
+
+/// The policy that selects a template best. Cost: O(candidate policies).
 fn best<'a>(index: &'a Index, id: &Id, meta: &Meta) -> Option<(&'a Named, &'a Policy)> {
-    let names = index.selecting.get(&(id.namespace.clone(), id.gvk.clone()))?;
-    let candidates: BTreeSet<Named> = names
-        .iter()
-        .map(|name| Named {
-            namespace: id.namespace.clone(),
-            name: name.clone(),
-        })
+    let all: Vec<_> = candidates(index, id, meta)
+        .map(|(name, _)| name.clone())
         .collect();
-    let candidates = candidates
+    let specs = all
         .iter()
         .filter_map(|name| index.policies.get_key_value(name))
-        .filter(|(_, policy)| policy.meta.deleting.is_none());
-    let best = matching::best(
-        candidates.map(|(name, policy)| (name, &policy.object.spec)),
-        id,
-        &meta.labels,
-    )?;
+        .map(|(name, policy)| (name, &policy.object.spec));
+    let best = matching::best(specs, id, &meta.labels)?;
     index.policies.get_key_value(best)
 }
 
-fn patch(id: &Id, meta: &Meta, metadata: &Value, why: String) -> Plan {
-    let mut body: Map<String, Value> = metadata.as_object().cloned().unwrap_or_default();
+/// The policy that takes a template over from the one that holds it: it says `preemption: Always`, and is a
+/// PropagationPolicy where the holder is a ClusterPropagationPolicy, or a twin of the holder with a higher priority.
+/// Between equal priorities the holder keeps it. Computed from what is there now, so a priority that was lowered while
+/// nobody watched counts as well (karmada reference 1.1). Cost: O(candidate policies).
+fn preemptor<'a>(
+    index: &'a Index,
+    id: &Id,
+    meta: &Meta,
+    (holder, held): (&Named, &Policy),
+) -> Option<(&'a Named, &'a Policy)> {
+    let is_own = |name: &Named| !name.namespace.is_empty();
+    let stronger: Vec<Named> = candidates(index, id, meta)
+        .filter(|(name, policy)| {
+            let spec = &policy.object.spec;
+            *name != holder
+                && spec.preemption == Preemption::Always
+                && policy.meta.label(twin::policy(name).id_label).is_some()
+                && match (is_own(name), is_own(holder)) {
+                    (true, false) => true,
+                    (false, true) => false,
+                    _ => spec.priority > held.object.spec.priority,
+                }
+        })
+        .map(|(name, _)| name.clone())
+        .collect();
+    let specs = stronger
+        .iter()
+        .filter_map(|name| index.policies.get_key_value(name))
+        .map(|(name, policy)| (name, &policy.object.spec));
+    let best = matching::best(specs, id, &meta.labels)?;
+    index.policies.get_key_value(best)
+}
+
+fn preempt(target: (&Id, &Entity, &Meta), (name, policy): (&Named, &Policy), holder: &Named) -> Plan {
+    let (id, _, meta) = target;
+    let (new, old) = (twin::policy(name).kind, twin::policy(holder).kind);
+    let message = format!("{new} {name} took {id} over from {old} {holder}");
+    let mut plan = claim(target, (name, policy), message.clone());
+    plan.changes.push(Change::Emit(Event {
+        regarding: Regarding {
+            api_version: id.gvk.api_version(),
+            kind: id.gvk.kind.to_string(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            uid: meta.uid.clone(),
+        },
+        warning: false,
+        reason: event::PREEMPT_POLICY_SUCCEED,
+        message,
+    }));
+    plan
+}
+
+fn claim((id, entity, meta): (&Id, &Entity, &Meta), (name, policy): (&Named, &Policy), why: String) -> Plan {
+    let Some(permanent_id) = policy.meta.label(twin::policy(name).id_label) else {
+        return Plan::wait(format!("{name} has no permanent id yet"));
+    };
+    let mut claim = twin::claim_patch(meta, Some((name, permanent_id)));
+    if let Some(content) = activation::waits(policy, id, entity, meta) {
+        claim["annotations"][annotation::WAITS] = json!(content);
+    }
+    patch(id, meta, claim, why)
+}
+
+fn patch(id: &Id, meta: &Meta, mut body: Map<String, Value>, why: String) -> Plan {
     body.insert("uid".into(), json!(&*meta.uid));
     body.insert("resourceVersion".into(), json!(&*meta.resource_version));
     let verb = Verb::Merge(json!({ "metadata": body }));
@@ -139,6 +229,7 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
         return Plan::nothing();
     };
     let meta = &policy.meta;
+    let kind = twin::policy(name);
     let guarded = |mut metadata: Map<String, Value>, why: &str| {
         metadata.insert("uid".into(), json!(&*meta.uid));
         metadata.insert("resourceVersion".into(), json!(&*meta.resource_version));
@@ -153,38 +244,34 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
     };
     let mut metadata = Map::new();
     if meta.deleting.is_some() {
-        if !meta.has_finalizer(finalizer::PROPAGATION_POLICY) {
+        if !meta.has_finalizer(kind.finalizer) {
             return Plan::nothing();
         }
-        let selected = policy.object.spec.resource_selectors.iter();
-        let kinds_known = selected
-            .map(|selector| Gvk::new(&selector.api_version, &selector.kind))
-            .all(|gvk| !index.kinds.contains(&gvk) || index.synced.contains(&Watch::Templates(gvk)));
-        if !kinds_known
-            || !index.is_base_synced()
-            || index.claimed.get(name).is_some_and(|ids| !ids.is_empty())
+        if let Some(proof) = selected(policy)
+            .chain([Proof::Base])
+            .find(|proof| !index.has(proof))
         {
+            return Plan::wait_for(proof, "whether templates carry its claim is not known");
+        }
+        if index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
             return Plan::wait("templates still carry its claim");
         }
         let rest: Vec<&str> = meta
             .finalizers
             .iter()
             .map(|each| &**each)
-            .filter(|each| *each != finalizer::PROPAGATION_POLICY)
+            .filter(|each| *each != kind.finalizer)
             .collect();
         metadata.insert("finalizers".into(), json!(rest));
         return guarded(metadata, "no template carries its claim any more");
     }
-    if meta.label(label::PROPAGATION_POLICY_ID).is_none() {
-        let permanent_id = names::permanent_id(&[&index.config.hub, &meta.uid, "PropagationPolicy"]);
-        metadata.insert(
-            "labels".into(),
-            json!({label::PROPAGATION_POLICY_ID: permanent_id}),
-        );
+    if meta.label(kind.id_label).is_none() {
+        let permanent_id = names::permanent_id(&[&index.config.hub, &meta.uid, kind.kind]);
+        metadata.insert("labels".into(), json!({kind.id_label: permanent_id}));
     }
-    if !meta.has_finalizer(finalizer::PROPAGATION_POLICY) {
+    if !meta.has_finalizer(kind.finalizer) {
         let mut all: Vec<&str> = meta.finalizers.iter().map(|each| &**each).collect();
-        all.push(finalizer::PROPAGATION_POLICY);
+        all.push(kind.finalizer);
         metadata.insert("finalizers".into(), json!(all));
     }
     if metadata.is_empty() {
@@ -194,9 +281,16 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
     }
 }
 
+/// What it takes to know the templates that a policy selects.
+fn selected(policy: &Policy) -> impl Iterator<Item = Proof> {
+    let selectors = policy.object.spec.resource_selectors.iter();
+    selectors.map(|selector| Proof::Templates(Gvk::new(&selector.api_version, &selector.kind)))
+}
+
 /// The Matched condition: whether the policy propagates anything, and if not, why.
 fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     let matched = index.claimed.get(name).is_some_and(|ids| !ids.is_empty());
+    let missing = missing_overrides(index, name, policy);
     let invalid = matching::check(&policy.object.spec, &name.namespace).err();
     let (good, reason, message) = match invalid {
         Some(why) => (
@@ -204,22 +298,26 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
             reason::INVALID_SELECTOR,
             format!("{why}; what the other selectors mean still counts"),
         ),
+        None if let Some(why) = unlistable(index, policy) => (false, reason::INVALID_SELECTOR, why),
+        None if !missing.is_empty() => (
+            false,
+            reason::DEPENDENT_OVERRIDE_MISSING,
+            waits_for(name, &missing),
+        ),
         None if matched => (
             true,
             reason::TEMPLATES_MATCHED,
             "It propagates what it selects.".to_owned(),
         ),
         None => {
+            if let Some(proof) = selected(policy).find(|proof| !index.has(proof)) {
+                return Plan::wait_for(proof, "what it selects is not known yet");
+            }
             let until = policy.since.plus(FIRST_LOOK);
             if now < until {
                 return Plan::wait_until(until, "its templates may be on their way");
             }
-            let message = format!(
-                "nothing in namespace {} is selected, or other policies hold what is: compare spec.resourceSelectors \
-                 with kubectl get -n {} --show-labels",
-                name.namespace, name.namespace
-            );
-            (false, reason::NO_TEMPLATE, message)
+            (false, reason::NO_TEMPLATE, nothing_selected(index, name, policy))
         }
     };
     let mut status = policy.object.status.clone().unwrap_or_default();
@@ -235,8 +333,12 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
             last_transition_time: now.to_k8s(),
         },
     );
-    if status == before || !index.is_base_synced() {
+    if status == before {
         return Plan::nothing();
+    }
+    let needed = [Proof::Base, Proof::Overrides];
+    if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
+        return Plan::wait_for(proof, "what it propagates is not known as it is now");
     }
     let body = json!({
         "metadata": { "uid": &*policy.meta.uid, "resourceVersion": &*policy.meta.resource_version },
@@ -253,8 +355,8 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     if turned && !good {
         plan.changes.push(Change::Emit(Event {
             regarding: Regarding {
-                api_version: "policy.karmada.io/v1alpha1".into(),
-                kind: "PropagationPolicy".into(),
+                api_version: twin::POLICY_API.into(),
+                kind: twin::policy(name).kind.into(),
                 namespace: name.namespace.clone(),
                 name: name.name.clone(),
                 uid: policy.meta.uid.clone(),
@@ -265,4 +367,67 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
         }));
     }
     plan
+}
+
+fn waits_for(policy: &Named, missing: &[&str]) -> String {
+    let kind = if policy.namespace.is_empty() {
+        "ClusterOverridePolicy"
+    } else {
+        "OverridePolicy"
+    };
+    format!(
+        "it waits for {kind} {}: create it, or take the name out of spec.dependentOverrides; what is propagated already \
+         stays as it is",
+        missing.join(", ")
+    )
+}
+
+fn nothing_selected(index: &Index, name: &Named, policy: &Policy) -> String {
+    let namespace = &name.namespace;
+    if namespace.is_empty() {
+        return "nothing is selected, or other policies hold what is: compare spec.resourceSelectors with kubectl get -A \
+                --show-labels"
+            .into();
+    }
+    if index.config.is_reserved(namespace) {
+        return format!(
+            "namespace {namespace} is reserved for the system: nothing is propagated out of it; move what is to be \
+             propagated, and this policy, to a namespace of your own"
+        );
+    }
+    let wide = policy
+        .object
+        .spec
+        .resource_selectors
+        .iter()
+        .find(|selector| is_cluster_scoped(index, &Gvk::new(&selector.api_version, &selector.kind)));
+    if let Some(selector) = wide {
+        return format!(
+            "{} {} lies in no namespace, and a PropagationPolicy selects in its own only: make a ClusterPropagationPolicy \
+             for it",
+            selector.api_version, selector.kind
+        );
+    }
+    format!(
+        "nothing in namespace {namespace} is selected, or other policies hold what is: compare spec.resourceSelectors \
+         with kubectl get -n {namespace} --show-labels"
+    )
+}
+
+/// Whether a kind is known to lie in no namespace: a template of it was seen. Cost: O(log entities).
+fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
+    let first = index.entities.range(Id::new(gvk.clone(), "", "")..).next();
+    first.is_some_and(|(id, entity)| id.gvk == *gvk && id.namespace.is_empty() && entity.template.is_some())
+}
+
+/// Why templates of a selected kind cannot be looked at.
+fn unlistable(index: &Index, policy: &Policy) -> Option<String> {
+    policy.object.spec.resource_selectors.iter().find_map(|selector| {
+        let gvk = Gvk::new(&selector.api_version, &selector.kind);
+        let why = index.unlistable.get(&index.templates(&gvk))?;
+        Some(format!(
+            "{} {} cannot be listed on the hub ({why}): install the kind, or give the control plane the right to list it",
+            selector.api_version, selector.kind
+        ))
+    })
 }

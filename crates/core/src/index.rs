@@ -7,10 +7,20 @@
 
 mod demand;
 mod entity;
+mod floors;
 mod observe;
+mod overriding;
+mod proof;
+mod rights;
+mod selecting;
+
+pub(crate) use overriding::Overriding;
+use proof::{BASE, OVERRIDES, Waiting};
+pub(crate) use selecting::Selecting;
 
 pub use entity::{Binding, CopyState, Entity, Member, Policy, Problem, Stats, Tombstone, Trouble};
-pub use observe::{claim_of, content_version};
+pub(crate) use observe::Namespaces;
+pub use observe::content_version;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -24,9 +34,10 @@ use entourage_api::{
 };
 
 use crate::{
-    interpreter::references::{DependencyKind, DependencyReference},
+    detector::matching,
+    interpreter::references::DependencyReference,
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
-    observation::{Watch, Which, refers},
+    observation::Watch,
 };
 
 /// What the decisions can be tuned by. Durations are milliseconds.
@@ -49,6 +60,9 @@ pub struct Config {
     pub status_interval: i64,
     /// How long a member must fail its probes before its Ready condition turns False. Default 30,000.
     pub cluster_failure_threshold: i64,
+    /// Namespaces that belong to the system besides those of [`crate::detector::matching::is_skipped_namespace`]: the
+    /// clusters' and the Lease's. Default: none.
+    pub reserved: BTreeSet<Str>,
 }
 
 impl Config {
@@ -64,7 +78,14 @@ impl Config {
             status_delay: 200,
             status_interval: 1_000,
             cluster_failure_threshold: 30_000,
+            reserved: BTreeSet::new(),
         }
+    }
+
+    /// Whether nothing is propagated out of a namespace, and it is not made on members: it belongs to the system.
+    #[must_use]
+    pub fn is_reserved(&self, namespace: &str) -> bool {
+        matching::is_skipped_namespace(namespace) || self.reserved.contains(namespace)
     }
 }
 
@@ -78,8 +99,10 @@ pub struct Index {
     pub(crate) entities: BTreeMap<Id, Entity>,
     /// Binding → template. Never parsed from a name.
     pub(crate) by_binding: BTreeMap<Named, Id>,
-    /// (namespace, kind) → policies that select it.
-    pub(crate) selecting: BTreeMap<(Str, Gvk), BTreeSet<Str>>,
+    /// Template → policies that may select it.
+    pub(crate) selecting: Selecting,
+    /// What is changed in copies.
+    pub(crate) overriding: Overriding,
     /// Policy → templates or bindings that carry its claim.
     pub(crate) claimed: BTreeMap<Named, BTreeSet<Id>>,
     /// Forgotten entities: below these revisions events are old news. Bounded.
@@ -90,18 +113,31 @@ pub struct Index {
     pub(crate) listed: BTreeSet<Watch>,
     /// Watches that are listed and healthy now.
     pub(crate) synced: BTreeSet<Watch>,
-    /// The revision of the last list of each watch.
-    pub(crate) list_revisions: BTreeMap<Watch, u64>,
-    /// Policies and Clusters that are gone: below these revisions events are old news.
-    pub(crate) gone_floors: BTreeMap<Which, u64>,
-    /// Watches that have failed and never listed.
+    /// How far each watch has come: the revision of its last list, or of what it told since. Kept when a member leaves:
+    /// whoever comes back under its name may count from the start.
+    pub(crate) reached: BTreeMap<Watch, u64>,
+    /// Policies, overrides, Clusters and namespaces: below these revisions events are old news.
+    pub(crate) floors: floors::Floors,
+    /// Why a watch cannot list: one that failed and never listed, or whose kind or version the server does not serve.
     pub(crate) unlistable: BTreeMap<Watch, String>,
-    /// Kinds in use.
+    /// Watches that the server refuses to our account, and its words.
+    pub(crate) refused: BTreeMap<Watch, String>,
+    /// Whether who held what before this process began is remembered; see [`proof`].
+    pub(crate) remembers_former: bool,
+    /// Who waits for proof.
+    pub(crate) waiting: Waiting,
+    /// Namespaces of the hub and of members.
+    pub(crate) namespaces: Namespaces,
+    /// (kind, namespace) → templates that select objects of it by label.
+    pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<Id>>,
+    /// Kinds in use, each in the version that is watched.
     pub(crate) kinds: BTreeSet<Gvk>,
+    /// Watches of kinds of which the server serves no version: there are no objects of it.
+    pub(crate) kindless: BTreeSet<Watch>,
 }
 
 impl Index {
-    /// An empty index that demands the three base watches.
+    /// An empty index that demands the base watches.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -110,17 +146,28 @@ impl Index {
             members: BTreeMap::new(),
             entities: BTreeMap::new(),
             by_binding: BTreeMap::new(),
-            selecting: BTreeMap::new(),
+            selecting: Selecting::default(),
+            overriding: Overriding::default(),
             claimed: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             buried: VecDeque::new(),
-            demand: [Watch::Policies, Watch::Bindings, Watch::Clusters].into(),
+            demand: BASE
+                .into_iter()
+                .chain(OVERRIDES)
+                .chain([Watch::Namespaces])
+                .collect(),
             listed: BTreeSet::new(),
             synced: BTreeSet::new(),
-            list_revisions: BTreeMap::new(),
-            gone_floors: BTreeMap::new(),
+            reached: BTreeMap::new(),
+            floors: floors::Floors::default(),
             unlistable: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            remembers_former: false,
+            waiting: Waiting::default(),
+            namespaces: Namespaces::default(),
+            selectors: BTreeMap::new(),
             kinds: BTreeSet::new(),
+            kindless: BTreeSet::new(),
         }
     }
 
@@ -157,8 +204,17 @@ impl Index {
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let watched = self.demand.iter().all(|watch| match watch {
-            Watch::Copies(cluster, _) => {
-                !self.answers(cluster) || self.synced.contains(watch) || self.unlistable.contains_key(watch)
+            Watch::Copies(cluster, _) | Watch::MemberNamespaces(cluster) => {
+                !self.answers(cluster)
+                    || self.synced.contains(watch)
+                    || self.unlistable.contains_key(watch)
+                    || self.kindless.contains(watch)
+            }
+            // A kind that the hub does not serve stands in nobody's way; its policy says so.
+            Watch::Templates(_) | Watch::Namespaces => {
+                self.synced.contains(watch)
+                    || self.unlistable.contains_key(watch)
+                    || self.kindless.contains(watch)
             }
             _ => self.synced.contains(watch),
         });
@@ -191,42 +247,6 @@ impl Index {
         }
     }
 
-    /// Whether every demanded kind of the hub has been listed.
-    pub(crate) fn is_hub_listed(&self) -> bool {
-        self.demand.iter().all(|watch| {
-            matches!(watch, Watch::Copies(..))
-                || self.listed.contains(watch)
-                || self.unlistable.contains_key(watch)
-        })
-    }
-
-    /// Whether policies, bindings, clusters and the templates of this kind are known well enough to plan for one.
-    pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
-        let base = [Watch::Policies, Watch::Bindings, Watch::Clusters];
-        base.iter().all(|watch| self.listed.contains(watch)) && {
-            let templates = Watch::Templates(gvk.clone());
-            self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
-        }
-    }
-
-    /// Whether what the hub holds is known well enough to remove something of this kind: the first part of the proof
-    /// (I1, I2). It takes policies, bindings, clusters, the kind itself, and every kind that may refer to it.
-    pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
-        self.is_base_synced()
-            && self
-                .kinds
-                .iter()
-                .filter(|kind| *kind == gvk || refers(kind))
-                .all(|kind| self.synced.contains(&Watch::Templates(kind.clone())))
-    }
-
-    /// Whether policies, bindings and clusters are known as they are now.
-    pub(crate) fn is_base_synced(&self) -> bool {
-        [Watch::Policies, Watch::Bindings, Watch::Clusters]
-            .iter()
-            .all(|watch| self.synced.contains(watch))
-    }
-
     /// Whether a member's last probe found it healthy. A member that was never probed does not answer.
     pub(crate) fn answers(&self, cluster: &str) -> bool {
         self.members
@@ -243,7 +263,8 @@ impl Index {
 
     /// Whether copies of a kind on a member are known: listed, and the watch is healthy.
     pub(crate) fn copies_known(&self, cluster: &Str, gvk: &Gvk) -> bool {
-        self.synced.contains(&Watch::Copies(cluster.clone(), gvk.clone()))
+        let copies = self.copies(cluster, gvk);
+        self.synced.contains(&copies) || self.kindless.contains(&copies)
     }
 
     /// Whether a copy may still stand on the member: it is seen, or it was written and the member cannot be asked.
@@ -283,11 +304,7 @@ impl Index {
 /// The identity a reference names.
 #[must_use]
 pub fn referred(reference: &DependencyReference) -> Id {
-    Id::new(gvk_of(reference.kind), &reference.namespace, &reference.name)
-}
-
-fn gvk_of(kind: DependencyKind) -> Gvk {
-    Gvk::new(kind.api_version(), kind.kind())
+    reference.id.clone()
 }
 
 /// The identity a binding is for.
@@ -305,6 +322,11 @@ pub(crate) fn is_kept_by_others(meta: &Meta) -> bool {
     meta.label(label::BINDING_MANAGED_BY).is_some()
 }
 
+/// The policy whose claim a binding carries and that therefore waits for it.
+pub(crate) fn claim_on(binding: &Meta) -> Option<Named> {
+    crate::twin::claim_of(binding).filter(|_| !is_kept_by_others(binding))
+}
+
 /// Metadata of a typed object.
 pub(crate) fn meta_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Meta {
     let strings = |map: &Option<BTreeMap<String, String>>| {
@@ -318,6 +340,8 @@ pub(crate) fn meta_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Obj
         uid: meta.uid.as_deref().unwrap_or_default().into(),
         resource_version: meta.resource_version.as_deref().unwrap_or_default().into(),
         generation: meta.generation,
+        content: None,
+        created: meta.creation_timestamp.as_ref().map(Time::from_k8s),
         deleting: meta.deletion_timestamp.as_ref().map(Time::from_k8s),
         labels: strings(&meta.labels),
         annotations: strings(&meta.annotations),

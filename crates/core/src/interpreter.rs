@@ -5,19 +5,27 @@
 //! object is read as if the misshapen part were absent: nothing here fails and nothing panics.
 //!
 //! - [`references`](mod@references): the table of paths in a pod spec that name a ConfigMap, Secret, ServiceAccount or claim.
+//! - [`mod@requirements`]: what one replica of a workload needs from a cluster.
 //! - [`mod@native`]: the table of interpreted kinds, one file a kind with all its operations.
+//! - [`operations`]: which kind has which operation.
 //! - [`equal`]: whether a live copy has to be written again.
 
+pub mod content;
 pub mod equal;
 #[cfg(test)]
 mod golden;
 mod json;
 pub mod native;
+pub mod operations;
 #[cfg(test)]
 mod properties;
 mod quantity;
 pub mod references;
+pub mod requirements;
 
+pub use content::content_number;
 pub use equal::{difference, differs};
-pub use native::{Health, NATIVE, NativeGvk, NativeKind, common_prune, native, never_travels};
-pub use references::{DependencyKind, DependencyReference};
+pub use native::{
+    Health, NATIVE, NativeGvk, NativeKind, aggregate_reads, common_prune, native, never_travels,
+};
+pub use references::DependencyReference;

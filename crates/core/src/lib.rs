@@ -14,11 +14,17 @@
 //! | [`dependencies`] | who needs an object where, and what holds it there |
 //! | [`binding`] | what a binding says: the one writer of its metadata and spec |
 //! | [`delivery`] | what a copy looks like, when it is written, released or removed |
+//! | [`overrides`] | what is changed in copies on some clusters |
 //! | [`status`] | what bindings and templates report |
 //! | [`cluster`] | what a Cluster reports and when it may go |
+//! | [`rehearsal`] | nothing: it says what the others would, on a model of the servers |
 //! | [`refusal`] | who is told when the hub refuses a write |
+//! | [`admission`] | what is filled in and what is refused when objects are written |
 //! | [`interpreter`] | what is known about each kind |
+//! | [`namespaces`] | which namespaces members have, and with which labels |
+//! | [`twin`] | what tells a kind from its cluster-scoped twin |
 
+pub mod admission;
 pub mod binding;
 pub mod cluster;
 pub mod condition;
@@ -27,13 +33,17 @@ pub mod dependencies;
 pub mod detector;
 pub mod index;
 pub mod interpreter;
+pub mod namespaces;
 pub mod object;
 pub mod observation;
+pub mod overrides;
 pub mod plan;
 pub mod refusal;
+pub mod rehearsal;
 pub mod scheduler;
 pub mod selector;
 pub mod status;
+pub mod twin;
 
 use index::Index;
 use object::Time;
@@ -42,7 +52,8 @@ use plan::{Key, Plan};
 /// Decides what is to be done for a key now. Cost: named at each planner; never O(everything).
 #[must_use]
 pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
-    match key {
+    // Whatever version a key was made with, its plan is made for the one that is watched.
+    match &index.in_use(key) {
         Key::Policy(name) => detector::plan_policy(index, name, now),
         Key::Template(id) => detector::plan_template(index, id, now),
         Key::TemplateStatus(id) => status::template::plan(index, id, now),
@@ -50,5 +61,6 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
         Key::BindingStatus(id) => status::plan_binding(index, id, now),
         Key::Copy(id, cluster) => delivery::plan::plan(index, id, cluster, now),
         Key::Cluster(name) => cluster::plan(index, name, now),
+        Key::Namespace(name, cluster) => namespaces::plan(index, name, cluster, now),
     }
 }

@@ -3,7 +3,13 @@
 //! Nothing here holds a payload. A [`Meta`] keeps labels and annotations without kubectl's last-applied annotation,
 //! which would carry the whole content of a Secret.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::BTreeMap,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -47,8 +53,9 @@ impl Time {
     }
 }
 
-/// Group, version and kind.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Group, version and kind. Two versions of a kind are the same kind: an API server serves every object in each of its
+/// versions, so comparing leaves the version out. Which version is asked for is what the Index first met.
+#[derive(Clone, Debug)]
 pub struct Gvk {
     /// API group; empty for the core group.
     pub group: Str,
@@ -56,6 +63,32 @@ pub struct Gvk {
     pub version: Str,
     /// Kind, in its singular camel-case form.
     pub kind: Str,
+}
+
+impl PartialEq for Gvk {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Gvk {}
+
+impl PartialOrd for Gvk {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Gvk {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.group, &self.kind).cmp(&(&other.group, &other.kind))
+    }
+}
+
+impl Hash for Gvk {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.group, &self.kind).hash(state);
+    }
 }
 
 impl Gvk {
@@ -68,6 +101,12 @@ impl Gvk {
             version: version.into(),
             kind: kind.into(),
         }
+    }
+
+    /// Whether this is a Namespace.
+    #[must_use]
+    pub fn is_namespace(&self) -> bool {
+        self.group.is_empty() && &*self.kind == "Namespace"
     }
 
     /// The `apiVersion` as it is written in a manifest.
@@ -154,6 +193,9 @@ impl Named {
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            return f.write_str(&self.name);
+        }
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
@@ -173,6 +215,11 @@ pub struct Meta {
     pub resource_version: Str,
     /// `metadata.generation`, for kinds that have one.
     pub generation: Option<i64>,
+    /// What stands in for a generation where a kind has none and a status; see
+    /// [`crate::interpreter::content_number`].
+    pub content: Option<i64>,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Time>,
     /// `metadata.deletionTimestamp`.
     pub deleting: Option<Time>,
     /// Labels.
@@ -193,6 +240,8 @@ impl Meta {
             uid: text("uid"),
             resource_version: text("resourceVersion"),
             generation: meta["generation"].as_i64(),
+            content: None,
+            created: meta["creationTimestamp"].as_str().map(parse_time),
             deleting: meta["deletionTimestamp"].as_str().map(parse_time),
             labels: strings(&meta["labels"]),
             annotations: strings(&meta["annotations"]),
@@ -201,6 +250,12 @@ impl Meta {
                 .map(|all| all.iter().filter_map(Value::as_str).map(Into::into).collect())
                 .unwrap_or_default(),
         }
+    }
+
+    /// What changes with the object's content alone; `None` where only the resourceVersion tells.
+    #[must_use]
+    pub fn content_generation(&self) -> Option<i64> {
+        self.generation.or(self.content)
     }
 
     /// The resourceVersion as a number, to tell older from newer on one API server

@@ -2,20 +2,32 @@
 //!
 //! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
 
+mod watch;
+
 use std::{
     collections::BTreeSet,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
 };
 
-use entourage_api::{cluster::Cluster, keys::annotation, policy::PropagationPolicy, work::ResourceBinding};
+use entourage_api::{
+    cluster::Cluster,
+    policy::{OverridePolicy, PropagationPolicy},
+    work::{ReplicaRequirements, ResourceBinding},
+};
 use serde_json::Value;
 
 use crate::{
     delivery::marks,
-    interpreter::{self, Health, NativeKind, references::DependencyReference},
+    interpreter::{
+        self, Health, NativeKind,
+        references::{DependencyReference, DependencySelection},
+    },
+    namespaces,
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
 };
+
+pub use watch::Watch;
 
 /// An API server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,33 +38,6 @@ pub enum Server {
     Member(Str),
 }
 
-/// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Watch {
-    /// PropagationPolicies of the hub, whole objects.
-    Policies,
-    /// ResourceBindings of the hub, whole objects.
-    Bindings,
-    /// Clusters of the hub, whole objects.
-    Clusters,
-    /// Templates of a kind on the hub: whole objects for a workload kind, metadata for the others; token Secrets excluded.
-    Templates(Gvk),
-    /// Our copies of a kind on a member (label `entourage.dev/hub` = our hub's id): whole objects for a workload kind,
-    /// metadata for the others.
-    Copies(Str, Gvk),
-}
-
-impl Watch {
-    /// The API server it reads from.
-    #[must_use]
-    pub fn server(&self) -> Server {
-        match self {
-            Self::Copies(cluster, _) => Server::Member(cluster.clone()),
-            _ => Server::Hub,
-        }
-    }
-}
-
 /// What decisions need of a template.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Template {
@@ -60,10 +45,18 @@ pub struct Template {
     pub meta: Meta,
     /// Desired replicas, where the kind has them.
     pub replicas: Option<i32>,
-    /// What its pod template refers to; sorted.
+    /// How often a Job's pods must succeed, where it says so.
+    pub completions: Option<i64>,
+    /// What one replica needs from a cluster, where the kind has replicas and they need something.
+    pub requirements: Option<Arc<ReplicaRequirements>>,
+    /// What it refers to by name; sorted.
     pub references: Vec<DependencyReference>,
+    /// What it needs by label.
+    pub selections: Vec<DependencySelection>,
     /// Its status as stored, for interpreted kinds only.
     pub status: Option<Value>,
+    /// What else the aggregation of its status looks at, where it lies in the object; null for most kinds.
+    pub shape: Value,
 }
 
 /// What is kept of a copy's metadata. There are as many copies as objects times members, so labels and annotations are
@@ -74,7 +67,8 @@ pub struct CopyMeta {
     pub uid: Str,
     /// The resourceVersion as served.
     pub resource_version: Str,
-    /// `metadata.generation`, for kinds that have one.
+    /// `metadata.generation`, for kinds that have one, or what stands in for it
+    /// ([`interpreter::content_number`]).
     pub generation: Option<i64>,
     /// `metadata.deletionTimestamp`.
     pub deleting: Option<Time>,
@@ -97,13 +91,9 @@ impl CopyMeta {
         let owned = object["metadata"]["ownerReferences"]
             .as_array()
             .is_some_and(|all| !all.is_empty());
+        let owner = marks::owner(&meta).unwrap_or_else(|| Named::new("", ""));
         Self {
-            binding: owner_hash(
-                meta.annotation(annotation::RESOURCE_BINDING_NAMESPACE)
-                    .unwrap_or_default(),
-                meta.annotation(annotation::RESOURCE_BINDING_NAME)
-                    .unwrap_or_default(),
-            ),
+            binding: owner_hash(&owner.namespace, &owner.name),
             hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
             uid: meta.uid,
             resource_version: meta.resource_version,
@@ -151,6 +141,8 @@ pub struct Copy {
 pub enum Subject {
     /// A PropagationPolicy.
     Policy(Arc<PropagationPolicy>),
+    /// An OverridePolicy, or without a namespace a ClusterOverridePolicy.
+    Override(Arc<OverridePolicy>),
     /// A ResourceBinding.
     Binding(Arc<ResourceBinding>),
     /// A Cluster.
@@ -159,6 +151,10 @@ pub enum Subject {
     Template(Id, Template),
     /// A copy of ours on a member.
     Copy(Str, Id, Copy),
+    /// A namespace of the hub.
+    Namespace(Str, Meta),
+    /// A namespace of a member.
+    MemberNamespace(Str, Str, namespaces::Seen),
 }
 
 /// Which object an event is about, when the object itself is not at hand.
@@ -166,6 +162,8 @@ pub enum Subject {
 pub enum Which {
     /// A PropagationPolicy.
     Policy(Named),
+    /// An OverridePolicy or a ClusterOverridePolicy.
+    Override(Named),
     /// A ResourceBinding.
     Binding(Named),
     /// A Cluster.
@@ -174,6 +172,8 @@ pub enum Which {
     Template(Id),
     /// A copy on a member.
     Copy(Str, Id),
+    /// A namespace: of a member, or of the hub.
+    Namespace(Option<Str>, Str),
 }
 
 /// What became of one attempt to write a copy.
@@ -185,11 +185,16 @@ pub enum Delivered {
         copy: Copy,
         /// The version of the template that was rendered, in the form of [`crate::delivery::source_version`].
         source: String,
+        /// Where the copy that was read differed from what was then written, as a path without values; `None` when
+        /// nothing had to be written, or nothing was read before.
+        differed: Option<String>,
     },
     /// An object that is not ours stands there and the policy says Abort.
     Foreign,
     /// The source does not exist any more, or must never travel; nothing was written.
     NoSource(String),
+    /// A rule of an override policy cannot be applied to the object: which, why, and what to do. Nothing was written.
+    BadOverride(String),
     /// The member refused the object: its answer, without any of the object's content.
     Rejected(String),
     /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.
@@ -245,6 +250,22 @@ pub enum Observation {
         /// The resourceVersion of the deletion, when known.
         revision: Option<u64>,
     },
+    /// A list begins: told before its first item. A revision below what was reached says that the server's revisions
+    /// went back.
+    Listing {
+        /// Which watch.
+        watch: Watch,
+        /// The resourceVersion of the list's first page.
+        revision: u64,
+    },
+    /// A watch has come this far: told after the events and bookmarks that say so, and never because of a write, whose
+    /// answer may overtake a list that was taken before it.
+    Reached {
+        /// Which watch.
+        watch: Watch,
+        /// The highest resourceVersion that it told.
+        revision: u64,
+    },
     /// An initial list, or a new one after a gap, is complete: what is not among `present` is gone.
     Listed {
         /// Which watch.
@@ -259,6 +280,22 @@ pub enum Observation {
         /// Which watch.
         watch: Watch,
         /// Why, for a person.
+        why: String,
+    },
+    /// As [`Observation::Lost`], and the reason is that the server answers and refuses it to our account (403).
+    Refused {
+        /// Which watch.
+        watch: Watch,
+        /// Why, for a person.
+        why: String,
+    },
+    /// The server does not serve the version of a kind that a watch asks for.
+    Unserved {
+        /// Which watch.
+        watch: Watch,
+        /// A version of the kind that it does serve; `None`: it serves none at all, so that there are no objects of it.
+        other: Option<Str>,
+        /// For a person.
         why: String,
     },
     /// A point GET on the hub found a template: it is there now, which a watch event does not say.
@@ -286,9 +323,21 @@ pub enum Observation {
 #[must_use]
 pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
     match watch {
-        Watch::Policies => read(object).map(|each| Subject::Policy(Arc::new(each))),
-        Watch::Bindings => read(object).map(|each| Subject::Binding(Arc::new(each))),
+        Watch::Policies | Watch::ClusterPolicies => read(object).map(|each| Subject::Policy(Arc::new(each))),
+        Watch::Overrides | Watch::ClusterOverrides => {
+            read(object).map(|each| Subject::Override(Arc::new(each)))
+        }
+        Watch::Bindings | Watch::ClusterBindings => read(object).map(|each| Subject::Binding(Arc::new(each))),
         Watch::Clusters => read(object).map(|each| Subject::Cluster(Arc::new(each))),
+        Watch::Namespaces => Some(Subject::Namespace(
+            object["metadata"]["name"].as_str()?.into(),
+            Meta::of(object),
+        )),
+        Watch::MemberNamespaces(cluster) => Some(Subject::MemberNamespace(
+            cluster.clone(),
+            object["metadata"]["name"].as_str()?.into(),
+            namespaces::Seen::of(object),
+        )),
         Watch::Templates(gvk) => {
             let id = identity(gvk, object)?;
             let template = template(&id, object);
@@ -311,9 +360,12 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
         meta["name"].as_str()?,
     );
     Some(match watch {
-        Watch::Policies => Which::Policy(Named::new(namespace, name)),
-        Watch::Bindings => Which::Binding(Named::new(namespace, name)),
+        Watch::Policies | Watch::ClusterPolicies => Which::Policy(Named::new(namespace, name)),
+        Watch::Overrides | Watch::ClusterOverrides => Which::Override(Named::new(namespace, name)),
+        Watch::Bindings | Watch::ClusterBindings => Which::Binding(Named::new(namespace, name)),
         Watch::Clusters => Which::Cluster(name.into()),
+        Watch::Namespaces => Which::Namespace(None, name.into()),
+        Watch::MemberNamespaces(cluster) => Which::Namespace(Some(cluster.clone()), name.into()),
         Watch::Templates(gvk) => Which::Template(Id::new(gvk.clone(), namespace, name)),
         Watch::Copies(cluster, gvk) => Which::Copy(cluster.clone(), Id::new(gvk.clone(), namespace, name)),
     })
@@ -334,10 +386,14 @@ pub fn template(id: &Id, object: &Value) -> Template {
         replicas: native
             .replicas(object)
             .and_then(|count| i32::try_from(count).ok()),
+        completions: interpreter::native::completions(object).filter(|_| &*id.gvk.kind == "Job"),
+        requirements: interpreter::requirements::requirements(native, &id.namespace, object).map(Arc::new),
         references: interpreter::references::references(native, &id.namespace, object),
+        selections: interpreter::references::selections(native, &id.namespace, object),
         status: interpreted
             .then(|| object["status"].clone())
             .filter(|status| !status.is_null()),
+        shape: interpreter::aggregate_reads(native, object),
         meta,
     }
 }
@@ -354,6 +410,7 @@ pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
         for key in native.hub_only_annotations() {
             meta.annotations.remove(*key);
         }
+        meta.content = interpreter::content_number(native, object);
     }
     meta
 }
@@ -361,23 +418,55 @@ pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
 /// Projects a copy.
 #[must_use]
 pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
-    let native = interpreter::native(&gvk.group, &gvk.version, &gvk.kind);
-    let interpreted = native.filter(|native| native.reports_status());
-    Copy {
-        meta: CopyMeta::of(object),
-        status: interpreted.and_then(|native| native.reflect(object)),
-        health: interpreted.map(|native| native.health(object)),
+    let meta = CopyMeta::of(object);
+    match interpreter::native(&gvk.group, &gvk.version, &gvk.kind) {
+        Some(native) if native.reports_status() => Copy {
+            meta: CopyMeta {
+                generation: meta
+                    .generation
+                    .or_else(|| interpreter::content_number(native, object)),
+                ..meta
+            },
+            status: native.reflect(object),
+            health: Some(native.health(object)),
+        },
+        Some(_) => Copy {
+            meta,
+            ..Copy::default()
+        },
+        // Nothing is known of the kind: its status is shown as it is (karmada reference 1.6).
+        None => Copy {
+            meta,
+            status: object.get("status").filter(|status| status.is_object()).cloned(),
+            health: Some(Health::Healthy),
+        },
     }
 }
 
-/// Whether objects of a kind refer to others: it has a pod spec.
+/// Whether objects of a kind may refer to others.
 #[must_use]
 pub fn refers(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind)
-        .is_some_and(|native| native.pod_spec_path().is_some())
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(interpreter::references::refers)
 }
 
-/// Whether a kind's whole objects are watched: it refers to others, or its status is reported.
+/// Whether a watch asks for whole objects; the others ask for metadata.
+#[must_use]
+pub fn is_whole(watch: &Watch) -> bool {
+    match watch {
+        Watch::Namespaces | Watch::MemberNamespaces(_) => false,
+        Watch::Templates(gvk) => is_interpreted(gvk),
+        Watch::Copies(_, gvk) => is_copied_whole(gvk),
+        _ => true,
+    }
+}
+
+/// Whether a kind's copies are watched, and asked for in answers to writes, as whole objects: their status is shown.
+#[must_use]
+pub fn is_copied_whole(gvk: &Gvk) -> bool {
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_none_or(NativeKind::reports_status)
+}
+
+/// Whether a kind's templates are watched as whole objects: it refers to others, or its status is reported.
 #[must_use]
 pub fn is_interpreted(gvk: &Gvk) -> bool {
     interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(NativeKind::reports_status)

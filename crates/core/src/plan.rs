@@ -3,12 +3,14 @@
 //! A plan concerns ONE API server. Its changes are carried out in order and stop at the first that fails; the outcome
 //! of each is an observation. A plan never holds a payload, so it can be printed, compared and stored.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     delivery::Recipe,
-    object::{Id, Named, Str, Time},
+    object::{Gvk, Id, Named, Str, Time},
     observation::Server,
 };
 
@@ -29,6 +31,8 @@ pub enum Key {
     Copy(Id, Str),
     /// A Cluster: its status and finalizer.
     Cluster(Str),
+    /// A namespace on a member.
+    Namespace(Str, Str),
 }
 
 impl Key {
@@ -36,7 +40,7 @@ impl Key {
     #[must_use]
     pub fn server(&self) -> Server {
         match self {
-            Self::Copy(_, cluster) => Server::Member(cluster.clone()),
+            Self::Copy(_, cluster) | Self::Namespace(_, cluster) => Server::Member(cluster.clone()),
             _ => Server::Hub,
         }
     }
@@ -60,6 +64,7 @@ impl Key {
             Self::Binding(_) => "dependencies",
             Self::Copy(..) => "delivery",
             Self::Cluster(_) => "cluster",
+            Self::Namespace(..) => "namespaces",
         }
     }
 }
@@ -73,6 +78,28 @@ pub struct Plan {
     pub again_at: Option<Time>,
     /// Why, for `entourage plan` and debug logs.
     pub why: Vec<String>,
+    /// What must be known before anything is changed: the key is planned again when it is, and need not be before.
+    #[serde(skip)]
+    pub awaits: Option<Box<Proof>>,
+}
+
+/// What is to be known before something may be done; see [`crate::index::Index::plan`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proof {
+    /// Policies, overrides, bindings, clusters and the templates of a kind were listed, or these cannot be.
+    Kind(Gvk),
+    /// Every kind in use that refers was listed, or cannot be: who needs what is known.
+    Referrers,
+    /// The templates of a kind are known as they are now, or cannot be.
+    Templates(Gvk),
+    /// Policies, bindings and clusters are known as they are now.
+    Base,
+    /// The override policies were listed.
+    Overrides,
+    /// Whatever may need an object of a kind is known as it is now, and what held it before this process began.
+    Removal(Gvk),
+    /// The copies of a kind on a member were listed, or cannot be. The last one: there are as many as kinds times members.
+    Copies(Str, Gvk),
 }
 
 impl Plan {
@@ -101,13 +128,23 @@ impl Plan {
         }
     }
 
+    /// Nothing to do until this is known.
+    #[must_use]
+    pub fn wait_for(proof: Proof, why: impl Into<String>) -> Self {
+        Self {
+            why: vec![why.into()],
+            awaits: Some(Box::new(proof)),
+            ..Self::default()
+        }
+    }
+
     /// One change.
     #[must_use]
     pub fn one(change: Change, why: impl Into<String>) -> Self {
         Self {
             changes: vec![change],
-            again_at: None,
             why: vec![why.into()],
+            ..Self::default()
         }
     }
 }
@@ -199,6 +236,18 @@ pub enum Change {
         /// Delete it, or release it.
         how: How,
     },
+    /// Bring a namespace of a member in line: made if there is none, else what is missing is merged in. See
+    /// [`crate::namespaces`].
+    Namespace {
+        /// The member.
+        cluster: Str,
+        /// The namespace.
+        name: Str,
+        /// The labels that we set.
+        labels: BTreeMap<Str, Str>,
+        /// The annotations that we set.
+        annotations: BTreeMap<Str, Str>,
+    },
     /// The decision needs to know whether a copy stands on the member, after a write whose outcome is unknown: a point
     /// GET there. Answered by `Removed(.., Gone)` when there is none of ours, or by `Seen`.
     Confirm {
@@ -210,6 +259,9 @@ pub enum Change {
     /// The decision itself needs to know whether this template exists on the hub: a point GET of its metadata.
     /// Answered by `Absent`, `NeverTravels`, or `Found`.
     Need(Id),
+    /// Nothing can be done for the key before a person changes something, for this reason. It is told as a server's refusal
+    /// is: once, see [`crate::refusal`]. Alone in a plan it is not tried again: what the decision looked at dirties the key.
+    Refuse(String),
     /// An Event to be recorded on the hub. Losing one is no error.
     Emit(Event),
 }

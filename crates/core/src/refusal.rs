@@ -1,26 +1,28 @@
-//! Refused writes: when the hub refuses what we write, the person who can change that is told, on the object that they
-//! wrote.
+//! Refused writes: when the hub, or a member for a namespace, refuses what we write, the person who can change that is
+//! told, on the object that they wrote.
 
 use entourage_api::keys::event;
 
 use crate::{
     index::Index,
     plan::{Event, Key, Regarding},
+    twin,
 };
 
-/// The Event for a write that the hub refused (validation, quota, rights), with the server's words; `None` when nothing
+/// The Event for a write that was refused (validation, quota, rights), with the server's words; `None` when nothing
 /// is known of the object any more. The caller emits it when a key is refused for the first time since it last succeeded.
 #[must_use]
 pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
     let regarding = match key {
         Key::Policy(name) => Regarding {
-            api_version: "policy.karmada.io/v1alpha1".into(),
-            kind: "PropagationPolicy".into(),
+            api_version: twin::POLICY_API.into(),
+            kind: twin::policy(name).kind.into(),
             namespace: name.namespace.clone(),
             name: name.name.clone(),
             uid: index.policies.get(name)?.meta.uid.clone(),
         },
-        Key::Cluster(name) => Regarding {
+        // What is wrong lies with the member, or with a policy for it.
+        Key::Cluster(name) | Key::Namespace(_, name) => Regarding {
             api_version: "cluster.karmada.io/v1alpha1".into(),
             kind: "Cluster".into(),
             namespace: "".into(),
@@ -45,13 +47,25 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
         Key::Binding(_) => "its ResourceBinding",
         Key::BindingStatus(_) => "the status of its ResourceBinding",
         Key::Policy(_) | Key::Cluster(_) => "what the control plane adds",
-        Key::Copy(..) => "its copy",
+        Key::Copy(..) | Key::Namespace(..) => "its copy",
     };
-    let message = format!("the hub refuses {what}: {words}; it is tried again, change what is refused");
+    let (reason, message) = match key {
+        Key::Namespace(name, cluster) => (
+            event::SYNC_FAILED,
+            format!(
+                "namespace {name} cannot be brought in line on {cluster}: {words}; correct that (entourage join renews the \
+                 rights of the joined account), it is tried again"
+            ),
+        ),
+        _ => (
+            event::SYNC_WORK_FAILED,
+            format!("the hub refuses {what}: {words}; it is tried again, change what is refused"),
+        ),
+    };
     Some(Event {
         regarding,
         warning: true,
-        reason: event::SYNC_WORK_FAILED,
+        reason,
         message,
     })
 }

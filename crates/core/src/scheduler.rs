@@ -1,10 +1,14 @@
-//! Which clusters a template goes to: filter the clusters, then give each one that passes all replicas.
+//! Which clusters a template goes to, and with how many replicas: filter the clusters, choose among those that pass,
+//! divide the replicas among those that are chosen.
 //!
 //! The filters are a table, [`FILTERS`]. What a placement asks for and this version does not do is refused with a
-//! message, never ignored. Source: Karmada reference 1.2 (placement) and 1.3 (scheduler).
+//! message, never ignored. The outcome depends on what a [`Request`] holds and on the clusters, on nothing else; asked
+//! again with what came out, the same comes out. Source: Karmada reference 1.2 (placement) and 1.3 (scheduler).
 
-mod affinity;
-mod check;
+pub(crate) mod affinity;
+mod assign;
+pub(crate) mod check;
+mod divide;
 mod explain;
 mod filter;
 #[cfg(test)]
@@ -28,8 +32,9 @@ use entourage_api::{
 use crate::object::{Gvk, Str};
 pub use filter::{FILTERS, Filter, Why};
 
+use assign::Miss;
+pub(crate) use divide::apportion;
 use explain::Survey;
-use spread::Spread;
 
 /// A cluster that may be chosen.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +46,8 @@ pub struct Candidate<'a> {
     /// Its Cluster object; of its metadata nothing is read.
     pub cluster: &'a Cluster,
     /// Whether it answers and says that it is healthy. One that is not counts as tainted with
-    /// `cluster.karmada.io/not-ready:NoSchedule`.
+    /// `cluster.karmada.io/not-ready:NoSchedule`, or with `cluster.karmada.io/unreachable:NoSchedule` when its condition
+    /// Ready is Unknown.
     pub ready: bool,
     /// Whether its Cluster object is being deleted.
     pub deleting: bool,
@@ -56,8 +62,39 @@ pub struct Request<'a> {
     pub gvk: &'a Gvk,
     /// How many replicas the template asks for; `None` for a kind without replicas.
     pub replicas: Option<i32>,
+    /// The uid of the template; it decides who gets a replica that two clusters have the same claim to.
+    pub uid: &'a str,
     /// Where it is placed now. Taints and missing APIs do not drive it away from there.
     pub current: &'a [TargetCluster],
+    /// The placement that the present targets were chosen by, as JSON; empty if that is not known.
+    pub applied: &'a str,
+    /// The name of the group of `clusterAffinities` in use, empty for none; `None` if that was not recorded yet: then it
+    /// is the first one that selects all present targets.
+    pub affinity: Option<&'a str>,
+    /// Whether a user asked for a choice as if nothing were placed.
+    pub fresh: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Something of which nothing is placed yet.
+    #[must_use]
+    pub fn first(placement: &'a Placement, gvk: &'a Gvk, replicas: Option<i32>) -> Self {
+        Self {
+            placement,
+            gvk,
+            replicas,
+            uid: "",
+            current: &[],
+            applied: "",
+            affinity: None,
+            fresh: false,
+        }
+    }
+
+    /// Whether the cluster is a target already.
+    fn is_current(&self, cluster: &str) -> bool {
+        self.current.iter().any(|target| target.name == cluster)
+    }
 }
 
 /// What came of it.
@@ -65,8 +102,10 @@ pub struct Request<'a> {
 pub enum Outcome {
     /// There is at least one cluster.
     Placed {
-        /// The clusters, sorted by name, each with all replicas (0 for a kind without).
+        /// The clusters, sorted by name, each with its replicas (0 for a kind without).
         clusters: Vec<TargetCluster>,
+        /// The name of the group of `clusterAffinities` that is used; empty without groups.
+        affinity: String,
         /// What a reader should know all the same: selected clusters that were left out, names that no Cluster has.
         /// Empty if there is nothing. It says nothing about clusters that the policy does not select, so that the
         /// condition does not change with each cluster that joins.
@@ -90,11 +129,17 @@ pub struct Round<'a> {
     pub affinity: Option<&'a ClusterAffinity>,
     /// How the policy calls the affinity: `clusterAffinity` or `clusterAffinities[1]`.
     pub path: String,
+    /// The name of the group; empty for `clusterAffinity`.
+    pub name: &'a str,
 }
 
 /// Chooses clusters. The same request and clusters give the same outcome, in whatever order the clusters come.
 ///
-/// `clusterAffinities` are tried in their order, from the first one each time, until one fits.
+/// `clusterAffinities` are tried in their order, from the one in use on, until one fits; an earlier one is returned to
+/// only when a fresh choice is asked for, or when neither the one in use nor any later one fits. Source: Karmada reference
+/// 1.3 (the order).
+///
+/// Cost: O(clusters × what the placement lists), per group that is looked at.
 #[must_use]
 pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome {
     if let Err(message) = check::supported(request) {
@@ -103,27 +148,54 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
             message,
         };
     }
-    let mut failures = Failures::default();
-    for round in rounds(request) {
-        let survey = Survey::of(&round, candidates);
-        if survey.fitting.is_empty() {
-            failures.add(reason::NO_CLUSTER_FIT, &survey);
+    let mut request = if request.fresh {
+        unplaced(request)
+    } else {
+        *request
+    };
+    request.affinity = request.affinity.or_else(|| in_use(&request, candidates));
+    let rounds = rounds(&request);
+    let is_in_use = |round: &Round<'_>| !round.name.is_empty() && Some(round.name) == request.affinity;
+    let first = rounds.iter().position(is_in_use).unwrap_or(0);
+    let mut story = Story::default();
+    let mut fits_again = None;
+    for (position, round) in rounds.iter().enumerate() {
+        if position < first {
+            let mut passed = round.clone();
+            passed.request = unplaced(&request);
+            let survey = Survey::of(&passed, candidates);
+            match assign::assign(&passed, &survey) {
+                Ok(_) => {
+                    story.fits_again(&survey);
+                    fits_again = fits_again.or(Some(round));
+                }
+                Err(miss) => story.failed(&miss, &survey),
+            }
             continue;
         }
-        match spread::judge(&request.placement.spread_constraints, survey.fitting.len()) {
-            Spread::Holds => return placed(request, &survey, &failures),
-            Spread::TooFew(why) => failures.add_with(reason::SCHEDULER_ERROR, &survey, &why),
-            Spread::Unsupported(message) => {
-                return Outcome::Failed {
-                    reason: reason::SCHEDULER_ERROR,
-                    message,
-                };
-            }
+        let survey = Survey::of(round, candidates);
+        match assign::assign(round, &survey) {
+            Ok(clusters) => return placed(round, clusters, story.note(&survey)),
+            Err(miss) => story.failed(&miss, &survey),
+        }
+    }
+    if let Some(round) = fits_again {
+        let survey = Survey::of(round, candidates);
+        if let Ok(clusters) = assign::assign(round, &survey) {
+            return placed(round, clusters, story.returned(&survey));
         }
     }
     Outcome::Failed {
-        reason: failures.reason,
-        message: failures.messages.join("; "),
+        reason: story.reason,
+        message: story.messages.join("; "),
+    }
+}
+
+fn placed(round: &Round<'_>, clusters: Vec<TargetCluster>, note: String) -> Outcome {
+    Outcome::Placed {
+        clusters,
+        affinity: round.name.into(),
+        note,
     }
 }
 
@@ -142,73 +214,106 @@ pub fn relevant_change(old: &Cluster, new: &Cluster) -> bool {
         || enablements(old) != enablements(new)
 }
 
-/// What the rounds that did not fit have to say.
+/// What the rounds that are not used have to say.
 #[derive(Default)]
-struct Failures {
-    /// The reason of the last one.
+struct Story {
+    /// The reason of the last one that failed.
     reason: &'static str,
     /// For the condition, if no round fits.
     messages: Vec<String>,
     /// For the note, if a later round fits.
     notes: Vec<String>,
+    /// For the note, if an earlier round is returned to.
+    misses: Vec<String>,
 }
 
-impl Failures {
-    fn add(&mut self, reason: &'static str, survey: &Survey<'_>) {
-        self.reason = reason;
-        self.messages.push(survey.failure());
-        self.notes.push(
-            survey
-                .note()
-                .unwrap_or_else(|| format!("{} selects no cluster", survey.path())),
-        );
+impl Story {
+    fn failed(&mut self, miss: &Miss, survey: &Survey<'_>) {
+        self.reason = miss.reason;
+        let note = match &miss.why {
+            None => {
+                self.messages.push(survey.failure());
+                let selects_none = || format!("{} selects no cluster", survey.path());
+                survey.note().unwrap_or_else(selects_none)
+            }
+            Some(why) => {
+                self.messages.push(format!("{}; {why}", survey.failure()));
+                format!("{} does not do: {why}", survey.path())
+            }
+        };
+        self.notes.push(note.clone());
+        self.misses.push(note);
     }
 
-    fn add_with(&mut self, reason: &'static str, survey: &Survey<'_>, why: &str) {
-        self.reason = reason;
-        self.messages.push(format!("{}; {why}", survey.failure()));
-        self.notes.push(format!("{} does not do: {why}", survey.path()));
+    fn fits_again(&mut self, survey: &Survey<'_>) {
+        let told = format!(
+            "{} fits again; set spec.rescheduleTriggeredAt to return to it",
+            survey.path()
+        );
+        self.messages.push(told.clone());
+        self.notes.push(told);
     }
+
+    /// The note where nothing but an earlier round fits.
+    fn returned(mut self, used: &Survey<'_>) -> String {
+        self.notes = std::mem::take(&mut self.misses);
+        self.note(used)
+    }
+
+    fn note(mut self, used: &Survey<'_>) -> String {
+        if !self.notes.is_empty() {
+            self.notes.push(format!("{} is used", used.path()));
+        }
+        self.notes.extend(used.note());
+        self.notes.join("; ")
+    }
+}
+
+/// The request as if nothing were placed.
+fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
+    Request {
+        current: &[],
+        applied: "",
+        affinity: None,
+        ..*request
+    }
+}
+
+/// The first group that selects all present targets: the one in use, where none was recorded.
+fn in_use<'a>(request: &Request<'a>, candidates: &[Candidate<'_>]) -> Option<&'a str> {
+    let mut terms = request.placement.cluster_affinities.iter();
+    let present = || candidates.iter().filter(|each| request.is_current(each.name));
+    present().next()?;
+    terms
+        .find(|term| present().all(|each| affinity::selects(&term.affinity, each)))
+        .map(|term| term.affinity_name.as_str())
 }
 
 fn rounds<'a>(request: &Request<'a>) -> Vec<Round<'a>> {
     let placement = request.placement;
+    let round = |affinity, path: String, name| Round {
+        request: *request,
+        affinity,
+        path,
+        name,
+    };
     if placement.cluster_affinities.is_empty() {
-        let affinity = placement.cluster_affinity.as_ref();
-        return vec![Round {
-            request: *request,
-            affinity,
-            path: "clusterAffinity".into(),
-        }];
+        return vec![round(
+            placement.cluster_affinity.as_ref(),
+            "clusterAffinity".into(),
+            "",
+        )];
     }
     let terms = placement.cluster_affinities.iter().enumerate();
     terms
-        .map(|(position, term)| Round {
-            request: *request,
-            affinity: Some(&term.affinity),
-            path: format!("clusterAffinities[{position}]"),
+        .map(|(position, term)| {
+            let path = format!("clusterAffinities[{position}]");
+            round(Some(&term.affinity), path, &term.affinity_name)
         })
         .collect()
 }
 
-fn placed(request: &Request<'_>, survey: &Survey<'_>, failures: &Failures) -> Outcome {
-    let replicas = request.replicas.unwrap_or(0);
-    let target = |name: &&str| TargetCluster {
-        name: (*name).into(),
-        replicas,
-        components: Vec::new(),
-    };
-    let mut notes = failures.notes.clone();
-    if !notes.is_empty() {
-        notes.push(format!("{} is used", survey.path()));
-    }
-    notes.extend(survey.note());
-    Outcome::Placed {
-        clusters: survey.fitting.iter().map(target).collect(),
-        note: notes.join("; "),
-    }
-}
-
+/// The status of its condition Ready.
 fn ready(cluster: &Cluster) -> Option<&str> {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     conditions

@@ -4,24 +4,28 @@
 //! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
 mod events;
+mod places;
+mod room;
+mod scheduled;
 pub mod template;
+pub mod told;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
     keys::{condition, reason},
     work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use places::{Place, places, suspended};
 
 use crate::{
-    binding, condition as conditions, delivery, detector,
-    index::{Binding, CopyState, Entity, Index, referred},
-    interpreter::Health,
+    binding, condition as conditions, dependencies,
+    index::{Binding, Entity, Index, referred},
+    interpreter::{self, Health},
     object::{Id, Str, Time},
-    observation::{Template, Watch, is_interpreted},
-    plan::{Change, HubObject, Plan, Verb},
-    scheduler::Outcome,
+    observation::{Template, is_interpreted},
+    plan::{Change, HubObject, Plan, Proof, Verb},
 };
 
 /// The longest a status waits for members that are still being written to, in milliseconds.
@@ -39,11 +43,14 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
-    if !index.is_kind_listed(&id.gvk)
-        || stored.meta.deleting.is_some()
-        || crate::index::is_kept_by_others(&stored.meta)
-    {
+    if stored.meta.deleting.is_some() || crate::index::is_kept_by_others(&stored.meta) {
         return Plan::nothing();
+    }
+    if !index.is_kind_listed(&id.gvk) {
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
+    }
+    if !stored.object.spec.required_by.is_empty() && !index.has(&Proof::Referrers) {
+        return Plan::wait_for(Proof::Referrers, "who needs it is not known yet");
     }
     let places = places(index, id, entity);
     // At start the members' lists come later than the hub's: what they hold must not look lost.
@@ -52,42 +59,53 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     }
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
-    if entity
-        .references
-        .iter()
-        .any(|reference| !index.is_kind_listed(&referred(reference).gvk))
-    {
-        return Plan::wait("what it refers to is not known yet");
+    let selected = template.selections.iter().map(|selection| &selection.gvk);
+    let needed = entity.references.iter().map(|reference| &reference.id.gvk);
+    if let Some(gvk) = needed.chain(selected).find(|gvk| !index.is_kind_listed(gvk)) {
+        return Plan::wait_for(Proof::Kind(gvk.clone()), "what it refers to is not known yet");
+    }
+    if let Some(proof) = unlisted_dependencies(index, entity, &places) {
+        return Plan::wait_for(proof, "a member's list of what it refers to is on its way");
     }
     let unsure: Vec<Change> = unsure(index, entity).map(Change::Need).collect();
     if !unsure.is_empty() {
         let why = vec!["whether a dependency is missing must be known for certain".into()];
         return Plan {
             changes: unsure,
-            again_at: None,
             why,
+            ..Plan::default()
         };
     }
-    let dependencies = dependencies_ready(index, entity, &places);
+    let ready = dependencies_ready(index, entity, &places);
     fill(
         index,
         id,
-        (stored, template),
+        (entity, stored, template),
         &places,
-        &dependencies,
+        &ready,
         &mut status,
         now,
     );
     if status == before {
         return Plan::nothing();
     }
-    if let Some(until) = too_early(index, entity, &places, &dependencies, now) {
+    if let Some(until) = too_early(index, entity, &places, &ready, now) {
         return Plan::wait_until(until, "members are still answering");
     }
     let mut object = (*stored.object).clone();
-    let events = events::events(id, (stored, template), &before, &status);
+    let spoiled = places.iter().filter(|place| place.is_spoiled());
+    let spoiled: BTreeSet<&Str> = spoiled.map(|place| place.cluster).collect();
+    let mut events = events::events(id, (stored, template), &before, &status);
+    let is_current = |cluster: &str| {
+        places
+            .iter()
+            .any(|place| place.current && **place.cluster == *cluster)
+    };
+    events.extend(events::overrides(
+        id, template, &spoiled, is_current, &before, &status,
+    ));
     object.status = Some(status);
-    let verb = Verb::ReplaceStatus(serde_json::to_value(&object).unwrap_or_default());
+    let verb = Verb::ReplaceStatus(binding::to_value(&object));
     let mut plan = Plan::one(
         Change::Hub {
             object: HubObject::Binding(stored.name.clone()),
@@ -99,88 +117,12 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     plan
 }
 
-/// One place of a binding.
-struct Place<'a> {
-    cluster: &'a Str,
-    state: &'a CopyState,
-    wanted: bool,
-    current: bool,
-    /// Why what the member holds cannot be listed, although it answers.
-    unlistable: Option<&'a String>,
-    /// The member answers, but what it holds is not listed yet.
-    unknown: bool,
-    answers: bool,
-}
-
-impl Place<'_> {
-    /// Whether an answer is still to come.
-    fn is_pending(&self) -> bool {
-        self.wanted
-            && self.answers
-            && !self.current
-            && self.state.problem.is_none()
-            && self.unlistable.is_none()
-    }
-
-    fn applied(&self) -> bool {
-        self.state.problem.is_none()
-            && self.state.record.is_some()
-            && (self.state.live.is_some() || !self.answers)
-    }
-
-    fn message(&self) -> String {
-        if let (Some(why), None) = (self.unlistable, &self.state.problem) {
-            return format!(
-                "what {} holds cannot be listed ({why}); check the rights of the joined account",
-                self.cluster
-            );
-        }
-        match &self.state.problem {
-            Some(problem) => problem.message.clone(),
-            None if self.applied() => String::new(),
-            None if !self.answers => format!(
-                "{} does not answer; it is delivered when it does (see the Ready condition of the Cluster)",
-                self.cluster
-            ),
-            None => "not delivered yet".into(),
-        }
-    }
-}
-
-fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
-    entity
-        .copies
-        .iter()
-        .filter_map(|(cluster, state)| {
-            let wanted = delivery::plan::wants(index, entity, cluster) && index.members.contains_key(cluster);
-            let answers = index.answers(cluster);
-            if !wanted && !index.may_exist(id, cluster) {
-                return None;
-            }
-            let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
-            let unlistable = index.unlistable.get(&watch);
-            let unknown = !index.was_probed(cluster)
-                || (answers && unlistable.is_none() && !index.listed.contains(&watch));
-            let current = delivery::plan::is_current(index, id, cluster);
-            Some(Place {
-                unlistable: unlistable.filter(|_| answers),
-                cluster,
-                state,
-                wanted,
-                current,
-                unknown,
-                answers,
-            })
-        })
-        .collect()
-}
-
 fn fill(
     index: &Index,
     id: &Id,
-    (stored, template): (&Binding, &Template),
+    (entity, stored, template): (&Entity, &Binding, &Template),
     places: &[Place<'_>],
-    dependencies: &Dependencies,
+    ready: &Dependencies,
     status: &mut ResourceBindingStatus,
     now: Time,
 ) {
@@ -195,6 +137,9 @@ fn fill(
             )
         })
         .collect();
+    if interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind).is_none() {
+        room::share(&mut status.aggregated_status);
+    }
     let generation = stored.meta.generation;
     let set = |all: &mut Vec<Condition>, type_: &str, good: bool, reason: &str, message: String| {
         conditions::set(
@@ -209,58 +154,15 @@ fn fill(
             },
         )
     };
-    let spec = &stored.object.spec;
-    match (&spec.placement, detector::claimed_by(index, id, &template.meta)) {
-        (Some(placement), Some(_)) => {
-            let outcome = binding::schedule(index, id, template, placement, &spec.clusters);
-            match outcome {
-                Outcome::Placed { note, clusters } => {
-                    let message = if note.is_empty() {
-                        "Clusters were chosen.".into()
-                    } else {
-                        note
-                    };
-                    set(
-                        &mut status.conditions,
-                        condition::SCHEDULED,
-                        true,
-                        reason::SUCCESS,
-                        message,
-                    );
-                    if clusters == spec.clusters
-                        && (status.scheduler_observed_generation == 0 || status.last_scheduled_time.is_none())
-                    {
-                        status.last_scheduled_time = Some(now.to_k8s());
-                    }
-                }
-                Outcome::Failed { reason, message } => {
-                    set(
-                        &mut status.conditions,
-                        condition::SCHEDULED,
-                        false,
-                        reason,
-                        message,
-                    );
-                }
-            }
-            status.scheduler_observed_generation = generation.unwrap_or_default();
-        }
-        (Some(_), None) => {}
-        (None, _) => {
-            conditions::remove(&mut status.conditions, condition::SCHEDULED);
-            status.scheduler_observed_generation = 0;
-            status.last_scheduled_time = None;
-        }
-    }
-    let lacking: Vec<String> = places
-        .iter()
-        .filter(|place| place.wanted && !place.applied())
+    scheduled::fill(index, id, (entity, stored, template), status, now);
+    let lacks = || places.iter().filter(|place| place.wanted && !place.applied());
+    let on_its_way = lacks().all(Place::is_pending);
+    let as_asked = lacks().all(Place::is_as_asked);
+    let going_on = lacks().all(|place| place.is_pending() || place.is_as_asked());
+    let lacking: Vec<String> = lacks()
         .map(|place| format!("{}: {}", place.cluster, place.message()))
         .collect();
-    let on_its_way = places
-        .iter()
-        .filter(|place| place.wanted && !place.applied())
-        .all(Place::is_pending);
+    let suspended = suspended(places);
     let places = places.iter().any(|place| place.wanted);
     if !places {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
@@ -274,8 +176,10 @@ fn fill(
             message,
         );
     } else {
-        // On its way is no failure.
-        let reason = if on_its_way {
+        // On its way is no failure, and what a user holds back is none either.
+        let reason = if as_asked {
+            reason::SUSPEND_DISPATCHING
+        } else if going_on {
             reason::DELIVERING
         } else {
             reason::FULLY_APPLIED_FAILED
@@ -288,7 +192,29 @@ fn fill(
             lacking.join("; "),
         );
     }
-    match dependencies {
+    let exceptions = [
+        (
+            condition::DISPATCHING,
+            false,
+            reason::SUSPEND_DISPATCHING,
+            suspended,
+        ),
+        (
+            condition::DEPENDENCY_POLICY_CONFLICT,
+            true,
+            reason::REFERRERS_DISAGREE,
+            dependencies::policy_conflict(index, entity),
+        ),
+    ];
+    for (type_, good, reason, message) in exceptions {
+        match message {
+            None => conditions::remove(&mut status.conditions, type_),
+            Some(message) => {
+                set(&mut status.conditions, type_, good, reason, message);
+            }
+        }
+    }
+    match ready {
         Dependencies::Ready if !places => {
             conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY)
         }
@@ -374,6 +300,20 @@ fn unsure<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = Id> 
         })
 }
 
+/// What a member that answers is still to tell of the dependencies at a place. Cost: O(places × references).
+fn unlisted_dependencies(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Option<Proof> {
+    if !index.is_following(entity) {
+        return None;
+    }
+    let mut wanted = places.iter().filter(|place| place.wanted && place.answers);
+    wanted.find_map(|place| {
+        let kinds = entity.references.iter().map(|reference| &reference.id.gvk);
+        kinds
+            .map(|gvk| Proof::Copies(place.cluster.clone(), gvk.clone()))
+            .find(|proof| !index.has(proof))
+    })
+}
+
 enum Dependencies {
     /// The binding takes nothing along.
     NotFollowed,
@@ -410,7 +350,7 @@ fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> D
             }
             continue;
         };
-        for place in places.iter().filter(|place| place.wanted) {
+        for place in places.iter().filter(|place| place.wanted && !place.suspended) {
             let state = needed.copies.get(place.cluster);
             let stands = state.is_some_and(|state| {
                 state.problem.is_none() && state.record.is_some() && (state.live.is_some() || !place.answers)
@@ -457,7 +397,8 @@ fn too_early(
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
     if !on_its_way && !places.iter().any(Place::is_pending) {
         // Members come first: when all have answered the hub is told a moment later, and once.
-        let settled = entity.answers.map(|(_, last)| last.plus(config.status_delay / 2));
+        let last = entity.answers.map(|(_, last)| last).max(entity.lists_came);
+        let settled = last.map(|last| last.plus(config.status_delay / 2));
         return again.max(settled.filter(|until| now < *until));
     }
     let since = places
@@ -471,7 +412,11 @@ fn too_early(
             .unwrap_or_default()
             .plus(config.status_delay),
     );
-    let until = match entity.answers {
+    let answers = entity.answers.map(|(first, last)| {
+        let last = last.max(entity.lists_came.unwrap_or_default());
+        (first, last)
+    });
+    let until = match answers {
         // A loaded member answers late: the others may take as long again as the first did.
         Some((first, last)) if entity.status_written.is_none() => {
             last.plus(config.status_delay.max(first.0 - since.0))

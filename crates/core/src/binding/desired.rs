@@ -3,6 +3,7 @@
 use entourage_api::{
     keys::{annotation, finalizer, label},
     names,
+    policy::{Placement, PropagationSpec},
     work::{DependentObjectReference, ObjectReference, ResourceBinding, ResourceBindingSpec, Suspension},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -10,10 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::{Own, schedule};
 use crate::{
     dependencies::{self, Merged, Required},
+    detector::activation,
     index::{Entity, Index, Policy, content_version},
-    object::{Id, Named},
+    object::{Id, Named, Time},
     observation::Template,
     scheduler::Outcome,
+    twin,
 };
 
 pub(super) fn desired(
@@ -23,15 +26,20 @@ pub(super) fn desired(
     own: Option<Own<'_>>,
     required: &[Required],
     mut binding: ResourceBinding,
+    now: Time,
 ) -> ResourceBinding {
     describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
-            claim(index, id, template, policy, &mut binding.spec);
-            Some((name, policy))
+            claim(index, id, (entity, template), policy, &mut binding, now);
+            Some((name, policy, true))
+        }
+        Some(Own::Held(name, policy)) => {
+            hold(index, id, (entity, template), &mut binding, now);
+            Some((name, policy, false))
         }
         Some(Own::Orphaned) => {
-            binding.spec.replicas = template.replicas.unwrap_or_default();
+            demand(template, &mut binding.spec);
             None
         }
         None => {
@@ -42,15 +50,19 @@ pub(super) fn desired(
         }
     };
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
-    mark(index, entity, claimed, required, &mut binding);
+    mark(index, (id, entity, template), claimed, required, &mut binding);
     binding
 }
 
 /// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
-/// generation an annotation keeps which content that was; without one every resourceVersion counts as content.
+/// generation, or something in its place, an annotation keeps which content that was; without one every resourceVersion
+/// counts as content.
 fn describe(id: &Id, template: &Template, binding: &mut ResourceBinding) {
     let spec = &mut binding.spec;
-    let content = template.meta.generation.map(|_| content_version(&template.meta));
+    let content = template
+        .meta
+        .content_generation()
+        .map(|_| content_version(&template.meta));
     let annotations = binding.metadata.annotations.get_or_insert_default();
     let same_content = content.is_some()
         && spec.resource.uid == *template.meta.uid
@@ -73,9 +85,23 @@ fn describe(id: &Id, template: &Template, binding: &mut ResourceBinding) {
 }
 
 /// What a policy says (karmada reference 1.2).
-fn claim(index: &Index, id: &Id, template: &Template, policy: &Policy, spec: &mut ResourceBindingSpec) {
+fn claim(
+    index: &Index,
+    id: &Id,
+    (entity, template): (&Entity, &Template),
+    policy: &Policy,
+    binding: &mut ResourceBinding,
+    now: Time,
+) {
     let from = &policy.object.spec;
-    spec.propagate_deps = from.propagate_deps;
+    let vanished = vanished(entity, template);
+    let spec = &mut binding.spec;
+    if let Some(vanished) = vanished {
+        // Made again: what was chosen stays chosen.
+        spec.clusters.clone_from(&vanished.spec.clusters);
+        spec.suspension.clone_from(&vanished.spec.suspension);
+    }
+    spec.propagate_deps = follows(from);
     spec.scheduler_name.clone_from(&from.scheduler_name);
     spec.failover.clone_from(&from.failover);
     spec.conflict_resolution = from.conflict_resolution;
@@ -88,14 +114,65 @@ fn claim(index: &Index, id: &Id, template: &Template, policy: &Policy, spec: &mu
             scheduling,
         }),
     };
-    spec.replicas = template.replicas.unwrap_or_default();
-    if scheduling != Some(true)
-        && let Outcome::Placed { clusters, .. } =
-            schedule(index, id, template, &from.placement, &spec.clusters)
-    {
-        spec.clusters = clusters;
-    }
+    demand(template, spec);
     spec.placement = Some(from.placement.clone());
+    let held = vanished.unwrap_or(binding);
+    let outcome = schedule(index, id, template, &from.placement, held, now);
+    place(outcome, &from.placement, binding);
+}
+
+/// Whether what a policy selects takes its dependencies along. An imported service is of no use without what it refers to
+/// (karmada reference 6.1, there the webhook's work alone).
+fn follows(policy: &PropagationSpec) -> bool {
+    policy.propagate_deps
+        || policy.resource_selectors.iter().any(|selector| {
+            selector.kind == "ServiceImport" && selector.api_version.starts_with("multicluster.x-k8s.io/")
+        })
+}
+
+/// How much the template asks for.
+fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
+    spec.replicas = template.replicas.unwrap_or_default();
+    spec.replica_requirements = template.requirements.as_deref().cloned();
+}
+
+/// What a lazy policy said when it was last applied; its clusters are chosen from what there is now.
+fn hold(
+    index: &Index,
+    id: &Id,
+    (entity, template): (&Entity, &Template),
+    binding: &mut ResourceBinding,
+    now: Time,
+) {
+    demand(template, &mut binding.spec);
+    let Some(placement) = binding.spec.placement.clone() else {
+        return;
+    };
+    let held = vanished(entity, template).unwrap_or(binding);
+    let outcome = schedule(index, id, template, &placement, held, now);
+    place(outcome, &placement, binding);
+}
+
+/// The binding that this template had and that somebody deleted: what it says of scheduling goes on when it is made
+/// again.
+fn vanished<'a>(entity: &'a Entity, template: &Template) -> Option<&'a ResourceBinding> {
+    let vanished = entity.vanished.as_ref().filter(|_| entity.binding.is_none())?;
+    let owner = vanished.owner();
+    owner
+        .is_none_or(|owner| *owner == *template.meta.uid)
+        .then_some(&*vanished.object)
+}
+
+/// Takes over what was chosen. Without a choice what is stored stays: the clusters, and by which placement they were
+/// chosen.
+fn place(outcome: Option<Outcome>, placement: &Placement, binding: &mut ResourceBinding) {
+    if let Some(Outcome::Placed { clusters, .. }) = outcome {
+        binding.spec.clusters = clusters;
+        binding.metadata.annotations.get_or_insert_default().insert(
+            annotation::APPLIED_PLACEMENT.into(),
+            serde_json::to_string(placement).unwrap_or_default(),
+        );
+    }
 }
 
 /// What the referrers of a binding say that no policy made (karmada reference 2.5).
@@ -104,6 +181,7 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.preserve_resources_on_deletion = Some(merged.preserve);
     spec.propagate_deps = false;
     spec.replicas = 0;
+    spec.replica_requirements = None;
     spec.clusters.clear();
     spec.placement = None;
     spec.scheduler_name.clear();
@@ -111,19 +189,22 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.suspension = None;
 }
 
-/// Labels, annotations and finalizers of ours; what others set stays.
+/// Labels, annotations and finalizers of ours; what others set stays. `claimed`: by which policy, and whether what that
+/// says now applies.
 fn mark(
     index: &Index,
-    entity: &Entity,
-    claimed: Option<(&Named, &Policy)>,
+    (id, entity, template): (&Id, &Entity, &Template),
+    claimed: Option<(&Named, &Policy, bool)>,
     required: &[Required],
     binding: &mut ResourceBinding,
 ) {
+    let kind = twin::binding(&id.namespace);
     let following =
         index.config.propagate_deps && binding.spec.placement.is_some() && binding.spec.propagate_deps;
     let labels = binding.metadata.labels.get_or_insert_default();
-    labels
-        .retain(|key, _| !key.starts_with(label::DEPENDED_BY_PREFIX) && key != label::PROPAGATION_POLICY_ID);
+    labels.retain(|key, _| {
+        !key.starts_with(label::DEPENDED_BY_PREFIX) && !twin::CLAIM_LABELS.contains(&key.as_str())
+    });
     for Required {
         snapshot,
         permanent_id,
@@ -136,52 +217,43 @@ fn mark(
     }
     if let Some(permanent_id) = &entity.permanent_id {
         labels
-            .entry(label::RESOURCE_BINDING_ID.into())
+            .entry(kind.id_label.into())
             .or_insert_with(|| permanent_id.to_string());
     }
     let left_out = dependencies::left_out(index, entity, required.len());
     let annotations = binding.metadata.annotations.get_or_insert_default();
     for key in [
-        annotation::PROPAGATION_POLICY_NAMESPACE,
-        annotation::PROPAGATION_POLICY_NAME,
         annotation::DEPENDENCIES,
         annotation::REQUIRED_BY_LEFT_OUT,
-    ] {
-        annotations.remove(key);
+        annotation::ACTIVATED,
+    ]
+    .iter()
+    .chain(twin::CLAIM_ANNOTATIONS)
+    {
+        annotations.remove(*key);
+    }
+    if binding.spec.placement.is_none() {
+        annotations.remove(annotation::APPLIED_PLACEMENT);
     }
     if left_out > 0 {
         annotations.insert(annotation::REQUIRED_BY_LEFT_OUT.into(), left_out.to_string());
     }
-    if let Some((name, policy)) = claimed {
-        let permanent_id = policy
-            .meta
-            .label(label::PROPAGATION_POLICY_ID)
-            .unwrap_or_default();
-        labels.insert(label::PROPAGATION_POLICY_ID.into(), permanent_id.into());
-        annotations.insert(
-            annotation::PROPAGATION_POLICY_NAMESPACE.into(),
-            name.namespace.to_string(),
-        );
-        annotations.insert(annotation::PROPAGATION_POLICY_NAME.into(), name.name.to_string());
-        if let Some(placement) = &binding.spec.placement {
-            annotations.insert(
-                annotation::APPLIED_PLACEMENT.into(),
-                serde_json::to_string(placement).unwrap_or_default(),
-            );
+    if let Some((name, policy, applied)) = claimed {
+        let permanent_id = policy.meta.label(twin::policy(name).id_label).unwrap_or_default();
+        let claim = twin::claim(name, permanent_id);
+        let owned = |(key, value): (&str, crate::object::Str)| (key.to_owned(), value.to_string());
+        labels.extend(claim.0.into_iter().map(owned));
+        annotations.extend(claim.1.into_iter().map(owned));
+        if let Some(content) = activation::record(policy, entity, &template.meta, applied) {
+            annotations.insert(annotation::ACTIVATED.into(), content);
         }
     }
-    if following && !entity.references.is_empty() {
-        let listed: Vec<DependentObjectReference> = entity
-            .references
-            .iter()
-            .map(|reference| DependentObjectReference {
-                api_version: reference.kind.api_version().into(),
-                kind: reference.kind.kind().into(),
-                namespace: reference.namespace.clone(),
-                name: reference.name.clone(),
-                label_selector: None,
-            })
-            .collect();
+    let listed = if following {
+        dependencies_of(template)
+    } else {
+        Vec::new()
+    };
+    if !listed.is_empty() {
         annotations.insert(
             annotation::DEPENDENCIES.into(),
             serde_json::to_string(&listed).unwrap_or_default(),
@@ -199,20 +271,46 @@ fn mark(
             finalizers.retain(|each| each != name);
         }
     };
-    keep(finalizer::BINDING, true);
+    keep(kind.finalizer, true);
     keep(finalizer::DEPENDENCIES, following);
+}
+
+/// What a template needs, as it says so: by name, then by label.
+fn dependencies_of(template: &Template) -> Vec<DependentObjectReference> {
+    let named = template
+        .references
+        .iter()
+        .map(|reference| DependentObjectReference {
+            api_version: reference.id.gvk.api_version(),
+            kind: reference.id.gvk.kind.to_string(),
+            namespace: reference.id.namespace.to_string(),
+            name: reference.id.name.to_string(),
+            label_selector: None,
+        });
+    let selected = template
+        .selections
+        .iter()
+        .map(|selection| DependentObjectReference {
+            api_version: selection.gvk.api_version(),
+            kind: selection.gvk.kind.to_string(),
+            namespace: selection.namespace.to_string(),
+            name: String::new(),
+            label_selector: Some(selection.selector.clone()),
+        });
+    named.chain(selected).collect()
 }
 
 /// Name, owner and permanent id of a binding that is made now.
 pub(super) fn identity(index: &Index, id: &Id, entity: &Entity, template: &Template) -> ObjectMeta {
+    let kind = twin::binding(&id.namespace);
     let permanent_id = entity.permanent_id.as_ref().map_or_else(
-        || names::permanent_id(&[&index.config.hub, &template.meta.uid, "ResourceBinding"]),
+        || names::permanent_id(&[&index.config.hub, &template.meta.uid, kind.kind]),
         ToString::to_string,
     );
     ObjectMeta {
-        name: Some(names::binding_name(&id.gvk.kind, &id.name)),
-        namespace: Some(id.namespace.to_string()),
-        labels: Some([(label::RESOURCE_BINDING_ID.into(), permanent_id)].into()),
+        name: Some(index.binding_name_of(id).to_string()),
+        namespace: (!id.namespace.is_empty()).then(|| id.namespace.to_string()),
+        labels: Some([(kind.id_label.into(), permanent_id)].into()),
         owner_references: Some(vec![OwnerReference {
             api_version: id.gvk.api_version(),
             kind: id.gvk.kind.to_string(),

@@ -10,8 +10,14 @@ use entourage_api::{
     names,
 };
 
-use super::Recipe;
-use crate::object::{Id, Meta, Str};
+use super::{
+    Recipe,
+    render::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
+};
+use crate::{
+    object::{Id, Meta, Named, Str, WHOLE_OBJECTS},
+    overrides, twin,
+};
 
 /// The labels and annotations that a copy must carry: the template's own and ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,26 +29,44 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// From a template's metadata alone (karmada reference 0.2, 0.3, observed example).
+    /// From a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
     #[must_use]
     pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Self {
         let mut labels = template.labels.clone();
+        let mut annotations = template.annotations.clone();
+        for of_ours in [
+            annotation::WAITS,
+            annotation::APPLIED_OVERRIDES,
+            annotation::APPLIED_CLUSTER_OVERRIDES,
+        ] {
+            annotations.remove(of_ours);
+        }
+        annotations.retain(|key, _| !key.starts_with(annotation::MANAGED_BY_PREFIX));
+        // What cannot be applied is not rendered: it does not matter what the copy would say.
+        let _ = overrides::apply_to_metadata(&recipe.overrides, cluster, &mut labels, &mut annotations);
         labels.insert(label::MANAGED.into(), "true".into());
         labels.insert(label::HUB.into(), recipe.hub.clone());
-        labels.insert(label::RESOURCE_BINDING_ID.into(), recipe.permanent_id.clone());
+        let owner = twin::binding(&recipe.binding.namespace);
+        labels.insert(owner.id_label.into(), recipe.permanent_id.clone());
 
-        let mut annotations = template.annotations.clone();
         let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
         let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
         let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
-        put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
-        put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
+        if recipe.binding.namespace.is_empty() {
+            put(annotation::CLUSTER_RESOURCE_BINDING_NAME, &recipe.binding.name);
+        } else {
+            put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
+            put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
+        }
         put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
         put(annotation::WORK_NAME, &work);
         put(annotation::CONFLICT_RESOLUTION, resolution);
         put(annotation::TEMPLATE_UID, &template.uid);
         if let Some(generation) = template.generation {
             put(annotation::TEMPLATE_GENERATION, &generation.to_string());
+        }
+        for (key, record) in overrides::records(&recipe.overrides, id) {
+            put(key, &record);
         }
         put(annotation::MANAGED_LABELS, "");
         put(annotation::MANAGED_ANNOTATIONS, "");
@@ -58,6 +82,27 @@ impl Marks {
     pub fn hash(&self) -> u64 {
         hash(self.labels.iter(), self.annotations.iter())
     }
+}
+
+/// Whether a label or annotation is one of ours, or never travels: no override may set, change or remove it.
+#[must_use]
+pub(crate) fn is_mark(key: &str) -> bool {
+    RELEASED_LABELS.contains(&key)
+        || RELEASED_ANNOTATIONS.contains(&key)
+        || WHOLE_OBJECTS.contains(&key)
+        || key.starts_with("entourage.dev/")
+        || key.starts_with(annotation::MANAGED_BY_PREFIX)
+}
+
+/// The binding that a copy says it belongs to.
+#[must_use]
+pub fn owner(copy: &Meta) -> Option<Named> {
+    if let Some(name) = copy.annotation(annotation::RESOURCE_BINDING_NAME) {
+        let namespace = copy.annotation(annotation::RESOURCE_BINDING_NAMESPACE)?;
+        return (!namespace.is_empty()).then(|| Named::new(namespace, name));
+    }
+    let name = copy.annotation(annotation::CLUSTER_RESOURCE_BINDING_NAME)?;
+    Some(Named::new("", name))
 }
 
 /// The hash of the labels and annotations that a copy says are set by us, and whether it carries any that are not, or
@@ -89,7 +134,7 @@ pub fn on(live: &Meta) -> (u64, bool) {
 }
 
 /// Held in memory only, so that its algorithm may change with any release.
-fn hash<'a>(
+pub(crate) fn hash<'a>(
     labels: impl Iterator<Item = (&'a Str, &'a Str)>,
     annotations: impl Iterator<Item = (&'a Str, &'a Str)>,
 ) -> u64 {

@@ -4,19 +4,21 @@
 //! longer places the copy here, nobody needs it, nothing that needs it is still there, and the copy is ours.
 
 use entourage_api::{
-    keys::{ON_UNJOIN_REMOVE, annotation, label},
+    keys::{ON_UNJOIN_REMOVE, annotation},
     policy::{ConflictResolution, ReplicaSchedulingType},
+    work::ResourceBindingSpec,
 };
 use serde_json::json;
 
-use super::{Recipe, marks::Marks, source_version};
+use super::{Recipe, current, marks::Marks, source_version, suspension};
 use crate::{
-    dependencies,
+    dependencies, detector,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
     interpreter,
     object::{Id, Str, Time},
     observation::Template,
-    plan::{Change, Guard, How, Plan},
+    plan::{Change, Guard, How, Plan, Proof},
+    scheduler,
 };
 
 /// Plans one (template, member). Cost: O(referrers + references), usually O(1).
@@ -31,7 +33,7 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
         return Plan::wait("a write is under way");
     }
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait("the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
     }
     if !index.copies_known(cluster, &id.gvk) {
         return Plan::wait(format!("what {cluster} holds is not known"));
@@ -67,11 +69,10 @@ fn standing(
     now: Time,
 ) -> Plan {
     let ending = binding.meta.deleting.is_some();
-    if wants(index, entity, cluster) {
+    if wants(index, id, entity, cluster) {
         // A binding that ends while it is wanted, or belongs to a former template of this name, is made again: until
         // then nothing is touched.
-        let former = binding.owner().is_some_and(|owner| *owner != *template.meta.uid);
-        if ending || former || !is_committed(binding, cluster) {
+        if ending || is_former(binding, template) || !is_committed(binding, cluster) {
             return Plan::wait("the binding does not say so yet");
         }
         return deliver(index, id, cluster, (entity, template, binding, state), now);
@@ -79,10 +80,22 @@ fn standing(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
-    let keeps = dependencies::referrers_preserve(index, entity, cluster);
+    // What is suspended stays as it is: it is not moved away before it may be delivered elsewhere.
+    if !ending && suspension::holds(&binding.object.spec, cluster) {
+        return Plan::wait("delivery is suspended, so nothing is moved");
+    }
+    // A user deleted what the copy was made from.
+    let keeps = if is_former(binding, template) {
+        dependencies::preserves(index, entity, cluster)
+    } else {
+        dependencies::referrers_preserve(index, entity, cluster)
+    };
     // A copy that is to stay is released while the binding still says who asked for that.
-    if (is_committed(binding, cluster) && !ending && !keeps) || !index.is_removal_safe(&id.gvk) {
-        return Plan::wait("the removal is not proven yet");
+    if is_committed(binding, cluster) && !ending && !keeps {
+        return Plan::wait("the binding still says that it is wanted");
+    }
+    if !index.is_removal_safe(&id.gvk) {
+        return not_proven(id);
     }
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
         return Plan::wait(format!("{holder} still stands there"));
@@ -100,7 +113,6 @@ fn template_gone(
     (entity, state): (&Entity, &CopyState),
     now: Time,
 ) -> Plan {
-    let proven = entity.is_gone() && index.is_removal_safe(&id.gvk);
     let deleted = match (&entity.binding, &entity.vanished) {
         (Some(binding), _) => binding.meta.deleting,
         // This process saw the binding that accounted for it. It may have been released a moment ago, because its
@@ -108,9 +120,12 @@ fn template_gone(
         (None, Some(vanished)) => Some(vanished.meta.deleting.unwrap_or(Time(0))),
         (None, None) => return Plan::wait("nobody accounts for it: it is left alone"),
     };
-    let Some(deleted) = deleted.filter(|_| proven) else {
-        return Plan::wait("the removal is not proven yet");
+    let Some(deleted) = deleted.filter(|_| entity.is_gone()) else {
+        return Plan::wait("whether the template is gone for good is not known yet");
     };
+    if !index.is_removal_safe(&id.gvk) {
+        return not_proven(id);
+    }
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
@@ -128,6 +143,13 @@ fn template_gone(
     end(id, cluster, state, how, now, "the template was deleted")
 }
 
+fn not_proven(id: &Id) -> Plan {
+    Plan::wait_for(
+        Proof::Removal(id.gvk.clone()),
+        "that nobody needs it is not proven yet",
+    )
+}
+
 /// Until when a dependency that was deleted while live workloads need it is left alone.
 pub(crate) fn grace(index: &Index, entity: &Entity, deleted: Time, now: Time) -> Option<Time> {
     // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
@@ -142,6 +164,8 @@ fn end(id: &Id, cluster: &Str, state: &CopyState, how: How, now: Time, why: &str
     {
         return Plan::wait_until(problem.retry_at, problem.message.clone());
     }
+    // Other things may live in a namespace: it is never deleted.
+    let how = if id.gvk.is_namespace() { How::Release } else { how };
     let (id, cluster) = (id.clone(), cluster.clone());
     match &state.live {
         Some(live) if live.meta.deleting.is_some() && how == How::Delete => Plan::wait("it is being deleted"),
@@ -167,6 +191,15 @@ fn end(id: &Id, cluster: &Str, state: &CopyState, how: How, now: Time, why: &str
     }
 }
 
+/// A copy that is known as it should be, but for a write of something else that was not answered.
+fn confirm(id: &Id, cluster: &Str, state: &CopyState, now: Time) -> Plan {
+    if let Some(problem) = state.problem.as_ref().filter(|problem| now < problem.retry_at) {
+        return Plan::wait_until(problem.retry_at, problem.message.clone());
+    }
+    let (id, cluster) = (id.clone(), cluster.clone());
+    Plan::one(Change::Confirm { id, cluster }, "a write ended without an answer")
+}
+
 fn deliver(
     index: &Index,
     id: &Id,
@@ -174,7 +207,7 @@ fn deliver(
     (entity, template, binding, state): (&Entity, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
-    let recipe = recipe(index, template, binding, state, cluster);
+    let recipe = recipe(index, id, (entity, template, binding), (state, cluster));
     let source = source_version(&template.meta, &recipe);
     if state
         .live
@@ -183,8 +216,27 @@ fn deliver(
     {
         return Plan::wait("the copy is being deleted on the member");
     }
-    if is_current(index, id, cluster) {
-        return Plan::nothing();
+    if current::is_current(index, id, cluster) {
+        // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
+        match &state.fight {
+            None if state.uncertain => return confirm(id, cluster, state, now),
+            None => return Plan::nothing(),
+            Some(fight) if now < fight.over_at() => {
+                return Plan::wait_until(fight.over_at(), "it was put right");
+            }
+            Some(_) => {}
+        }
+    } else if let Some(fight) = &state.fight
+        && is_from(state, &source)
+        && now < fight.retry_at()
+    {
+        return Plan::wait_until(fight.retry_at(), "it was put right a moment ago");
+    }
+    if index.kindless.contains(&index.copies(cluster, &id.gvk)) {
+        return Plan::wait(format!("{cluster} does not serve the kind"));
+    }
+    if suspension::is_suspended(index, entity, cluster) {
+        return Plan::wait("delivery is suspended");
     }
     if let Some(problem) = &state.problem
         && problem.source == source
@@ -215,10 +267,11 @@ fn deliver(
         resource_version: live.meta.resource_version.clone(),
     });
     let read_first = state.live.as_ref().is_some_and(|live| {
-        let labels = json!({"metadata": {"labels": template.meta.labels}});
+        let labels = Marks::of(&template.meta, &recipe, id, cluster).labels;
+        let labels = json!({"metadata": {"labels": labels}});
         let retains = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind)
             .is_some_and(|native| native.needs_live(&labels));
-        retains || !state.is_as_written() || live.meta.foreign
+        retains || !state.is_as_written() || live.meta.foreign || is_from(state, &source)
     });
     let (id, cluster) = (id.clone(), cluster.clone());
     Plan::one(
@@ -234,7 +287,8 @@ fn deliver(
 }
 
 /// The first dependency that a workload's first release to a cluster waits for: one that exists on the hub and is being
-/// delivered there (architecture 2.9). Missing, never travelling, or kept out by a foreign object does not hold it.
+/// delivered there (architecture 2.9). Missing, never travelling, or kept out by a foreign object or by an override that
+/// cannot be applied does not hold it.
 fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
     if !index.is_following(entity) {
         return None;
@@ -256,10 +310,12 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
         let Some(state) = needed.copies.get(cluster) else {
             return true;
         };
-        let kept_out = state
-            .problem
-            .as_ref()
-            .is_some_and(|problem| matches!(problem.trouble, Trouble::Foreign | Trouble::NoSource));
+        let kept_out = state.problem.as_ref().is_some_and(|problem| {
+            matches!(
+                problem.trouble,
+                Trouble::Foreign | Trouble::NoSource | Trouble::Override
+            )
+        });
         let delivered = state.record.is_some()
             && state
                 .live
@@ -267,6 +323,14 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
                 .is_some_and(|live| live.meta.deleting.is_none());
         !delivered && !kept_out
     })
+}
+
+/// Whether the copy was last written from this source: then what differs was changed on the member.
+fn is_from(state: &CopyState, source: &str) -> bool {
+    state
+        .record
+        .as_ref()
+        .is_some_and(|record| record.source == source)
 }
 
 /// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
@@ -278,14 +342,22 @@ pub(crate) fn is_wanted(index: &Index, entity: &Entity, own: bool, cluster: &Str
     (own && placed) || dependencies::is_required_on(index, entity, cluster)
 }
 
-/// Whether the copy is wanted here: the binding places it, or a live referrer is placed here.
+/// Whether the copy is wanted here: the binding places it, or a live referrer is placed here. What a policy that is gone
+/// left to a former template of this name means nothing for the one that is there now.
 #[must_use]
-pub fn wants(index: &Index, entity: &Entity, cluster: &Str) -> bool {
-    let placed = entity
-        .binding
-        .as_ref()
-        .is_some_and(|binding| binding.object.spec.placement.is_some() && binding.is_placed_on(cluster));
+pub fn wants(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
+    let placed = entity.binding.as_ref().is_some_and(|binding| {
+        let left = entity.template.as_ref().filter(|each| is_former(binding, each));
+        binding.object.spec.placement.is_some()
+            && binding.is_placed_on(cluster)
+            && left.is_none_or(|template| detector::is_selected(index, id, &template.meta))
+    });
     placed || dependencies::is_required_on(index, entity, cluster)
+}
+
+/// Whether the binding was made for a former template of this name.
+fn is_former(binding: &Binding, template: &Template) -> bool {
+    binding.owner().is_some_and(|owner| *owner != *template.meta.uid)
 }
 
 /// Whether the stored binding accounts for a copy here: no copy is made before (architecture 2.3).
@@ -300,13 +372,21 @@ fn is_committed(binding: &Binding, cluster: &str) -> bool {
 }
 
 /// How the copy is rendered here.
-fn recipe(index: &Index, template: &Template, binding: &Binding, state: &CopyState, cluster: &str) -> Recipe {
+pub(super) fn recipe(
+    index: &Index,
+    id: &Id,
+    (entity, template, binding): (&Entity, &Template, &Binding),
+    (state, cluster): (&CopyState, &str),
+) -> Recipe {
     let spec = &binding.object.spec;
     // The template's own wish beats the policy's (karmada reference 0.3); other values are ignored.
-    let overwrite = match template.meta.annotation(annotation::CONFLICT_RESOLUTION) {
+    let wish = template.meta.annotation(annotation::CONFLICT_RESOLUTION);
+    let overwrite = match wish {
+        // A namespace may have been made on demand, before it was known that a policy claims it.
+        _ if id.gvk.is_namespace() => true,
         Some("overwrite") => true,
         Some("abort") => false,
-        _ => spec.conflict_resolution == ConflictResolution::Overwrite,
+        _ => dependencies::conflict_resolution(index, entity, cluster) == ConflictResolution::Overwrite,
     };
     let divided = spec
         .placement
@@ -318,53 +398,40 @@ fn recipe(index: &Index, template: &Template, binding: &Binding, state: &CopySta
         .find(|target| target.name == *cluster)
         .filter(|_| divided && template.replicas.is_some())
         .map(|target| target.replicas);
+    let completions = replicas.and_then(|_| share_of_completions(template, spec, cluster));
     Recipe {
         hub: index.config.hub.clone(),
         binding: binding.name.clone(),
-        permanent_id: binding
-            .meta
-            .label(label::RESOURCE_BINDING_ID)
-            .unwrap_or_default()
-            .into(),
+        permanent_id: binding.permanent_id().into(),
         replicas,
+        completions,
         overwrite,
+        overrides: index
+            .overriding
+            .rules(id, &template.meta.labels, index.members.get(cluster)),
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
     }
 }
 
-/// The source version that the copy should have been written from; `None` when there is nothing to write.
-pub(crate) fn expected_source(index: &Index, id: &Id, cluster: &Str) -> Option<String> {
+/// A divided Job's completions here: divided as its replicas are (Karmada reference 1.4).
+fn share_of_completions(template: &Template, spec: &ResourceBindingSpec, cluster: &str) -> Option<i64> {
+    let total = template.completions?;
+    let holders: Vec<(&str, i64)> = spec
+        .clusters
+        .iter()
+        .map(|target| (target.name.as_str(), i64::from(target.replicas)))
+        .collect();
+    let place = holders.iter().position(|(name, _)| *name == cluster)?;
+    scheduler::apportion(total, &holders, &template.meta.uid)
+        .get(place)
+        .copied()
+}
+
+/// How the copy is to be rendered; `None` when there is nothing to write.
+pub(crate) fn recipe_of(index: &Index, id: &Id, cluster: &Str) -> Option<Recipe> {
     let entity = index.entity(id)?;
     let (template, binding) = (entity.template.as_ref()?, entity.binding.as_ref()?);
     let none = CopyState::default();
     let state = entity.copies.get(cluster).unwrap_or(&none);
-    Some(source_version(
-        &template.meta,
-        &recipe(index, template, binding, state, cluster),
-    ))
-}
-
-/// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.
-///
-/// Cost: O(labels and annotations).
-#[must_use]
-pub fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
-    let Some(entity) = index.entity(id) else {
-        return false;
-    };
-    let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
-        return false;
-    };
-    let Some(state) = entity.copies.get(cluster) else {
-        return false;
-    };
-    let (Some(live), Some(record)) = (&state.live, &state.record) else {
-        return false;
-    };
-    if !state.is_as_written() {
-        return false;
-    }
-    let recipe = recipe(index, template, binding, state, cluster);
-    record.source == source_version(&template.meta, &recipe)
-        && Marks::of(&template.meta, &recipe, id, cluster).hash() == live.meta.marks
+    Some(recipe(index, id, (entity, template, binding), (state, cluster)))
 }

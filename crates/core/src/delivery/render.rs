@@ -8,9 +8,10 @@ use zeroize::Zeroize as _;
 
 use super::{Recipe, is_ours, marks::Marks};
 use crate::{
-    interpreter,
+    interpreter, namespaces,
     object::{Id, Meta, Str},
     observation::template_meta,
+    overrides::{self, BadOverride},
 };
 
 /// A copy ready to be sent. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
@@ -48,6 +49,9 @@ pub enum Refusal {
         "it is a service-account token Secret, which never travels; create a token on the member instead"
     )]
     Token,
+    /// A rule of an override policy cannot be applied.
+    #[error(transparent)]
+    Override(#[from] BadOverride),
     /// The template is being deleted.
     #[error("the template is being deleted")]
     Deleting,
@@ -84,7 +88,7 @@ pub fn standing(recipe: &Recipe, live: &Value) -> Standing {
 /// the result carries the live object's resourceVersion, uid, finalizers and ownerReferences, ready for a PUT.
 ///
 /// # Errors
-/// [`Refusal`] when the template must not travel.
+/// [`Refusal`] when the template must not travel, or an override cannot be applied to it.
 ///
 /// Cost: O(size of the object).
 pub fn render(
@@ -111,24 +115,41 @@ pub fn render(
         if let Some(count) = recipe.replicas {
             native.revise_replicas(&mut copy, i64::from(count));
         }
+        if let Some(count) = recipe.completions {
+            interpreter::native::revise_completions(&mut copy, count);
+        }
+    }
+    if !recipe.overrides.is_empty() {
+        // Rules see the labels and annotations that travel.
+        let meta = template_meta(&id.gvk, template);
+        copy["metadata"] = json!({"name": &*id.name, "labels": meta.labels, "annotations": meta.annotations});
+        if !id.namespace.is_empty() {
+            copy["metadata"]["namespace"] = json!(&*id.namespace);
+        }
+        overrides::apply(&recipe.overrides, id, cluster, &mut copy)?;
     }
     let (mut labels, mut annotations) = (marks.labels, marks.annotations);
     if let Some(live) = live {
         if let Some(native) = native {
             native.retain(&mut copy, live);
         }
-        keep_foreign(
-            &mut labels,
-            &live["metadata"]["labels"],
-            live,
-            annotation::MANAGED_LABELS,
-        );
-        keep_foreign(
-            &mut annotations,
-            &live["metadata"]["annotations"],
-            live,
-            annotation::MANAGED_ANNOTATIONS,
-        );
+        // What this hub set on a namespace before a policy claimed it is no more foreign than what it sets now.
+        let (listed_labels, listed_annotations) = if id.gvk.is_namespace() {
+            namespaces::listed(live, &recipe.hub)
+        } else {
+            Default::default()
+        };
+        for (wanted, field, managed, listed) in [
+            (&mut labels, "labels", annotation::MANAGED_LABELS, listed_labels),
+            (
+                &mut annotations,
+                "annotations",
+                annotation::MANAGED_ANNOTATIONS,
+                listed_annotations,
+            ),
+        ] {
+            keep_foreign(wanted, &live["metadata"][field], live, managed, &listed);
+        }
     }
     let mut meta = Map::new();
     meta.insert("name".into(), json!(&*id.name));
@@ -146,14 +167,20 @@ pub fn render(
     Ok(Rendered(copy))
 }
 
-/// Whether the rendered copy differs from the live object in anything that we care for.
+/// Where the rendered copy first differs from the live object in anything that we care for: a path without values, and
+/// without keys of a ConfigMap's or Secret's data.
 #[must_use]
-pub fn differs(rendered: &Rendered, live: &Value) -> bool {
+pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
     let same_strings = |field: &str| {
         let of = |object: &Value| object["metadata"][field].as_object().cloned().unwrap_or_default();
         of(&rendered.0) == of(live)
     };
-    !same_strings("labels") || !same_strings("annotations") || interpreter::differs(&rendered.0, live)
+    for field in ["labels", "annotations"] {
+        if !same_strings(field) {
+            return Some(format!("metadata.{field}"));
+        }
+    }
+    interpreter::difference(&rendered.0, live)
 }
 
 /// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14).
@@ -176,34 +203,48 @@ pub fn release(live: &Value) -> Option<Value> {
     changed.then_some(object)
 }
 
-const RELEASED_LABELS: &[&str] = &[
+pub(super) const RELEASED_LABELS: &[&str] = &[
     label::HUB,
     label::MANAGED,
     label::RESOURCE_BINDING_ID,
+    label::CLUSTER_RESOURCE_BINDING_ID,
     label::WORK_ID,
     label::PROPAGATION_POLICY_ID,
+    label::CLUSTER_PROPAGATION_POLICY_ID,
 ];
 
-const RELEASED_ANNOTATIONS: &[&str] = &[
+pub(super) const RELEASED_ANNOTATIONS: &[&str] = &[
     annotation::RESOURCE_BINDING_NAMESPACE,
     annotation::RESOURCE_BINDING_NAME,
+    annotation::CLUSTER_RESOURCE_BINDING_NAME,
     annotation::WORK_NAMESPACE,
     annotation::WORK_NAME,
     annotation::CONFLICT_RESOLUTION,
+    annotation::APPLIED_OVERRIDES,
+    annotation::APPLIED_CLUSTER_OVERRIDES,
     annotation::TEMPLATE_UID,
     annotation::TEMPLATE_GENERATION,
     annotation::MANAGED_LABELS,
     annotation::MANAGED_ANNOTATIONS,
     annotation::PROPAGATION_POLICY_NAMESPACE,
     annotation::PROPAGATION_POLICY_NAME,
+    annotation::CLUSTER_PROPAGATION_POLICY_NAME,
 ];
 
 /// Adds what stands on the live object and was never set by us.
-fn keep_foreign(wanted: &mut BTreeMap<Str, Str>, standing: &Value, live: &Value, managed: &str) {
+fn keep_foreign(
+    wanted: &mut BTreeMap<Str, Str>,
+    standing: &Value,
+    live: &Value,
+    managed: &str,
+    listed: &[String],
+) {
     let set_by_us: BTreeSet<&str> = live["metadata"]["annotations"][managed]
         .as_str()
-        .map(|keys| keys.split(',').collect())
-        .unwrap_or_default();
+        .into_iter()
+        .flat_map(|keys| keys.split(','))
+        .chain(listed.iter().map(String::as_str))
+        .collect();
     for (key, value) in standing.as_object().into_iter().flatten() {
         if let Some(value) = value.as_str()
             && !set_by_us.contains(key.as_str())

@@ -2,12 +2,12 @@
 //!
 //! Source: Karmada reference 1.1 (priority among matches) and 6.2 (what admission refuses).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::policy::{PropagationSpec, ResourceSelector};
 
 use crate::{
-    interpreter::{NATIVE, native},
+    index::Config,
     object::{Gvk, Id, Named, Str},
     selector,
 };
@@ -23,8 +23,11 @@ pub enum Specificity {
     Name,
 }
 
-/// How exactly a PropagationPolicy of `policy_namespace` selects a template with these labels: its best matching
-/// selector counts. `None` if it does not select it. A selector with a name ignores its labelSelector.
+/// How exactly a policy of `policy_namespace` selects a template with these labels: its best matching selector counts.
+/// `None` if it does not select it. A selector with a name ignores its labelSelector.
+///
+/// A PropagationPolicy selects in its own namespace only. A ClusterPropagationPolicy (`policy_namespace` is empty)
+/// selects cluster-scoped templates, and those of the selector's namespace, or of every one.
 #[must_use]
 pub fn selects(
     spec: &PropagationSpec,
@@ -32,19 +35,41 @@ pub fn selects(
     id: &Id,
     labels: &BTreeMap<Str, Str>,
 ) -> Option<Specificity> {
-    if *id.namespace != *policy_namespace {
-        return None;
-    }
-    spec.resource_selectors
-        .iter()
-        .filter(|selector| selector.namespace.is_empty() || selector.namespace == policy_namespace)
-        .filter(|selector| is_of_kind(selector, &id.gvk))
+    in_reach(spec, policy_namespace, id)
         .filter_map(|selector| specificity(selector, &id.name, labels))
         .max()
 }
 
-/// The policy among `candidates` that a template belongs to, or `None` if none selects it. The order: higher
-/// `spec.priority`, then greater [`Specificity`], then smaller name.
+/// How a policy of `policy_namespace` could mean a template, whatever labels that has. Empty if it cannot.
+#[must_use]
+pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &Id) -> BTreeSet<Specificity> {
+    let specificities = in_reach(spec, policy_namespace, id).filter_map(|selector| {
+        let by_labels = selector.name.is_empty() && selector.label_selector.is_some();
+        if by_labels {
+            Some(Specificity::Labels)
+        } else {
+            specificity(selector, &id.name, &BTreeMap::new())
+        }
+    });
+    specificities.collect()
+}
+
+/// The selectors for the kind and the namespace of a template.
+fn in_reach<'a>(
+    spec: &'a PropagationSpec,
+    policy_namespace: &str,
+    id: &'a Id,
+) -> impl Iterator<Item = &'a ResourceSelector> {
+    let is_near = policy_namespace.is_empty() || *id.namespace == *policy_namespace;
+    spec.resource_selectors
+        .iter()
+        .filter(move |_| is_near)
+        .filter(|selector| selector.namespace.is_empty() || *selector.namespace == *id.namespace)
+        .filter(|selector| is_of_kind(selector, &id.gvk))
+}
+
+/// The policy among `candidates` that a template belongs to, or `None` if none selects it. The order: a
+/// PropagationPolicy before a ClusterPropagationPolicy, higher `spec.priority`, greater [`Specificity`], smaller name.
 pub fn best<'a>(
     candidates: impl Iterator<Item = (&'a Named, &'a PropagationSpec)>,
     id: &Id,
@@ -53,18 +78,17 @@ pub fn best<'a>(
     candidates
         .filter_map(|(policy, spec)| {
             let specificity = selects(spec, &policy.namespace, id, labels)?;
-            Some((spec.priority, specificity, policy))
+            let own = !policy.namespace.is_empty();
+            Some(((own, spec.priority, specificity), policy))
         })
         .max_by(|one, other| {
             // The names are compared the other way round: the smaller one wins.
-            (one.0, one.1)
-                .cmp(&(other.0, other.1))
-                .then_with(|| other.2.cmp(one.2))
+            one.0.cmp(&other.0).then_with(|| other.1.cmp(one.1))
         })
-        .map(|(_, _, policy)| policy)
+        .map(|(_, policy)| policy)
 }
 
-/// Whether what a PropagationPolicy of `policy_namespace` selects can be propagated.
+/// Whether what a policy of `policy_namespace` (empty for a ClusterPropagationPolicy) selects can be propagated.
 ///
 /// # Errors
 /// Which selector cannot be used, why, and what to write instead.
@@ -81,8 +105,33 @@ pub fn check(spec: &PropagationSpec, policy_namespace: &str) -> Result<(), Strin
     Ok(())
 }
 
+/// Whether a kind is never a template: it is the control plane's own, or tells what happened on one cluster (Event).
+/// Source: Karmada reference 1.1.
+#[must_use]
+pub fn is_skipped_kind(gvk: &Gvk) -> bool {
+    const GROUPS: [&str; 4] = [
+        "cluster.karmada.io",
+        "config.karmada.io",
+        "policy.karmada.io",
+        "work.karmada.io",
+    ];
+    GROUPS.contains(&&*gvk.group) || is_event(gvk)
+}
+
+fn is_event(gvk: &Gvk) -> bool {
+    &*gvk.kind == "Event" && ["", "events.k8s.io"].contains(&&*gvk.group)
+}
+
+/// Whether a template is left alone whatever selects it: it lies in a namespace of the system, or is one.
+#[must_use]
+pub fn is_skipped(id: &Id, config: &Config) -> bool {
+    is_skipped_kind(&id.gvk)
+        || config.is_reserved(&id.namespace)
+        || (id.gvk.is_namespace() && config.is_reserved(&id.name))
+}
+
 /// Whether nothing is propagated out of this namespace: `kube-*`, `karmada-system`, `karmada-cluster` and
-/// `karmada-es-*` belong to the system. Source: Karmada reference 1.1.
+/// `karmada-es-*` belong to the system. [`Config::is_reserved`] knows those of this installation, too. Source: Karmada reference 1.1.
 #[must_use]
 pub fn is_skipped_namespace(namespace: &str) -> bool {
     const NAMES: [&str; 2] = ["karmada-system", "karmada-cluster"];
@@ -91,8 +140,7 @@ pub fn is_skipped_namespace(namespace: &str) -> bool {
 }
 
 fn is_of_kind(selector: &ResourceSelector, gvk: &Gvk) -> bool {
-    let (group, version) = split(&selector.api_version);
-    *gvk.kind == *selector.kind && *gvk.group == *group && *gvk.version == *version
+    *gvk == Gvk::new(&selector.api_version, &selector.kind)
 }
 
 fn specificity(selector: &ResourceSelector, name: &str, labels: &BTreeMap<Str, Str>) -> Option<Specificity> {
@@ -106,20 +154,30 @@ fn specificity(selector: &ResourceSelector, name: &str, labels: &BTreeMap<Str, S
 }
 
 fn check_selector(selector: &ResourceSelector, policy_namespace: &str) -> Result<(), String> {
-    if !selector.namespace.is_empty() && selector.namespace != policy_namespace {
+    if !policy_namespace.is_empty()
+        && !selector.namespace.is_empty()
+        && selector.namespace != policy_namespace
+    {
         return Err(format!(
             ".namespace: {:?} is not the policy's own; a PropagationPolicy selects only in its namespace {:?}: \
              leave the field out, or make a policy there",
             selector.namespace, policy_namespace
         ));
     }
-    let (group, version) = split(&selector.api_version);
-    if native(group, version, &selector.kind).is_none() {
+    if selector.kind.is_empty() || selector.api_version.is_empty() {
+        return Err(": apiVersion and kind must both be given".into());
+    }
+    let gvk = Gvk::new(&selector.api_version, &selector.kind);
+    if is_event(&gvk) {
+        return Err(
+            ": an Event tells what happened on one cluster and is never propagated: take the selector out"
+                .into(),
+        );
+    }
+    if is_skipped_kind(&gvk) {
         return Err(format!(
-            ": {} {} is not propagated by this version; the kinds that are: {}",
-            or_nothing(&selector.api_version),
-            or_nothing(&selector.kind),
-            supported()
+            ": {} {} belongs to the control plane and is never propagated: take the selector out",
+            selector.api_version, selector.kind
         ));
     }
     match &selector.label_selector {
@@ -128,27 +186,6 @@ fn check_selector(selector: &ResourceSelector, policy_namespace: &str) -> Result
         }
         _ => Ok(()),
     }
-}
-
-/// Group and version of an `apiVersion`.
-fn split(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
-}
-
-fn or_nothing(text: &str) -> &str {
-    if text.is_empty() { "\"\"" } else { text }
-}
-
-fn supported() -> String {
-    let kinds: Vec<String> = NATIVE
-        .iter()
-        .map(|native| {
-            let gvk = native.gvk();
-            let slash = if gvk.group.is_empty() { "" } else { "/" };
-            format!("{}{slash}{} {}", gvk.group, gvk.version, gvk.kind)
-        })
-        .collect();
-    kinds.join(", ")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use entourage_api::{
 };
 
 use crate::{
+    delivery::fight::Fight,
     interpreter::references::DependencyReference,
     object::{Id, Meta, Named, Str, Time},
     observation::{Copy, Probe, Template},
@@ -28,6 +29,10 @@ pub enum Trouble {
     Unreachable,
     /// There is nothing to deliver.
     NoSource,
+    /// A rule of an override policy cannot be applied.
+    Override,
+    /// It was put right, and something on the member keeps changing it back.
+    Fought,
 }
 
 /// The last attempt that failed.
@@ -60,6 +65,8 @@ pub struct CopyState {
     pub answered: Option<String>,
     /// Not written again before this time.
     pub not_before: Option<Time>,
+    /// How often in a row it was put right. Boxed: few copies have it.
+    pub fight: Option<Box<Fight>>,
     /// A write is under way: until its outcome is known a copy may stand here.
     pub in_flight: bool,
     /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
@@ -95,6 +102,8 @@ pub struct Entity {
     pub absent: bool,
     /// The binding (by uid) since whose deletion a point GET found the template: it is really still there.
     pub confirmed: Option<Str>,
+    /// The revision of the last change of the template that a user made and this process saw since the claim.
+    pub touched: Option<u64>,
     /// A point GET found a token Secret.
     pub never_travels: bool,
     /// Its binding as stored.
@@ -106,7 +115,7 @@ pub struct Entity {
     pub permanent_id: Option<Str>,
     /// Its copies, by member.
     pub copies: BTreeMap<Str, CopyState>,
-    /// What the template refers to. Kept after the template is gone, until its copies are.
+    /// What the template refers to: by name, and what its selectors match. Kept after the template is gone, until its copies are.
     pub references: Vec<DependencyReference>,
     /// The templates whose references name this one.
     pub referrers: BTreeSet<Id>,
@@ -120,8 +129,12 @@ pub struct Entity {
     pub preserved_on: BTreeSet<Str>,
     /// When the stored binding's spec last changed; for coalescing.
     pub spec_written: Option<Time>,
+    /// When the stored binding's clusters last changed, as this process saw it.
+    pub clusters_chosen: Option<Time>,
     /// When the first and the last member answered since the status was last written.
     pub answers: Option<(Time, Time)>,
+    /// When lists that decide the status, its own or its dependencies', last became known.
+    pub lists_came: Option<Time>,
     /// When the status was last written.
     pub status_written: Option<Time>,
     /// When the template's own status last changed.
@@ -179,6 +192,13 @@ pub struct Binding {
 }
 
 impl Binding {
+    /// Its permanent id; empty while it has none.
+    #[must_use]
+    pub fn permanent_id(&self) -> &str {
+        let id_label = crate::twin::binding(&self.name.namespace).id_label;
+        self.meta.label(id_label).unwrap_or_default()
+    }
+
     /// Whether the binding has a cluster among its own, committed ones.
     #[must_use]
     pub fn is_placed_on(&self, cluster: &str) -> bool {

@@ -8,16 +8,21 @@ mod copies;
 mod dirty;
 mod lists;
 mod members;
+mod namespaces;
+mod overrides;
 mod policies;
+mod restored;
+mod rights;
+mod selections;
 mod templates;
 mod upkeep;
 
-use entourage_api::keys::annotation;
+pub(crate) use namespaces::Namespaces;
 
 use super::Index;
 use crate::{
     object::{Meta, Named, Str, Time},
-    observation::{Observation, Subject, Which},
+    observation::{Observation, Server, Subject, Which},
     plan::Key,
 };
 
@@ -51,25 +56,40 @@ impl Index {
     /// Takes in one fact. Cost: O(what it affects), named at each handler.
     pub fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
         let mut dirty = Dirty::new();
+        let told = match &seen {
+            Observation::Listed { watch, .. }
+            | Observation::Lost { watch, .. }
+            | Observation::Refused { watch, .. }
+            | Observation::Unserved { watch, .. } => Some(watch.clone()),
+            _ => None,
+        };
         match seen {
             Observation::Seen(subject) => self.seen(subject, now, &mut dirty),
             Observation::Gone { which, uid, revision } => {
                 self.gone(&which, &Deletion { uid, revision }, now, &mut dirty)
             }
+            Observation::Listing { watch, revision } => self.list_begins(&watch, revision),
+            Observation::Reached { watch, revision } => self.has_come_to(&watch, revision),
             Observation::Listed {
                 watch,
                 present,
                 revision,
             } => {
                 self.was_listed(&watch, &present, revision, now, &mut dirty);
+                self.not_refused(&watch, &mut dirty);
             }
             Observation::Lost { watch, why } => self.lost(&watch, why, &mut dirty),
+            Observation::Refused { watch, why } => self.was_refused(&watch, why, &mut dirty),
+            Observation::Unserved { watch, other, why } => {
+                self.unserved(&watch, other.as_ref(), why, now, &mut dirty);
+                self.not_refused(&watch, &mut dirty);
+            }
             Observation::Found(id, template) => {
                 self.template_found(&id);
                 self.template_seen(&id, template, now, &mut dirty);
                 self.dirty_entity(&id, &mut dirty);
             }
-            Observation::Absent(id) => self.absent(&id, &mut dirty),
+            Observation::Absent(id) => self.absent(&id, now, &mut dirty),
             Observation::NeverTravels(id) => {
                 self.unbury(&id).never_travels = true;
                 self.dirty_referrers(&id, &mut dirty);
@@ -85,26 +105,42 @@ impl Index {
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Tick => {}
         }
+        self.end_problems(&mut dirty);
+        if let Some(watch) = told {
+            if watch.server() == Server::Hub {
+                self.remember_former();
+            }
+            self.wake(&watch, now, &mut dirty);
+        }
         dirty
     }
 
     fn seen(&mut self, subject: Subject, now: Time, dirty: &mut Dirty) {
         match subject {
-            Subject::Policy(policy) => self.policy_seen(policy, now, dirty),
+            Subject::Policy(policy) => self.policy_seen(&policy, now, dirty),
+            Subject::Override(policy) => self.override_seen(&policy, dirty),
             Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),
             Subject::Cluster(cluster) => self.cluster_seen(cluster, dirty),
             Subject::Template(id, template) => self.template_seen(&id, template, now, dirty),
             Subject::Copy(cluster, id, copy) => self.copy_seen(&cluster, &id, copy, now, dirty),
+            Subject::Namespace(name, meta) => self.hub_namespace_seen(&name, meta, dirty),
+            Subject::MemberNamespace(cluster, name, seen) => {
+                self.member_namespace_seen(&cluster, &name, seen, now, dirty)
+            }
         }
     }
 
     fn gone(&mut self, which: &Which, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
         match which {
-            Which::Policy(name) => self.policy_gone(name, deletion, dirty),
+            Which::Policy(name) => self.policy_gone(name, deletion, now, dirty),
+            Which::Override(name) => self.override_gone(name, deletion, now, dirty),
             Which::Binding(name) => self.binding_gone(name, deletion, now, dirty),
-            Which::Cluster(name) => self.cluster_gone(name, deletion, dirty),
+            Which::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
             Which::Template(id) => self.template_gone(id, deletion, now, dirty),
             Which::Copy(cluster, id) => self.copy_gone(cluster, id, deletion, now, dirty),
+            Which::Namespace(member, name) => {
+                self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
+            }
         }
     }
 }
@@ -117,19 +153,12 @@ pub fn content_version(meta: &Meta) -> String {
         binding: Named::new("", ""),
         permanent_id: "".into(),
         replicas: None,
+        completions: None,
         overwrite: false,
+        overrides: Default::default(),
         written_uid: None,
     };
     crate::delivery::source_version(meta, &none)
-}
-
-/// The policy that claims an object, by its annotations.
-#[must_use]
-pub fn claim_of(meta: &Meta) -> Option<Named> {
-    Some(Named::new(
-        meta.annotation(annotation::PROPAGATION_POLICY_NAMESPACE)?,
-        meta.annotation(annotation::PROPAGATION_POLICY_NAME)?,
-    ))
 }
 
 fn named(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Named {

@@ -4,9 +4,10 @@
 //! is exact: a field that it lacks and the live copy has was removed, or added by a stranger, and has to go. The
 //! exceptions are explicit: an API server of another version fills in or leaves out a default that the hub's did
 //! not, so a field counts as equal to its absence, on either side, exactly when it holds the default named in
-//! [`DEFAULTS`]. A default that somebody changed on the member still differs.
+//! [`DEFAULTS`], and what a server derives from other fields is derived on both sides. A default that somebody changed on the member still differs.
 
 mod defaults;
+mod derived;
 #[cfg(test)]
 mod tests;
 
@@ -33,12 +34,17 @@ pub fn differs(desired: &Value, live: &Value) -> bool {
 /// data.
 #[must_use]
 pub fn difference(desired: &Value, live: &Value) -> Option<String> {
-    let (group, version) = match text(desired, &["apiVersion"]).split_once('/') {
-        Some((group, version)) => (group, version),
-        None => ("", text(desired, &["apiVersion"])),
+    let api_version = text(desired, &["apiVersion"]);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = text(desired, &["kind"]);
+    let pod_spec = native(group, version, kind).and_then(NativeKind::pod_spec_path);
+    let kind = match group {
+        "" => kind.to_owned(),
+        group => format!("{kind}.{group}"),
     };
-    let native = native(group, version, text(desired, &["kind"]));
-    let mut comparison = Comparison::of(native);
+    let desired = derived::completed(&kind, desired, pod_spec);
+    let live = derived::completed(&kind, live, pod_spec);
+    let mut comparison = Comparison::of(kind, pod_spec);
     let nothing = Map::new();
     let (ours, theirs) = (
         desired.as_object().unwrap_or(&nothing),
@@ -78,7 +84,8 @@ fn same_data(desired: &Value, live: &Value) -> bool {
 }
 
 struct Comparison {
-    kind: &'static str,
+    /// As in [`Scope::Kind`].
+    kind: String,
     /// Where the pod spec starts, with a dot at the end; empty for a kind without one.
     pod_spec: String,
     path: String,
@@ -87,10 +94,9 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn of(native: Option<&dyn NativeKind>) -> Self {
-        let pod_spec = native.and_then(NativeKind::pod_spec_path);
+    fn of(kind: String, pod_spec: Option<&[&str]>) -> Self {
         Self {
-            kind: native.map_or("", |native| native.gvk().kind),
+            kind,
             pod_spec: pod_spec
                 .map(|path| format!("{}.", path.join(".")))
                 .unwrap_or_default(),
@@ -136,13 +142,8 @@ impl Comparison {
         self.under(key, |this| match this.default_here() {
             Some(FilledIn::ByTheServer) => true,
             Some(FilledIn::AliasOf(other)) => {
-                let either = |parent: &Value| {
-                    let name = parent[key].as_str().filter(|name| !name.is_empty());
-                    name.or_else(|| parent[other].as_str())
-                        .unwrap_or_default()
-                        .to_owned()
-                };
-                this.same(&Value::String(either(desired)), &Value::String(either(live)))
+                let (desired, live) = (either(desired, key, other), either(live, key, other));
+                (is_unset(desired) && is_unset(live)) || this.same(desired, live)
             }
             _ => this.same(&desired[key], &live[key]),
         })
@@ -169,20 +170,19 @@ impl Comparison {
     }
 
     fn default_here(&self) -> Option<&'static FilledIn> {
-        let rows = DEFAULTS.iter().filter(|row| match row.scope {
-            Scope::PodSpec => self.in_pod_spec().is_some_and(|path| matches(row.path, path)),
-            Scope::Kind(kind) => kind == self.kind && matches(row.path, &self.path),
-        });
-        rows.map(|row| &row.default).next()
+        let row = DEFAULTS.iter().find(|row| self.is_at(row.scope, row.path));
+        row.map(|row| &row.default)
     }
 
     fn is_quantity(&self) -> bool {
-        QUANTITIES.iter().any(|pattern| {
-            self.path
-                .match_indices('.')
-                .map(|(dot, _)| &self.path[dot + 1..])
-                .any(|tail| matches(pattern, tail))
-        })
+        QUANTITIES.iter().any(|(scope, path)| self.is_at(*scope, path))
+    }
+
+    fn is_at(&self, scope: Scope, path: &str) -> bool {
+        match scope {
+            Scope::PodSpec => self.in_pod_spec().is_some_and(|here| matches(path, here)),
+            Scope::Kind(kind) => kind == self.kind && matches(path, &self.path),
+        }
     }
 
     /// The path from the pod spec on, if it lies there.
@@ -195,9 +195,27 @@ impl Comparison {
     }
 }
 
-/// Whether a path is the pattern's: segment by segment; `*` stands for any one segment, and `containers[]` for an
-/// entry of any of a pod's lists of containers.
+/// The field, or the one that stands in for it.
+fn either<'a>(parent: &'a Value, key: &str, other: &str) -> &'a Value {
+    if is_unset(&parent[key]) {
+        &parent[other]
+    } else {
+        &parent[key]
+    }
+}
+
+/// Whether a field that another one stands in for is not there.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value == "" || value == 0
+}
+
+/// Whether a path is the pattern's: segment by segment; `*` stands for any one segment, at the end for any key (resources
+/// have dots in their names), and `containers[]` for an entry of any of a pod's lists of containers.
 fn matches(pattern: &str, path: &str) -> bool {
+    if let Some(parent) = pattern.strip_suffix(".*") {
+        let mut ends = path.match_indices('.').map(|(dot, _)| dot);
+        return ends.any(|dot| dot + 1 < path.len() && matches(parent, &path[..dot]));
+    }
     let mut path = path.split('.');
     let same = pattern.split('.').all(|pattern| {
         path.next().is_some_and(|segment| {

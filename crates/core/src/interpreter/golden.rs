@@ -9,19 +9,43 @@
 //!
 //! `UPDATE_GOLDEN=1` writes `want.yaml` anew; read the difference before you commit it.
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 
 use super::{NATIVE, NativeKind, common_prune, difference, native, never_travels, references::references};
 
-fn read(path: &Path) -> Option<Value> {
+pub(super) fn read(path: &Path) -> Option<Value> {
     let text = fs::read_to_string(path).ok()?;
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
     Some(
         serde_saphyr::from_str_with_options(&text, options)
             .unwrap_or_else(|error| panic!("{path:?}: {error}")),
     )
+}
+
+/// The folders of a kind's cases, in order.
+pub(super) fn cases(kind: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/interpreter");
+    let folder = root.join(kind.to_lowercase());
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|_| panic!("{kind} has no golden cases in {folder:?}"));
+    let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+/// Whether the expected answers are written anew.
+pub(super) fn is_updating() -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the switch of a test, not an input of a decision"
+    )]
+    std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
 fn answers(case: &Path) -> Value {
@@ -35,7 +59,7 @@ fn answers(case: &Path) -> Value {
     native.prune(&mut rendered);
     let mut answers = json!({
         "neverTravels": never_travels(&object),
-        "references": references(native, object["metadata"]["namespace"].as_str().unwrap(), &object),
+        "references": references(native, object["metadata"]["namespace"].as_str().unwrap_or_default(), &object),
         "replicas": native.replicas(&object),
         "rendered": rendered,
         "needsLive": native.needs_live(&rendered),
@@ -85,25 +109,12 @@ fn assert_stable(
 
 #[test]
 fn every_golden_case_is_answered_as_written() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/interpreter");
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the switch of a test, not an input of a decision"
-    )]
-    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let update = is_updating();
     let mut failures = Vec::new();
-    for kind in NATIVE {
-        let folder = root.join(kind.gvk().kind.to_lowercase());
-        let mut cases: Vec<_> = fs::read_dir(&folder)
-            .unwrap_or_else(|_| panic!("{} has no golden cases in {folder:?}", kind.gvk().kind))
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        cases.sort();
-        assert!(
-            cases.len() >= 3,
-            "{} has fewer than 3 golden cases",
-            kind.gvk().kind
-        );
+    let kinds: BTreeSet<_> = NATIVE.iter().map(|kind| kind.gvk().kind).collect();
+    for kind in kinds {
+        let cases = cases(kind);
+        assert!(cases.len() >= 3, "{kind} has fewer than 3 golden cases");
         for case in cases {
             let got = answers(&case);
             let file = case.join("want.yaml");

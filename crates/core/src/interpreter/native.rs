@@ -2,17 +2,34 @@
 //!
 //! An operation that a kind lacks keeps the trait's default, which says what "not available" means.
 
+mod api_service;
+mod ca_bundle;
+mod cluster_role;
 mod config_map;
 mod counters;
+mod cron_job;
+mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
+mod endpoint_slice;
+mod horizontal_pod_autoscaler;
+mod ingress;
 mod job;
+mod load_balancer;
+mod namespace;
+mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
+mod pod_disruption_budget;
 mod replica_set;
+mod replication_controller;
+mod resource_quota;
 mod secret;
+mod service;
 mod service_account;
+mod service_import;
 mod stateful_set;
+mod webhook_configuration;
 
 use std::collections::BTreeSet;
 
@@ -20,21 +37,49 @@ use entourage_api::keys::annotation;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::json::{at, remove, remove_keys, text};
+use super::json::{at, remove, remove_keys, set, text};
 pub use job::{completions, revise_completions};
 
-/// Every interpreted kind.
+/// Every interpreted kind. A version stands here that some server from 1.20 on serves and does not convert to another of
+/// the same name: a policy that names it means it.
+///
+/// Other kinds travel too, without a rule: their whole status is reported and they are healthy once they exist. Checked
+/// and in no need of a rule: Role, RoleBinding, ClusterRoleBinding, NetworkPolicy, LimitRange, StorageClass, PriorityClass,
+/// Endpoints (nothing of them is set by a member but defaults, which are the hub's too). None of them has a status that
+/// changes while it has no generation: a kind that does needs a rule, or each word of its status looks like a new version
+/// ([`content_number`](super::content_number)).
 pub const NATIVE: &[&dyn NativeKind] = &[
+    &api_service::ApiService,
+    &cluster_role::ClusterRole,
     &config_map::ConfigMap,
+    &cron_job::CronJob("v1"),
+    &cron_job::CronJob("v1beta1"),
+    &custom_resource_definition::CustomResourceDefinition,
     &daemon_set::DaemonSet,
     &deployment::Deployment,
+    &endpoint_slice::EndpointSlice("v1"),
+    &endpoint_slice::EndpointSlice("v1beta1"),
+    &horizontal_pod_autoscaler::HorizontalPodAutoscaler("v1"),
+    &horizontal_pod_autoscaler::HorizontalPodAutoscaler("v2"),
+    &horizontal_pod_autoscaler::HorizontalPodAutoscaler("v2beta2"),
+    &ingress::Ingress,
     &job::Job,
+    &namespace::Namespace,
+    &persistent_volume::PersistentVolume,
     &persistent_volume_claim::PersistentVolumeClaim,
     &pod::Pod,
+    &pod_disruption_budget::PodDisruptionBudget("v1"),
+    &pod_disruption_budget::PodDisruptionBudget("v1beta1"),
     &replica_set::ReplicaSet,
+    &replication_controller::ReplicationController,
+    &resource_quota::ResourceQuota,
     &secret::Secret,
+    &service::Service,
     &service_account::ServiceAccount,
+    &service_import::ServiceImport,
     &stateful_set::StatefulSet,
+    &webhook_configuration::WebhookConfiguration("MutatingWebhookConfiguration"),
+    &webhook_configuration::WebhookConfiguration("ValidatingWebhookConfiguration"),
 ];
 
 /// The interpreted kind of this group, version and kind; versions are exact. `None` for any other.
@@ -104,6 +149,11 @@ pub trait NativeKind: Sync {
     /// Makes the object ask for this many replicas. Default: nothing changes.
     fn revise_replicas(&self, _object: &mut Value, _replicas: i64) {}
 
+    /// Whether an API server raises `metadata.generation` for a change of annotations, as it does for one of the spec.
+    fn annotations_count_as_content(&self) -> bool {
+        false
+    }
+
     /// Labels that the hub's own machinery put on a template and that do not travel.
     fn hub_only_labels(&self, _template: &Value) -> &'static [&'static str] {
         &[]
@@ -145,6 +195,11 @@ pub trait NativeKind: Sync {
         Health::Healthy
     }
 
+    /// Paths in the template that [`aggregate`](Self::aggregate) looks at, besides its generation, replicas and status.
+    fn aggregate_reads(&self) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
     /// The template's status as a whole, from what each cluster reported (name of the cluster, reflected status
     /// or `None` when it has not reported). `template` is asked for its generation and its status as stored.
     /// `None` when the status would not change, and for kinds without one. Answers an object that an API server
@@ -176,6 +231,19 @@ pub fn common_prune(template: &mut Value) {
 #[must_use]
 pub fn never_travels(object: &Value) -> bool {
     text(object, &["kind"]) == "Secret" && text(object, &["type"]) == "kubernetes.io/service-account-token"
+}
+
+/// What of an object its kind's [`aggregate_reads`](NativeKind::aggregate_reads) names, and nothing else of it.
+#[must_use]
+pub fn aggregate_reads(native: &dyn NativeKind, object: &Value) -> Value {
+    let mut kept = Value::Null;
+    for path in native.aggregate_reads() {
+        let value = at(object, path);
+        if !value.is_null() {
+            set(&mut kept, path, value.clone());
+        }
+    }
+    kept
 }
 
 const SERVER_SET_METADATA: &[&str] = &[
@@ -222,7 +290,7 @@ mod tests {
                 native(gvk.group, gvk.version, gvk.kind).map(|found| found.gvk()),
                 Some(gvk)
             );
-            assert!(native(gvk.group, "v1beta1", gvk.kind).is_none());
+            assert!(native(gvk.group, "v1alpha9", gvk.kind).is_none());
             assert!(!kind.summary().is_empty());
         }
     }
@@ -243,7 +311,16 @@ mod tests {
             })
             .map(|kind| kind.gvk().kind)
             .collect();
-        assert_eq!(divided, ["Deployment", "Job", "ReplicaSet", "StatefulSet"]);
+        assert_eq!(
+            divided,
+            [
+                "Deployment",
+                "Job",
+                "ReplicaSet",
+                "ReplicationController",
+                "StatefulSet"
+            ]
+        );
     }
 
     #[test]

@@ -117,8 +117,8 @@ proptest! {
         let _ = never_travels(&template);
         for kind in NATIVE {
             let sorted = references(*kind, "ns", &template);
-            prop_assert!(sorted.windows(2).all(|pair| (pair[0].kind, &pair[0].name) < (pair[1].kind, &pair[1].name)));
-            prop_assert!(sorted.iter().all(|each| !each.name.is_empty()));
+            prop_assert!(sorted.windows(2).all(|pair| pair[0].id < pair[1].id));
+            prop_assert!(sorted.iter().all(|each| !each.id.name.is_empty()));
 
             let mut desired = template.clone();
             common_prune(&mut desired);

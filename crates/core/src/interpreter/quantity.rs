@@ -1,4 +1,4 @@
-//! Kubernetes quantities ("500m", "1Gi", "1e3"), compared by amount.
+//! Kubernetes quantities ("500m", "1Gi", "1e3"), compared and written by amount.
 
 use std::cmp::Ordering;
 
@@ -7,16 +7,45 @@ use serde_json::Value;
 /// Compares two quantities by amount; `None` when either is not a quantity. A JSON number counts as its decimal
 /// text, as an API server reads it.
 pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
-    Some(nanos(left)?.cmp(&nanos(right)?))
+    Some(amount(left)?.cmp(&amount(right)?))
 }
 
-/// The amount in units of 10⁻⁹, the smallest an API server keeps; finer amounts are rounded up, as it does.
-fn nanos(value: &Value) -> Option<i128> {
+/// The amount in units of 10⁻⁹, the smallest an API server keeps; finer amounts are rounded up, as it does. `None` for
+/// what is no quantity.
+pub(super) fn amount(value: &Value) -> Option<i128> {
     match value {
         Value::String(text) => parse(text),
         Value::Number(number) => parse(&number.to_string()),
         _ => None,
     }
+}
+
+/// An amount that is not negative, in the form in which an API server writes it for this resource: cpu to the
+/// thousandth, all else in whole units, rounded up; memory and storage in powers of 1024.
+pub(super) fn display(resource: &str, amount: i128) -> String {
+    const MILLI: i128 = 1_000_000;
+    let up = |unit: i128| amount.max(0).saturating_add(unit - 1) / unit;
+    if resource == "cpu" && up(MILLI) % 1000 != 0 {
+        return format!("{}m", up(MILLI));
+    }
+    let whole = up(1000 * MILLI);
+    let is_binary =
+        ["memory", "storage", "ephemeral-storage"].contains(&resource) || resource.starts_with("hugepages-");
+    if is_binary && whole >= 1024 {
+        scaled(whole, 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+    } else {
+        scaled(whole, 1000, &["", "k", "M", "G", "T", "P", "E"])
+    }
+}
+
+/// With the largest suffix that leaves a whole number.
+fn scaled(mut number: i128, base: i128, suffixes: &[&str]) -> String {
+    let mut power = 0;
+    while number != 0 && number % base == 0 && power + 1 < suffixes.len() {
+        number /= base;
+        power += 1;
+    }
+    format!("{number}{}", suffixes[power])
 }
 
 fn parse(text: &str) -> Option<i128> {
@@ -93,6 +122,25 @@ mod tests {
             assert_eq!(compare(&left, &right), Some(Ordering::Equal), "{left} {right}");
         }
         assert_eq!(compare(&json!("1Gi"), &json!("1G")), Some(Ordering::Greater));
+    }
+
+    #[test]
+    fn amounts_are_written_as_an_api_server_writes_them() {
+        for (resource, given, want) in [
+            ("cpu", "0.5", "500m"),
+            ("cpu", "1000m", "1"),
+            ("cpu", "0.1m", "1m"),
+            ("cpu", "2000", "2k"),
+            ("memory", "1024Mi", "1Gi"),
+            ("memory", "1500", "1500"),
+            ("memory", "1000", "1k"),
+            ("memory", "0", "0"),
+            ("hugepages-2Mi", "4Mi", "4Mi"),
+            ("example.com/gpu", "1.5", "2"),
+        ] {
+            let amount = amount(&json!(given)).unwrap();
+            assert_eq!(display(resource, amount), want, "{resource} {given}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::selector;
 
 /// Whether all parts of the affinity that are given select the cluster and it is not excluded. Exclusion wins over
 /// being named.
-pub(super) fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
+pub(crate) fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
     let is_in = |names: &[String]| names.iter().any(|name| name == candidate.name);
     !is_in(&affinity.exclude)
         && (affinity.cluster_names.is_empty() || is_in(&affinity.cluster_names))

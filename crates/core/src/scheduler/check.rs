@@ -1,8 +1,8 @@
 //! What a placement may ask for in this version. Everything else is refused, with what to write instead.
 
-use entourage_api::policy::{ClusterAffinity, Placement, ReplicaSchedulingType};
+use entourage_api::policy::{ClusterAffinity, DivisionPreference, Placement};
 
-use super::{Request, affinity, taint};
+use super::{Request, affinity, assign, spread, taint};
 use crate::selector;
 
 /// Whether this version can do what the request asks for, as far as that shows without looking at clusters.
@@ -24,16 +24,43 @@ pub(super) fn supported(request: &Request<'_>) -> Result<(), String> {
                 .into(),
         );
     }
+    spread::check(&placement.spread_constraints)?;
     match request.replicas {
-        Some(replicas) if placement.replica_scheduling_type() == ReplicaSchedulingType::Divided => {
-            Err(format!(
-                "placement.replicaScheduling asks to divide {replicas} replicas among clusters (Divided), which is not \
-             supported by this version: leave replicaScheduling out, or set replicaSchedulingType: Duplicated, to \
-             run all {replicas} on each chosen cluster"
-            ))
-        }
+        Some(_) if assign::is_divided(placement) => check_division(placement),
         _ => Ok(()),
     }
+}
+
+/// Fixed weights are understood; what needs to know how much room a cluster has is not.
+fn check_division(placement: &Placement) -> Result<(), String> {
+    let Some(strategy) = &placement.replica_scheduling else {
+        return Ok(());
+    };
+    let instead = "is not supported by this version, which does not know how many replicas a cluster has room for: \
+                   take it out to give every cluster the same, or give weightPreference.staticWeightList";
+    if strategy.replica_division_preference == Some(DivisionPreference::Aggregated) {
+        return Err(format!(
+            "placement.replicaScheduling.replicaDivisionPreference: Aggregated {instead}"
+        ));
+    }
+    let Some(preference) = &strategy.weight_preference else {
+        return Ok(());
+    };
+    if preference.dynamic_weight.is_some() {
+        return Err(format!(
+            "placement.replicaScheduling.weightPreference.dynamicWeight {instead}"
+        ));
+    }
+    for (position, rule) in preference.static_weight_list.iter().enumerate() {
+        let at = |why: String| {
+            format!("placement.replicaScheduling.weightPreference.staticWeightList[{position}].{why}")
+        };
+        check_affinity(&rule.target_cluster).map_err(|why| at(format!("targetCluster.{why}")))?;
+        if rule.weight < 1 {
+            return Err(at(format!("weight is {}: it must be 1 or more", rule.weight)));
+        }
+    }
+    Ok(())
 }
 
 fn check_affinities(placement: &Placement) -> Result<(), String> {
@@ -46,6 +73,13 @@ fn check_affinities(placement: &Placement) -> Result<(), String> {
     for (position, term) in placement.cluster_affinities.iter().enumerate() {
         let at = |why: String| format!("placement.clusterAffinities[{position}].{why}");
         check_affinity(&term.affinity).map_err(at)?;
+        let mut earlier = placement.cluster_affinities[..position].iter();
+        if term.affinity_name.is_empty() || earlier.any(|each| each.affinity_name == term.affinity_name) {
+            return Err(at(format!(
+                "affinityName is {:?}: give each group a name of its own",
+                term.affinity_name
+            )));
+        }
         if !term.overflow_affinities.is_empty() {
             return Err(at(
                 "overflowAffinities is not supported by this version: take it out, or list its groups as \
@@ -57,7 +91,11 @@ fn check_affinities(placement: &Placement) -> Result<(), String> {
     Ok(())
 }
 
-fn check_affinity(wanted: &ClusterAffinity) -> Result<(), String> {
+/// Whether an affinity can be read.
+///
+/// # Errors
+/// Which of its fields cannot, and why, such as `labelSelector: …`.
+pub(crate) fn check_affinity(wanted: &ClusterAffinity) -> Result<(), String> {
     if let Some(labels) = &wanted.label_selector {
         selector::check(labels).map_err(|why| format!("labelSelector: {why}"))?;
     }

@@ -10,8 +10,8 @@ const NAMES_LISTED: usize = 5;
 /// All clusters, sorted into those that fit and those that do not.
 pub(super) struct Survey<'a> {
     round: &'a Round<'a>,
-    /// The names of those that fit, in order.
-    pub(super) fitting: BTreeSet<&'a str>,
+    /// Those that fit, by name.
+    pub(super) fitting: Vec<&'a Candidate<'a>>,
     /// How many were left out for which reason; the number is the filter's place in [`FILTERS`].
     left_out: BTreeMap<(usize, Why), usize>,
     /// Names in the affinity that no Cluster has.
@@ -20,29 +20,36 @@ pub(super) struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     /// Asks every filter about every cluster.
-    pub(super) fn of(round: &'a Round<'a>, candidates: &[Candidate<'a>]) -> Self {
-        let mut fitting = BTreeSet::new();
+    pub(super) fn of(round: &'a Round<'a>, candidates: &'a [Candidate<'a>]) -> Self {
+        let mut fitting = Vec::new();
         let mut left_out = BTreeMap::new();
         for candidate in candidates {
             match objection(round, candidate) {
-                None => {
-                    fitting.insert(candidate.name);
-                }
+                None => fitting.push(candidate),
                 Some(objection) => *left_out.entry(objection).or_insert(0) += 1,
             }
         }
-        let known: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.name).collect();
-        let named = round.affinity.iter().flat_map(|affinity| &affinity.cluster_names);
-        let unknown = named
-            .map(String::as_str)
-            .filter(|name| !known.contains(name))
-            .collect();
+        fitting.sort_by_key(|candidate| candidate.name);
+        let named = round.affinity.map_or(&[][..], |affinity| &affinity.cluster_names);
+        let mut unknown: BTreeSet<&str> = named.iter().map(String::as_str).collect();
+        if !unknown.is_empty() {
+            for candidate in candidates {
+                unknown.remove(candidate.name);
+            }
+        }
         Self {
             round,
             fitting,
             left_out,
             unknown,
         }
+    }
+
+    /// Whether this cluster fits.
+    pub(super) fn fits(&self, name: &str) -> bool {
+        self.fitting
+            .binary_search_by_key(&name, |candidate| candidate.name)
+            .is_ok()
     }
 
     /// How the policy calls the affinity.

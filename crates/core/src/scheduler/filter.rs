@@ -1,6 +1,6 @@
 //! The filters: each says of one cluster whether it may be chosen, and if not, why.
 
-use super::{Candidate, Round, affinity, enablements, taint};
+use super::{Candidate, Round, affinity, enablements, spread, taint};
 
 /// Why a cluster was left out, worded to follow a number: "2 *not selected by clusterAffinity*".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +41,11 @@ pub const FILTERS: &[Filter] = &[
         summary: "The cluster serves the kind, or it is a target already, or it is not known what it serves.",
         check: served,
     },
+    Filter {
+        name: "spreadConstraints",
+        summary: "The cluster has the region, zone, provider or label by which the policy spreads.",
+        check: grouped,
+    },
 ];
 
 fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
@@ -61,7 +66,7 @@ fn staying(_: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
 }
 
 fn tolerated(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
-    if is_current(round, candidate) {
+    if round.request.is_current(candidate.name) {
         return Ok(());
     }
     match taint::untolerated(candidate, &round.request.placement.cluster_tolerations) {
@@ -73,22 +78,38 @@ fn tolerated(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
 /// An incomplete list counts as a list: a kind that discovery did not find would be refused on delivery.
 fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
     let known = enablements(candidate.cluster);
-    let api_version = round.request.gvk.api_version();
-    let kind = &*round.request.gvk.kind;
+    let gvk = round.request.gvk;
+    // Most groups differ in length already: no more is looked at.
+    let length = gvk.version.len()
+        + if gvk.group.is_empty() {
+            0
+        } else {
+            gvk.group.len() + 1
+        };
+    let is_version = |text: &str| {
+        text.len() == length
+            && text.ends_with(&*gvk.version)
+            && text.starts_with(&*gvk.group)
+            && (gvk.group.is_empty() || text.as_bytes()[gvk.group.len()] == b'/')
+    };
     let is_served = known
         .iter()
-        .filter(|group| group.group_version == api_version)
-        .any(|group| group.resources.iter().any(|resource| resource.kind == kind));
-    if is_served || known.is_empty() || is_current(round, candidate) {
+        .filter(|group| is_version(&group.group_version))
+        .any(|group| group.resources.iter().any(|resource| resource.kind == *gvk.kind));
+    if is_served || known.is_empty() || round.request.is_current(candidate.name) {
         return Ok(());
     }
-    Err(Why(format!("not serving {api_version} {kind}")))
+    Err(Why(format!("not serving {} {}", gvk.api_version(), gvk.kind)))
 }
 
-fn is_current(round: &Round<'_>, candidate: &Candidate<'_>) -> bool {
-    round
-        .request
-        .current
-        .iter()
-        .any(|target| target.name == candidate.name)
+fn grouped(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+    let constraints = round.request.placement.spread_constraints.iter().enumerate();
+    for (position, constraint) in constraints {
+        if let Some(lacking) = spread::lacks(constraint, candidate) {
+            return Err(Why(format!(
+                "without {lacking}, by which spreadConstraints[{position}] spreads"
+            )));
+        }
+    }
+    Ok(())
 }

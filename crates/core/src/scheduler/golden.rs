@@ -24,11 +24,50 @@ struct Case {
     kind: String,
     replicas: Option<i32>,
     #[serde(default)]
-    current: Vec<String>,
+    uid: String,
+    #[serde(default)]
+    current: Current,
+    /// The placement that `current` was chosen by.
+    applied: Option<Placement>,
+    /// That was this very placement.
+    #[serde(default)]
+    settled: bool,
+    /// The group in use.
+    affinity: Option<String>,
+    #[serde(default)]
+    fresh: bool,
     clusters: Vec<Member>,
     /// Compared as text.
     #[serde(default, rename = "want")]
     _want: serde::de::IgnoredAny,
+}
+
+/// Names, or names with replicas.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Current {
+    Names(Vec<String>),
+    Replicas(BTreeMap<String, i32>),
+}
+
+impl Default for Current {
+    fn default() -> Self {
+        Self::Names(Vec::new())
+    }
+}
+
+impl Current {
+    fn targets(&self) -> Vec<TargetCluster> {
+        let target = |name: &String, replicas| TargetCluster {
+            name: name.clone(),
+            replicas,
+            ..Default::default()
+        };
+        match self {
+            Self::Names(names) => names.iter().map(|name| target(name, 0)).collect(),
+            Self::Replicas(map) => map.iter().map(|(name, count)| target(name, *count)).collect(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -52,6 +91,9 @@ struct Member {
     serves: Vec<String>,
     #[serde(default = "yes")]
     ready: bool,
+    /// Its condition Ready is Unknown.
+    #[serde(default)]
+    unreachable: bool,
     #[serde(default)]
     deleting: bool,
 }
@@ -119,25 +161,22 @@ fn outcome(case: &Case) -> Outcome {
             name: &each.name,
             labels,
             cluster,
-            ready: each.ready,
+            ready: each.ready && !each.unreachable,
             deleting: each.deleting,
         })
         .collect();
-    let current: Vec<TargetCluster> = case
-        .current
-        .iter()
-        .map(|name| TargetCluster {
-            name: name.clone(),
-            ..Default::default()
-        })
-        .collect();
+    let current = case.current.targets();
+    let applied = case.applied.as_ref().or(case.settled.then_some(&case.placement));
+    let applied = applied.map_or_else(String::new, |placement| serde_json::to_string(placement).unwrap());
     let (api_version, kind) = case.kind.split_once(' ').unwrap();
     let gvk = Gvk::new(api_version, kind);
     let request = Request {
-        placement: &case.placement,
-        gvk: &gvk,
-        replicas: case.replicas,
+        uid: &case.uid,
         current: &current,
+        applied: &applied,
+        affinity: case.affinity.as_deref(),
+        fresh: case.fresh,
+        ..Request::first(&case.placement, &gvk, case.replicas)
     };
     schedule(&request, &candidates)
 }
@@ -164,8 +203,16 @@ fn cluster(member: &Member) -> Cluster {
             }
         })
         .collect();
+    let conditions = serde_json::json!([{
+        "type": "Ready", "status": "Unknown", "reason": "ClusterNotReachable", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
     cluster.status = Some(ClusterStatus {
         api_enablements,
+        conditions: match member.unreachable {
+            true => serde_json::from_value(conditions).unwrap(),
+            false => Vec::new(),
+        },
         ..Default::default()
     });
     cluster
@@ -174,10 +221,17 @@ fn cluster(member: &Member) -> Cluster {
 fn told(outcome: &Outcome) -> String {
     let mut text = String::from("want:\n");
     match outcome {
-        Outcome::Placed { clusters, note } => {
+        Outcome::Placed {
+            clusters,
+            affinity,
+            note,
+        } => {
             text.push_str("  clusters:\n");
             for target in clusters {
                 writeln!(text, "    {}: {}", target.name, target.replicas).unwrap();
+            }
+            if !affinity.is_empty() {
+                writeln!(text, "  affinity: {affinity}").unwrap();
             }
             writeln!(text, "  note: {note:?}").unwrap();
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
-    policy::{ClusterAffinity, ClusterAffinityTerm, Placement},
+    policy::{
+        ClusterAffinity, ClusterAffinityTerm, Placement, ReplicaSchedulingStrategy, SpreadConstraint,
+        SpreadField, StaticClusterWeight,
+    },
     work::TargetCluster,
 };
 use k8s_openapi::api::core::v1::{Taint, Toleration};
@@ -121,7 +124,9 @@ fn placement() -> impl Strategy<Value = Placement> {
         } else {
             placement.cluster_affinities = affinities
                 .into_iter()
-                .map(|affinity| ClusterAffinityTerm {
+                .enumerate()
+                .map(|(position, affinity)| ClusterAffinityTerm {
+                    affinity_name: position.to_string(),
                     affinity,
                     ..Default::default()
                 })
@@ -146,10 +151,8 @@ fn outcome(placement: &Placement, current: &[TargetCluster], members: &[Member])
     let candidates: Vec<Candidate<'_>> = members.iter().map(Member::candidate).collect();
     schedule(
         &Request {
-            placement,
-            gvk: &gvk,
-            replicas: Some(2),
             current,
+            ..Request::first(placement, &gvk, Some(2))
         },
         &candidates,
     )
@@ -187,8 +190,21 @@ proptest! {
         members in members(), placement in placement(), current in names(),
     ) {
         let first = outcome(&placement, &targets(&current), &members);
-        let Outcome::Placed { clusters, .. } = &first else { return Ok(()) };
-        prop_assert_eq!(&first, &outcome(&placement, clusters, &members));
+        let Outcome::Placed { clusters, affinity, .. } = &first else { return Ok(()) };
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let candidates: Vec<Candidate<'_>> = members.iter().map(Member::candidate).collect();
+        let again = Request {
+            current: clusters,
+            affinity: Some(affinity),
+            ..Request::first(&placement, &gvk, Some(2))
+        };
+        let second = schedule(&again, &candidates);
+        let Outcome::Placed { clusters: after, affinity: in_use, .. } = &second else { panic!("{second:?}") };
+        prop_assert_eq!((clusters, affinity), (after, in_use));
+        prop_assert_eq!(&second, &schedule(&Request { current: after, ..again }, &candidates));
+        // Nor does it move before the group is recorded.
+        let unrecorded = outcome(&placement, clusters, &members);
+        prop_assert_eq!(chosen(&first), chosen(&unrecorded));
     }
 
     #[test]
@@ -238,4 +254,222 @@ proptest! {
         let after = outcome(&placement, clusters, &members);
         prop_assert_eq!(chosen(&before), chosen(&after), "{:?}", after);
     }
+
+    /// What was chosen under constraints keeps them, and is chosen again; from other targets as many of them stay as
+    /// in any choice.
+    #[test]
+    fn constraints_hold_and_what_they_chose_is_chosen_again(
+        members in vec(spread_member(), 0..9),
+        constraints in constraints(),
+        current in subsequence(SPREAD_NAMES.to_vec(), 0..=4),
+    ) {
+        let members = named(members);
+        let placement = Placement { spread_constraints: constraints.clone(), ..Default::default() };
+        let current = targets(&current.into_iter().map(String::from).collect::<Vec<_>>());
+        let first = outcome(&placement, &current, &members);
+        let allowed = subsets_that_hold(&members, &constraints);
+        let Outcome::Placed { clusters, .. } = &first else {
+            prop_assert!(allowed.is_empty(), "{first:?}, although {:?} would do", allowed[0]);
+            return Ok(());
+        };
+        let names: Vec<&str> = clusters.iter().map(|target| target.name.as_str()).collect();
+        prop_assert!(allowed.contains(&names), "{names:?}");
+        prop_assert!(
+            !allowed.iter().any(|other| other.len() > names.len() && names.iter().all(|name| other.contains(name))),
+            "{names:?} could take more"
+        );
+        prop_assert_eq!(&first, &outcome(&placement, clusters, &members));
+        let present: Vec<&str> = current.iter().map(|target| target.name.as_str()).collect();
+        if allowed.contains(&present) {
+            prop_assert!(present.iter().all(|name| names.contains(name)), "{present:?} became {names:?}");
+        }
+    }
+
+    /// Bounds that leave exactly what some of the clusters have: these show that there is a choice.
+    #[test]
+    fn a_choice_that_exists_is_found_among_many(
+        members in vec(("[a-f]", vec("[a-f]", 1..=2), "[a-f]"), 16),
+        some in subsequence((0..16).collect::<Vec<usize>>(), 2..=5),
+    ) {
+        let count = |groups: Vec<&String>| groups.into_iter().collect::<std::collections::BTreeSet<_>>().len();
+        let some: Vec<_> = some.into_iter().map(|place| &members[place]).collect();
+        let bounds = [
+            (Some(SpreadField::Cluster), some.len()),
+            (Some(SpreadField::Region), count(some.iter().map(|each| &each.0).collect())),
+            (Some(SpreadField::Zone), count(some.iter().flat_map(|each| &each.1).collect())),
+            (None, count(some.iter().map(|each| &each.2).collect())),
+        ];
+        let exactly = |(field, groups): (Option<SpreadField>, usize)| SpreadConstraint {
+            spread_by_field: field,
+            spread_by_label: if field.is_none() { "rack".into() } else { String::new() },
+            min_groups: groups as i64,
+            max_groups: groups as i64,
+        };
+        let spread_constraints = bounds.into_iter().map(exactly).collect();
+        let placement = Placement { spread_constraints, ..Default::default() };
+        let outcome = outcome(&placement, &[], &named(members));
+        prop_assert!(matches!(outcome, Outcome::Placed { .. }), "{outcome:?}");
+    }
+
+    /// Divided replicas add up, no cluster has a copy without one, and they stay until something asks for a change.
+    #[test]
+    fn divided_replicas_add_up_and_stay(
+        (members, fewer) in members().prop_flat_map(|all| {
+            let count = all.len();
+            (Just(all.clone()), subsequence(all, 0..=count))
+        }),
+        mut placement in placement(),
+        weights in vec((affinity(), 1..5_i64), 0..3),
+        replicas in 0..20_i32,
+        uid in "[ab]",
+    ) {
+        placement.replica_scheduling = Some(divided(weights));
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let candidates: Vec<Candidate<'_>> = members.iter().map(Member::candidate).collect();
+        let request = Request { uid: &uid, ..Request::first(&placement, &gvk, Some(replicas)) };
+        let applied = serde_json::to_string(&placement).unwrap();
+        let few: Vec<Candidate<'_>> = fewer.iter().map(Member::candidate).collect();
+        let Outcome::Placed { clusters, affinity, .. } = schedule(&request, &few) else { return Ok(()) };
+        prop_assert_eq!(clusters.iter().map(|target| target.replicas).sum::<i32>(), replicas);
+        prop_assert!(replicas == 0 || clusters.iter().all(|target| target.replicas > 0));
+        // Clusters have joined since.
+        let settled = Request { current: &clusters, applied: &applied, affinity: Some(&affinity), ..request };
+        match schedule(&settled, &candidates) {
+            Outcome::Placed { clusters: after, .. } => prop_assert_eq!(&after, &clusters),
+            failed => prop_assert!(false, "{failed:?}"),
+        }
+        // One more, on the same clusters: nobody loses any.
+        let scaled = Request { replicas: Some(replicas + 1), ..settled };
+        if let Outcome::Placed { clusters: after, .. } = schedule(&scaled, &few) {
+            let of = |all: &[TargetCluster], name: &str| {
+                all.iter().find(|target| target.name == name).map_or(0, |target| target.replicas)
+            };
+            prop_assert_eq!(after.iter().map(|target| target.replicas).sum::<i32>(), replicas + 1);
+            prop_assert!(clusters.iter().all(|target| target.replicas <= of(&after, &target.name)));
+        }
+    }
+
+    /// Whatever the group in use: something is placed if any group fits.
+    #[test]
+    fn no_group_in_use_is_a_dead_end(members in members(), placement in placement(), group in "[01]?") {
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let candidates: Vec<Candidate<'_>> = members.iter().map(Member::candidate).collect();
+        let first = Request::first(&placement, &gvk, Some(2));
+        let later = Request { affinity: Some(&group), ..first };
+        let is_placed = |outcome: &Outcome| matches!(outcome, Outcome::Placed { .. });
+        prop_assert_eq!(is_placed(&schedule(&first, &candidates)), is_placed(&schedule(&later, &candidates)));
+    }
+
+    /// A fresh choice does not depend on what is placed.
+    #[test]
+    fn a_fresh_choice_forgets_the_present_targets(
+        members in members(), placement in placement(), current in names(), group in "[01]?",
+    ) {
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let candidates: Vec<Candidate<'_>> = members.iter().map(Member::candidate).collect();
+        let current = targets(&current);
+        let first = Request::first(&placement, &gvk, Some(2));
+        let fresh = Request { current: &current, affinity: Some(&group), fresh: true, ..first };
+        prop_assert_eq!(schedule(&first, &candidates), schedule(&fresh, &candidates));
+    }
+}
+
+const SPREAD_NAMES: [&str; 9] = ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
+
+/// A region and one or two zones, or neither.
+fn spread_member() -> impl Strategy<Value = (String, Vec<String>, String)> {
+    ("[rs]?", vec("[xyz]", 0..=2), "[pq]?")
+}
+
+fn named(members: Vec<(String, Vec<String>, String)>) -> Vec<Member> {
+    let all = members.into_iter().enumerate();
+    all.map(|(number, (region, zones, rack))| {
+        let mut cluster = Cluster::default();
+        cluster.spec.region = region;
+        cluster.spec.zones = zones;
+        let labels = [("rack".into(), rack.as_str().into())].into_iter();
+        Member {
+            name: format!("m{number}"),
+            labels: labels.filter(|_| !rack.is_empty()).collect(),
+            cluster,
+            ready: true,
+            deleting: false,
+        }
+    })
+    .collect()
+}
+
+fn constraints() -> impl Strategy<Value = Vec<SpreadConstraint>> {
+    let bounds = (0..=3_i64, prop_oneof![Just(0), 1..=3_i64]);
+    vec(bounds, 4).prop_flat_map(|bounds| {
+        let fields = [
+            Some(SpreadField::Cluster),
+            Some(SpreadField::Region),
+            Some(SpreadField::Zone),
+            None,
+        ];
+        let all: Vec<SpreadConstraint> = fields
+            .into_iter()
+            .zip(bounds)
+            .map(|(field, (min, max))| SpreadConstraint {
+                spread_by_field: field,
+                spread_by_label: if field.is_none() {
+                    "rack".into()
+                } else {
+                    String::new()
+                },
+                min_groups: if max == 0 { min } else { min.min(max) },
+                max_groups: max,
+            })
+            .collect();
+        subsequence(all, 1..=3)
+    })
+}
+
+/// Every set of clusters that keeps the constraints, by trying all.
+fn subsets_that_hold<'a>(members: &'a [Member], constraints: &[SpreadConstraint]) -> Vec<Vec<&'a str>> {
+    let groups = |constraint: &SpreadConstraint, member: &'a Member| -> Vec<&'a str> {
+        match constraint.spread_by_field {
+            Some(SpreadField::Cluster) => vec![&member.name],
+            Some(SpreadField::Region) => vec![&member.cluster.spec.region],
+            Some(_) => member.cluster.spec.zones.iter().map(String::as_str).collect(),
+            None => member.labels.values().map(|value| &**value).collect(),
+        }
+    };
+    let holds = |chosen: &Vec<&'a Member>| {
+        !chosen.is_empty()
+            && constraints.iter().all(|constraint| {
+                let all: Vec<Vec<&str>> = chosen.iter().map(|member| groups(constraint, member)).collect();
+                let distinct: std::collections::BTreeSet<&str> = all.iter().flatten().copied().collect();
+                let count = i64::try_from(distinct.len()).unwrap();
+                all.iter().all(|of| of.iter().any(|group| !group.is_empty()))
+                    && count >= constraint.min_groups
+                    && (constraint.max_groups == 0 || count <= constraint.max_groups)
+            })
+    };
+    (0_u32..1 << members.len())
+        .map(|set| {
+            let chosen = members
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| set & (1 << place) != 0);
+            chosen.map(|(_, member)| member).collect::<Vec<_>>()
+        })
+        .filter(holds)
+        .map(|chosen| chosen.into_iter().map(|member| member.name.as_str()).collect())
+        .collect()
+}
+
+fn divided(weights: Vec<(ClusterAffinity, i64)>) -> ReplicaSchedulingStrategy {
+    let rules = weights
+        .into_iter()
+        .map(|(target_cluster, weight)| StaticClusterWeight {
+            target_cluster,
+            weight,
+        });
+    serde_json::from_value(serde_json::json!({
+        "replicaSchedulingType": "Divided",
+        "weightPreference": { "staticWeightList": rules.collect::<Vec<_>>() },
+    }))
+    .unwrap()
 }

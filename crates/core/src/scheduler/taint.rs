@@ -3,15 +3,20 @@
 use entourage_api::keys::taint;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-use super::Candidate;
+use super::{Candidate, ready};
 
 /// The effects that keep new bindings away; PreferNoSchedule does not.
 const REPELLING: [&str; 2] = ["NoSchedule", "NoExecute"];
 
 /// The first taint of the cluster that keeps bindings away and is not tolerated, as `{key=value:effect}`.
 pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration]) -> Option<String> {
+    // Source: Karmada reference, cluster taints by condition: False is not ready, Unknown is unreachable.
+    let key = match ready(candidate.cluster) {
+        Some("Unknown") => taint::UNREACHABLE,
+        _ => taint::NOT_READY,
+    };
     let not_ready = Taint {
-        key: taint::NOT_READY.into(),
+        key: key.into(),
         effect: "NoSchedule".into(),
         value: None,
         time_added: None,

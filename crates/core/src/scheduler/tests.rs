@@ -89,12 +89,7 @@ fn a_long_list_of_unknown_names_is_cut() {
     let placement: Placement =
         serde_json::from_value(json!({"clusterAffinity": {"clusterNames": names}})).unwrap();
     let gvk = Gvk::new("v1", "ConfigMap");
-    let request = Request {
-        placement: &placement,
-        gvk: &gvk,
-        replicas: None,
-        current: &[],
-    };
+    let request = Request::first(&placement, &gvk, None);
     let Outcome::Failed { reason, message } = schedule(&request, &[]) else {
         panic!("placed without clusters")
     };

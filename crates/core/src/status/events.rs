@@ -1,15 +1,20 @@
 //! Events: one on the transition of a condition.
 
+use std::collections::BTreeSet;
+
 use entourage_api::{
     keys::{condition, event, reason},
-    work::ResourceBindingStatus,
+    work::{AggregatedStatusItem, ResourceBindingStatus},
 };
 
 use crate::{
+    delivery::overrides_of,
     index::Binding,
-    object::Id,
+    object::{Id, Str},
     observation::Template,
+    overrides::BadOverride,
     plan::{Event, Regarding},
+    twin,
 };
 
 /// The events that a new status of a binding makes. Cost: O(conditions).
@@ -19,32 +24,48 @@ pub(super) fn events(
     before: &ResourceBindingStatus,
     after: &ResourceBindingStatus,
 ) -> Vec<Event> {
-    let on_template = Regarding {
-        api_version: id.gvk.api_version(),
-        kind: id.gvk.kind.to_string(),
-        namespace: id.namespace.clone(),
-        name: id.name.clone(),
-        uid: template.meta.uid.clone(),
-    };
+    let on_template = on_template(id, template);
     let on_binding = Regarding {
-        api_version: "work.karmada.io/v1alpha2".into(),
-        kind: "ResourceBinding".into(),
+        api_version: twin::BINDING_API.into(),
+        kind: twin::binding(&stored.name.namespace).kind.into(),
         namespace: stored.name.namespace.clone(),
         name: stored.name.name.clone(),
         uid: stored.meta.uid.clone(),
     };
     let mut all = Vec::new();
     // Success is told on the binding, as users of Karmada know it; what they must act upon on what they wrote.
-    for (type_, warns, succeeds, regarding) in [
+    for (type_, bad, told, good, regarding) in [
         (
             condition::SCHEDULED,
+            "False",
             event::SCHEDULE_BINDING_FAILED,
             None,
             &on_template,
         ),
-        (condition::FULLY_APPLIED, event::SYNC_FAILED, None, &on_binding),
+        (
+            condition::FULLY_APPLIED,
+            "False",
+            event::SYNC_FAILED,
+            None,
+            &on_binding,
+        ),
+        (
+            condition::DISPATCHING,
+            "False",
+            event::WORK_DISPATCHING,
+            None,
+            &on_binding,
+        ),
+        (
+            condition::DEPENDENCY_POLICY_CONFLICT,
+            "True",
+            event::DEPENDENCY_POLICY_CONFLICT,
+            None,
+            &on_binding,
+        ),
         (
             condition::DEPENDENCIES_READY,
+            "False",
             event::SYNC_DEPENDENCIES_FAILED,
             Some(event::SYNC_DEPENDENCIES_SUCCEED),
             &on_template,
@@ -56,23 +77,90 @@ pub(super) fn events(
         let (old, new) = (find(before), find(after));
         let Some(new) = new else { continue };
         let turned = old.as_ref().map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
-        if !turned || new.reason == reason::DELIVERING {
+        // On its way is no news, and what a user held back is told by `Dispatching`.
+        let as_asked = type_ == condition::FULLY_APPLIED && new.reason == reason::SUSPEND_DISPATCHING;
+        if !turned || new.reason == reason::DELIVERING || as_asked {
             continue;
         }
-        let warning = new.status == "False";
-        let Some(reason) = (if warning { Some(warns) } else { succeeds }) else {
+        let is_bad = new.status == bad;
+        let Some(reason) = (if is_bad { Some(told) } else { good }) else {
             continue;
         };
         all.push(Event {
-            regarding: if warning {
+            regarding: if is_bad {
                 regarding.clone()
             } else {
                 on_binding.clone()
             },
-            warning,
+            // What a user asked for is no alarm.
+            warning: is_bad && type_ != condition::DISPATCHING,
             reason,
             message: new.message,
         });
     }
     all
+}
+
+/// The events about override policies, on the template as users of Karmada know them: one when other rules than before
+/// were applied to a copy, and one when rules began to fail there. `spoiled`: where they fail now. `is_current`: whether the
+/// copy is as it should be.
+///
+/// Cost: O(members).
+pub(super) fn overrides(
+    id: &Id,
+    template: &Template,
+    spoiled: &BTreeSet<&Str>,
+    is_current: impl Fn(&str) -> bool,
+    before: &ResourceBindingStatus,
+    after: &ResourceBindingStatus,
+) -> Vec<Event> {
+    let mut all = Vec::new();
+    for item in &after.aggregated_status {
+        let old = before
+            .aggregated_status
+            .iter()
+            .find(|old| old.cluster_name == item.cluster_name);
+        let rules = |item: &AggregatedStatusItem| {
+            let source = item.copy.as_ref().map(|copy| copy.source.as_str());
+            source.and_then(overrides_of).map(ToOwned::to_owned)
+        };
+        let (failed, message) = if spoiled.iter().any(|cluster| ***cluster == *item.cluster_name) {
+            if old.is_some_and(|old| old.applied_message == item.applied_message) {
+                continue;
+            }
+            (true, item.applied_message.clone())
+        } else {
+            let now = rules(item);
+            // Also after they failed: the copy that stands may be from the same rules as before that.
+            let failed = is_current(&item.cluster_name)
+                && old.is_some_and(|old| BadOverride::is_told_by(&old.applied_message));
+            if now.is_none() || !item.applied || (now == old.and_then(rules) && !failed) {
+                continue;
+            }
+            let message = format!("override policies were applied for cluster {}", item.cluster_name);
+            (false, message)
+        };
+        let reason = if failed {
+            event::APPLY_OVERRIDE_POLICY_FAILED
+        } else {
+            event::APPLY_OVERRIDE_POLICY_SUCCEED
+        };
+        all.push(Event {
+            regarding: on_template(id, template),
+            warning: failed,
+            reason,
+            message,
+        });
+    }
+    all
+}
+
+fn on_template(id: &Id, template: &Template) -> Regarding {
+    Regarding {
+        api_version: id.gvk.api_version(),
+        kind: id.gvk.kind.to_string(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+        uid: template.meta.uid.clone(),
+    }
 }

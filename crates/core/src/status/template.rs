@@ -9,7 +9,7 @@ use crate::{
     index::Index,
     interpreter,
     object::{Id, Str, Time},
-    observation::{Watch, is_interpreted},
+    observation::is_interpreted,
     plan::{Change, HubObject, Plan, Verb},
 };
 
@@ -31,16 +31,18 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let targets: Vec<_> = entity
         .copies
         .iter()
-        .filter(|(cluster, _)| wants(index, entity, cluster))
+        .filter(|(cluster, _)| wants(index, id, entity, cluster))
         .collect();
-    let listed = |cluster: &Str| {
-        index
-            .listed
-            .contains(&Watch::Copies(cluster.clone(), id.gvk.clone()))
+    // A list that fails is not on its way: the other members must not wait for it.
+    let told = |cluster: &Str| {
+        let copies = index.copies(cluster, &id.gvk);
+        index.listed.contains(&copies)
+            || index.unlistable.contains_key(&copies)
+            || index.kindless.contains(&copies)
     };
     if targets
         .iter()
-        .any(|(cluster, _)| !index.was_probed(cluster) || (index.answers(cluster) && !listed(cluster)))
+        .any(|(cluster, _)| !index.was_probed(cluster) || (index.answers(cluster) && !told(cluster)))
     {
         return Plan::wait("a member's list is on its way");
     }
@@ -64,11 +66,10 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
             (&***cluster, live.or(held))
         })
         .collect();
-    let as_served = json!({
-        "metadata": { "generation": template.meta.generation },
-        "spec": { "replicas": template.replicas },
-        "status": template.status.clone().unwrap_or_else(|| json!({})),
-    });
+    let mut as_served = template.shape.clone();
+    as_served["metadata"] = json!({ "generation": template.meta.generation });
+    as_served["spec"]["replicas"] = json!(template.replicas);
+    as_served["status"] = template.status.clone().unwrap_or_else(|| json!({}));
     let Some(status) = native.aggregate(&as_served, &items) else {
         return Plan::nothing();
     };
@@ -93,12 +94,29 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     )
 }
 
-/// A merge patch that replaces one status by another: what is no longer there becomes null.
+/// A merge patch that replaces one status by another: what is no longer there becomes null, at any depth of objects.
 fn replacing(before: Option<&Value>, mut after: Value) -> Value {
     if let (Some(Value::Object(before)), Value::Object(after)) = (before, &mut after) {
-        for key in before.keys() {
-            after.entry(key.clone()).or_insert(Value::Null);
+        for (key, held) in before {
+            let now = after.entry(key.clone()).or_insert(Value::Null);
+            *now = replacing(Some(held), now.take());
         }
     }
     after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_takes_away_what_is_no_longer_there_at_any_depth() {
+        let before =
+            json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}, "pods": {"a": 1, "b": 2}, "old": 1});
+        let after = json!({"loadBalancer": {}, "pods": {"b": 3}});
+        assert_eq!(
+            replacing(Some(&before), after),
+            json!({"loadBalancer": {"ingress": null}, "pods": {"a": null, "b": 3}, "old": null})
+        );
+    }
 }

@@ -22,6 +22,7 @@ fn run(seed: u64, crashes: bool) {
     assert!(world.settle());
     world.chaos = Some(Random(seed ^ 0xffff));
     world.rollouts = 200;
+    world.outages = 50;
     world.meddle("member1", "ConfigMap", "red", |_| {
         Some(config_map("red", "theirs"))
     });
@@ -36,6 +37,7 @@ fn run(seed: u64, crashes: bool) {
         }
     }
     world.crash_in = None;
+    world.outages = 0;
     for member in MEMBERS {
         world.set_down(member, false);
     }

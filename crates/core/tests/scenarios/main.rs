@@ -2,6 +2,17 @@
 //! after any change leads to the same end.
 
 mod chaos;
+mod chaos_policies;
+mod natives;
+mod overrides;
+mod placement;
+mod policies;
+mod problems;
+mod proof;
+mod restored;
+mod rights;
+mod upkeep;
+mod watches;
 mod world;
 
 use serde_json::{Value, json};
@@ -651,6 +662,20 @@ fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back() {
     assert!(world.settle());
     assert!(world.members.values().all(|member| member.objects.is_empty()));
     assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
+}
+
+#[test]
+fn a_dependency_leaves_the_members_that_answer_also_when_the_end_of_its_workload_is_told_late() {
+    let mut world = settled();
+    world.set_down("member1", true);
+    world.hold_back("Deployment");
+    world.delete("Deployment", "myapp");
+    // The garbage collector was faster: that the binding ends is known before that the workload is gone.
+    assert!(world.settle_for(60_000));
+    world.tell_late();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.holders("Deployment", "myapp"), ["member1"]);
+    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1"]);
 }
 
 #[test]

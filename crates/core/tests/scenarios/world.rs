@@ -4,17 +4,27 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use entourage_api::names;
 use entourage_core::{
     delivery::{Recipe, render, source_version},
     index::{Config, Index},
+    namespaces,
     object::{Gvk, Id, Named, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
     plan::{Change, HubObject, Key, Verb},
+    twin,
 };
 use serde_json::{Value, json};
 
-/// (kind, namespace, name) → object.
+/// (kind, namespace, name) → object. A kind that two groups have carries the second one's name: `Widget.other.com`.
 pub(crate) type Objects = BTreeMap<(String, String, String), Value>;
+
+/// See [`World::backup`].
+pub(crate) struct Backup {
+    hub: Objects,
+    members: BTreeMap<String, Objects>,
+    version: u64,
+}
 
 #[derive(Default)]
 pub(crate) struct Cluster {
@@ -45,9 +55,24 @@ pub(crate) struct World {
     told: Vec<Observation>,
     /// Under chaos, how often the members' own controllers number a rollout: an annotation, and so a new generation.
     pub(crate) rollouts: usize,
-    /// Events of templates of this kind are late: they wait in `late`.
+    /// Events of templates of this kind, or of policies, are late: they wait in `late`.
     slow: Option<&'static str>,
     late: VecDeque<Observation>,
+    /// Watches that the hub does not answer now.
+    pub(crate) shut: BTreeSet<Watch>,
+    /// What the webhooks of members refuse to have written.
+    pub(crate) refuses: Option<fn(&Value) -> bool>,
+    /// Members refuse to have anything removed.
+    pub(crate) refuses_removal: bool,
+    /// Watches that a server refuses to our account.
+    pub(crate) forbidden: BTreeSet<Watch>,
+    refused: BTreeSet<Watch>,
+    /// Members carry out no write and do not answer it either; their watches go on.
+    pub(crate) mute: bool,
+    /// Under chaos, when a watch that is demanded and not open will list.
+    slow_lists: BTreeMap<Watch, Time>,
+    /// Under chaos, how many more outages of single watches there will be.
+    pub(crate) outages: usize,
 }
 
 /// A seeded source of disorder (splitmix64).
@@ -89,6 +114,14 @@ impl World {
             rollouts: 0,
             slow: None,
             late: VecDeque::new(),
+            shut: BTreeSet::new(),
+            refuses: None,
+            refuses_removal: false,
+            forbidden: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            mute: false,
+            slow_lists: BTreeMap::new(),
+            outages: 0,
         };
         for member in members {
             world.members.insert((*member).into(), Cluster::default());
@@ -122,12 +155,24 @@ impl World {
         self.hub_changed(&key);
     }
 
+    /// Replaces an object of the hub, metadata too, as a user would.
+    pub(crate) fn replace(&mut self, object: Value) {
+        let key = key_of(&object);
+        if crate::setting("WORLD_TRACE").is_some() {
+            eprintln!("USER changes {key:?} {object}");
+        }
+        let held = self.hub[&key].clone();
+        let next = self.put(&held, object);
+        self.hub.insert(key.clone(), next);
+        self.hub_changed(&key);
+    }
+
     /// Deletes an object on the hub as a user would.
     pub(crate) fn delete(&mut self, kind: &str, name: &str) {
         if crate::setting("WORLD_TRACE").is_some() {
             eprintln!("USER deletes {kind} {name}");
         }
-        let namespace = if kind == "Cluster" { "" } else { "default" };
+        let namespace = if is_cluster_scoped(kind) { "" } else { "default" };
         self.delete_key(&(kind.into(), namespace.into(), name.into()));
     }
 
@@ -186,13 +231,22 @@ impl World {
         name: &str,
         change: impl FnOnce(Value) -> Option<Value>,
     ) {
-        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        self.meddle_at(member, &key_named(kind, name), change);
+    }
+
+    /// As [`Self::meddle`], in any namespace.
+    pub(crate) fn meddle_at(
+        &mut self,
+        member: &str,
+        key: &(String, String, String),
+        change: impl FnOnce(Value) -> Option<Value>,
+    ) {
         let held = self
             .members
             .get(member)
             .expect("member")
             .objects
-            .get(&key)
+            .get(key)
             .cloned()
             .unwrap_or(Value::Null);
         let changed = change(held.clone());
@@ -211,17 +265,22 @@ impl World {
                     .insert(key.clone(), object);
             }
             None => {
-                self.members.get_mut(member).expect("member").objects.remove(&key);
+                self.members.get_mut(member).expect("member").objects.remove(key);
             }
         }
-        self.member_changed(member, &key, &held);
+        self.member_changed(member, key, &held);
     }
 
     pub(crate) fn on(&self, member: &str, kind: &str, name: &str) -> Option<&Value> {
-        self.members
-            .get(member)?
-            .objects
-            .get(&(kind.into(), "default".into(), name.into()))
+        self.members.get(member)?.objects.get(&key_named(kind, name))
+    }
+
+    /// Deletes an object on the hub as a user would, in any namespace.
+    pub(crate) fn delete_at(&mut self, key: &(String, String, String)) {
+        if crate::setting("WORLD_TRACE").is_some() {
+            eprintln!("USER deletes {key:?}");
+        }
+        self.delete_key(key);
     }
 
     /// Which members hold an object.
@@ -234,7 +293,7 @@ impl World {
     }
 
     pub(crate) fn hub_object(&self, kind: &str, name: &str) -> Option<&Value> {
-        self.hub.get(&(kind.into(), "default".into(), name.into()))
+        self.hub.get(&key_named(kind, name))
     }
 
     pub(crate) fn set_down(&mut self, member: &str, down: bool) {
@@ -247,7 +306,8 @@ impl World {
             .collect();
         for watch in watches {
             self.watches.remove(&watch);
-            if down {
+            // With another connection too, as the shell does: they list again in their own time.
+            if down || self.chaos.is_some() {
                 self.observe(Observation::Lost {
                     watch,
                     why: "down".into(),
@@ -255,6 +315,32 @@ impl World {
             }
         }
         self.probe(member);
+    }
+
+    /// Every server as it is now.
+    pub(crate) fn backup(&self) -> Backup {
+        let members = self.members.iter();
+        Backup {
+            hub: self.hub.clone(),
+            members: members
+                .map(|(name, member)| (name.clone(), member.objects.clone()))
+                .collect(),
+            version: self.version,
+        }
+    }
+
+    /// Every server is as it was, and counts its versions on from there; all watches list again.
+    pub(crate) fn restore(&mut self, backup: &Backup) {
+        self.hub.clone_from(&backup.hub);
+        for (name, objects) in &backup.members {
+            self.members
+                .get_mut(name)
+                .expect("member")
+                .objects
+                .clone_from(objects);
+        }
+        self.version = backup.version;
+        self.watches.clear();
     }
 
     /// Loses all memory and starts again.
@@ -265,6 +351,8 @@ impl World {
         self.queue.clear();
         self.timers.clear();
         self.watches.clear();
+        self.refused.clear();
+        self.slow_lists.clear();
         self.told.clear();
         self.late.clear();
         self.slow = None;
@@ -275,10 +363,11 @@ impl World {
     /// Answers false when it crashed on the way.
     pub(crate) fn settle_for(&mut self, patience: i64) -> bool {
         let until = self.now.plus(patience);
-        for _ in 0..100_000 {
+        for _ in 0..20_000 {
             self.open_watches();
             self.tell_old_news();
             self.number_a_rollout();
+            self.cut_a_watch();
             if let Some(key) = self.next_key() {
                 if !self.work(&key) {
                     return false;
@@ -286,8 +375,12 @@ impl World {
                 continue;
             }
             let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
-            match next {
-                Some((time, key)) if time <= until => {
+            let list = self.slow_lists.values().min().copied();
+            match (next, list) {
+                (next, Some(time)) if time <= until && next.as_ref().is_none_or(|next| time <= next.0) => {
+                    self.now = self.now.max(time);
+                }
+                (Some((time, key)), _) if time <= until => {
                     self.timers.remove(&key);
                     self.now = self.now.max(time);
                     self.queue.insert(key);
@@ -313,18 +406,66 @@ impl World {
 
     // --- the shell
 
+    /// A list-and-watch fails from now on, as long as it is `shut`.
+    pub(crate) fn lose(&mut self, watch: Watch) {
+        self.shut.insert(watch.clone());
+        self.watches.remove(&watch);
+        let why = "cannot be listed".into();
+        self.observe(Observation::Lost { watch, why });
+    }
+
+    /// The server ceases to serve this version of a kind: it serves the other one, or none.
+    pub(crate) fn unserve(&mut self, watch: Watch, other: Option<&str>) {
+        self.shut.insert(watch.clone());
+        self.watches.remove(&watch);
+        let why = "not served".into();
+        let other = other.map(Into::into);
+        self.observe(Observation::Unserved { watch, other, why });
+    }
+
+    /// Tells, once, of each watch that it is refused.
+    fn refuse_watches(&mut self) {
+        self.refused.retain(|watch| self.forbidden.contains(watch));
+        let forbidden = |watch: &&Watch| self.forbidden.contains(*watch) && !self.refused.contains(*watch);
+        let demanded: Vec<Watch> = self.index.demand().iter().filter(forbidden).cloned().collect();
+        for watch in demanded {
+            self.watches.remove(&watch);
+            self.refused.insert(watch.clone());
+            let why = "forbidden".into();
+            self.observe(Observation::Refused { watch, why });
+        }
+    }
+
+    /// Lists what is demanded: at once and in order, or under chaos one watch after another, each in its own time, while
+    /// keys are planned.
     fn open_watches(&mut self) {
+        self.refuse_watches();
         loop {
-            let Some(watch) = self
-                .index
-                .demand()
-                .iter()
-                .find(|watch| self.can_open(watch))
-                .cloned()
-            else {
-                return;
+            let closed = self.index.demand().iter().filter(|watch| self.can_open(watch));
+            let closed: Vec<Watch> = closed.cloned().collect();
+            let watch = match &mut self.chaos {
+                None => closed.into_iter().next(),
+                Some(random) => {
+                    self.slow_lists.retain(|watch, _| closed.contains(watch));
+                    for watch in closed {
+                        let after = [0, 3, 30, 300, 3_000][random.below(5)];
+                        let at = self.now.plus(after);
+                        self.slow_lists.entry(watch).or_insert(at);
+                    }
+                    let due = self.slow_lists.iter().filter(|(_, at)| **at <= self.now);
+                    due.min_by_key(|(_, at)| **at).map(|(watch, _)| watch.clone())
+                }
             };
+            let Some(watch) = watch else { return };
+            self.slow_lists.remove(&watch);
+            if crate::setting("WORLD_TRACE").is_some() {
+                eprintln!("OPENS {watch:?}");
+            }
             self.watches.insert(watch.clone());
+            self.observe(Observation::Listing {
+                watch: watch.clone(),
+                revision: self.version,
+            });
             let mut present = BTreeSet::new();
             let objects: Vec<Value> = match watch.server() {
                 Server::Hub => self.hub.values().cloned().collect(),
@@ -402,7 +543,7 @@ impl World {
         self.member_changed(&member, &key, &before);
     }
 
-    /// From now on, the events of templates of a kind come late: one with each [`Self::tell_late`], none after a restart.
+    /// From now on, the events of templates of a kind, or of policies, come late: one with each [`Self::tell_late`], none after a restart.
     pub(crate) fn hold_back(&mut self, kind: &'static str) {
         self.slow = Some(kind);
     }
@@ -413,16 +554,25 @@ impl World {
         self.observe(event);
     }
 
+    /// Tells all events that are late; none will be from now on.
+    pub(crate) fn tell_all_late(&mut self) {
+        self.slow = None;
+        while !self.late.is_empty() {
+            self.tell_late();
+        }
+    }
+
     fn tell(&mut self, observation: Observation) {
-        let template = match &observation {
-            Observation::Seen(Subject::Template(id, _)) => Some(id),
+        let kind = match &observation {
+            Observation::Seen(Subject::Template(id, _)) => Some(&*id.gvk.kind),
             Observation::Gone {
                 which: Which::Template(id),
                 ..
-            } => Some(id),
+            } => Some(&*id.gvk.kind),
+            Observation::Seen(Subject::Policy(_)) => Some("PropagationPolicy"),
             _ => None,
         };
-        if template.is_some_and(|id| self.slow == Some(&*id.gvk.kind)) {
+        if kind.is_some() && kind == self.slow {
             self.late.push_back(observation);
             return;
         }
@@ -432,12 +582,36 @@ impl World {
         self.observe(observation);
     }
 
+    /// Under chaos, now and then a watch of the hub fails, and lists again some time later.
+    fn cut_a_watch(&mut self) {
+        let Some(random) = self.chaos.as_mut().filter(|_| self.outages > 0) else {
+            return;
+        };
+        if random.below(50) != 0 {
+            return;
+        }
+        let of_hub = self.watches.iter().filter(|watch| watch.server() == Server::Hub);
+        let of_hub: Vec<Watch> = of_hub.cloned().collect();
+        if of_hub.is_empty() {
+            return;
+        }
+        let watch = of_hub[random.below(of_hub.len())].clone();
+        self.outages -= 1;
+        if crate::setting("WORLD_TRACE").is_some() {
+            eprintln!("LOSES {watch:?}");
+        }
+        self.watches.remove(&watch);
+        let why = "the watch broke".into();
+        self.observe(Observation::Lost { watch, why });
+    }
+
     fn can_open(&self, watch: &Watch) -> bool {
         let reachable = match watch.server() {
             Server::Hub => true,
             Server::Member(name) => self.members.get(&*name).is_some_and(|member| !member.down),
         };
-        reachable && !self.watches.contains(watch)
+        let is_kept = self.shut.contains(watch) || self.forbidden.contains(watch);
+        reachable && !self.watches.contains(watch) && !is_kept
     }
 
     fn probe(&mut self, member: &str) {
@@ -463,7 +637,7 @@ impl World {
     }
 
     fn work(&mut self, key: &Key) -> bool {
-        let plan = entourage_core::plan(&self.index, key, self.now);
+        let plan = self.index.plan(key, self.now);
         if crate::setting("WORLD_TRACE").is_some() {
             eprintln!(
                 "{} {key:?} {:?} {:?}",
@@ -538,12 +712,15 @@ impl World {
                 let held = self.members[&*cluster].objects.get(&key).cloned();
                 let outcome = match held {
                     _ if down => Removed::Unreachable("down".into()),
+                    _ if self.refuses_removal => Removed::Rejected("denied".into()),
                     Some(live) if live["metadata"]["resourceVersion"] != json!(&*guard.resource_version) => {
                         return None;
                     }
                     Some(live) if live["metadata"]["uid"] == json!(&*guard.uid) => {
                         assert!(
-                            render::standing(&owner(&id), &live) == render::Standing::Ours,
+                            owners(&id)
+                                .iter()
+                                .any(|owner| render::standing(owner, &live) == render::Standing::Ours),
                             "{id} on {cluster} is not ours"
                         );
                         self.assert_unneeded(&cluster, &id);
@@ -585,6 +762,38 @@ impl World {
                     None => Observation::Removed(cluster, id, Removed::Gone),
                 }])
             }
+            Change::Namespace {
+                cluster,
+                name,
+                labels,
+                annotations,
+            } => {
+                if self.members[&*cluster].down {
+                    return None;
+                }
+                let key = key_named("Namespace", &name);
+                let held = self.members[&*cluster].objects.get(&key).cloned();
+                let next = match &held {
+                    None => {
+                        let mut object = namespaces::created(&name, &labels, &annotations);
+                        self.stamp(&mut object);
+                        object
+                    }
+                    Some(live) => {
+                        let Some(patch) = namespaces::patch(live, HUB_ID, &labels, &annotations) else {
+                            return Some(vec![]);
+                        };
+                        let mut next = live.clone();
+                        merge(&mut next, &patch);
+                        self.put(live, next)
+                    }
+                };
+                self.writes.push(format!("{cluster} namespace {name}"));
+                let objects = &mut self.members.get_mut(&*cluster).expect("member").objects;
+                objects.insert(key.clone(), next);
+                self.member_changed(&cluster, &key, &held.unwrap_or(Value::Null));
+                Some(vec![])
+            }
             Change::Need(id) => Some(vec![match self.hub.get(&id_key(&id)) {
                 None => Observation::Absent(id),
                 Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
@@ -592,6 +801,10 @@ impl World {
                 }
                 Some(object) => Observation::Found(id.clone(), observation::template(&id, object)),
             }]),
+            Change::Refuse(words) => {
+                self.events.push(format!("refused: {words}"));
+                Some(vec![])
+            }
             Change::Emit(event) => {
                 self.events.push(format!(
                     "{} {} {}: {}",
@@ -610,22 +823,31 @@ impl World {
         update: bool,
         read_first: bool,
     ) -> Delivered {
-        if self.members[&**cluster].down {
+        if self.members[&**cluster].down || self.mute {
             return Delivered::Unreachable("connection refused".into());
         }
         let key = id_key(id);
         let Some(source) = self.hub.get(&key).cloned() else {
             return Delivered::NoSource("gone".into());
         };
+        self.assert_not_suspended(cluster, id);
         let live = self.members[&**cluster].objects.get(&key).cloned();
         let source_is = source_version(&observation::template_meta(&id.gvk, &source), recipe);
-        let applied = |object: &Value| Delivered::Applied {
+        let applied = |object: &Value, differed: Option<String>| Delivered::Applied {
             copy: observation::copy(&id.gvk, object),
             source: source_is.clone(),
+            differed,
         };
         let Some(live) = live else {
-            let rendered = render::render(recipe, id, cluster, &source, None).expect("renders");
+            let rendered = match render::render(recipe, id, cluster, &source, None) {
+                Ok(rendered) => rendered,
+                Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
+                Err(refusal) => panic!("{refusal}"),
+            };
             let mut object = rendered.object().clone();
+            if self.refuses.is_some_and(|refuses| refuses(&object)) {
+                return Delivered::Rejected("denied".into());
+            }
             self.stamp(&mut object);
             self.writes.push(format!("{cluster} POST {id}"));
             self.members
@@ -634,16 +856,23 @@ impl World {
                 .objects
                 .insert(key.clone(), object.clone());
             self.member_changed(cluster, &key, &Value::Null);
-            return applied(&object);
+            return applied(&object, None);
         };
         if render::standing(recipe, &live) == render::Standing::Foreign {
             return Delivered::Foreign;
         }
         let blind = update && !read_first;
-        let rendered =
-            render::render(recipe, id, cluster, &source, (!blind).then_some(&live)).expect("renders");
-        if !blind && !render::differs(&rendered, &live) {
-            return applied(&live);
+        let rendered = match render::render(recipe, id, cluster, &source, (!blind).then_some(&live)) {
+            Ok(rendered) => rendered,
+            Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
+            Err(refusal) => panic!("{refusal}"),
+        };
+        let differed = render::difference(&rendered, &live).filter(|_| !blind);
+        if !blind && differed.is_none() {
+            return applied(&live, None);
+        }
+        if self.refuses.is_some_and(|refuses| refuses(rendered.object())) {
+            return Delivered::Rejected("denied".into());
         }
         let object = self.put(&live, rendered.object().clone());
         self.writes.push(format!("{cluster} PUT {id}"));
@@ -653,7 +882,7 @@ impl World {
             .objects
             .insert(key.clone(), object.clone());
         self.member_changed(cluster, &key, &live);
-        applied(&object)
+        applied(&object, differed)
     }
 
     fn write_hub(&mut self, object: &HubObject, verb: Verb) -> Option<Vec<Observation>> {
@@ -723,13 +952,15 @@ impl World {
         self.version += 1;
         self.uids += 1;
         let meta = &mut object["metadata"];
-        if meta["namespace"].is_null() && object["kind"] != "Cluster" {
+        if meta["namespace"].is_null() && !is_cluster_scoped(object["kind"].as_str().unwrap_or_default()) {
             object["metadata"]["namespace"] = json!("default");
         }
         let has_generation = has_generation(object);
         let meta = &mut object["metadata"];
         meta["uid"] = json!(format!("uid-{}", self.uids));
         meta["resourceVersion"] = json!(self.version.to_string());
+        let second = k8s_openapi::jiff::Timestamp::from_second(self.now.0 / 1000).expect("time");
+        meta["creationTimestamp"] = json!(second.to_string());
         if has_generation {
             meta["generation"] = json!(1);
         }
@@ -754,7 +985,9 @@ impl World {
         }
         self.version += 1;
         next["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        if has_generation(&next) && next["spec"] != held["spec"] {
+        let annotated =
+            next["kind"] == "Deployment" && next["metadata"]["annotations"] != meta["annotations"];
+        if has_generation(&next) && (next["spec"] != held["spec"] || annotated) {
             next["metadata"]["generation"] = json!(meta["generation"].as_i64().unwrap_or(0) + 1);
         }
         next
@@ -808,7 +1041,16 @@ impl World {
         for watch in open.iter().filter(|watch| covers(watch, &object)) {
             let seen = observation::project(watch, &object).expect("readable");
             self.tell(Observation::Seen(seen));
+            self.has_come(watch);
         }
+    }
+
+    /// A watch has told everything up to now.
+    fn has_come(&mut self, watch: &Watch) {
+        self.observe(Observation::Reached {
+            watch: watch.clone(),
+            revision: self.version,
+        });
     }
 
     fn hub_gone(&mut self, key: &(String, String, String), held: &Value) {
@@ -826,6 +1068,7 @@ impl World {
                 uid,
                 revision: Some(self.version),
             });
+            self.has_come(watch);
         }
         let _ = key;
     }
@@ -837,25 +1080,40 @@ impl World {
             .cloned()
             .unwrap_or(Value::Null);
         let some = if after.is_null() { before } else { &after };
-        let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), &key.0);
-        let watch = Watch::Copies(member.into(), gvk);
-        if !self.watches.contains(&watch) {
+        let kind = some["kind"].as_str().expect("kind");
+        let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), kind);
+        let of_kind = |watch: &&Watch| match watch {
+            Watch::Copies(name, other) => **name == *member && *other == gvk,
+            Watch::MemberNamespaces(name) => **name == *member,
+            _ => false,
+        };
+        let watches: Vec<Watch> = self.watches.iter().filter(of_kind).cloned().collect();
+        for watch in watches {
+            self.tell_member(&watch, before, &after);
+        }
+    }
+
+    fn tell_member(&mut self, watch: &Watch, before: &Value, after: &Value) {
+        if !self.watches.contains(watch) {
             return;
         }
-        if covers(&watch, &after) {
+        if covers(watch, after) {
             self.tell(Observation::Seen(
-                observation::project(&watch, &after).expect("readable"),
+                observation::project(watch, after).expect("readable"),
             ));
-        } else if covers(&watch, before) {
+        } else if covers(watch, before) {
             self.version += 1;
-            let which = observation::which(&watch, before).expect("named");
+            let which = observation::which(watch, before).expect("named");
             let uid = before["metadata"]["uid"].as_str().map(Into::into);
             self.tell(Observation::Gone {
                 which,
                 uid,
                 revision: Some(self.version),
             });
+        } else {
+            return;
         }
+        self.has_come(watch);
     }
 
     /// I2: nothing is taken from under a workload that still needs it, as it stands on the member.
@@ -876,7 +1134,12 @@ impl World {
             ));
             let follows = binding.is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
             let ours = copy["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID;
-            if key.0 == "Deployment" && ours && needs(copy) && self.hub.get(key).is_some_and(needs) && follows
+            if key.0 == "Deployment"
+                && *key.1 == *id.namespace
+                && ours
+                && needs(copy)
+                && self.hub.get(key).is_some_and(needs)
+                && follows
             {
                 panic!(
                     "{id} is taken away from {cluster} although {} still needs it there",
@@ -886,12 +1149,56 @@ impl World {
         }
     }
 
+    /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it.
+    fn assert_not_suspended(&self, cluster: &str, id: &Id) {
+        let bindings = || {
+            self.hub.values().filter(|each| {
+                each["kind"]
+                    .as_str()
+                    .is_some_and(|kind| kind.ends_with("ResourceBinding"))
+            })
+        };
+        let is_on = |binding: &Value| {
+            let mut clusters = binding["spec"]["clusters"].as_array().into_iter().flatten();
+            !binding["spec"]["placement"].is_null() && clusters.any(|target| target["name"] == cluster)
+        };
+        let is_held = |binding: &Value| {
+            let suspension = &binding["spec"]["suspension"];
+            let named = suspension["dispatchingOnClusters"]["clusterNames"].as_array();
+            suspension["dispatching"] == true || named.into_iter().flatten().any(|name| name == cluster)
+        };
+        let own = bindings().find(|binding| {
+            let resource = &binding["spec"]["resource"];
+            resource["apiVersion"] == id.gvk.api_version()
+                && resource["kind"] == *id.gvk.kind
+                && resource["name"] == *id.name
+                && resource["namespace"].as_str().unwrap_or_default() == &*id.namespace
+        });
+        let referrers = bindings().filter(|binding| {
+            let resource = &binding["spec"]["resource"];
+            let named = |part: &str| resource[part].as_str().unwrap_or_default().to_owned();
+            let template = self.hub.get(&(named("kind"), named("namespace"), named("name")));
+            let volumes = template.map(|each| &each["spec"]["template"]["spec"]["volumes"]);
+            let mut volumes = volumes.and_then(Value::as_array).into_iter().flatten();
+            let names_it =
+                &*id.gvk.kind == "ConfigMap" && volumes.any(|volume| volume["configMap"]["name"] == *id.name);
+            let imports = &*id.gvk.kind == "EndpointSlice" && resource["kind"] == "ServiceImport";
+            (names_it || imports)
+                && binding["spec"]["propagateDeps"] == true
+                && named("namespace") == *id.namespace
+        });
+        let mut needing = referrers.chain(own).filter(|binding| is_on(binding)).peekable();
+        if needing.peek().is_some() && needing.all(is_held) {
+            panic!("{id} is delivered to {cluster} although that is suspended");
+        }
+    }
+
     /// Everything that should be equal between a disturbed and an undisturbed run.
     pub(crate) fn outline(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for (key, object) in &self.hub {
             let mut object = object.clone();
-            if key.0 == "ResourceBinding" {
+            if key.0.ends_with("ResourceBinding") {
                 mask(&mut object);
             }
             all.insert(format!("hub {}/{}/{}", key.0, key.1, key.2), masked(&object));
@@ -907,6 +1214,10 @@ impl World {
 
 fn masked(object: &Value) -> String {
     let mut object = object.clone();
+    // A member's own numbering of rollouts.
+    if let Some(all) = object["metadata"]["annotations"].as_object_mut() {
+        all.remove("deployment.kubernetes.io/revision");
+    }
     mask(&mut object);
     object.to_string()
 }
@@ -918,6 +1229,7 @@ fn mask(value: &mut Value) {
             for (key, value) in map.iter_mut() {
                 let volatile = [
                     "uid",
+                    "creationTimestamp",
                     "resourceVersion",
                     "generation",
                     "observedGeneration",
@@ -927,6 +1239,8 @@ fn mask(value: &mut Value) {
                     "copy",
                     "resourcetemplate.karmada.io/uid",
                     "resourcetemplate.karmada.io/generation",
+                    "entourage.dev/content",
+                    "entourage.dev/activated",
                 ];
                 if volatile.contains(&key.as_str())
                     || key.contains("permanent-id")
@@ -965,21 +1279,61 @@ fn covers(watch: &Watch, object: &Value) -> bool {
     let kind = object["kind"].as_str().unwrap_or_default();
     match watch {
         Watch::Policies => kind == "PropagationPolicy",
+        Watch::ClusterPolicies => kind == "ClusterPropagationPolicy",
+        Watch::Overrides => kind == "OverridePolicy",
+        Watch::ClusterOverrides => kind == "ClusterOverridePolicy",
         Watch::Bindings => kind == "ResourceBinding",
+        Watch::ClusterBindings => kind == "ClusterResourceBinding",
         Watch::Clusters => kind == "Cluster",
+        Watch::Namespaces | Watch::MemberNamespaces(_) => kind == "Namespace",
         Watch::Templates(gvk) => {
-            *gvk.kind == *kind && object["type"] != "kubernetes.io/service-account-token"
+            is_of(gvk, object) && object["type"] != "kubernetes.io/service-account-token"
         }
         Watch::Copies(_, gvk) => {
-            *gvk.kind == *kind && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID
+            is_of(gvk, object) && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID
         }
     }
+}
+
+/// A watch shows every object of the kind, whatever version it was made in.
+fn is_of(gvk: &Gvk, object: &Value) -> bool {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    Gvk::new(api_version, object["kind"].as_str().unwrap_or_default()) == *gvk
+}
+
+fn is_cluster_scoped(kind: &str) -> bool {
+    [
+        "Cluster",
+        "ClusterOverridePolicy",
+        "ClusterPropagationPolicy",
+        "ClusterResourceBinding",
+        "ClusterRole",
+        "CustomResourceDefinition",
+        "Namespace",
+        "PersistentVolume",
+        "PriorityClass",
+    ]
+    .contains(&kind)
+}
+
+fn key_named(kind: &str, name: &str) -> (String, String, String) {
+    let namespace = if is_cluster_scoped(kind) { "" } else { "default" };
+    (kind.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
 fn has_generation(object: &Value) -> bool {
     !matches!(
         object["kind"].as_str(),
-        Some("ConfigMap" | "Secret" | "ServiceAccount" | "PersistentVolumeClaim")
+        Some(
+            "ClusterRole"
+                | "ConfigMap"
+                | "HorizontalPodAutoscaler"
+                | "Namespace"
+                | "PersistentVolumeClaim"
+                | "Secret"
+                | "Service"
+                | "ServiceAccount"
+        )
     )
 }
 
@@ -989,16 +1343,16 @@ fn no_finalizers(object: &Value) -> bool {
         .is_none_or(Vec::is_empty)
 }
 
-fn key_of(object: &Value) -> (String, String, String) {
+pub(crate) fn key_of(object: &Value) -> (String, String, String) {
     let meta = &object["metadata"];
-    let kind = object["kind"].as_str().expect("kind").to_owned();
-    let namespace = if kind == "Cluster" {
+    let kind = object["kind"].as_str().expect("kind");
+    let namespace = if is_cluster_scoped(kind) {
         ""
     } else {
         meta["namespace"].as_str().unwrap_or("default")
     };
     (
-        kind,
+        kind_key(object["apiVersion"].as_str().unwrap_or_default(), kind),
         namespace.to_owned(),
         meta["name"].as_str().expect("name").to_owned(),
     )
@@ -1006,34 +1360,49 @@ fn key_of(object: &Value) -> (String, String, String) {
 
 fn id_key(id: &Id) -> (String, String, String) {
     (
-        id.gvk.kind.to_string(),
+        kind_key(&id.gvk.api_version(), &id.gvk.kind),
         id.namespace.to_string(),
         id.name.to_string(),
     )
+}
+
+/// A kind as keys name it: with the group where another group has the same kind.
+fn kind_key(api_version: &str, kind: &str) -> String {
+    match api_version.split_once('/') {
+        Some((group @ "other.com", _)) => format!("{kind}.{group}"),
+        _ => kind.to_owned(),
+    }
 }
 
 fn hub_key(object: &HubObject) -> (String, String, String) {
     let named =
         |kind: &str, name: &Named| (kind.to_owned(), name.namespace.to_string(), name.name.to_string());
     match object {
-        HubObject::Policy(name) => named("PropagationPolicy", name),
-        HubObject::Binding(name) => named("ResourceBinding", name),
+        HubObject::Policy(name) => named(twin::policy(name).kind, name),
+        HubObject::Binding(name) => named(twin::binding(&name.namespace).kind, name),
         HubObject::Cluster(name) => ("Cluster".into(), String::new(), name.to_string()),
         HubObject::Template(id) => id_key(id),
     }
 }
 
-/// A recipe that knows whose the copy of a template must be.
-fn owner(id: &Id) -> Recipe {
-    Recipe {
+/// Recipes that know whose the copy of a template must be: its binding has one of two names.
+fn owners(id: &Id) -> [Recipe; 2] {
+    let named = |name: &str| Recipe {
         hub: HUB_ID.into(),
-        binding: Named::new(
-            &id.namespace,
-            &format!("{}-{}", id.name, id.gvk.kind.to_lowercase()),
-        ),
+        binding: Named::new(&id.namespace, name),
         permanent_id: "".into(),
+        completions: None,
         replicas: None,
         overwrite: false,
+        overrides: Default::default(),
         written_uid: None,
-    }
+    };
+    [
+        named(&names::binding_name(&id.gvk.kind, &id.name)),
+        named(&names::binding_name_of_group(
+            &id.gvk.group,
+            &id.gvk.kind,
+            &id.name,
+        )),
+    ]
 }

@@ -17,6 +17,22 @@ fn web() -> (Id, BTreeMap<Str, Str>) {
 }
 
 #[test]
+fn how_a_policy_could_mean_a_template_is_told_without_its_labels() {
+    let selectors = json!([
+        {"apiVersion": "apps/v1beta1", "kind": "Deployment", "labelSelector": {"matchLabels": {"a": "b"}}},
+        {"apiVersion": "apps/v1", "kind": "Deployment"},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "elsewhere"},
+        {"apiVersion": "v1", "kind": "Deployment", "name": "web"},
+    ]);
+    let spec = spec(&selectors, 0);
+    let (id, _) = web();
+    let both = [Specificity::Kind, Specificity::Labels].into();
+    assert_eq!(may_select(&spec, "shop", &id), both);
+    assert_eq!(may_select(&spec, "elsewhere", &id), BTreeSet::new());
+}
+
+#[test]
 fn the_best_matching_selector_counts() {
     let cases = [
         (
@@ -31,10 +47,12 @@ fn the_best_matching_selector_counts() {
             json!([{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "other"}]),
             None,
         ),
+        // Every version of a kind shows the same objects.
         (
             json!([{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]),
-            None,
+            Some(Specificity::Kind),
         ),
+        (json!([{"apiVersion": "other/v1", "kind": "Deployment"}]), None),
         (json!([{"apiVersion": "v1", "kind": "Deployment"}]), None),
         (json!([{"apiVersion": "apps/v1", "kind": "StatefulSet"}]), None),
         (
@@ -136,12 +154,12 @@ fn what_cannot_be_propagated_is_refused_with_the_way_out() {
             "spec.resourceSelectors[1].namespace: \"other\" is not the policy's own",
         ),
         (
-            json!([{"apiVersion": "batch/v9", "kind": "Job"}]),
-            "spec.resourceSelectors[0]: batch/v9 Job is not propagated by this version; the kinds that are: ",
+            json!([{"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy"}]),
+            "spec.resourceSelectors[0]: policy.karmada.io/v1alpha1 PropagationPolicy belongs to the control plane",
         ),
         (
             json!([{"apiVersion": "", "kind": ""}]),
-            "spec.resourceSelectors[0]: \"\" \"\" is not propagated",
+            "spec.resourceSelectors[0]: apiVersion and kind must both be given",
         ),
         (
             json!([{"apiVersion": "apps/v1", "kind": "Deployment",
@@ -163,25 +181,61 @@ fn an_ignored_label_selector_is_not_checked() {
 }
 
 #[test]
-fn every_native_kind_is_taken_and_named_in_the_refusal() {
-    let refusal = check(
-        &spec(&json!([{"apiVersion": "v1", "kind": "Nothing"}]), 0),
-        "shop",
-    )
-    .unwrap_err();
-    for kind in NATIVE.iter().map(|native| native.gvk()) {
-        let api_version = if kind.group.is_empty() {
-            kind.version.into()
-        } else {
-            format!("{}/{}", kind.group, kind.version)
-        };
-        let selectors = json!([{"apiVersion": api_version, "kind": kind.kind}]);
-        assert_eq!(check(&spec(&selectors, 0), "shop"), Ok(()), "{kind:?}");
-        assert!(
-            refusal.contains(&format!("{api_version} {}", kind.kind)),
-            "{refusal:?} lacks {kind:?}"
-        );
+fn a_cluster_policy_selects_everywhere_or_in_the_selectors_namespace_and_cluster_scoped_templates() {
+    let of = |selectors: &serde_json::Value, namespace: &str, kind: &str| {
+        let id = Id::new(Gvk::new("v1", kind), namespace, "one");
+        selects(&spec(selectors, 0), "", &id, &BTreeMap::new())
+    };
+    let everywhere = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+    let in_shop = json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "one"}]);
+    let namespaces = json!([{"apiVersion": "v1", "kind": "Namespace"}]);
+    assert_eq!(of(&everywhere, "shop", "ConfigMap"), Some(Specificity::Kind));
+    assert_eq!(of(&everywhere, "bank", "ConfigMap"), Some(Specificity::Kind));
+    assert_eq!(of(&in_shop, "shop", "ConfigMap"), Some(Specificity::Name));
+    assert_eq!(of(&in_shop, "bank", "ConfigMap"), None);
+    assert_eq!(of(&namespaces, "", "Namespace"), Some(Specificity::Kind));
+    assert_eq!(check(&spec(&in_shop, 0), ""), Ok(()));
+}
+
+#[test]
+fn a_policy_of_the_namespace_wins_over_a_cluster_policy_whatever_its_priority() {
+    let selectors = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+    let (own, everywhere) = (Named::new("shop", "own"), Named::new("", "everywhere"));
+    let (low, high) = (spec(&selectors, 0), spec(&selectors, 100));
+    let id = Id::new(Gvk::new("v1", "ConfigMap"), "shop", "one");
+    let found = best(
+        [(&everywhere, &high), (&own, &low)].into_iter(),
+        &id,
+        &BTreeMap::new(),
+    );
+    assert_eq!(found, Some(&own));
+}
+
+#[test]
+fn the_control_planes_own_kinds_and_namespaces_are_no_templates() {
+    let own = json!([{"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding"}]);
+    let error = check(&spec(&own, 0), "shop").unwrap_err();
+    assert!(error.contains("belongs to the control plane"), "{error}");
+    let namespace = |name| Id::new(Gvk::new("v1", "Namespace"), "", name);
+    let mut config = Config::new("hub");
+    config.reserved.insert("fleet".into());
+    for (name, skipped) in [("kube-system", true), ("fleet", true), ("shop", false)] {
+        assert_eq!(is_skipped(&namespace(name), &config), skipped, "{name}");
+        let secret = Id::new(Gvk::new("v1", "Secret"), name, "s");
+        assert_eq!(is_skipped(&secret, &config), skipped, "a Secret in {name}");
     }
+}
+
+#[test]
+fn an_event_is_no_template() {
+    for api_version in ["v1", "events.k8s.io/v1"] {
+        let events = json!([{"apiVersion": api_version, "kind": "Event"}]);
+        let error = check(&spec(&events, 0), "shop").unwrap_err();
+        assert!(error.contains("never propagated"), "{error}");
+        let event = Id::new(Gvk::new(api_version, "Event"), "shop", "e");
+        assert!(is_skipped(&event, &Config::new("hub")));
+    }
+    assert!(!is_skipped_kind(&Gvk::new("example.com/v1", "Event")));
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use entourage_api::{keys::label, work::ResourceBinding};
+use entourage_api::work::ResourceBinding;
 
-use super::{Deletion, Dirty, claim_of, named};
+use super::{Deletion, Dirty, named};
 use crate::{
-    index::{Binding, Index, bound, is_old, meta_of},
-    object::{Named, Str, Time},
+    index::{Binding, Index, bound, claim_on, is_old, meta_of},
+    object::{Id, Named, Str, Time},
+    plan::Key,
+    twin,
 };
 
 impl Index {
@@ -16,6 +18,10 @@ impl Index {
         let meta = meta_of(&object.metadata);
         let name = named(&object.metadata);
         let id = bound(object);
+        // Whoever may write bindings of one namespace must not have objects of another one delivered.
+        if *id.namespace != *name.namespace {
+            return;
+        }
         self.use_kind(&id.gvk);
         let entity = self.unbury(&id);
         let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
@@ -23,15 +29,17 @@ impl Index {
         if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
             return;
         }
-        if entity
-            .binding
-            .as_ref()
-            .is_some_and(|held| held.meta.is_same_version(&meta))
+        let outdated = entity.binding_floor == 0;
+        if !outdated
+            && entity
+                .binding
+                .as_ref()
+                .is_some_and(|held| held.meta.is_same_version(&meta))
         {
             return;
         }
         entity.binding_floor = meta.revision();
-        if let Some(permanent_id) = meta.label(label::RESOURCE_BINDING_ID) {
+        if let Some(permanent_id) = meta.label(twin::binding(&name.namespace).id_label) {
             entity.permanent_id = Some(permanent_id.into());
         }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
@@ -77,16 +85,23 @@ impl Index {
                 || held.object.spec.propagate_deps != object.spec.propagate_deps
                 || held.object.spec.placement.is_some() != object.spec.placement.is_some()
                 || held.object.spec.conflict_resolution != object.spec.conflict_resolution
+                || held.object.spec.suspension != object.spec.suspension
                 || held.object.spec.preserve_resources_on_deletion
                     != object.spec.preserve_resources_on_deletion
                 || held.meta.deleting.is_some() != object.metadata.deletion_timestamp.is_some()
         });
         let claims = (
-            before.as_ref().and_then(|held| claim_of(&held.meta)),
-            after.and_then(|held| claim_of(&held.meta)),
+            before.as_ref().and_then(|held| claim_on(&held.meta)),
+            after.and_then(|held| claim_on(&held.meta)),
         );
         if spec_changed {
             entity.spec_written = Some(now);
+        }
+        if before
+            .as_ref()
+            .is_some_and(|held| held.object.spec.clusters != object.spec.clusters)
+        {
+            entity.clusters_chosen = Some(now);
         }
         if before
             .as_ref()
@@ -112,6 +127,9 @@ impl Index {
             self.dirty_dependencies(&id, dirty);
         }
         self.dirty_entity(&id, dirty);
+        if first {
+            self.namespace_changes_hands(&id, dirty);
+        }
     }
 
     pub(super) fn binding_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
@@ -125,11 +143,13 @@ impl Index {
         if deletion.is_not_of(&held.meta.uid, entity.binding_floor) {
             return;
         }
+        // The restored hub never had it: what stands on members is reported as after a restart, not brought back.
+        let outdated = entity.binding_floor == 0;
         entity.binding_floor = deletion.floor(entity.binding_floor);
         let held = entity.binding.take();
-        let claim = held.as_ref().and_then(|held| claim_of(&held.meta));
+        let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
         // What still stands on members must be accounted for by somebody.
-        entity.vanished = held.filter(|_| {
+        entity.vanished = held.filter(|_| !outdated).filter(|_| {
             entity
                 .copies
                 .values()
@@ -139,6 +159,16 @@ impl Index {
         self.claim_changed(&id, claim, None, dirty);
         self.dirty_dependencies(&id, dirty);
         self.dirty_entity(&id, dirty);
+        self.namespace_changes_hands(&id, dirty);
         self.forget_if_empty(&id, now);
+    }
+
+    /// A namespace is written by the planner of copies while it has a binding, else by the one of namespaces.
+    /// Cost: O(members) for a namespace.
+    fn namespace_changes_hands(&self, id: &Id, dirty: &mut Dirty) {
+        if id.gvk.is_namespace() && self.namespaces.hub.contains_key(&id.name) {
+            let clusters = self.members.keys().cloned();
+            dirty.extend(clusters.map(|cluster| Key::Namespace(id.name.clone(), cluster)));
+        }
     }
 }

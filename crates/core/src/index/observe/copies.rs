@@ -1,9 +1,10 @@
 //! Copies on members, and the outcomes of writing and removing them.
 
-use entourage_api::work::CopyRecord;
+use entourage_api::{names, work::CopyRecord};
 
 use super::{Deletion, Dirty};
 use crate::{
+    delivery::fight::Fight,
     index::{CopyState, Index, Problem, Trouble, is_old},
     object::{Id, Str, Time},
     observation::{Copy, Delivered, Removed, owner_hash},
@@ -25,12 +26,16 @@ impl Index {
         // One string for all copies.
         copy.meta.hub = Some(self.config.hub.clone());
         let binding = self.binding_name_of(id);
+        // Its binding may not be known yet, nor which of its possible names that has.
+        let of_it = |name: &str| owner_hash(&id.namespace, name) == copy.meta.binding;
+        let names = || names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);
+        let is_ours = of_it(&binding) || names().iter().any(|name| of_it(name));
         let state = self.copy_state(id, cluster);
         let written = state
             .record
             .as_ref()
             .is_some_and(|record| *record.uid == *copy.meta.uid);
-        if copy.meta.binding != owner_hash(&id.namespace, &binding) && !written {
+        if !is_ours && !written {
             // It carries our label and belongs to another binding: somebody copied a manifest.
             if state
                 .live
@@ -45,13 +50,18 @@ impl Index {
         if is_old(&copy.meta.resource_version, state.floor) {
             return;
         }
+        let outdated = state.floor == 0;
         state.floor = copy.meta.revision();
-        state.uncertain = false;
-        if state
-            .live
-            .as_ref()
-            .is_some_and(|held| held.meta.is_same_version(&copy.meta))
+        let was_uncertain = std::mem::take(&mut state.uncertain);
+        if !outdated
+            && state
+                .live
+                .as_ref()
+                .is_some_and(|held| held.meta.is_same_version(&copy.meta))
         {
+            if was_uncertain {
+                dirty.push(Key::Copy(id.clone(), cluster.clone()));
+            }
             return;
         }
         let before = state.live.replace(copy);
@@ -99,7 +109,7 @@ impl Index {
         let wanted = self
             .entities
             .get(id)
-            .is_some_and(|entity| crate::delivery::plan::wants(self, entity, cluster));
+            .is_some_and(|entity| crate::delivery::plan::wants(self, id, entity, cluster));
         if !wanted {
             self.copy_state(id, cluster).record = None;
         }
@@ -136,17 +146,21 @@ impl Index {
         if !self.members.contains_key(cluster) {
             return;
         }
-        let expected = crate::delivery::plan::expected_source(self, id, cluster).unwrap_or_default();
+        let expected = crate::delivery::current::expected_source(self, id, cluster).unwrap_or_default();
         let source = expected.clone();
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
         let existed = state.live.is_some();
         let told = state.problem.as_ref().map(|problem| problem.message.clone());
         match outcome {
-            Delivered::Applied { copy, source } => {
+            Delivered::Applied {
+                copy,
+                source,
+                differed,
+            } => {
                 let as_planned = source == expected;
+                put_right(state, id, cluster, &source, differed, now);
                 state.record = Some(record(&copy, source));
-                state.problem = None;
                 state.uncertain = false;
                 let news = !is_old(&copy.meta.resource_version, state.floor);
                 if news {
@@ -154,7 +168,7 @@ impl Index {
                     state.live = Some(copy);
                 }
                 // Written, and yet not what it should be: without a pause this would go on at full speed.
-                if !crate::delivery::plan::is_current(self, id, cluster) {
+                if !crate::delivery::current::is_current(self, id, cluster) {
                     let state = self.copy_state(id, cluster);
                     if as_planned && news {
                         let message = format!(
@@ -175,6 +189,7 @@ impl Index {
                 );
                 fail(state, Trouble::Foreign, message, source, now);
             }
+            Delivered::BadOverride(why) => fail(state, Trouble::Override, why, source, now),
             Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
             Delivered::Rejected(why) => {
                 let message = format!("{cluster} refused {id}: {why}");
@@ -205,6 +220,34 @@ impl Index {
         }
     }
 
+    /// Forgets what was wrong with copies that are as they should be again although nothing was written. Whatever changes
+    /// what a copy should be, or is, has it planned again: so these are looked at, and no others.
+    ///
+    /// Cost: O(copies to be planned again).
+    pub(super) fn end_problems(&mut self, dirty: &mut Dirty) {
+        let mut over = Vec::new();
+        for key in &*dirty {
+            let Key::Copy(id, cluster) = key else { continue };
+            let copies = self.entities.get(id).map(|entity| &entity.copies);
+            let state = copies.and_then(|copies| copies.get(cluster));
+            if state.is_some_and(|state| state.problem.is_some())
+                && crate::delivery::current::is_problem_over(self, id, cluster)
+            {
+                over.push((id.clone(), cluster.clone()));
+            }
+        }
+        for (id, cluster) in over {
+            let Some(entity) = self.entities.get_mut(&id) else {
+                continue;
+            };
+            if let Some(state) = entity.copies.get_mut(&cluster) {
+                state.problem = None;
+            }
+            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+            dirty.push(Key::BindingStatus(id));
+        }
+    }
+
     pub(super) fn removed(&mut self, cluster: &Str, id: &Id, outcome: Removed, now: Time, dirty: &mut Dirty) {
         if !self.members.contains_key(cluster) {
             return;
@@ -213,10 +256,8 @@ impl Index {
         match outcome {
             Removed::Accepted => state.problem = None,
             Removed::Gone | Removed::Released => {
-                let revision = state
-                    .live
-                    .take()
-                    .map(|held| held.meta.revision().saturating_add(1));
+                let held = state.live.take().filter(|_| state.floor > 0);
+                let revision = held.map(|held| held.meta.revision().saturating_add(1));
                 state.floor = state.floor.max(revision.unwrap_or_default());
                 state.record = None;
                 state.uncertain = false;
@@ -249,6 +290,38 @@ fn record(copy: &Copy, source: String) -> CopyRecord {
     }
 }
 
+/// Counts what was put right although it had been written from the same source before, and says so if that goes on; what
+/// was wrong before is over.
+fn put_right(
+    state: &mut CopyState,
+    id: &Id,
+    cluster: &Str,
+    source: &str,
+    differed: Option<String>,
+    now: Time,
+) {
+    let held = state.fight.take();
+    state.problem = None;
+    if state.record.as_ref().is_none_or(|record| record.source != source) {
+        return;
+    }
+    let held = held.map(|held| *held);
+    let Some(fight) = (match differed {
+        Some(path) => Some(Fight::corrected(held, path, now)),
+        None => held.filter(|held| now < held.over_at()),
+    }) else {
+        return;
+    };
+    state.problem = fight.message(id, cluster).map(|message| Problem {
+        trouble: Trouble::Fought,
+        message,
+        source: source.to_owned(),
+        attempts: 0,
+        retry_at: fight.retry_at(),
+    });
+    state.fight = Some(Box::new(fight));
+}
+
 fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {
     let attempts = state
         .problem
@@ -260,7 +333,11 @@ fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String
     } else {
         LONGEST_PAUSE
     };
-    let pause = (250_i64 << attempts.min(16)).min(longest);
+    let pause = match trouble {
+        // Rendering the same once more fails in the same way: what changes it makes another source version.
+        Trouble::Override => longest,
+        _ => (250_i64 << attempts.min(16)).min(longest),
+    };
     state.problem = Some(Problem {
         trouble,
         message,

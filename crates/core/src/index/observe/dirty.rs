@@ -1,10 +1,14 @@
 //! What must be planned again when something changed.
 
+use entourage_api::policy::{Preemption, PropagationSpec};
+
 use super::Dirty;
 use crate::{
+    detector::matching,
     index::{Index, referred},
     object::{Gvk, Id, Named, Str},
     plan::Key,
+    twin::claim_of,
 };
 
 impl Index {
@@ -78,18 +82,40 @@ impl Index {
         }
     }
 
-    pub(super) fn dirty_templates(&self, gvk: &Gvk, namespace: &Str, dirty: &mut Dirty) {
-        let first = Id {
-            gvk: gvk.clone(),
-            namespace: namespace.clone(),
-            name: "".into(),
-        };
-        for (id, _) in self.entities.range(first..) {
-            if id.gvk != *gvk || id.namespace != *namespace {
-                break;
+    /// The templates that a policy selects. Cost: O(1) for a selector with a name and a namespace, else O(templates of
+    /// the kind, in the selector's namespace where it names one).
+    pub(super) fn dirty_selected(&self, policy: &Named, spec: &PropagationSpec, dirty: &mut Dirty) {
+        for selector in &spec.resource_selectors {
+            let gvk = Gvk::new(&selector.api_version, &selector.kind);
+            let namespace = if policy.namespace.is_empty() {
+                selector.namespace.as_str()
+            } else {
+                &*policy.namespace
+            };
+            if !selector.name.is_empty() && !namespace.is_empty() {
+                let id = Id::new(gvk, namespace, &selector.name);
+                if self.entities.contains_key(&id) {
+                    dirty.push(Key::Template(id));
+                }
+                continue;
             }
-            dirty.push(Key::Template(id.clone()));
-            dirty.push(Key::Binding(id.clone()));
+            let first = Id::new(gvk.clone(), namespace, "");
+            for (id, entity) in self.entities.range(first..) {
+                if id.gvk != gvk || (!namespace.is_empty() && *id.namespace != *namespace) {
+                    break;
+                }
+                let Some(template) = &entity.template else {
+                    continue;
+                };
+                // A claim is sticky: what another policy holds concerns this one only if it preempts.
+                let is_held = claim_of(&template.meta)
+                    .is_some_and(|claim| claim != *policy && self.policies.contains_key(&claim));
+                if (!is_held || spec.preemption == Preemption::Always)
+                    && matching::selects(spec, &policy.namespace, id, &template.meta.labels).is_some()
+                {
+                    dirty.push(Key::Template(id.clone()));
+                }
+            }
         }
     }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::{Deletion, Dirty};
 use crate::{
-    index::Index,
-    object::{Id, Named, Time},
+    index::{Index, Policy},
+    object::{Gvk, Id, Named, Str, Time},
     observation::{Watch, Which},
     plan::Key,
 };
 
 impl Index {
-    /// Cost: O(objects of the kind); O(everything) once, when the hub becomes known.
+    /// Cost: O(objects of the kind).
     pub(super) fn was_listed(
         &mut self,
         watch: &Watch,
@@ -20,10 +20,6 @@ impl Index {
         now: Time,
         dirty: &mut Dirty,
     ) {
-        let before = self.list_revisions.insert(watch.clone(), revision);
-        if before.is_some_and(|before| revision < before) {
-            self.forget_floors(watch);
-        }
         for which in self.held(watch) {
             if !present.contains(&which) {
                 let deletion = Deletion {
@@ -33,18 +29,23 @@ impl Index {
                 self.gone(&which, &deletion, now, dirty);
             }
         }
-        let known = self.is_hub_listed() && self.is_base_synced() && self.listed.contains(watch);
+        let was_synced = self.synced.contains(watch);
+        self.kindless.remove(watch);
         self.unlistable.remove(watch);
         self.listed.insert(watch.clone());
         self.synced.insert(watch.clone());
-        let on_hub = !matches!(watch, Watch::Copies(..));
+        if !was_synced {
+            self.dirty_policies_of(watch, dirty);
+        }
         match watch {
             Watch::Copies(cluster, gvk) => {
-                let mut absent = Vec::new();
-                for (id, entity) in &mut self.entities {
-                    if id.gvk == *gvk
-                        && let Some(state) = entity.copies.get_mut(cluster)
-                    {
+                let (mut absent, mut affected) = (Vec::new(), Vec::new());
+                for (id, entity) in self.entities.range_mut(first(gvk)..) {
+                    if id.gvk != *gvk {
+                        break;
+                    }
+                    if let Some(state) = entity.copies.get_mut(cluster) {
+                        affected.push(id.clone());
                         state.uncertain &= state.in_flight;
                         if state.live.is_none() {
                             absent.push(id.clone());
@@ -55,6 +56,11 @@ impl Index {
                         dirty.push(Key::TemplateStatus(id.clone()));
                     }
                 }
+                if !was_synced {
+                    for id in &affected {
+                        self.lists_came(id, now);
+                    }
+                }
                 // What waited to know whether it stands there knows now.
                 for id in absent {
                     self.dirty_neighbours(&id, cluster, dirty);
@@ -63,35 +69,35 @@ impl Index {
                 dirty.push(Key::Cluster(cluster.clone()));
             }
             Watch::Templates(gvk) => {
-                let ids: Vec<Id> = self
-                    .entities
-                    .keys()
-                    .filter(|id| id.gvk == *gvk)
-                    .cloned()
-                    .collect();
-                for id in ids {
-                    self.dirty_referrers(&id, dirty);
-                    dirty.push(Key::Template(id.clone()));
-                    self.dirty_entity(&id, dirty);
+                self.dirty_kind(gvk, dirty);
+                if !was_synced {
+                    let affected = self
+                        .entities
+                        .range(first(gvk)..)
+                        .take_while(|(id, _)| id.gvk == *gvk);
+                    let affected: Vec<Id> = affected.map(|(id, _)| id.clone()).collect();
+                    for id in affected {
+                        self.lists_came(&id, now);
+                    }
                 }
             }
-            Watch::Policies | Watch::Bindings | Watch::Clusters => {}
-        }
-        if on_hub && !known && self.is_hub_listed() {
-            self.remember_former();
-            dirty.extend(self.policies.keys().cloned().map(Key::Policy));
-            dirty.extend(self.members.keys().cloned().map(Key::Cluster));
-            let ids: Vec<Id> = self.entities.keys().cloned().collect();
-            for id in ids {
-                dirty.push(Key::Template(id.clone()));
-                self.dirty_entity(&id, dirty);
+            // Namespaces wait for them, too.
+            Watch::Overrides | Watch::ClusterOverrides | Watch::Bindings | Watch::ClusterBindings => {
+                self.dirty_namespaces("", dirty)
             }
+            Watch::Policies | Watch::ClusterPolicies | Watch::Clusters | Watch::Namespaces => {}
+            Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
         }
     }
 
     /// After a start: who is named in a stored `requiredBy` and does not refer to the object any more may still hold it.
-    /// A hint that only ever delays a removal. Cost: O(bindings × snapshots), once.
+    /// A hint that only ever delays a removal; none is safe before (see [`crate::index::Index::is_removal_safe`]).
+    /// Cost: O(bindings × snapshots), once, when it is known who refers to what; else O(kinds).
     pub(super) fn remember_former(&mut self) {
+        if self.remembers_former || !self.are_referrers_certain() {
+            return;
+        }
+        self.remembers_former = true;
         let mut former = Vec::new();
         for (id, entity) in &self.entities {
             for snapshot in entity
@@ -113,73 +119,149 @@ impl Index {
         }
     }
 
-    /// Cost: O(objects of the kind) when a kind turns out not to be listable.
+    /// What the watch told proves nothing any more. Cost: O(objects of the kind) when a kind turns out not to be listable.
     pub(super) fn lost(&mut self, watch: &Watch, why: String, dirty: &mut Dirty) {
+        // The last words of a watch that nobody wants any more: its member left.
+        if !self.demand.contains(watch) {
+            return;
+        }
         self.synced.remove(watch);
+        self.kindless.remove(watch);
+        if let Watch::MemberNamespaces(cluster) = watch {
+            self.namespaces.lost(cluster);
+        }
         if self.listed.contains(watch) || self.unlistable.insert(watch.clone(), why).is_some() {
             return;
         }
+        self.dirty_policies_of(watch, dirty);
         // Who waited for the list waits in vain.
-        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
-            return;
-        };
-        let ids: Vec<Id> = self
-            .entities
-            .keys()
-            .filter(|id| id.gvk == *gvk)
-            .cloned()
-            .collect();
-        for id in ids {
-            self.dirty_referrers(&id, dirty);
-            dirty.push(Key::Template(id.clone()));
-            self.dirty_entity(&id, dirty);
+        if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = watch {
+            self.dirty_kind(gvk, dirty);
         }
     }
 
-    /// The server's resourceVersions went back (it was restored from a backup, or made anew): what was known of
-    /// versions is worth nothing.
-    fn forget_floors(&mut self, watch: &Watch) {
-        for (id, entity) in &mut self.entities {
-            match watch {
-                Watch::Templates(gvk) if id.gvk == *gvk => entity.floor = 0,
-                Watch::Bindings => entity.binding_floor = 0,
-                Watch::Copies(cluster, gvk) if id.gvk == *gvk => {
-                    if let Some(state) = entity.copies.get_mut(cluster) {
-                        state.floor = 0;
-                    }
-                }
-                _ => {}
+    /// The server does not serve a kind in the version that a watch asks for. If it serves it in another one, and it is
+    /// the hub, that one is watched from now on; if in none, there are no objects of the kind.
+    ///
+    /// Cost: O(objects of the kind).
+    pub(super) fn unserved(
+        &mut self,
+        watch: &Watch,
+        other: Option<&Str>,
+        why: String,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
+            return self.lost(watch, why, dirty);
+        };
+        if !self.demand.contains(watch) {
+            return;
+        }
+        self.synced.remove(watch);
+        self.kindless.remove(watch);
+        self.unlistable.insert(watch.clone(), why);
+        self.dirty_policies_of(watch, dirty);
+        self.dirty_kind(gvk, dirty);
+        match (other, watch) {
+            (Some(version), Watch::Templates(_)) => {
+                self.use_version(gvk, version);
+                return;
+            }
+            (Some(_), _) => return,
+            (None, _) => {}
+        }
+        self.kindless.insert(watch.clone());
+        for which in self.held(watch) {
+            self.gone(&which, &Deletion::default(), now, dirty);
+        }
+        let Watch::Copies(cluster, _) = watch else { return };
+        let mut ended = Vec::new();
+        for (id, entity) in self.entities.range_mut(first(gvk)..) {
+            if id.gvk != *gvk {
+                break;
+            }
+            if let Some(state) = entity.copies.get_mut(cluster) {
+                (state.record, state.uncertain) = (None, false);
+                ended.push(id.clone());
             }
         }
-        self.tombstones.clear();
-        self.buried.clear();
-        self.gone_floors.clear();
+        for id in ended {
+            self.copy_ended(&id, cluster, now, dirty);
+        }
+        dirty.push(Key::Cluster(cluster.clone()));
+    }
+
+    /// Everything of a kind. Cost: O(objects of the kind × their referrers and copies).
+    fn dirty_kind(&self, gvk: &Gvk, dirty: &mut Dirty) {
+        for (id, _) in self.entities.range(first(gvk)..) {
+            if id.gvk != *gvk {
+                break;
+            }
+            self.dirty_referrers(id, dirty);
+            dirty.push(Key::Template(id.clone()));
+            self.dirty_entity(id, dirty);
+        }
+    }
+
+    /// The policies that select the kind of a watch of templates. Cost: O(selectors), when a kind turns out to be
+    /// listable or not.
+    fn dirty_policies_of(&self, watch: &Watch, dirty: &mut Dirty) {
+        let Watch::Templates(gvk) = watch else { return };
+        let selects = |policy: &Policy| {
+            let mut selectors = policy.object.spec.resource_selectors.iter();
+            selectors.any(|each| Gvk::new(&each.api_version, &each.kind) == *gvk)
+        };
+        let names = self.policies.iter().filter(|(_, policy)| selects(policy));
+        dirty.extend(names.map(|(name, _)| Key::Policy(name.clone())));
     }
 
     /// What the index holds of what a watch covers.
     pub(super) fn held(&self, watch: &Watch) -> Vec<Which> {
         match watch {
-            Watch::Policies => self.policies.keys().cloned().map(Which::Policy).collect(),
-            Watch::Bindings => self.by_binding.keys().cloned().map(Which::Binding).collect(),
+            Watch::Policies => named(self.policies.keys(), false, Which::Policy),
+            Watch::ClusterPolicies => named(self.policies.keys(), true, Which::Policy),
+            Watch::Overrides => named(self.overriding.names(), false, Which::Override),
+            Watch::ClusterOverrides => named(self.overriding.names(), true, Which::Override),
+            Watch::Bindings => named(self.by_binding.keys(), false, Which::Binding),
+            Watch::ClusterBindings => named(self.by_binding.keys(), true, Which::Binding),
+            Watch::Namespaces => self.namespaces.held(None),
+            Watch::MemberNamespaces(cluster) => self.namespaces.held(Some(cluster)),
             Watch::Clusters => self.members.keys().cloned().map(Which::Cluster).collect(),
             Watch::Templates(gvk) => self
                 .entities
-                .iter()
-                .filter(|(id, entity)| id.gvk == *gvk && entity.template.is_some())
+                .range(first(gvk)..)
+                .take_while(|(id, _)| id.gvk == *gvk)
+                .filter(|(_, entity)| entity.template.is_some())
                 .map(|(id, _)| Which::Template(id.clone()))
                 .collect(),
             Watch::Copies(cluster, gvk) => self
                 .entities
-                .iter()
-                .filter(|(id, entity)| {
-                    id.gvk == *gvk
-                        && entity
-                            .copies
-                            .get(cluster)
-                            .is_some_and(|state| state.live.is_some())
+                .range(first(gvk)..)
+                .take_while(|(id, _)| id.gvk == *gvk)
+                .filter(|(_, entity)| {
+                    let state = entity.copies.get(cluster);
+                    state.is_some_and(|state| state.live.is_some())
                 })
                 .map(|(id, _)| Which::Copy(cluster.clone(), id.clone()))
                 .collect(),
         }
     }
+}
+
+/// What stands before every object of a kind.
+pub(super) fn first(gvk: &Gvk) -> Id {
+    Id::new(gvk.clone(), "", "")
+}
+
+/// Those of one scope.
+fn named<'a>(
+    all: impl Iterator<Item = &'a Named>,
+    cluster_scoped: bool,
+    which: fn(Named) -> Which,
+) -> Vec<Which> {
+    all.filter(|name| name.namespace.is_empty() == cluster_scoped)
+        .cloned()
+        .map(which)
+        .collect()
 }

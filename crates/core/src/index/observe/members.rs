@@ -8,7 +8,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{Index, Member, Trouble, is_old, meta_of},
     object::{Str, Time},
-    observation::{Probe, Which},
+    observation::{Probe, Server, Which},
     plan::Key,
     scheduler,
 };
@@ -19,15 +19,10 @@ impl Index {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
         let before = self.members.get(&name);
-        let gone = self
-            .gone_floors
-            .get(&Which::Cluster(name.clone()))
-            .copied()
-            .unwrap_or_default();
-        let floor = before.map_or(gone, |held| held.meta.revision());
-        if is_old(&meta.resource_version, floor)
-            || before.is_some_and(|held| held.meta.is_same_version(&meta))
-        {
+        let which = Which::Cluster(name.clone());
+        let floor = self.floors.of(&which, before.map(|held| held.meta.revision()));
+        let is_echo = floor > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, floor) {
             return;
         }
         let changed = before.is_none_or(|held| {
@@ -47,28 +42,35 @@ impl Index {
                 failing_since,
             },
         );
+        self.floors.seen(&which);
         self.use_member(&name);
         dirty.push(Key::Cluster(name.clone()));
         if changed {
             self.dirty_scheduled(dirty);
             if going {
                 self.dirty_copies_on(&name, dirty);
+            } else if self.overriding.look_at_clusters() {
+                self.reconsider_copies_on(&name, dirty);
             }
         }
     }
 
     /// Cost: O(entities): every place on the member ends.
-    pub(super) fn cluster_gone(&mut self, name: &Str, deletion: &Deletion, dirty: &mut Dirty) {
+    pub(super) fn cluster_gone(&mut self, name: &Str, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.members.get(name) else {
             return;
         };
-        if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
+        let which = Which::Cluster(name.clone());
+        let floor = self.floors.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, floor) {
             return;
         }
-        self.gone_floors
-            .insert(Which::Cluster(name.clone()), deletion.floor(held.meta.revision()));
+        self.floors.gone(which, deletion.floor(floor), now);
         self.members.remove(name);
         self.forget_member(name);
+        self.floors.forget_member(name);
+        self.refused
+            .retain(|watch, _| watch.server() != Server::Member(name.clone()));
         for (id, entity) in &mut self.entities {
             if entity.copies.remove(name).is_some() {
                 dirty.push(Key::Binding(id.clone()));
@@ -79,12 +81,12 @@ impl Index {
         dirty.push(Key::Cluster(name.clone()));
     }
 
-    /// Cost: O(1); O(entities) when the member begins or ceases to answer.
+    /// Cost: O(1); O(entities) when the member was first probed, or begins or ceases to answer.
     pub(super) fn probed(&mut self, cluster: &Str, probe: Probe, now: Time, dirty: &mut Dirty) {
         let Some(member) = self.members.get_mut(cluster) else {
             return;
         };
-        let answered = member.probe.as_ref().is_some_and(|held| held.healthy);
+        let answered = member.probe.as_ref().map(|held| held.healthy);
         member.failing_since = if probe.healthy {
             None
         } else {
@@ -93,7 +95,8 @@ impl Index {
         let answers = probe.healthy;
         member.probe = Some(probe);
         dirty.push(Key::Cluster(cluster.clone()));
-        if answered != answers {
+        // The first probe counts whatever it found: statuses wait for it.
+        if answered != Some(answers) {
             for (id, entity) in &mut self.entities {
                 let Some(state) = entity.copies.get_mut(cluster) else {
                     continue;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use entourage_api::{keys::label, policy::PropagationPolicy};
+use entourage_api::policy::PropagationPolicy;
 
 use super::{Deletion, Dirty, named};
 use crate::{
@@ -10,79 +10,71 @@ use crate::{
     object::{Gvk, Named, Time},
     observation::Which,
     plan::Key,
+    twin,
 };
 
 impl Index {
-    /// Cost: O(templates of the selected kinds in the policy's namespace), when what it selects or says changed.
-    pub(super) fn policy_seen(&mut self, policy: Arc<PropagationPolicy>, now: Time, dirty: &mut Dirty) {
+    /// Cost: O(templates that it may select or that it claims), when what it selects or says changed; where it selects by
+    /// labels or kind, the templates of that kind are compared.
+    pub(super) fn policy_seen(&mut self, policy: &Arc<PropagationPolicy>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&policy.metadata);
         let name = named(&policy.metadata);
         let before = self.policies.get(&name);
-        let gone = self
-            .gone_floors
-            .get(&Which::Policy(name.clone()))
-            .copied()
-            .unwrap_or_default();
-        let floor = before.map_or(gone, |held| held.meta.revision());
-        if is_old(&meta.resource_version, floor)
-            || before.is_some_and(|held| held.meta.is_same_version(&meta))
-        {
+        let which = Which::Policy(name.clone());
+        let floor = self.floors.of(&which, before.map(|held| held.meta.revision()));
+        let is_echo = floor > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, floor) {
             return;
         }
-        let unchanged = before.is_some_and(|held| {
+        let id_label = twin::policy(&name).id_label;
+        // A generation that was counted twice says nothing.
+        let unchanged = before.filter(|_| floor > 0).is_some_and(|held| {
             held.meta.uid == meta.uid
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
-                && held.meta.label(label::PROPAGATION_POLICY_ID) == meta.label(label::PROPAGATION_POLICY_ID)
+                && held.meta.label(id_label) == meta.label(id_label)
         });
+        // Nothing is claimed for a policy before it has its permanent id.
+        let selects = meta.label(id_label).is_some();
         let since = before.map_or(now, |held| held.since);
-        let mut kinds = before
-            .map(|held| selected_kinds(&held.object))
-            .unwrap_or_default();
-        for gvk in &kinds {
-            if let Some(names) = self.selecting.get_mut(&(name.namespace.clone(), gvk.clone())) {
-                names.remove(&name.name);
-            }
+        let old = before.map(|held| held.object.clone());
+        if let Some(old) = &old {
+            self.selecting.remove(&name, &old.spec);
         }
-        for gvk in selected_kinds(&policy) {
+        self.selecting.insert(&name, &policy.spec);
+        for gvk in selected_kinds(policy) {
             self.use_kind(&gvk);
-            self.selecting
-                .entry((name.namespace.clone(), gvk.clone()))
-                .or_default()
-                .insert(name.name.clone());
-            kinds.insert(gvk);
         }
+        self.floors.seen(&which);
         self.policies.insert(
             name.clone(),
             Policy {
                 meta,
-                object: policy,
+                object: policy.clone(),
                 since,
             },
         );
         dirty.push(Key::Policy(name.clone()));
         if !unchanged {
-            for gvk in &kinds {
-                self.dirty_templates(gvk, &name.namespace, dirty);
+            if selects {
+                self.dirty_selected(&name, &policy.spec, dirty);
             }
             self.dirty_claimed(&name, dirty);
         }
     }
 
-    pub(super) fn policy_gone(&mut self, name: &Named, deletion: &Deletion, dirty: &mut Dirty) {
+    pub(super) fn policy_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.policies.get(name) else {
             return;
         };
-        if deletion.is_not_of(&held.meta.uid, held.meta.revision()) {
+        let which = Which::Policy(name.clone());
+        let floor = self.floors.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, floor) {
             return;
         }
-        self.gone_floors
-            .insert(Which::Policy(name.clone()), deletion.floor(held.meta.revision()));
-        for gvk in selected_kinds(&held.object) {
-            if let Some(names) = self.selecting.get_mut(&(name.namespace.clone(), gvk)) {
-                names.remove(&name.name);
-            }
-        }
+        self.floors.gone(which, deletion.floor(floor), now);
+        let object = held.object.clone();
+        self.selecting.remove(name, &object.spec);
         self.policies.remove(name);
         self.dirty_claimed(name, dirty);
     }

@@ -2,38 +2,54 @@
 
 use std::collections::BTreeSet;
 
-use super::{Deletion, Dirty, claim_of};
+use super::{Deletion, Dirty};
 use crate::{
+    detector::activation,
     index::{Index, is_old, referred},
     interpreter::references::DependencyReference,
     object::{Id, Time},
     observation::Template,
     plan::Key,
+    twin::claim_of,
 };
 
 impl Index {
-    /// Cost: O(references changed + copies + clusters wanted), plus O(referrers) when the template appears.
+    /// Cost: O(references changed + copies + clusters wanted), plus O(referrers) when the template appears, plus
+    /// [`Self::with_selected`] and, when its labels change, [`Self::reselect`].
     pub(super) fn template_seen(&mut self, id: &Id, template: Template, now: Time, dirty: &mut Dirty) {
         self.use_kind(&id.gvk);
         let entity = self.unbury(id);
         if is_old(&template.meta.resource_version, entity.floor) {
             return;
         }
+        // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
+        let outdated = entity.floor == 0;
         // The echo of what is known: the answer to a write came before its watch event.
-        if entity
-            .template
-            .as_ref()
-            .is_some_and(|held| held.meta.is_same_version(&template.meta))
+        if !outdated
+            && entity
+                .template
+                .as_ref()
+                .is_some_and(|held| held.meta.is_same_version(&template.meta))
         {
             return;
         }
         entity.floor = template.meta.revision();
         entity.absent = false;
         entity.never_travels = false;
-        let references = template.references.clone();
+        let (named, selections) = (template.references.clone(), template.selections.clone());
         let claim = claim_of(&template.meta);
         let deleting = template.meta.deleting.is_some();
         let status = template.status.clone();
+        let revision = template.meta.revision();
+        let touched = entity
+            .template
+            .as_ref()
+            .filter(|_| !outdated)
+            .is_some_and(|held| activation::is_touched(&held.meta, &template.meta));
+        let relabelled = entity
+            .template
+            .as_ref()
+            .is_none_or(|held| held.meta.labels != template.meta.labels);
         let before = entity.template.replace(template);
         if before.as_ref().is_some_and(|held| held.status != status) {
             entity.template_status_written = Some(now);
@@ -42,11 +58,23 @@ impl Index {
             .as_ref()
             .is_none_or(|held| held.meta.deleting.is_some() != deleting);
         let claim_before = before.as_ref().and_then(|held| claim_of(&held.meta));
+        if claim != claim_before {
+            entity.touched = None;
+        } else if touched {
+            entity.touched = Some(revision);
+        }
         if appeared {
             self.dirty_referrers(id, dirty);
+            self.dirty_dependencies(id, dirty);
         }
         self.claim_changed(id, claim_before, claim, dirty);
+        let selected_before = before.map(|held| held.selections).unwrap_or_default();
+        self.selects(id, &selected_before, &selections);
+        let references = self.with_selected(id, named, &selections);
         self.refer(id, references, dirty);
+        if relabelled {
+            self.reselect(id, now, dirty);
+        }
         dirty.push(Key::Template(id.clone()));
         self.dirty_entity(id, dirty);
     }
@@ -75,22 +103,26 @@ impl Index {
         }
         entity.floor = deletion.floor(entity.floor);
         let before = entity.template.take();
-        let claim = before.and_then(|held| claim_of(&held.meta));
+        let claim = before.as_ref().and_then(|held| claim_of(&held.meta));
+        self.selects(id, &before.map(|held| held.selections).unwrap_or_default(), &[]);
         self.claim_changed(id, claim, None, dirty);
         self.dirty_referrers(id, dirty);
+        // What it takes along may be needed by nobody now.
+        self.dirty_dependencies(id, dirty);
         self.dirty_entity(id, dirty);
         self.forget_if_empty(id, now);
     }
 
     /// A point GET answered 404. While a template is held this is no news: either its deletion is about to be told, or
     /// it was made again since.
-    pub(super) fn absent(&mut self, id: &Id, dirty: &mut Dirty) {
+    pub(super) fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
         let entity = self.unbury(id);
         if entity.template.is_some() {
             return;
         }
         entity.absent = true;
         self.dirty_referrers(id, dirty);
+        self.reselect(id, now, dirty);
         self.dirty_entity(id, dirty);
     }
 

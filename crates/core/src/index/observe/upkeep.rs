@@ -4,19 +4,17 @@ use std::collections::BTreeSet;
 
 use entourage_api::names;
 
-use super::{Dirty, claim_of};
+use super::Dirty;
 use crate::{
-    index::{CopyState, Entity, Index, Tombstone, referred},
+    index::{CopyState, Entity, Index, Tombstone, claim_on, floors, referred},
     object::{Id, Named, Str, Time},
     plan::Key,
+    twin::claim_of,
 };
 
-/// How many forgotten objects are remembered as gone, and for how long, in milliseconds: longer than any event is late.
-const TOMBSTONES: usize = 20_000;
-const TOMBSTONE_AGE: i64 = 600_000;
-
 impl Index {
-    /// A template and its binding may both carry a claim; the policy keeps both from ending.
+    /// A template and its binding may both carry a claim; the policy waits for both to lose it, but not for a binding that
+    /// another component keeps.
     pub(super) fn claim_changed(
         &mut self,
         id: &Id,
@@ -35,7 +33,7 @@ impl Index {
             .chain(
                 entity
                     .and_then(|each| each.binding.as_ref())
-                    .and_then(|binding| claim_of(&binding.meta)),
+                    .and_then(|binding| claim_on(&binding.meta)),
             )
             .collect();
         if let Some(policy) = before
@@ -66,6 +64,21 @@ impl Index {
         }
     }
 
+    /// Lists that decide its status came only now: what follows from them, for it and for its referrers, is worked out in
+    /// a moment. Cost: O(referrers).
+    pub(crate) fn lists_came(&mut self, id: &Id, now: Time) {
+        let Some(entity) = self.entities.get_mut(id) else {
+            return;
+        };
+        entity.lists_came = Some(now);
+        let referrers: Vec<Id> = entity.referrers.iter().cloned().collect();
+        for referrer in referrers {
+            if let Some(entity) = self.entities.get_mut(&referrer) {
+                entity.lists_came = Some(now);
+            }
+        }
+    }
+
     /// Ends the holds of a template whose copies are all current: none of them needs what it used to refer to.
     /// Cost: O(its copies + former references).
     pub(super) fn settle(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
@@ -76,7 +89,7 @@ impl Index {
             return;
         }
         let stale = |cluster: &Str| {
-            self.may_exist(id, cluster) && !crate::delivery::plan::is_current(self, id, cluster)
+            self.may_exist(id, cluster) && !crate::delivery::current::is_current(self, id, cluster)
         };
         if entity.copies.keys().any(stale) {
             return;
@@ -118,18 +131,26 @@ impl Index {
         let needed = self
             .entities
             .get(id)
-            .is_none_or(|entity| crate::delivery::plan::wants(self, entity, cluster));
+            .is_none_or(|entity| crate::delivery::plan::wants(self, id, entity, cluster));
         if !needed && let Some(entity) = self.entities.get_mut(id) {
             entity.preserved_on.insert(cluster.clone());
         }
     }
 
-    /// The name of the binding of a template: as stored, or as it would be made.
-    pub(super) fn binding_name_of(&self, id: &Id) -> Str {
-        match self.entities.get(id).and_then(Entity::last_binding) {
-            Some(binding) => binding.name.name.clone(),
-            None => names::binding_name(&id.gvk.kind, &id.name).into(),
+    /// The name of the binding of a template: as stored, or as it would be made. Of two groups that serve a kind of this
+    /// name the first holder has Karmada's name, the other one with the group in it (architecture 6); a third one is told apart by all
+    /// that it is.
+    pub(crate) fn binding_name_of(&self, id: &Id) -> Str {
+        if let Some(binding) = self.entities.get(id).and_then(Entity::last_binding) {
+            return binding.name.name.clone();
         }
+        let names = names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);
+        let is_free = |name: &&String| {
+            let holder = self.by_binding.get(&Named::new(&id.namespace, name));
+            holder.is_none_or(|holder| holder == id)
+        };
+        let [.., last] = &names;
+        names.iter().find(is_free).unwrap_or(last).as_str().into()
     }
 
     /// The entity, made if there is none, with its floors as they were when it was forgotten. Entities are made here
@@ -170,7 +191,7 @@ impl Index {
         self.tombstones.insert(id.clone(), known);
         self.buried.push_back((now, id.clone()));
         while let Some((time, _)) = self.buried.front() {
-            if self.buried.len() <= TOMBSTONES && now.0 - time.0 < TOMBSTONE_AGE {
+            if self.buried.len() <= floors::MOST && now.0 - time.0 < floors::AGE {
                 break;
             }
             if let Some((_, id)) = self.buried.pop_front() {

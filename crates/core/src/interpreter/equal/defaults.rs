@@ -7,7 +7,8 @@ use FilledIn::{AliasOf, ByTheServer, Flag, Number, ObjectOfDefaults, OneOf, Text
 pub enum Scope {
     /// At the pod spec of any kind that has one.
     PodSpec,
-    /// At the object, of this kind only.
+    /// At the object, of this kind only, in any version: `Service`, or with a group `Deployment.apps`. It need not be a kind
+    /// that is interpreted.
     Kind(&'static str),
 }
 
@@ -43,8 +44,8 @@ pub struct DefaultRow {
 
 /// Every field that may be there on one side only and still be equal.
 ///
-/// Source: the objects that Kubernetes 1.36 serves for minimal ones, and the defaulting of `core/v1`, `apps/v1` and
-/// `batch/v1` from 1.20 on. Fields are here that some version in that range does not know (`podReplacementPolicy`), that
+/// Source: the objects that Kubernetes 1.36 serves for minimal ones, and the defaulting of each kind's version from 1.20
+/// on. Fields are here that some version in that range does not know (`podReplacementPolicy`), that
 /// a version fills in at another time (`procMount`), or that an override may leave out of a list entry it adds.
 #[rustfmt::skip]
 pub const DEFAULTS: &[DefaultRow] = &[
@@ -113,63 +114,184 @@ pub const DEFAULTS: &[DefaultRow] = &[
     pod("volumes[].scaleIO.storageMode", Text("ThinProvisioned")),
     pod("volumes[].secret.defaultMode", Number(0o644)),
 
-    of("DaemonSet", "spec.revisionHistoryLimit", Number(10)),
-    of("DaemonSet", "spec.updateStrategy", ObjectOfDefaults),
-    of("DaemonSet", "spec.updateStrategy.rollingUpdate", ObjectOfDefaults),
-    of("DaemonSet", "spec.updateStrategy.rollingUpdate.maxSurge", Number(0)),
-    of("DaemonSet", "spec.updateStrategy.rollingUpdate.maxUnavailable", Number(1)),
-    of("DaemonSet", "spec.updateStrategy.type", Text("RollingUpdate")),
+    of("APIService.apiregistration.k8s.io", "spec.service.port", Number(443)),
 
-    of("Deployment", "spec.progressDeadlineSeconds", Number(600)),
-    of("Deployment", "spec.replicas", Number(1)),
-    of("Deployment", "spec.revisionHistoryLimit", Number(10)),
-    of("Deployment", "spec.strategy", ObjectOfDefaults),
-    of("Deployment", "spec.strategy.rollingUpdate", ObjectOfDefaults),
-    of("Deployment", "spec.strategy.rollingUpdate.maxSurge", Text("25%")),
-    of("Deployment", "spec.strategy.rollingUpdate.maxUnavailable", Text("25%")),
-    of("Deployment", "spec.strategy.type", Text("RollingUpdate")),
+    of("ClusterRoleBinding.rbac.authorization.k8s.io", "roleRef.apiGroup", Text(RBAC)),
+    of("ClusterRoleBinding.rbac.authorization.k8s.io", "subjects[].apiGroup", OneOf(&["", RBAC])),
 
-    of("Job", "spec.backoffLimit", Number(6)),
-    of("Job", "spec.completionMode", Text("NonIndexed")),
-    of("Job", "spec.completions", Number(1)),
-    of("Job", "spec.manualSelector", Flag(false)),
-    of("Job", "spec.parallelism", Number(1)),
-    of("Job", "spec.podFailurePolicy.rules[].onPodConditions[].status", Text("True")),
-    of("Job", "spec.podReplacementPolicy", OneOf(&["Failed", "TerminatingOrFailed"])),
-    of("Job", "spec.suspend", Flag(false)),
+    of("CronJob.batch", "spec.concurrencyPolicy", Text("Allow")),
+    of("CronJob.batch", "spec.failedJobsHistoryLimit", Number(1)),
+    of("CronJob.batch", "spec.jobTemplate.spec.podFailurePolicy.rules[].onPodConditions[].status", Text("True")),
+    of("CronJob.batch", "spec.successfulJobsHistoryLimit", Number(3)),
+    of("CronJob.batch", "spec.suspend", Flag(false)),
+
+    of("CustomResourceDefinition.apiextensions.k8s.io", "spec.conversion", ObjectOfDefaults),
+    of("CustomResourceDefinition.apiextensions.k8s.io", "spec.conversion.strategy", Text("None")),
+    of("CustomResourceDefinition.apiextensions.k8s.io", "spec.conversion.webhook.clientConfig.service.port", Number(443)),
+    of("CustomResourceDefinition.apiextensions.k8s.io", "spec.preserveUnknownFields", Flag(false)),
+
+    of("DaemonSet.apps", "spec.revisionHistoryLimit", Number(10)),
+    of("DaemonSet.apps", "spec.updateStrategy", ObjectOfDefaults),
+    of("DaemonSet.apps", "spec.updateStrategy.rollingUpdate", ObjectOfDefaults),
+    of("DaemonSet.apps", "spec.updateStrategy.rollingUpdate.maxSurge", Number(0)),
+    of("DaemonSet.apps", "spec.updateStrategy.rollingUpdate.maxUnavailable", Number(1)),
+    of("DaemonSet.apps", "spec.updateStrategy.type", Text("RollingUpdate")),
+
+    of("Deployment.apps", "spec.progressDeadlineSeconds", Number(600)),
+    of("Deployment.apps", "spec.replicas", Number(1)),
+    of("Deployment.apps", "spec.revisionHistoryLimit", Number(10)),
+    of("Deployment.apps", "spec.strategy", ObjectOfDefaults),
+    of("Deployment.apps", "spec.strategy.rollingUpdate", ObjectOfDefaults),
+    of("Deployment.apps", "spec.strategy.rollingUpdate.maxSurge", Text("25%")),
+    of("Deployment.apps", "spec.strategy.rollingUpdate.maxUnavailable", Text("25%")),
+    of("Deployment.apps", "spec.strategy.type", Text("RollingUpdate")),
+
+    of("Endpoints", "subsets[].ports[].protocol", Text("TCP")),
+
+    of("EndpointSlice.discovery.k8s.io", "ports[].name", Text("")),
+    of("EndpointSlice.discovery.k8s.io", "ports[].protocol", Text("TCP")),
+
+    of("HorizontalPodAutoscaler.autoscaling", "spec.behavior.scaleDown.selectPolicy", Text("Max")),
+    of("HorizontalPodAutoscaler.autoscaling", "spec.behavior.scaleUp.selectPolicy", Text("Max")),
+    of("HorizontalPodAutoscaler.autoscaling", "spec.behavior.scaleUp.stabilizationWindowSeconds", Number(0)),
+    of("HorizontalPodAutoscaler.autoscaling", "spec.minReplicas", Number(1)),
+
+    of("Job.batch", "spec.backoffLimit", Number(6)),
+    of("Job.batch", "spec.completionMode", Text("NonIndexed")),
+    of("Job.batch", "spec.completions", Number(1)),
+    of("Job.batch", "spec.manualSelector", Flag(false)),
+    of("Job.batch", "spec.parallelism", Number(1)),
+    of("Job.batch", "spec.podFailurePolicy.rules[].onPodConditions[].status", Text("True")),
+    of("Job.batch", "spec.podReplacementPolicy", OneOf(&["Failed", "TerminatingOrFailed"])),
+    of("Job.batch", "spec.suspend", Flag(false)),
+
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].clientConfig.service.port", Number(443)),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].failurePolicy", Text("Fail")),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].matchPolicy", Text("Equivalent")),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].namespaceSelector", ObjectOfDefaults),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].objectSelector", ObjectOfDefaults),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].reinvocationPolicy", Text("Never")),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].rules[].scope", Text("*")),
+    of("MutatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].timeoutSeconds", Number(10)),
+
+    of("Namespace", "spec", ObjectOfDefaults),
+    of("Namespace", "spec.finalizers", ByTheServer),
+
+    of("NetworkPolicy.networking.k8s.io", "spec.egress[].ports[].protocol", Text("TCP")),
+    of("NetworkPolicy.networking.k8s.io", "spec.ingress[].ports[].protocol", Text("TCP")),
+
+    of("PersistentVolume", "spec.azureDisk.cachingMode", Text("ReadWrite")),
+    of("PersistentVolume", "spec.azureDisk.fsType", Text("ext4")),
+    of("PersistentVolume", "spec.azureDisk.kind", Text("Shared")),
+    of("PersistentVolume", "spec.azureDisk.readOnly", Flag(false)),
+    of("PersistentVolume", "spec.hostPath.type", Text("")),
+    of("PersistentVolume", "spec.iscsi.iscsiInterface", Text("default")),
+    of("PersistentVolume", "spec.persistentVolumeReclaimPolicy", Text("Retain")),
+    of("PersistentVolume", "spec.rbd.keyring", Text("/etc/ceph/keyring")),
+    of("PersistentVolume", "spec.rbd.pool", Text("rbd")),
+    of("PersistentVolume", "spec.rbd.user", Text("admin")),
+    of("PersistentVolume", "spec.scaleIO.fsType", Text("xfs")),
+    of("PersistentVolume", "spec.scaleIO.storageMode", Text("ThinProvisioned")),
+    of("PersistentVolume", "spec.volumeMode", Text("Filesystem")),
 
     of("PersistentVolumeClaim", "spec.volumeMode", Text("Filesystem")),
 
-    of("ReplicaSet", "spec.replicas", Number(1)),
+    of("PriorityClass.scheduling.k8s.io", "preemptionPolicy", Text("PreemptLowerPriority")),
+
+    of("ReplicaSet.apps", "spec.replicas", Number(1)),
+
+    of("ReplicationController", "spec.replicas", Number(1)),
+
+    of("RoleBinding.rbac.authorization.k8s.io", "roleRef.apiGroup", Text(RBAC)),
+    of("RoleBinding.rbac.authorization.k8s.io", "subjects[].apiGroup", OneOf(&["", RBAC])),
 
     of("Secret", "type", Text("Opaque")),
 
-    of("StatefulSet", "spec.persistentVolumeClaimRetentionPolicy", ObjectOfDefaults),
-    of("StatefulSet", "spec.persistentVolumeClaimRetentionPolicy.whenDeleted", Text("Retain")),
-    of("StatefulSet", "spec.persistentVolumeClaimRetentionPolicy.whenScaled", Text("Retain")),
-    of("StatefulSet", "spec.podManagementPolicy", Text("OrderedReady")),
-    of("StatefulSet", "spec.replicas", Number(1)),
-    of("StatefulSet", "spec.revisionHistoryLimit", Number(10)),
-    of("StatefulSet", "spec.updateStrategy", ObjectOfDefaults),
-    of("StatefulSet", "spec.updateStrategy.rollingUpdate", ObjectOfDefaults),
-    of("StatefulSet", "spec.updateStrategy.rollingUpdate.maxUnavailable", Number(1)),
-    of("StatefulSet", "spec.updateStrategy.rollingUpdate.partition", Number(0)),
-    of("StatefulSet", "spec.updateStrategy.type", Text("RollingUpdate")),
-    of("StatefulSet", "spec.volumeClaimTemplates[].apiVersion", ByTheServer),
-    of("StatefulSet", "spec.volumeClaimTemplates[].kind", ByTheServer),
-    of("StatefulSet", "spec.volumeClaimTemplates[].spec.volumeMode", Text("Filesystem")),
-    of("StatefulSet", "spec.volumeClaimTemplates[].status", ByTheServer),
+    of("Service", "spec.allocateLoadBalancerNodePorts", Flag(true)),
+    of("Service", "spec.externalTrafficPolicy", Text("Cluster")),
+    of("Service", "spec.internalTrafficPolicy", Text("Cluster")),
+    of("Service", "spec.ipFamilyPolicy", Text("SingleStack")),
+    of("Service", "spec.ports[].protocol", Text("TCP")),
+    of("Service", "spec.ports[].targetPort", AliasOf("port")),
+    of("Service", "spec.sessionAffinity", Text("None")),
+    of("Service", "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Number(10800)),
+    of("Service", "spec.type", Text("ClusterIP")),
+
+    of("StatefulSet.apps", "spec.persistentVolumeClaimRetentionPolicy", ObjectOfDefaults),
+    of("StatefulSet.apps", "spec.persistentVolumeClaimRetentionPolicy.whenDeleted", Text("Retain")),
+    of("StatefulSet.apps", "spec.persistentVolumeClaimRetentionPolicy.whenScaled", Text("Retain")),
+    of("StatefulSet.apps", "spec.podManagementPolicy", Text("OrderedReady")),
+    of("StatefulSet.apps", "spec.replicas", Number(1)),
+    of("StatefulSet.apps", "spec.revisionHistoryLimit", Number(10)),
+    of("StatefulSet.apps", "spec.updateStrategy", ObjectOfDefaults),
+    of("StatefulSet.apps", "spec.updateStrategy.rollingUpdate", ObjectOfDefaults),
+    of("StatefulSet.apps", "spec.updateStrategy.rollingUpdate.maxUnavailable", Number(1)),
+    of("StatefulSet.apps", "spec.updateStrategy.rollingUpdate.partition", Number(0)),
+    of("StatefulSet.apps", "spec.updateStrategy.type", Text("RollingUpdate")),
+    of("StatefulSet.apps", "spec.volumeClaimTemplates[].apiVersion", ByTheServer),
+    of("StatefulSet.apps", "spec.volumeClaimTemplates[].kind", ByTheServer),
+    of("StatefulSet.apps", "spec.volumeClaimTemplates[].spec.volumeMode", Text("Filesystem")),
+    of("StatefulSet.apps", "spec.volumeClaimTemplates[].status", ByTheServer),
+
+    of("StorageClass.storage.k8s.io", "reclaimPolicy", Text("Delete")),
+    of("StorageClass.storage.k8s.io", "volumeBindingMode", Text("Immediate")),
+
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].clientConfig.service.port", Number(443)),
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].failurePolicy", Text("Fail")),
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].matchPolicy", Text("Equivalent")),
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].namespaceSelector", ObjectOfDefaults),
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].objectSelector", ObjectOfDefaults),
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].rules[].scope", Text("*")),
+    of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].timeoutSeconds", Number(10)),
 ];
 
-/// Tails of paths that hold quantities; `*` stands for any one segment. An API server rewrites them ("1024Mi" becomes
-/// "1Gi"), so an override's spelling is not what it serves.
-pub const QUANTITIES: &[&str] = &[
-    "emptyDir.sizeLimit",
-    "overhead.*",
-    "resourceFieldRef.divisor",
-    "resources.limits.*",
-    "resources.requests.*",
+/// Where quantities are; `*` at the end stands for any key, one with dots too. An API server rewrites them ("1024Mi" becomes
+/// "1Gi"), so an override's spelling is not what it serves. A custom resource's server leaves them as they are.
+#[rustfmt::skip]
+pub const QUANTITIES: &[(Scope, &str)] = &[
+    (Scope::PodSpec, "containers[].env[].valueFrom.resourceFieldRef.divisor"),
+    (Scope::PodSpec, "containers[].resources.limits.*"),
+    (Scope::PodSpec, "containers[].resources.requests.*"),
+    (Scope::PodSpec, "overhead.*"),
+    (Scope::PodSpec, "resources.limits.*"),
+    (Scope::PodSpec, "resources.requests.*"),
+    (Scope::PodSpec, "volumes[].downwardAPI.items[].resourceFieldRef.divisor"),
+    (Scope::PodSpec, "volumes[].emptyDir.sizeLimit"),
+    (Scope::PodSpec, "volumes[].ephemeral.volumeClaimTemplate.spec.resources.limits.*"),
+    (Scope::PodSpec, "volumes[].ephemeral.volumeClaimTemplate.spec.resources.requests.*"),
+    (Scope::PodSpec, "volumes[].projected.sources[].downwardAPI.items[].resourceFieldRef.divisor"),
+
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.behavior.scaleDown.tolerance"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.behavior.scaleUp.tolerance"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].external.target.averageValue"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].external.target.value"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].object.target.averageValue"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].object.target.value"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].pods.target.averageValue"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].resource.target.averageValue"),
+    (Scope::Kind("HorizontalPodAutoscaler.autoscaling"), "spec.metrics[].containerResource.target.averageValue"),
+
+    (Scope::Kind("LimitRange"), "spec.limits[].default.*"),
+    (Scope::Kind("LimitRange"), "spec.limits[].defaultRequest.*"),
+    (Scope::Kind("LimitRange"), "spec.limits[].max.*"),
+    (Scope::Kind("LimitRange"), "spec.limits[].maxLimitRequestRatio.*"),
+    (Scope::Kind("LimitRange"), "spec.limits[].min.*"),
+
+    (Scope::Kind("PersistentVolume"), "spec.capacity.*"),
+
+    (Scope::Kind("PersistentVolumeClaim"), "spec.resources.limits.*"),
+    (Scope::Kind("PersistentVolumeClaim"), "spec.resources.requests.*"),
+
+    (Scope::Kind("ResourceQuota"), "spec.hard.*"),
+
+    (Scope::Kind("RuntimeClass.node.k8s.io"), "overhead.podFixed.*"),
+
+    (Scope::Kind("StatefulSet.apps"), "spec.volumeClaimTemplates[].spec.resources.limits.*"),
+    (Scope::Kind("StatefulSet.apps"), "spec.volumeClaimTemplates[].spec.resources.requests.*"),
 ];
+
+/// The group that a role, and a subject that is a user or a group, is of.
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 const fn pod(path: &'static str, default: FilledIn) -> DefaultRow {
     DefaultRow {

@@ -18,13 +18,36 @@ fn config_map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data})
 }
 
+/// Kinds that are carried without a rule, and have something that servers fill in or rewrite.
+const WITHOUT_A_RULE: &[&str] = &[
+    "ClusterRoleBinding.rbac.authorization.k8s.io",
+    "Endpoints",
+    "LimitRange",
+    "NetworkPolicy.networking.k8s.io",
+    "PriorityClass.scheduling.k8s.io",
+    "RoleBinding.rbac.authorization.k8s.io",
+    "RuntimeClass.node.k8s.io",
+    "StorageClass.storage.k8s.io",
+];
+
 #[test]
-fn no_default_is_listed_twice_and_every_kind_is_interpreted() {
+fn no_default_is_listed_twice_and_every_kind_is_known() {
     let rows: BTreeSet<_> = DEFAULTS.iter().map(|row| (row.scope, row.path)).collect();
     assert_eq!(rows.len(), DEFAULTS.len());
-    for row in DEFAULTS {
-        if let Scope::Kind(kind) = row.scope {
-            assert!(NATIVE.iter().any(|native| native.gvk().kind == kind), "{kind}");
+    let quantities: BTreeSet<_> = QUANTITIES.iter().collect();
+    assert_eq!(quantities.len(), QUANTITIES.len());
+    let scopes = rows
+        .iter()
+        .map(|(scope, _)| *scope)
+        .chain(QUANTITIES.iter().map(|row| row.0));
+    for scope in scopes {
+        if let Scope::Kind(kind) = scope {
+            let (name, group) = kind.split_once('.').unwrap_or((kind, ""));
+            let mut native = NATIVE.iter().map(|native| native.gvk());
+            assert!(
+                native.any(|gvk| gvk.kind == name && gvk.group == group) != WITHOUT_A_RULE.contains(&kind),
+                "{kind}"
+            );
         }
     }
 }
@@ -48,24 +71,20 @@ fn object_with(kind: &str, path: &str, value: Value) -> Value {
             None => json!({ segment: inner }),
         };
     }
-    let native = NATIVE
-        .iter()
-        .find(|native| native.gvk().kind == kind)
-        .unwrap()
-        .gvk();
-    let group = if native.group.is_empty() {
-        String::new()
+    let (name, group) = kind.split_once('.').unwrap_or((kind, ""));
+    let version = if group.is_empty() {
+        "v1".to_owned()
     } else {
-        format!("{}/", native.group)
+        format!("{group}/v1")
     };
-    inner["apiVersion"] = json!(format!("{group}{}", native.version));
-    inner["kind"] = json!(kind);
+    inner["apiVersion"] = json!(version);
+    inner["kind"] = json!(name);
     inner
 }
 
 fn cases(row: &DefaultRow) -> Vec<(&'static str, String)> {
     match row.scope {
-        Scope::PodSpec => ["Deployment", "Job"]
+        Scope::PodSpec => ["Deployment.apps", "Job.batch"]
             .map(|kind| (kind, format!("spec.template.spec.{}", row.path)))
             .to_vec(),
         Scope::Kind(kind) => vec![(kind, row.path.to_owned())],
@@ -156,6 +175,30 @@ fn a_removed_env_entry_volume_or_label_differs() {
 }
 
 #[test]
+fn an_amount_that_is_no_quantity_is_compared_as_it_is_spelled() {
+    let labelled = |value: &str| {
+        let mut object = deployment(&json!({"containers": []}));
+        object["spec"]["template"]["metadata"] =
+            json!({"labels": {"example.com/resources.limits.cpu": value}});
+        object
+    };
+    assert!(differs(&labelled("1"), &labelled("1000m")));
+    let annotated = |value: &str| {
+        let mut object = deployment(&json!({"containers": []}));
+        object["spec"]["template"]["metadata"] = json!({"annotations": {"target.value": value}});
+        object
+    };
+    assert!(differs(&annotated("1Gi"), &annotated("1024Mi")));
+    let limited = |value: Value| {
+        deployment(
+            &json!({"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": value}}}]}),
+        )
+    };
+    assert!(!differs(&limited(json!(1)), &limited(json!("1"))));
+    assert!(differs(&limited(json!(1)), &limited(json!("2"))));
+}
+
+#[test]
 fn what_only_looks_empty_still_differs() {
     let affinity = |selector: Value| {
         deployment(&json!({"affinity": {"podAffinity": {"x": [{"labelSelector": selector}]}}}))
@@ -223,6 +266,112 @@ fn a_member_that_fills_in_its_own_defaults_does_not_differ() {
         let mut changed = live.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
         assert!(differs(&desired, &changed), "{pointer}");
+    }
+}
+
+#[test]
+fn a_port_on_the_hosts_network_is_the_same_number_there_and_no_other() {
+    let with = |network: bool, port: Value| {
+        deployment(&json!({"hostNetwork": network, "containers": [{"name": "a", "ports": [port]}]}))
+    };
+    let (ours, completed) = (
+        json!({"containerPort": 9100, "protocol": "TCP"}),
+        json!({"containerPort": 9100, "hostPort": 9100, "protocol": "TCP"}),
+    );
+    let other = json!({"containerPort": 9100, "hostPort": 9101, "protocol": "TCP"});
+    assert_eq!(
+        difference(&with(true, ours.clone()), &with(true, completed.clone())),
+        None
+    );
+    assert_eq!(
+        difference(&with(true, completed.clone()), &with(true, ours.clone())),
+        None
+    );
+    assert!(differs(&with(true, ours.clone()), &with(true, other)));
+    assert!(differs(&with(false, ours), &with(false, completed)));
+}
+
+/// What an override sends, and what a server makes of it.
+fn completed_by_servers() -> Vec<(Value, Value)> {
+    let of = |api_version: &str, kind: &str, ours: Value, live: Value| {
+        let [mut ours, mut live] = [ours, live];
+        for object in [&mut ours, &mut live] {
+            object["apiVersion"] = json!(api_version);
+            object["kind"] = json!(kind);
+        }
+        (ours, live)
+    };
+    let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+    vec![
+        of(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            json!({"spec": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}}),
+            json!({"spec": {"behavior": {
+                "scaleDown": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [percent]},
+                "scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]},
+            }}}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}}),
+            json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress"],
+                "ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}}),
+        ),
+        of(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            json!({"spec": {"podSelector": {}, "egress": [{"ports": [{"port": 80}]}]}}),
+            json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"],
+                "egress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}}),
+        ),
+        of(
+            "v1",
+            "ResourceQuota",
+            json!({"spec": {"hard": {"requests.memory": "1024Mi", "cpu": "1000m", "limits.example.com/gpu": 1}}}),
+            json!({"spec": {"hard": {"requests.memory": "1Gi", "cpu": "1", "limits.example.com/gpu": "1"}}}),
+        ),
+        of(
+            "v1",
+            "LimitRange",
+            json!({"spec": {"limits": [{"type": "Container", "default": {"memory": "1024Mi"}, "max": {"cpu": "1000m"},
+                "min": {"example.com/gpu": 1}}]}}),
+            json!({"spec": {"limits": [{"type": "Container", "default": {"memory": "1Gi", "cpu": "1"}, "max": {"cpu": "1"},
+                "min": {"example.com/gpu": "1"},
+                "defaultRequest": {"memory": "1Gi", "cpu": "1", "example.com/gpu": "1"}}]}}),
+        ),
+        of(
+            "rbac.authorization.k8s.io/v1",
+            "RoleBinding",
+            json!({"subjects": [{"kind": "User", "name": "x"}], "roleRef": {"kind": "Role", "name": "r"}}),
+            json!({"subjects": [{"kind": "User", "name": "x", "apiGroup": "rbac.authorization.k8s.io"}],
+                "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"}}),
+        ),
+    ]
+}
+
+#[test]
+fn what_servers_complete_in_any_kind_does_not_differ_and_another_value_there_does() {
+    for (ours, live) in completed_by_servers() {
+        assert_eq!(difference(&ours, &live), None);
+        assert_eq!(difference(&live, &ours), None);
+    }
+    for (at, pointer, other) in [
+        (0, "/spec/behavior/scaleUp/policies/0/value", json!(5)),
+        (0, "/spec/behavior/scaleDown/policies", json!([])),
+        (1, "/spec/policyTypes", json!(["Ingress", "Egress"])),
+        (1, "/spec/ingress/0/ports/0/protocol", json!("UDP")),
+        (2, "/spec/policyTypes", json!(["Egress"])),
+        (3, "/spec/hard/requests.memory", json!("2Gi")),
+        (4, "/spec/limits/0/defaultRequest/memory", json!("512Mi")),
+        (4, "/spec/limits/0/default/cpu", json!("500m")),
+        (5, "/subjects/0/apiGroup", json!("other")),
+    ] {
+        let (ours, mut live) = completed_by_servers().swap_remove(at);
+        *live.pointer_mut(pointer).unwrap() = other;
+        assert!(differs(&ours, &live), "{pointer}");
     }
 }
 

@@ -48,16 +48,21 @@ impl NativeKind for DaemonSet {
         counters::reflect(live, COUNTERS)
     }
 
-    /// Healthy: the latest spec is observed, every wanted pod is of it, and all of those are available.
+    /// Healthy: the latest spec is observed, every wanted pod is of it (unless they are replaced only when somebody deletes
+    /// them), and all of those are available.
     fn health(&self, live: &Value) -> Health {
         let status = &live["status"];
         if !status.is_object() {
             return Health::Unknown;
         }
-        let updated = count(status, "updatedNumberScheduled");
-        let healthy = counters::is_observed(live)
-            && updated >= count(status, "desiredNumberScheduled")
-            && count(status, "numberAvailable") >= updated;
+        let wanted = count(status, "desiredNumberScheduled");
+        let current = if counters::is_replaced_on_delete(live) {
+            wanted
+        } else {
+            count(status, "updatedNumberScheduled")
+        };
+        let healthy =
+            counters::is_observed(live) && current >= wanted && count(status, "numberAvailable") >= current;
         if healthy {
             Health::Healthy
         } else {

@@ -48,6 +48,10 @@ impl NativeKind for Deployment {
         counters::revise_replicas(object, replicas);
     }
 
+    fn annotations_count_as_content(&self) -> bool {
+        true
+    }
+
     /// The hub's revision counts the hub's ReplicaSets; sent along, it would fight with the member's own.
     fn hub_only_annotations(&self) -> &'static [&'static str] {
         &[

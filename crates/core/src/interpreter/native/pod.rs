@@ -126,6 +126,10 @@ impl NativeKind for Pod {
         }
     }
 
+    fn aggregate_reads(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec", "restartPolicy"]]
+    }
+
     /// The phase is the worst of all clusters' (Failed, Pending, Running, Succeeded; a cluster that has not reported
     /// counts as Pending), the container statuses are all clusters' together. Without a cluster the status stays.
     ///

@@ -13,7 +13,7 @@ use crate::interpreter::json::int;
 /// Retained: `spec.replicas`, if the template carries the retain-replicas label. Nothing else is set by the member.
 pub(super) struct ReplicaSet;
 
-const COUNTERS: &[Counter] = &[
+pub(super) const COUNTERS: &[Counter] = &[
     always("replicas"),
     counter("fullyLabeledReplicas"),
     counter("readyReplicas"),
@@ -67,21 +67,25 @@ impl NativeKind for ReplicaSet {
         counters::reflect(live, COUNTERS)
     }
 
-    /// Healthy: the latest spec is observed and as many replicas are available as it asks for.
     fn health(&self, live: &Value) -> Health {
-        if !live["status"].is_object() {
-            return Health::Unknown;
-        }
-        let wanted = int(live, &["spec", "replicas"]).unwrap_or(1);
-        let healthy = counters::is_observed(live) && count(&live["status"], "availableReplicas") >= wanted;
-        if healthy {
-            Health::Healthy
-        } else {
-            Health::Unhealthy
-        }
+        health(live)
     }
 
     fn aggregate(&self, template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
         counters::aggregate(template, items, COUNTERS)
+    }
+}
+
+/// Healthy: the latest spec is observed and as many replicas are available as it asks for.
+pub(super) fn health(live: &Value) -> Health {
+    if !live["status"].is_object() {
+        return Health::Unknown;
+    }
+    let wanted = int(live, &["spec", "replicas"]).unwrap_or(1);
+    let healthy = counters::is_observed(live) && count(&live["status"], "availableReplicas") >= wanted;
+    if healthy {
+        Health::Healthy
+    } else {
+        Health::Unhealthy
     }
 }

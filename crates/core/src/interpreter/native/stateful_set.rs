@@ -73,8 +73,8 @@ impl NativeKind for StatefulSet {
         counters::reflect(live, COUNTERS)
     }
 
-    /// Healthy: the latest spec is observed, every replica from the partition on is of it, and all replicas are
-    /// available.
+    /// Healthy: the latest spec is observed, every replica from the partition on is of it (unless they are replaced only
+    /// when somebody deletes them), and all replicas are available.
     fn health(&self, live: &Value) -> Health {
         let status = &live["status"];
         if !status.is_object() {
@@ -87,7 +87,7 @@ impl NativeKind for StatefulSet {
             count(status, "availableReplicas"),
         );
         let healthy = counters::is_observed(live)
-            && updated >= wanted.saturating_sub(kept)
+            && (counters::is_replaced_on_delete(live) || updated >= wanted.saturating_sub(kept))
             && available >= wanted
             && available >= updated;
         if healthy {

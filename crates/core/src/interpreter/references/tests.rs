@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::{core::v1::PodSpec, networking::v1::Ingress};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::interpreter::native;
+use crate::interpreter::{NATIVE, native};
 
-/// Every path in the schema of a pod spec, `[]` after arrays, with the names of the object's fields.
-fn schema_paths() -> BTreeMap<String, BTreeSet<String>> {
+/// Every path in a schema, `[]` after arrays, with the names of the object's fields.
+fn schema_paths<T: schemars::JsonSchema>() -> BTreeMap<String, BTreeSet<String>> {
     fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
         for key in ["allOf", "anyOf", "oneOf"] {
             if let Some(first) = schema[key]
@@ -49,57 +49,48 @@ fn schema_paths() -> BTreeMap<String, BTreeSet<String>> {
             walk(root, below, &path, found);
         }
     }
-    let root = serde_json::to_value(schemars::schema_for!(PodSpec)).unwrap();
+    let root = serde_json::to_value(schemars::schema_for!(T)).unwrap();
     let mut found = BTreeMap::new();
     walk(&root, &root, "", &mut found);
     found
 }
 
-/// Whether the last segment of a path is spelled like the name of an object, or like a holder of one.
+/// Whether the last segment of a path is spelled like the name of something, like a holder of one, or like the type of a
+/// volume.
 fn looks_like_a_reference(path: &str) -> bool {
     const ENDS: &[&str] = &[
+        "Name",
+        "Names",
         "Ref",
-        "SecretName",
-        "secretName",
-        "claimName",
-        "ClaimName",
-        "ClassName",
-        "ClaimTemplate",
-        "ClaimTemplateName",
+        "Refs",
+        "Reference",
+        "Secret",
         "Secrets",
-        "GroupName",
-        "CredentialSpecName",
-        "credentialSpecName",
-        "signerName",
-        "volumeName",
-        "nodeName",
-        "schedulerName",
-        "serviceName",
-        "dataSource",
-        "volumeID",
-        "diskName",
-        "pdName",
-        "pdID",
-        "PolicyName",
+        "Template",
+        "Source",
     ];
     const WORDS: &[&str] = &[
-        "configMap",
-        "secret",
-        "persistentVolumeClaim",
-        "endpoints",
-        "reference",
-        "clusterTrustBundle",
-        "podCertificate",
-        "downwardAPI",
-        "resourceClaims",
+        "backend",
         "claims",
-        "hostAliases",
-        "image",
+        "configMap",
         "driver",
-        "schedulingGroup",
+        "endpoints",
+        "image",
+        "pdID",
+        "reference",
+        "resource",
+        "resourceClaims",
+        "secret",
+        "service",
+        "volumeID",
     ];
     let last = path.rsplit('.').next().unwrap_or(path).trim_end_matches("[]");
-    last.starts_with("serviceAccount") || ENDS.iter().any(|end| last.ends_with(end)) || WORDS.contains(&last)
+    let is_type_of_volume =
+        path.starts_with("volumes[].") && path.matches('.').count() == 1 && last != "name";
+    last.starts_with("serviceAccount")
+        || ENDS.iter().any(|end| last.ends_with(end))
+        || WORDS.contains(&last)
+        || is_type_of_volume
 }
 
 fn lies_under(path: &str, top: &str) -> bool {
@@ -107,9 +98,25 @@ fn lies_under(path: &str, top: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
+const INGRESS: Within = Within::Object("networking.k8s.io", "Ingress");
+
+/// Whether a path starts in a pod spec, or with `Some` at the objects of a kind.
+fn starts_at(within: Within, object: Option<Within>) -> bool {
+    match object {
+        Some(object) => within == object,
+        None => !matches!(within, Within::Object(..)),
+    }
+}
+
+/// The rows about pod specs.
 fn all_rows() -> Vec<(String, &'static ReferenceRow)> {
+    rows_of(None)
+}
+
+fn rows_of(object: Option<Within>) -> Vec<(String, &'static ReferenceRow)> {
     REFERENCES
         .iter()
+        .filter(|row| starts_at(row.within, object))
         .flat_map(|row| {
             full_paths(row.within, row.path)
                 .into_iter()
@@ -118,32 +125,48 @@ fn all_rows() -> Vec<(String, &'static ReferenceRow)> {
         .collect()
 }
 
+/// Those of pod specs.
 fn all_non_references() -> Vec<String> {
+    non_references_of(None)
+}
+
+fn non_references_of(object: Option<Within>) -> Vec<String> {
     NON_REFERENCES
         .iter()
+        .filter(|each| starts_at(each.within, object))
         .flat_map(|each| full_paths(each.within, each.path))
         .collect()
 }
 
+fn undecided(schema: &BTreeMap<String, BTreeSet<String>>, object: Option<Within>) -> Vec<String> {
+    let (rows, not) = (rows_of(object), non_references_of(object));
+    let decided = |path: &str| {
+        rows.iter().any(|(row, _)| lies_under(row, path))
+            || not
+                .iter()
+                .any(|top| lies_under(path, top) || lies_under(top, path))
+    };
+    let looks = |path: &&String| looks_like_a_reference(path) && !decided(path);
+    schema.keys().filter(looks).cloned().collect()
+}
+
 #[test]
 fn every_field_that_looks_like_a_reference_is_decided_about() {
-    let (rows, not) = (all_rows(), all_non_references());
-    let decided = |path: &str| {
-        rows.iter().any(|(row, _)| lies_under(row, path)) || not.iter().any(|top| lies_under(path, top))
-    };
-    let undecided: Vec<_> = schema_paths()
-        .into_keys()
-        .filter(|path| looks_like_a_reference(path) && !decided(path))
+    let in_pods = undecided(&schema_paths::<PodSpec>(), None);
+    let of_ingress: BTreeMap<_, _> = schema_paths::<Ingress>()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("spec."))
         .collect();
+    let in_ingresses = undecided(&of_ingress, Some(INGRESS));
     assert!(
-        undecided.is_empty(),
-        "put each into REFERENCES or NON_REFERENCES: {undecided:#?}"
+        in_pods.is_empty() && in_ingresses.is_empty(),
+        "put each into REFERENCES or NON_REFERENCES: {in_pods:#?} {in_ingresses:#?}"
     );
 }
 
 #[test]
 fn every_row_is_in_the_schema_with_its_optional_flag() {
-    let schema = schema_paths();
+    let schema = schema_paths::<PodSpec>();
     for (path, row) in all_rows() {
         let (holder, _) = path.rsplit_once('.').unwrap_or(("", &path));
         let fields = schema
@@ -213,12 +236,18 @@ fn of_deployment(pod_spec: &Value) -> Vec<DependencyReference> {
     )
 }
 
-fn reference(kind: DependencyKind, name: &str, optional: bool) -> DependencyReference {
+fn reference(gvk: NativeGvk<'_>, name: &str, optional: bool) -> DependencyReference {
     DependencyReference {
-        kind,
-        namespace: "shop".into(),
-        name: name.into(),
+        id: Id::new(owned(gvk), "shop", name),
         optional,
+    }
+}
+
+fn core(kind: &'static str) -> NativeGvk<'static> {
+    NativeGvk {
+        group: "",
+        version: "v1",
+        kind,
     }
 }
 
@@ -226,11 +255,11 @@ fn reference(kind: DependencyKind, name: &str, optional: bool) -> DependencyRefe
 fn every_row_is_read_wherever_it_applies() {
     for (path, row) in all_rows() {
         let found = of_deployment(&pod_spec_with(&path, "it", None));
-        assert_eq!(found, [reference(row.kind, "it", false)], "{path}");
+        assert_eq!(found, [reference(row.gvk, "it", false)], "{path}");
         if let Some(flag) = row.optional {
             for value in [true, false] {
                 let found = of_deployment(&pod_spec_with(&path, "it", Some((flag, value))));
-                assert_eq!(found, [reference(row.kind, "it", value)], "{path}");
+                assert_eq!(found, [reference(row.gvk, "it", value)], "{path}");
             }
         }
         assert_eq!(
@@ -259,7 +288,7 @@ fn what_every_cluster_makes_itself_is_left_out() {
     for each in EVERYWHERE {
         for (path, row) in all_rows() {
             let found = of_deployment(&pod_spec_with(&path, each.name, None));
-            assert_eq!(found.is_empty(), row.kind == each.kind, "{path}");
+            assert_eq!(found.is_empty(), row.gvk == each.gvk, "{path}");
         }
     }
 }
@@ -282,22 +311,24 @@ fn references_are_optional_only_if_every_mention_is_and_come_sorted_once() {
     assert_eq!(
         found,
         [
-            reference(DependencyKind::ConfigMap, "a", false),
-            reference(DependencyKind::ConfigMap, "z", true),
-            reference(DependencyKind::Secret, "b", false),
-            reference(DependencyKind::ServiceAccount, "robot", false),
+            reference(core("ConfigMap"), "a", false),
+            reference(core("ConfigMap"), "z", true),
+            reference(core("Secret"), "b", false),
+            reference(core("ServiceAccount"), "robot", false),
         ]
     );
 }
 
 #[test]
-fn kinds_of_dependencies_are_ordered_by_name() {
-    let names: Vec<_> = DependencyKind::ALL.iter().map(|kind| kind.kind()).collect();
-    assert!(names.is_sorted());
-    assert!(DependencyKind::ALL.is_sorted());
-    assert!(
-        DependencyKind::ALL
-            .iter()
-            .all(|kind| native("", kind.api_version(), kind.kind()).is_some())
-    );
+fn every_kind_that_is_named_is_interpreted() {
+    for row in REFERENCES {
+        let NativeGvk { group, version, kind } = row.gvk;
+        assert!(native(group, version, kind).is_some(), "{kind}");
+        if let Within::Object(group, kind) = row.within {
+            assert!(
+                NATIVE.iter().any(|each| is_of(row.within, each.gvk())),
+                "{group} {kind}"
+            );
+        }
+    }
 }

@@ -1,0 +1,286 @@
+//! What is filled in and what is refused when objects are written: the rules of admission.
+//!
+//! ```text
+//! review ──► mutate(&request)  ──► changes as a JSON patch
+//!        ──► validate(&request) ──► nothing, or what is wrong, and what to do about it
+//! ```
+//!
+//! A webhook carries the reviews (`entourage-webhook`); nothing else depends on it. Every rule is a row of [`RULES`], over
+//! JSON as it is: a field that this version does not know is left alone. What was wrong before a change does not make the
+//! change wrong, and what is on its way out is not judged. Source: Karmada reference 6.
+//!
+//! Costs: O(size of the object) for each rule of its kind; O(objects) where a rule compares with others.
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub mod configuration;
+mod failover;
+#[cfg(test)]
+mod golden;
+mod interpreter;
+mod overrides;
+mod patch;
+mod placement;
+mod policy;
+mod protection;
+mod spread;
+pub mod table;
+mod taints;
+#[cfg(test)]
+mod tests;
+
+pub use table::{Act, KINDS, Kind, Kinds, RULES, Rule};
+
+/// What happens to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It is made.
+    Create,
+    /// It changes.
+    Update,
+    /// It goes.
+    Delete,
+}
+
+/// What whoever runs the webhook chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether ClusterTaintPolicies may set taints that evict.
+    pub allow_no_execute: bool,
+}
+
+/// A write to be judged.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// API group, empty for the core group.
+    pub group: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Namespace; empty for what has none.
+    pub namespace: &'a str,
+    /// Name; may be empty on a create.
+    pub name: &'a str,
+    /// What happens to it.
+    pub operation: Operation,
+    /// The object after it; `None` for a deletion.
+    pub object: Option<&'a Value>,
+    /// The object before it; `None` for a create.
+    pub old: Option<&'a Value>,
+    /// All objects of the kind, where [`looks_around`] asks for them.
+    pub others: &'a [Value],
+    /// What was chosen.
+    pub settings: Settings,
+}
+
+/// Without the objects: a deletion that is asked about may be that of a Secret.
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("group", &self.group)
+            .field("kind", &self.kind)
+            .field("namespace", &self.namespace)
+            .field("name", &self.name)
+            .field("operation", &self.operation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with a field, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Path of the field.
+    pub field: String,
+    /// What is wrong.
+    pub cause: String,
+    /// What would be right.
+    pub remedy: String,
+}
+
+impl Problem {
+    fn new(field: impl Into<String>, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            cause: cause.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.field, self.cause, self.remedy)
+    }
+}
+
+/// A write that may not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status: 422 for what is wrong, 403 for what is protected.
+    pub code: u16,
+    /// The reason of a Kubernetes Status.
+    pub reason: &'static str,
+    /// Everything that is wrong, in one sentence each.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.problems.iter().enumerate() {
+            write!(f, "{}{problem}", if at == 0 { "" } else { ". " })?;
+        }
+        Ok(())
+    }
+}
+
+/// The changes that a write needs, as operations of a JSON patch (RFC 6902) on its object; empty when it needs none.
+/// Cost: O(size of the object) for each rule of its kind.
+#[must_use]
+pub fn mutate(request: &Request<'_>) -> Vec<Value> {
+    mutate_by(RULES, request)
+}
+
+/// The object of a write with everything filled in; `None` for what is deleted or on its way out.
+/// Cost: as [`mutate`].
+#[must_use]
+pub fn filled(request: &Request<'_>) -> Option<Value> {
+    filled_by(RULES, request)
+}
+
+/// Whether a write may be.
+///
+/// # Errors
+/// Everything that is wrong with it, at once.
+pub fn validate(request: &Request<'_>) -> Result<(), Refusal> {
+    validate_by(RULES, request)
+}
+
+/// Whether a rule wants to see the other objects of the request's kind.
+#[must_use]
+pub fn looks_around(request: &Request<'_>) -> bool {
+    let mut rules = RULES.iter().filter(|rule| rule.is_about(request));
+    rules.any(|rule| matches!(rule.act, Act::Compare(_)))
+}
+
+fn mutate_by(rules: &[Rule], request: &Request<'_>) -> Vec<Value> {
+    match (request.object, filled_by(rules, request)) {
+        (Some(before), Some(after)) => patch::between(before, &after),
+        _ => Vec::new(),
+    }
+}
+
+/// The object with everything filled in.
+fn filled_by(rules: &[Rule], request: &Request<'_>) -> Option<Value> {
+    let mut object = request.object.filter(|object| !is_leaving(object))?.clone();
+    for rule in rules.iter().filter(|rule| rule.is_about(request)) {
+        if let Act::Fill(fill) = rule.act {
+            fill(&mut object, request);
+        }
+    }
+    Some(object)
+}
+
+fn validate_by(rules: &[Rule], request: &Request<'_>) -> Result<(), Refusal> {
+    let rules = || rules.iter().filter(|rule| rule.is_about(request));
+    if request.operation == Operation::Delete {
+        let mut problems = Vec::new();
+        if let Some(old) = request.old {
+            for rule in rules() {
+                if let Act::Keep(check) = rule.act {
+                    check(old, &mut problems);
+                }
+            }
+        }
+        return refusal(403, "Forbidden", problems);
+    }
+    let Some(object) = request.object.filter(|object| !is_leaving(object)) else {
+        return Ok(());
+    };
+    let mut problems = wrong(rules(), object, request);
+    if let Some(old) = request.old {
+        // What was wrong before is no reason to refuse what does not touch it: a controller's write, or a repair of one of
+        // two faults.
+        let known = wrong(rules(), old, request);
+        problems.retain(|problem| !known.contains(problem));
+        for rule in rules() {
+            if let Act::Freeze(check) = rule.act {
+                check(object, old, &mut problems);
+            }
+        }
+    }
+    refusal(422, "Invalid", problems)
+}
+
+/// What the rules find wrong with a state.
+fn wrong<'a>(rules: impl Iterator<Item = &'a Rule>, object: &Value, request: &Request<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for rule in rules {
+        match rule.act {
+            Act::Check(check) => check(object, &mut problems),
+            Act::CheckIn(check) => check(object, request, &mut problems),
+            Act::Compare(check) => check(object, request.others, &mut problems),
+            Act::Fill(_) | Act::Freeze(_) | Act::Keep(_) => {}
+        }
+    }
+    problems
+}
+
+fn refusal(code: u16, reason: &'static str, problems: Vec<Problem>) -> Result<(), Refusal> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal {
+        code,
+        reason,
+        problems,
+    })
+}
+
+fn is_leaving(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The items of a list; none when there is no list.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The items of the list at a JSON pointer, to be changed; none when there is no list.
+fn items_mut<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
+    let list = object.pointer_mut(pointer).and_then(Value::as_array_mut);
+    list.into_iter().flatten()
+}
+
+/// A string; empty when there is none.
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Whether a field was left out, or says nothing.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+/// Whether a text can be the key of a label: a name of at most 63 characters, behind a DNS name and a slash if it has one.
+fn is_label_key(text: &str) -> bool {
+    let is_dns = |prefix: &str| {
+        let part = |part: &str| {
+            let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+            let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            ends(part.chars().next()) && ends(part.chars().last()) && part.chars().all(inner)
+        };
+        prefix.len() <= 253 && prefix.split('.').all(part)
+    };
+    let name = match text.split_once('/') {
+        Some((prefix, name)) if is_dns(prefix) => name,
+        Some(_) => return false,
+        None => text,
+    };
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=63).contains(&name.len())
+        && ends(name.chars().next())
+        && ends(name.chars().last())
+        && name.chars().all(inner)
+}

@@ -1,0 +1,116 @@
+//! Rules of a policy's failover.
+
+use serde_json::Value;
+
+use super::{Problem, Request, is_label_key, is_unset, items, text};
+
+/// How many seconds a copy stays while its successor is not healthy. Source: Karmada reference 6.1.
+const GRACE: i64 = 600;
+
+fn application(object: &Value) -> &Value {
+    &object["spec"]["failover"]["application"]
+}
+
+fn is_graceful(application: &Value) -> bool {
+    matches!(text(&application["purgeMode"]), "" | "Gracefully")
+}
+
+/// Who leaves gracefully has ten minutes for it.
+pub(super) fn fill_grace(object: &mut Value, _: &Request<'_>) {
+    let Some(application) = object.pointer_mut("/spec/failover/application") else {
+        return;
+    };
+    if application.is_object() && is_graceful(application) && application["gracePeriodSeconds"].is_null() {
+        application["gracePeriodSeconds"] = GRACE.into();
+    }
+}
+
+/// A grace that was filled in, or given, for Gracefully goes with it: `kubectl apply` of a file that turns to another mode
+/// leaves it there.
+pub(super) fn drop_grace(object: &mut Value, request: &Request<'_>) {
+    let Some(old) = request.old.map(application) else {
+        return;
+    };
+    let Some(new) = object.pointer_mut("/spec/failover/application") else {
+        return;
+    };
+    let was_graceful = old.is_object() && is_graceful(old);
+    if was_graceful
+        && new.is_object()
+        && !is_graceful(new)
+        && new["gracePeriodSeconds"] == old["gracePeriodSeconds"]
+        && let Some(new) = new.as_object_mut()
+    {
+        new.remove("gracePeriodSeconds");
+    }
+}
+
+/// What moves takes along what it needs.
+pub(super) fn with_dependencies(object: &Value, problems: &mut Vec<Problem>) {
+    if !application(object).is_null() && object["spec"]["propagateDeps"] != Value::Bool(true) {
+        problems.push(Problem::new(
+            "spec.propagateDeps",
+            "failover.application moves the workload, and what it refers to would stay behind",
+            "set propagateDeps: true",
+        ));
+    }
+}
+
+/// Times that can be.
+pub(super) fn times(object: &Value, problems: &mut Vec<Problem>) {
+    const PATH: &str = "spec.failover.application";
+    let application = application(object);
+    let toleration = application["decisionConditions"]["tolerationSeconds"].as_i64();
+    if let Some(seconds) = toleration.filter(|seconds| *seconds < 0) {
+        problems.push(Problem::new(
+            format!("{PATH}.decisionConditions.tolerationSeconds"),
+            format!("{seconds} is negative"),
+            "give a number of seconds from 0",
+        ));
+    }
+    let Some(grace) = application["gracePeriodSeconds"].as_i64() else {
+        return;
+    };
+    let field = format!("{PATH}.gracePeriodSeconds");
+    if !is_graceful(application) {
+        problems.push(Problem::new(
+            field,
+            format!(
+                "nothing is waited for with purgeMode {}",
+                text(&application["purgeMode"])
+            ),
+            "leave it out, or set purgeMode to Gracefully",
+        ));
+    } else if grace <= 0 {
+        problems.push(Problem::new(
+            field,
+            format!("{grace} is no time"),
+            "give a number of seconds from 1",
+        ));
+    }
+}
+
+/// What of the old status is handed on becomes labels.
+pub(super) fn aliases(object: &Value, problems: &mut Vec<Problem>) {
+    for part in ["application", "cluster"] {
+        let rules = &object["spec"]["failover"][part]["statePreservation"]["rules"];
+        for (at, rule) in items(rules).iter().enumerate() {
+            let path = format!("spec.failover.{part}.statePreservation.rules[{at}]");
+            let alias = text(&rule["aliasLabelName"]);
+            if !is_label_key(alias) {
+                problems.push(Problem::new(
+                    format!("{path}.aliasLabelName"),
+                    format!("{alias:?} cannot be the key of a label"),
+                    "use letters, digits, '-', '_' and '.', at most 63, behind a DNS name and '/' if it has a prefix",
+                ));
+            }
+            if is_unset(&rule["jsonPath"]) {
+                problems.push(Problem::new(
+                    format!("{path}.jsonPath"),
+                    "it is empty",
+                    "say where in the status the value stands, such as {.currentRevision}",
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The golden cases in `testdata/admission`: one file a case, named after its rule, `want` last. `UPDATE_GOLDEN=1` rewrites
+//! `want`.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Operation, RULES, Request, Rule, Settings, filled_by, mutate_by, validate_by};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/admission");
+
+/// A review: the object after the write (none: it is deleted) and before it (none: it is made).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Case {
+    object: Option<Value>,
+    old: Option<Value>,
+    #[serde(default)]
+    others: Vec<Value>,
+    #[serde(default)]
+    allow_no_execute: bool,
+    /// Compared as text.
+    #[serde(default, rename = "want")]
+    _want: serde::de::IgnoredAny,
+}
+
+fn cases() -> Vec<(String, String, Case)> {
+    let mut files: Vec<_> = fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let read = |file: &Path| {
+        let text = fs::read_to_string(file).unwrap();
+        let case =
+            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, text, case)
+    };
+    files.iter().map(|file| read(file)).collect()
+}
+
+#[test]
+fn every_case_comes_out_as_its_file_says() {
+    let mut wrong = Vec::new();
+    for (name, text, case) in cases() {
+        let got = told(RULES, &case);
+        let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
+        let want = format!("want:{want}");
+        if want == got {
+            continue;
+        }
+        if is_updating() {
+            fs::write(
+                Path::new(FOLDER).join(format!("{name}.yaml")),
+                format!("{given}\n{got}"),
+            )
+            .unwrap();
+        } else {
+            wrong.push(format!("--- {name}\n{want}+++ got\n{got}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_rule_has_a_case_in_which_it_acts_and_every_case_has_a_rule() {
+    let cases = cases();
+    for rule in RULES {
+        let mut own = cases.iter().filter(|(name, ..)| belongs(name, rule));
+        assert!(
+            own.any(|(_, _, case)| told(&[*rule], case) != NOTHING),
+            "no case of {} shows it",
+            rule.name
+        );
+    }
+    for (name, ..) in &cases {
+        assert!(
+            RULES.iter().any(|rule| belongs(name, rule)),
+            "{name} is of no rule"
+        );
+    }
+}
+
+/// `rule.yaml` and `rule--what.yaml`.
+fn belongs(case: &str, rule: &Rule) -> bool {
+    case.split("--").next() == Some(rule.name)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the switch of a test, not an input of a decision"
+)]
+fn is_updating() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
+const NOTHING: &str = "want:\n  passes: true\n";
+
+fn told(rules: &[Rule], case: &Case) -> String {
+    let one = case.object.as_ref().or(case.old.as_ref()).unwrap();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (word(&one["apiVersion"]), word(&one["kind"]));
+    let (namespace, name) = (
+        word(&one["metadata"]["namespace"]),
+        word(&one["metadata"]["name"]),
+    );
+    let request = Request {
+        group: api_version.split_once('/').map_or("", |(group, _)| group),
+        kind: &kind,
+        namespace: &namespace,
+        name: &name,
+        operation: match (&case.object, &case.old) {
+            (None, _) => Operation::Delete,
+            (_, None) => Operation::Create,
+            _ => Operation::Update,
+        },
+        object: case.object.as_ref(),
+        old: case.old.as_ref(),
+        others: &case.others,
+        settings: Settings {
+            allow_no_execute: case.allow_no_execute,
+        },
+    };
+    let mut text = String::from("want:\n");
+    let patch = mutate_by(rules, &request);
+    if !patch.is_empty() {
+        text.push_str("  patch:\n");
+    }
+    for operation in patch {
+        writeln!(text, "    - {operation}").unwrap();
+    }
+    // What is judged is what came out of it.
+    let filled = filled_by(rules, &request);
+    let request = Request {
+        object: filled.as_ref(),
+        ..request
+    };
+    match validate_by(rules, &request) {
+        Ok(()) => text.push_str("  passes: true\n"),
+        Err(refusal) => {
+            writeln!(text, "  refused: {} {}", refusal.code, refusal.reason).unwrap();
+            text.push_str("  problems:\n");
+            for problem in refusal.problems {
+                writeln!(text, "    - {:?}", problem.to_string()).unwrap();
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,138 @@
+//! Rules of PropagationPolicy and ClusterPropagationPolicy beside those of placement and failover.
+
+use entourage_api::keys::label;
+use serde_json::{Value, json};
+
+use super::{Problem, Request, is_unset, items, items_mut, text};
+
+/// The group whose services are imported.
+const MULTI_CLUSTER_GROUP: &str = "multicluster.x-k8s.io/";
+
+/// Who schedules where a policy names nobody.
+const SCHEDULER: &str = "default-scheduler";
+
+const IDS: [&str; 2] = [label::PROPAGATION_POLICY_ID, label::CLUSTER_PROPAGATION_POLICY_ID];
+
+/// A selector without a namespace is about the policy's own.
+pub(super) fn fill_namespaces(object: &mut Value, request: &Request<'_>) {
+    for selector in items_mut(object, "/spec/resourceSelectors") {
+        if selector.is_object() && is_unset(&selector["namespace"]) {
+            selector["namespace"] = request.namespace.into();
+        }
+    }
+}
+
+/// A selector may name the policy's own namespace, and no other.
+pub(super) fn own_namespaces(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
+    for (at, selector) in items(&object["spec"]["resourceSelectors"]).iter().enumerate() {
+        let named = text(&selector["namespace"]);
+        if !named.is_empty() && named != request.namespace {
+            problems.push(Problem::new(
+                format!("spec.resourceSelectors[{at}].namespace"),
+                format!(
+                    "{named:?} is not the namespace of this policy, {:?}",
+                    request.namespace
+                ),
+                "leave it out, or use a policy in that namespace or a cluster-scoped one",
+            ));
+        }
+    }
+}
+
+/// An imported service is of no use without what it refers to.
+pub(super) fn fill_propagate_deps(object: &mut Value, _: &Request<'_>) {
+    let imports = items(&object["spec"]["resourceSelectors"])
+        .iter()
+        .any(|selector| {
+            text(&selector["kind"]) == "ServiceImport"
+                && text(&selector["apiVersion"]).starts_with(MULTI_CLUSTER_GROUP)
+        });
+    if imports {
+        object["spec"]["propagateDeps"] = true.into();
+    }
+}
+
+/// The permanent id, once there, comes back when a write leaves it out.
+pub(super) fn keep_id(object: &mut Value, request: &Request<'_>) {
+    let Some(old) = request.old else { return };
+    for key in IDS {
+        let id = &old["metadata"]["labels"][key];
+        if is_unset(id) || !is_unset(&object["metadata"]["labels"][key]) {
+            continue;
+        }
+        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+        if labels.is_null() {
+            *labels = json!({});
+        }
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert(key.to_owned(), id.clone());
+        }
+    }
+}
+
+/// The permanent id, once there, does not change.
+pub(super) fn same_id(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
+    for key in IDS {
+        let (before, after) = (
+            &old["metadata"]["labels"][key],
+            &object["metadata"]["labels"][key],
+        );
+        if !is_unset(before) && !is_unset(after) && before != after {
+            problems.push(Problem::new(
+                format!("metadata.labels[{key}]"),
+                "it is what templates and bindings know this policy by, and cannot change",
+                "leave the label out, or keep its value",
+            ));
+        }
+    }
+}
+
+/// The scheduler of a policy does not change.
+pub(super) fn same_scheduler(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
+    fn name(object: &Value) -> &str {
+        match text(&object["spec"]["schedulerName"]) {
+            "" => SCHEDULER,
+            name => name,
+        }
+    }
+    let (before, after) = (name(old), name(object));
+    if before != after {
+        problems.push(Problem::new(
+            "spec.schedulerName",
+            format!("it was {before:?} and cannot change"),
+            "make a new policy for another scheduler",
+        ));
+    }
+}
+
+/// Who takes templates from other policies says which ones.
+pub(super) fn preemption(object: &Value, problems: &mut Vec<Problem>) {
+    if text(&object["spec"]["preemption"]) != "Always" {
+        return;
+    }
+    for (at, selector) in items(&object["spec"]["resourceSelectors"]).iter().enumerate() {
+        if is_unset(&selector["name"]) {
+            problems.push(Problem::new(
+                format!("spec.resourceSelectors[{at}].name"),
+                "preemption Always takes objects from other policies, so each must be named",
+                "name the object, or set preemption to Never",
+            ));
+        }
+    }
+}
+
+/// Everything is suspended, or some clusters are.
+pub(super) fn suspension(object: &Value, problems: &mut Vec<Problem>) {
+    let suspension = &object["spec"]["suspension"];
+    let some = items(&suspension["dispatchingOnClusters"]["clusterNames"]);
+    if suspension["dispatching"] == Value::Bool(true) && !some.is_empty() {
+        problems.push(Problem::new(
+            "spec.suspension",
+            "dispatching suspends every cluster and dispatchingOnClusters only some",
+            "set one of the two",
+        ));
+    }
+}

@@ -1,0 +1,17 @@
+//! The protection of objects from deletion, whatever their kind.
+
+use entourage_api::keys::{DELETION_PROTECTED_ALWAYS, label};
+use serde_json::Value;
+
+use super::Problem;
+
+/// An object that says so cannot be deleted. Nothing of the object but the label is looked at, or told.
+pub(super) fn protected(old: &Value, problems: &mut Vec<Problem>) {
+    if old["metadata"]["labels"][label::DELETION_PROTECTED] == DELETION_PROTECTED_ALWAYS {
+        problems.push(Problem::new(
+            format!("metadata.labels[{}]", label::DELETION_PROTECTED),
+            format!("{DELETION_PROTECTED_ALWAYS}: the object is protected from deletion"),
+            "remove the label first if it is to go",
+        ));
+    }
+}

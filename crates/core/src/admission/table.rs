@@ -1,0 +1,206 @@
+//! The rules of admission: one row each, the one place to add one.
+
+use serde_json::Value;
+
+use super::{
+    Operation, Problem, Request, failover, interpreter, overrides, placement, policy, protection, spread,
+    taints,
+};
+
+/// A kind that rules are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// API group.
+    pub group: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Name of the resource.
+    pub plural: &'static str,
+}
+
+const fn kind(group: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind { group, kind, plural }
+}
+
+const POLICY: Kind = kind("policy.karmada.io", "PropagationPolicy", "propagationpolicies");
+const CLUSTER_POLICY: Kind = kind(
+    "policy.karmada.io",
+    "ClusterPropagationPolicy",
+    "clusterpropagationpolicies",
+);
+const OVERRIDE: Kind = kind("policy.karmada.io", "OverridePolicy", "overridepolicies");
+const CLUSTER_OVERRIDE: Kind = kind(
+    "policy.karmada.io",
+    "ClusterOverridePolicy",
+    "clusteroverridepolicies",
+);
+const TAINTS: Kind = kind("policy.karmada.io", "ClusterTaintPolicy", "clustertaintpolicies");
+const CUSTOMIZATION: Kind = kind(
+    "config.karmada.io",
+    "ResourceInterpreterCustomization",
+    "resourceinterpretercustomizations",
+);
+const INTERPRETER_WEBHOOK: Kind = kind(
+    "config.karmada.io",
+    "ResourceInterpreterWebhookConfiguration",
+    "resourceinterpreterwebhookconfigurations",
+);
+/// Every kind with rules of its own. Users write them all: what only the control plane writes, bindings above all, must not
+/// wait for a webhook, not even for one that hangs.
+pub const KINDS: &[Kind] = &[
+    POLICY,
+    CLUSTER_POLICY,
+    OVERRIDE,
+    CLUSTER_OVERRIDE,
+    TAINTS,
+    CUSTOMIZATION,
+    INTERPRETER_WEBHOOK,
+];
+
+/// Which kinds a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// These.
+    These(&'static [Kind]),
+    /// Whatever there is.
+    All,
+}
+
+const POLICIES: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY]);
+const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
+
+/// What a rule does, and what it looks at.
+#[derive(Clone, Copy)]
+pub enum Act {
+    /// Changes an object that is made or changed.
+    Fill(fn(&mut Value, &Request<'_>)),
+    /// Judges a state.
+    Check(fn(&Value, &mut Vec<Problem>)),
+    /// Judges a state by where it is, or by what was chosen.
+    CheckIn(fn(&Value, &Request<'_>, &mut Vec<Problem>)),
+    /// Judges a state among all objects of its kind.
+    Compare(fn(&Value, &[Value], &mut Vec<Problem>)),
+    /// Judges a change: the state after it, and the one before.
+    Freeze(fn(&Value, &Value, &mut Vec<Problem>)),
+    /// Judges a deletion.
+    Keep(fn(&Value, &mut Vec<Problem>)),
+}
+
+/// One rule.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Its name, also that of its golden cases.
+    pub name: &'static str,
+    /// What it is about.
+    pub on: Kinds,
+    /// What it does.
+    pub act: Act,
+    /// What it says, for the documentation.
+    pub says: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Rule {
+    /// Whether a request is of its kinds and its operation.
+    pub(super) fn is_about(&self, request: &Request<'_>) -> bool {
+        let kind = match self.on {
+            Kinds::All => true,
+            Kinds::These(kinds) => kinds
+                .iter()
+                .any(|kind| kind.group == request.group && kind.kind == request.kind),
+        };
+        kind && matches!(self.act, Act::Keep(_)) == (request.operation == Operation::Delete)
+    }
+
+    /// Whether it changes objects.
+    #[must_use]
+    pub const fn fills(&self) -> bool {
+        matches!(self.act, Act::Fill(_))
+    }
+}
+
+const fn rule(name: &'static str, on: Kinds, act: Act, says: &'static str, reason: &'static str) -> Rule {
+    Rule {
+        name,
+        on,
+        act,
+        says,
+        reason,
+    }
+}
+
+/// Every rule: first what is filled in, in this order, then what is refused. Source: Karmada reference 6.1, 6.2.
+#[rustfmt::skip]
+pub const RULES: &[Rule] = &[
+    rule("fill-selector-namespace", Kinds::These(&[POLICY, OVERRIDE]), Act::Fill(policy::fill_namespaces),
+        "a resource selector without a namespace gets the policy's", "it can mean no other"),
+    rule("fill-spread", POLICIES, Act::Fill(spread::fill),
+        "a spread constraint spreads by cluster, over at least 1 group", "the shortest constraint means that"),
+    rule("fill-propagate-deps", POLICIES, Act::Fill(policy::fill_propagate_deps),
+        "a policy that selects a ServiceImport has propagateDeps: true", "the endpoints are what it refers to"),
+    rule("fill-preference", POLICIES, Act::Fill(placement::fill_preference),
+        "Divided without a preference is Weighted", "every reader then divides alike"),
+    rule("fill-grace", POLICIES, Act::Fill(failover::fill_grace),
+        "application failover that is Gracefully has gracePeriodSeconds 600", "a copy that waits for its successor does not wait for ever"),
+    rule("drop-grace", POLICIES, Act::Fill(failover::drop_grace),
+        "gracePeriodSeconds goes when purgeMode stops being Gracefully and nobody gave another number", "kubectl apply leaves what was filled in, and it would be refused"),
+    rule("keep-id", POLICIES, Act::Fill(policy::keep_id),
+        "the permanent id of a policy comes back when a write leaves it out", "kubectl replace drops labels that the controllers set"),
+
+    rule("id-immutable", POLICIES, Act::Freeze(policy::same_id),
+        "the permanent id of a policy does not change", "templates and bindings refer to it"),
+    rule("scheduler-immutable", POLICIES, Act::Freeze(policy::same_scheduler),
+        "schedulerName does not change", "two schedulers would write one binding"),
+    rule("selector-namespace", Kinds::These(&[POLICY, OVERRIDE]), Act::CheckIn(policy::own_namespaces),
+        "a resource selector names the policy's own namespace", "who may write in one namespace must not reach into another"),
+    rule("preemption-names", POLICIES, Act::Check(policy::preemption),
+        "preemption Always needs a name in every selector", "taking everything from every policy is a slip"),
+    rule("suspension", POLICIES, Act::Check(policy::suspension),
+        "suspension is of all clusters or of some that are named", "the two contradict each other"),
+    rule("one-affinity", POLICIES, Act::Check(placement::one_affinity),
+        "clusterAffinity and clusterAffinities exclude each other", "which one counts cannot be told"),
+    rule("affinity-names", POLICIES, Act::Check(placement::affinity_names),
+        "clusterAffinities have names of their own, and overflowAffinities others than their group and each other", "status and events name them"),
+    rule("overflow", POLICIES, Act::Check(placement::overflow),
+        "overflowAffinities need a group that selects, and division by room", "otherwise nothing ever overflows"),
+    rule("field-selector", POLICIES, Act::Check(placement::field_selectors),
+        "field selectors look at provider, region and zone with In and NotIn", "clusters have no other fields to select by"),
+    rule("toleration-operator", POLICIES, Act::Check(placement::tolerations),
+        "tolerations do not use Lt and Gt", "taints of clusters hold no numbers"),
+    rule("workload-affinity", POLICIES, Act::Check(placement::workload_affinity),
+        "workloadAffinity names two different labels", "the same label cannot both bring together and keep apart"),
+    rule("spread-by-one", POLICIES, Act::Check(spread::by_one),
+        "a constraint spreads by a field or by a label", "one constraint makes one kind of group"),
+    rule("spread-sizes", POLICIES, Act::Check(spread::sizes),
+        "minGroups and maxGroups are not negative, and in order", "no choice of clusters could satisfy them"),
+    rule("spread-once", POLICIES, Act::Check(spread::once),
+        "each field and each label is spread by once", "two constraints about one thing contradict each other"),
+    rule("failover-dependencies", POLICIES, Act::Check(failover::with_dependencies),
+        "application failover needs propagateDeps: true", "a workload moved without its Secrets does not start"),
+    rule("failover-times", POLICIES, Act::Check(failover::times),
+        "tolerationSeconds is not negative; gracePeriodSeconds is positive and goes with Gracefully", "other times mean nothing"),
+    rule("state-alias", POLICIES, Act::Check(failover::aliases),
+        "what statePreservation hands on has a label's name and a path", "it becomes a label"),
+    rule("override-form", OVERRIDES, Act::Check(overrides::one_form),
+        "overrideRules exclude the deprecated overriders", "their order could not be told"),
+    rule("override-field-selector", OVERRIDES, Act::Check(overrides::field_selectors),
+        "field selectors look at provider, region and zone with In and NotIn", "clusters have no other fields to select by"),
+    rule("override-fields", OVERRIDES, Act::Check(overrides::field_overriders),
+        "a fieldOverrider is JSON or YAML, by pointers", "a text cannot be both"),
+    rule("override-paths", OVERRIDES, Act::Check(overrides::paths),
+        "paths of plaintext and of image predicates are JSON pointers", "anything else is found nowhere"),
+    rule("taint-no-execute", Kinds::These(&[TAINTS]), Act::CheckIn(taints::no_execute),
+        "NoExecute taints need --allow-no-execute-taint-policy", "one policy could empty a fleet"),
+    rule("taint-once", Kinds::These(&[TAINTS]), Act::Check(taints::once),
+        "a taint is in the list once", "a cluster has a taint of one key and effect once"),
+    rule("customization-alone", Kinds::These(&[CUSTOMIZATION]), Act::Compare(interpreter::alone),
+        "one customization decides on an operation of a kind", "which of two wins could not be told"),
+    rule("interpreter-names", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::names),
+        "interpreter webhooks have full names of their own", "errors and events name them"),
+    rule("interpreter-clients", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::clients),
+        "interpreter webhooks have one address, 1 to 30 seconds and a version we speak", "they could not be called"),
+
+    rule("deletion-protection", Kinds::All, Act::Keep(protection::protected),
+        "what is labelled resourcetemplate.karmada.io/deletion-protected: Always is not deleted", "a namespace or a Secret deleted by a slip takes a fleet down"),
+];

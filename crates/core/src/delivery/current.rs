@@ -1,0 +1,81 @@
+//! Whether a copy is what it should be.
+
+use super::{
+    marks::Marks,
+    plan::{recipe, recipe_of, wants},
+    source_version,
+};
+use crate::{
+    index::{Index, Trouble},
+    object::{Id, Str},
+};
+
+/// The source version that the copy should have been written from; `None` when there is nothing to write.
+pub(crate) fn expected_source(index: &Index, id: &Id, cluster: &Str) -> Option<String> {
+    let recipe = recipe_of(index, id, cluster)?;
+    let template = index.entity(id)?.template.as_ref()?;
+    Some(source_version(&template.meta, &recipe))
+}
+
+/// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.
+///
+/// Cost: O(labels and annotations).
+#[must_use]
+pub fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
+    let Some(entity) = index.entity(id) else {
+        return false;
+    };
+    let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
+        return false;
+    };
+    let Some(state) = entity.copies.get(cluster) else {
+        return false;
+    };
+    let (Some(live), Some(record)) = (&state.live, &state.record) else {
+        return false;
+    };
+    if !state.is_as_written() {
+        return false;
+    }
+    let recipe = recipe(index, id, (entity, template, binding), (state, cluster));
+    record.source == source_version(&template.meta, &recipe)
+        && Marks::of(&template.meta, &recipe, id, cluster).hash() == live.meta.marks
+}
+
+/// Whether what was wrong with a copy is over although nothing was written: it is wanted and known to be what it should be,
+/// because what was tried meanwhile was taken back. Nothing would be tried that could succeed, and a restart would not
+/// find the problem again. A fight ends by itself, and what a cluster that leaves refuses to give back stays told.
+///
+/// Cost: as [`is_current`], plus O(referrers).
+pub(crate) fn is_problem_over(index: &Index, id: &Id, cluster: &Str) -> bool {
+    let Some(entity) = index.entity(id) else {
+        return false;
+    };
+    let Some(state) = entity.copies.get(cluster) else {
+        return false;
+    };
+    let is_settled = !state.in_flight
+        && !state.uncertain
+        && state.fight.is_none()
+        && state
+            .live
+            .as_ref()
+            .is_some_and(|live| live.meta.deleting.is_none());
+    let stays = index
+        .members
+        .get(cluster)
+        .is_some_and(|member| member.meta.deleting.is_none())
+        && entity
+            .template
+            .as_ref()
+            .is_some_and(|template| template.meta.deleting.is_none())
+        && entity
+            .binding
+            .as_ref()
+            .is_some_and(|binding| binding.meta.deleting.is_none());
+    let is_fought = state
+        .problem
+        .as_ref()
+        .is_some_and(|problem| problem.trouble == Trouble::Fought);
+    is_settled && stays && !is_fought && wants(index, id, entity, cluster) && is_current(index, id, cluster)
+}

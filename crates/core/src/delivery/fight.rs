@@ -1,0 +1,136 @@
+//! Fights: something on a member changes a copy back each time it is put right.
+//!
+//! A single change by hand is put right at once. From the second time on each waits twice as long as the one before, from
+//! a second to a minute, and from the third time on the person who must act is told. It is over when nothing was put
+//! right for ten minutes, or when the copy is to be another one.
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::label;
+
+use crate::object::{Id, Time};
+
+/// How often in a row a copy was put right, and what in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fight {
+    corrections: u32,
+    last: Time,
+    /// Where it differed; no values.
+    paths: BTreeSet<String>,
+}
+
+/// The first pause, in milliseconds; each is twice the one before.
+const SHORTEST_PAUSE: i64 = 1_000;
+/// The longest pause, in milliseconds.
+const LONGEST_PAUSE: i64 = 60_000;
+/// How long nothing must be put right until it is forgotten, in milliseconds.
+const FORGOTTEN_AFTER: i64 = 600_000;
+/// From how many corrections on it is no accident.
+const NO_ACCIDENT: u32 = 3;
+/// How many paths are named.
+const NAMED: usize = 3;
+
+impl Fight {
+    /// One more correction, of what differed at `path`, after what is `held` of earlier ones.
+    #[must_use]
+    pub fn corrected(held: Option<Self>, path: String, now: Time) -> Self {
+        let mut fight = held.filter(|held| now < held.over_at()).unwrap_or(Self {
+            corrections: 0,
+            last: now,
+            paths: BTreeSet::new(),
+        });
+        fight.corrections = fight.corrections.saturating_add(1);
+        fight.last = now;
+        if fight.paths.len() < NAMED {
+            fight.paths.insert(path);
+        }
+        fight
+    }
+
+    /// Not put right again before then.
+    #[must_use]
+    pub fn retry_at(&self) -> Time {
+        let pause = match self.corrections {
+            0 | 1 => 0,
+            more => (SHORTEST_PAUSE << (more - 2).min(16)).min(LONGEST_PAUSE),
+        };
+        self.last.plus(pause)
+    }
+
+    /// When it is forgotten, if nothing has to be put right until then.
+    #[must_use]
+    pub fn over_at(&self) -> Time {
+        self.last.plus(FORGOTTEN_AFTER)
+    }
+
+    /// What a person is told; `None` while it may be an accident.
+    #[must_use]
+    pub fn message(&self, id: &Id, cluster: &str) -> Option<String> {
+        if self.corrections < NO_ACCIDENT {
+            return None;
+        }
+        let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
+        let retained = if self.paths.contains("spec.replicas") {
+            format!(
+                ", or label the template {}: \"true\" if an autoscaler there decides",
+                label::RETAIN_REPLICAS
+            )
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "something on {cluster} keeps changing {} of {id}, which is put right ever more rarely: stop it there, or set \
+             what it wants by an OverridePolicy for {cluster}{retained}",
+            paths.join(", ")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Gvk;
+
+    fn fought(times: u32) -> Fight {
+        let mut fight = None;
+        for _ in 0..times {
+            fight = Some(Fight::corrected(fight, "spec.paused".into(), Time(0)));
+        }
+        fight.unwrap()
+    }
+
+    #[test]
+    fn each_pause_is_twice_the_one_before_up_to_a_minute() {
+        let pauses: Vec<_> = (1..10).map(|times| fought(times).retry_at().0).collect();
+        assert_eq!(
+            pauses,
+            [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
+        );
+    }
+
+    #[test]
+    fn ten_quiet_minutes_end_it() {
+        let again = |at| Fight::corrected(Some(fought(8)), "spec.paused".into(), Time(at)).retry_at();
+        assert_eq!(
+            again(FORGOTTEN_AFTER - 1),
+            Time(FORGOTTEN_AFTER - 1 + LONGEST_PAUSE)
+        );
+        assert_eq!(again(FORGOTTEN_AFTER), Time(FORGOTTEN_AFTER));
+    }
+
+    #[test]
+    fn the_message_names_what_is_changed_and_the_remedy() {
+        let id = Id::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
+        assert_eq!(fought(2).message(&id, "m1"), None);
+        let message = fought(3).message(&id, "m1").unwrap();
+        assert!(
+            message.contains("something on m1 keeps changing spec.paused"),
+            "{message}"
+        );
+        assert!(!message.contains(label::RETAIN_REPLICAS), "{message}");
+        let replicas = Fight::corrected(Some(fought(3)), "spec.replicas".into(), Time(0));
+        let message = replicas.message(&id, "m1").unwrap();
+        assert!(message.contains("spec.paused, spec.replicas"), "{message}");
+        assert!(message.contains(label::RETAIN_REPLICAS), "{message}");
+    }
+}

@@ -1,0 +1,222 @@
+//! The dependency graph as people look at it: what refers to what, what is missing, and where each object is.
+//!
+//! - [`Drawing::of`]: from the objects of a hub, or of files after a rehearsal.
+//! - [`text`], [`mermaid`], [`dot`]: how it is drawn. Everything is in order of names, so that two drawings can be compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entourage_api::work::{ResourceBindingSpec, ResourceBindingStatus};
+use serde::{Deserialize as _, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    index::referred,
+    object::{Gvk, Id},
+    observation,
+};
+
+pub mod dot;
+pub mod mermaid;
+pub mod text;
+
+/// An object in the drawing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Whether it exists on the hub.
+    pub exists: bool,
+    /// The clusters that it goes to, and whether its copy is there.
+    pub clusters: BTreeMap<String, bool>,
+}
+
+/// What refers to what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drawing {
+    /// Every object that refers to another, is referred to, or goes somewhere.
+    pub nodes: BTreeMap<Id, Node>,
+    /// Referrer → what it refers to → whether it can do without.
+    pub edges: BTreeMap<Id, BTreeMap<Id, bool>>,
+}
+
+impl Drawing {
+    /// From the objects of a hub: templates and bindings. An object may be metadata alone where its kind refers to nothing.
+    /// What is needed by its labels is among the objects, or not drawn.
+    ///
+    /// Cost: O(objects + references), for each selector O(objects of its kind in its namespace).
+    pub fn of<'a>(objects: impl Iterator<Item = (&'a Id, &'a Value)> + Clone) -> Self {
+        let mut all = Self::default();
+        let known: BTreeMap<&Id, &Value> = objects.clone().collect();
+        for (id, object) in objects {
+            if &*id.gvk.group == "work.karmada.io" {
+                all.place(object);
+                continue;
+            }
+            let template = observation::template(id, object);
+            for reference in template.references {
+                all.edge(id, referred(&reference), reference.optional);
+            }
+            for selection in template.selections {
+                let first = Id::new(selection.gvk.clone(), &selection.namespace, "");
+                let in_reach = known
+                    .range::<&Id, _>(&first..)
+                    .take_while(|(id, _)| id.gvk == selection.gvk && id.namespace == selection.namespace);
+                for (needed, object) in in_reach {
+                    let meta = observation::template_meta(&needed.gvk, object);
+                    if selection.selects(needed, &meta.labels) {
+                        all.edge(id, (*needed).clone(), true);
+                    }
+                }
+            }
+        }
+        for (id, node) in &mut all.nodes {
+            node.exists = known.contains_key(id);
+        }
+        all
+    }
+
+    /// What is named and selected is needed as it is named.
+    fn edge(&mut self, from: &Id, to: Id, optional: bool) {
+        self.nodes.entry(from.clone()).or_default();
+        self.nodes.entry(to.clone()).or_default();
+        let needed = self.edges.entry(from.clone()).or_default();
+        needed.entry(to).or_insert(optional);
+    }
+
+    /// A binding says where its template goes.
+    fn place(&mut self, binding: &Value) {
+        let Ok(spec) = ResourceBindingSpec::deserialize(&binding["spec"]) else {
+            return;
+        };
+        let status = ResourceBindingStatus::deserialize(&binding["status"]).unwrap_or_default();
+        let resource = &spec.resource;
+        let gvk = Gvk::new(&resource.api_version, &resource.kind);
+        let node = self
+            .nodes
+            .entry(Id::new(gvk, &resource.namespace, &resource.name))
+            .or_default();
+        let required = spec.required_by.iter().flat_map(|each| &each.clusters);
+        for target in spec.clusters.iter().chain(required) {
+            let copy = status
+                .aggregated_status
+                .iter()
+                .find(|item| item.cluster_name == target.name);
+            node.clusters
+                .insert(target.name.clone(), copy.is_some_and(|item| item.applied));
+        }
+    }
+
+    /// Leaves what fits, everything that this needs, and everything that needs it.
+    #[must_use]
+    pub fn around(mut self, fits: impl Fn(&Id) -> bool) -> Self {
+        let mut back: BTreeMap<&Id, BTreeSet<&Id>> = BTreeMap::new();
+        for (from, needed) in &self.edges {
+            for to in needed.keys() {
+                back.entry(to).or_default().insert(from);
+            }
+        }
+        let focus: BTreeSet<&Id> = self.nodes.keys().filter(|id| fits(id)).collect();
+        let forth = |id: &Id| self.edges.get(id).into_iter().flat_map(BTreeMap::keys).collect();
+        let needed = reached(&focus, forth);
+        let referrers = reached(&focus, |id| back.get(id).into_iter().flatten().copied().collect());
+        let kept: BTreeSet<Id> = needed.union(&referrers).map(|id| (*id).clone()).collect();
+        self.nodes.retain(|id, _| kept.contains(id));
+        self.edges.retain(|id, _| kept.contains(id));
+        for needed in self.edges.values_mut() {
+            needed.retain(|id, _| kept.contains(id));
+        }
+        self
+    }
+
+    /// Whether `id` is referred to and is not there.
+    #[must_use]
+    pub fn is_missing(&self, id: &Id) -> bool {
+        self.nodes.get(id).is_some_and(|node| !node.exists)
+    }
+
+    /// The whole drawing as JSON: `nodes` and `edges`, each object named as in [`key`].
+    #[must_use]
+    pub fn json(&self) -> Value {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Edge {
+            from: String,
+            to: String,
+            optional: bool,
+            missing: bool,
+        }
+        let nodes: Vec<Value> = self
+            .nodes
+            .iter()
+            .map(|(id, node)| {
+                let clusters: Vec<Value> = node
+                    .clusters
+                    .iter()
+                    .map(|(name, applied)| json!({"name": name, "applied": applied}))
+                    .collect();
+                json!({
+                    "id": key(id), "apiVersion": id.gvk.api_version(), "kind": &*id.gvk.kind,
+                    "namespace": &*id.namespace, "name": &*id.name, "exists": node.exists, "clusters": clusters,
+                })
+            })
+            .collect();
+        let edges: Vec<Edge> = self
+            .edges
+            .iter()
+            .flat_map(|(from, needed)| needed.iter().map(move |(to, optional)| (from, to, *optional)))
+            .map(|(from, to, optional)| Edge {
+                from: key(from),
+                to: key(to),
+                optional,
+                missing: self.is_missing(to),
+            })
+            .collect();
+        json!({"nodes": nodes, "edges": edges})
+    }
+}
+
+/// The kinds of which an object may need some by their labels.
+#[must_use]
+pub fn selected_kinds(id: &Id, object: &Value) -> BTreeSet<Gvk> {
+    let selections = observation::template(id, object).selections;
+    selections.into_iter().map(|selection| selection.gvk).collect()
+}
+
+/// What names an object in the JSON form: `apps/v1/Deployment/default/web`.
+#[must_use]
+pub fn key(id: &Id) -> String {
+    format!(
+        "{}/{}/{}/{}",
+        id.gvk.api_version(),
+        id.gvk.kind,
+        id.namespace,
+        id.name
+    )
+}
+
+/// `member1, member2 (not applied)`.
+fn places(node: &Node) -> String {
+    let words = node.clusters.iter().map(|(name, applied)| {
+        if *applied {
+            name.clone()
+        } else {
+            format!("{name} (not applied)")
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Everything that can be reached from `begin`, itself included.
+fn reached<'a>(begin: &BTreeSet<&'a Id>, next: impl Fn(&'a Id) -> Vec<&'a Id>) -> BTreeSet<&'a Id> {
+    let mut all = begin.clone();
+    let mut open: Vec<&Id> = begin.iter().copied().collect();
+    while let Some(id) = open.pop() {
+        for other in next(id) {
+            if all.insert(other) {
+                open.push(other);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Namespaces of the hub and of members.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Deletion, Dirty};
+use crate::{
+    index::{Index, is_old},
+    namespaces::{self, Seen, Unrest},
+    object::{Meta, Str, Time},
+    observation::Which,
+    plan::Key,
+};
+
+/// Namespaces as seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Namespaces {
+    /// Those of the hub.
+    pub(crate) hub: BTreeMap<Str, Meta>,
+    /// Those of members.
+    members: BTreeMap<Str, BTreeMap<Str, Seen>>,
+    /// Members whose namespaces are listed, and the watch is healthy.
+    listed: BTreeSet<Str>,
+    /// (member, namespace) → how often others changed what we set.
+    unrest: BTreeMap<(Str, Str), Unrest>,
+}
+
+impl Namespaces {
+    /// A namespace of a member.
+    pub(crate) fn on(&self, cluster: &str, name: &str) -> Option<&Seen> {
+        self.members.get(cluster)?.get(name)
+    }
+
+    /// Until when a namespace of a member is left alone, because it is changed again and again. Cost: O(log those).
+    pub(crate) fn restless_until(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
+        self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
+    }
+
+    /// Whether what a member has is known.
+    pub(crate) fn is_listed(&self, cluster: &str) -> bool {
+        self.listed.contains(cluster)
+    }
+
+    /// What is known of one server's: the hub's, or a member's.
+    pub(super) fn held(&self, member: Option<&Str>) -> Vec<Which> {
+        let names: Vec<Str> = match member {
+            None => self.hub.keys().cloned().collect(),
+            Some(cluster) => self
+                .members
+                .get(cluster)
+                .into_iter()
+                .flat_map(BTreeMap::keys)
+                .cloned()
+                .collect(),
+        };
+        names
+            .into_iter()
+            .map(|name| Which::Namespace(member.cloned(), name))
+            .collect()
+    }
+
+    pub(crate) fn forget_member(&mut self, cluster: &str) {
+        self.members.remove(cluster);
+        self.listed.remove(cluster);
+        self.unrest.retain(|(member, _), _| **member != *cluster);
+    }
+
+    pub(super) fn lost(&mut self, cluster: &str) {
+        self.listed.remove(cluster);
+    }
+}
+
+impl Index {
+    /// Cost: O(members).
+    pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, dirty: &mut Dirty) {
+        let held = self.namespaces.hub.get(name).map(Meta::revision);
+        let which = Which::Namespace(None, name.clone());
+        if is_old(&meta.resource_version, self.floors.of(&which, held)) {
+            return;
+        }
+        self.floors.seen(&which);
+        self.namespaces.hub.insert(name.clone(), meta);
+        for cluster in self.members.keys() {
+            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+        }
+    }
+
+    /// Cost: O(1); that of a plan for one that was seen before.
+    pub(super) fn member_namespace_seen(
+        &mut self,
+        cluster: &Str,
+        name: &Str,
+        seen: Seen,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let held = self.namespaces.on(cluster, name).map(|held| held.revision);
+        let which = Which::Namespace(Some(cluster.clone()), name.clone());
+        let floor = self.floors.of(&which, held);
+        if seen.revision < floor {
+            return;
+        }
+        // What differs because the member was restored was not changed by anybody.
+        if held.is_some() && floor > 0 {
+            match namespaces::is_as_wanted(self, name, cluster, &seen) {
+                Some(true) => {
+                    let known = self.namespaces.unrest.get_mut(&(cluster.clone(), name.clone()));
+                    known.into_iter().for_each(|each| each.settled(now));
+                }
+                Some(false) => self.disturbed(cluster, name, now),
+                None => {}
+            }
+        }
+        self.floors.seen(&which);
+        let of_it = self.namespaces.members.entry(cluster.clone()).or_default();
+        of_it.insert(name.clone(), seen);
+        dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+    }
+
+    /// Cost: O(1).
+    pub(super) fn namespace_gone(
+        &mut self,
+        member: Option<&Str>,
+        name: &Str,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let held = match member {
+            None => self.namespaces.hub.get(name).map(Meta::revision),
+            Some(cluster) => self.namespaces.on(cluster, name).map(|held| held.revision),
+        };
+        let Some(held) = held else { return };
+        let which = Which::Namespace(member.cloned(), name.clone());
+        let floor = self.floors.of(&which, Some(held));
+        if deletion.revision.is_some_and(|revision| revision < floor) {
+            return;
+        }
+        self.floors.gone(which, deletion.floor(floor), now);
+        match member {
+            None => {
+                self.namespaces.hub.remove(name);
+                self.namespaces.unrest.retain(|(_, each), _| each != name);
+            }
+            Some(cluster) => {
+                if let Some(of_it) = self.namespaces.members.get_mut(cluster) {
+                    of_it.remove(name);
+                }
+                if floor > 0 && self.namespaces.hub.contains_key(name) {
+                    self.disturbed(cluster, name, now);
+                }
+                dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+            }
+        }
+    }
+
+    /// A member's namespaces are known. Cost: O(namespaces of the hub).
+    pub(super) fn namespaces_listed(&mut self, cluster: &Str, dirty: &mut Dirty) {
+        self.namespaces.listed.insert(cluster.clone());
+        for name in self.namespaces.hub.keys() {
+            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+        }
+    }
+
+    fn disturbed(&mut self, cluster: &Str, name: &Str, now: Time) {
+        let which = (cluster.clone(), name.clone());
+        self.namespaces.unrest.entry(which).or_default().changed(now);
+    }
+}

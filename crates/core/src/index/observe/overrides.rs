@@ -1,0 +1,148 @@
+//! Override policies: what they change decides which copies are planned again.
+
+use std::collections::BTreeSet;
+
+use entourage_api::policy::OverridePolicy;
+
+use super::{Deletion, Dirty, named};
+use crate::{
+    index::{Index, Trouble, is_old, meta_of, overriding::Reach},
+    object::{Gvk, Id, Meta, Named, Str, Time},
+    observation::Which,
+    overrides::Policy,
+    plan::Key,
+};
+
+impl Index {
+    /// Cost: O(templates that it may apply to × their copies), when what it says changed; see
+    /// [`Self::reconsider_reach`]. O(policies of the namespace) when it appears.
+    pub(super) fn override_seen(&mut self, policy: &OverridePolicy, dirty: &mut Dirty) {
+        let meta = meta_of(&policy.metadata);
+        let name = named(&policy.metadata);
+        let before = self.overriding.meta(&name);
+        let which = Which::Override(name.clone());
+        let floor = self.floors.of(&which, before.map(Meta::revision));
+        let is_echo = floor > 0 && before.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, floor) {
+            return;
+        }
+        let appeared = before.is_none();
+        self.floors.seen(&which);
+        let compiled = Policy::new(&name, &meta, &policy.spec);
+        let reached = self.overriding.insert(&name, meta, compiled);
+        if appeared {
+            self.dirty_dependent_policies(&name, dirty);
+        }
+        for reach in &reached {
+            self.reconsider_reach(reach, dirty);
+        }
+    }
+
+    /// Cost: as [`Self::override_seen`].
+    pub(super) fn override_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+        let Some(held) = self.overriding.meta(name) else {
+            return;
+        };
+        let which = Which::Override(name.clone());
+        let floor = self.floors.of(&which, Some(held.revision()));
+        if deletion.is_not_of(&held.uid, floor) {
+            return;
+        }
+        self.floors.gone(which, deletion.floor(floor), now);
+        let reached = self.overriding.remove(name);
+        self.dirty_dependent_policies(name, dirty);
+        for reach in &reached {
+            self.reconsider_reach(reach, dirty);
+        }
+    }
+
+    /// What applies on this member may have changed. Cost: O(entities), when a Cluster that a rule looks at changes.
+    pub(super) fn reconsider_copies_on(&mut self, cluster: &Str, dirty: &mut Dirty) {
+        let has = self
+            .entities
+            .iter()
+            .filter(|(_, entity)| entity.copies.contains_key(cluster));
+        let ids: Vec<Id> = has.map(|(id, _)| id.clone()).collect();
+        for id in &ids {
+            self.reconsider(id, cluster, dirty);
+        }
+        let names = self.namespaces.hub.keys().cloned();
+        dirty.extend(names.map(|name| Key::Namespace(name, cluster.clone())));
+    }
+
+    /// The namespaces that a rule may change. Cost: O(namespaces × members), O(members) for one.
+    pub(super) fn dirty_namespaces(&self, name: &str, dirty: &mut Dirty) {
+        for namespace in self.namespaces.hub.keys() {
+            if name.is_empty() || **namespace == *name {
+                let clusters = self.members.keys().cloned();
+                dirty.extend(clusters.map(|cluster| Key::Namespace(namespace.clone(), cluster)));
+            }
+        }
+    }
+
+    /// Cost: O(1) where a name and a namespace are given; else O(objects of the kind, in the namespace where one is
+    /// given); O(kinds), and O(namespaces × members), more for every kind.
+    fn reconsider_reach(&mut self, reach: &Reach, dirty: &mut Dirty) {
+        let kinds: Vec<Gvk> = match &reach.gvk {
+            Some(gvk) => vec![gvk.clone()],
+            None => self.kinds.iter().cloned().collect(),
+        };
+        if reach.namespace.is_empty() && reach.gvk.as_ref().is_none_or(Gvk::is_namespace) {
+            self.dirty_namespaces(&reach.name, dirty);
+        }
+        let mut ids = BTreeSet::new();
+        for gvk in kinds {
+            let first = Id::new(gvk.clone(), &reach.namespace, &reach.name);
+            let in_one_place = !reach.namespace.is_empty();
+            let matching = self
+                .entities
+                .range(first..)
+                .map(|(id, _)| id)
+                .take_while(|id| id.gvk == gvk && (!in_one_place || id.namespace == reach.namespace))
+                .take_while(|id| !in_one_place || reach.name.is_empty() || id.name == reach.name)
+                .filter(|id| reach.name.is_empty() || id.name == reach.name);
+            ids.extend(matching.cloned());
+        }
+        for id in ids {
+            let clusters: Vec<Str> = self.entities[&id].copies.keys().cloned().collect();
+            for cluster in clusters {
+                self.reconsider(&id, &cluster, dirty);
+            }
+        }
+    }
+
+    /// A copy may have to look different: what was wrong with its overrides may be over.
+    fn reconsider(&mut self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get_mut(id) else {
+            return;
+        };
+        let Some(state) = entity.copies.get_mut(cluster) else {
+            return;
+        };
+        dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        if state
+            .problem
+            .take_if(|held| held.trouble == Trouble::Override)
+            .is_some()
+        {
+            dirty.push(Key::BindingStatus(id.clone()));
+            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+        }
+    }
+
+    /// The policies whose `dependentOverrides` name this one. Cost: O(policies of the namespace × names there).
+    fn dirty_dependent_policies(&self, name: &Named, dirty: &mut Dirty) {
+        let first = Named::new(&name.namespace, "");
+        let dependent = self
+            .policies
+            .range(first..)
+            .take_while(|(policy, _)| policy.namespace == name.namespace)
+            .filter(|(_, policy)| {
+                let named = &policy.object.spec.dependent_overrides;
+                named.iter().any(|each| **each == *name.name)
+            });
+        for (policy, _) in dependent {
+            self.dirty_claimed(policy, dirty);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A server whose revisions went back: it was restored from a backup, or made anew.
+//!
+//! Revisions tell old news from new only while a server counts on. Invariants:
+//!
+//! - It is found out before the first item of a list comes ([`crate::observation::Observation::Listing`]), and only by what
+//!   the watch itself told before: the answer to a write may overtake a list that was taken before it.
+//! - Then no floor is left under the watch: each item of the list replaces what is held, whatever its revision, and what
+//!   the list lacks is gone. What is held counts until then, and proves nothing.
+//! - Versions that were counted twice may name two contents: what was written from one proves nothing any more, so every
+//!   copy is rendered, compared, and written where it differs.
+//! - Without it nothing is forgotten, and nothing of other watches ever is.
+
+use super::lists::first;
+use crate::{
+    index::{CopyState, Index},
+    observation::{Watch, Which},
+};
+
+/// What a resourceVersion that is no number counts as; nothing is concluded from it.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Index {
+    /// Cost: O(log watches); that of [`Self::went_back`] when the revision is below what was reached.
+    pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64) {
+        if revision == UNKNOWN {
+            return;
+        }
+        let before = self.reached.insert(watch.clone(), revision);
+        if before.is_some_and(|before| revision < before) {
+            self.went_back(watch);
+        }
+    }
+
+    /// Cost: O(log watches).
+    pub(super) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
+        if revision == UNKNOWN {
+            return;
+        }
+        match self.reached.get_mut(watch) {
+            Some(reached) => *reached = revision.max(*reached),
+            None => {
+                self.reached.insert(watch.clone(), revision);
+            }
+        }
+    }
+
+    /// Forgets the floors under a watch. Cost: O(held and remembered under it); for bindings O(entities).
+    fn went_back(&mut self, watch: &Watch) {
+        self.synced.remove(watch);
+        match watch {
+            Watch::Templates(gvk) => {
+                let of_kind = self.entities.range_mut(first(gvk)..);
+                for (_, entity) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    (entity.floor, entity.touched, entity.confirmed) = (0, None, None);
+                    (entity.absent, entity.never_travels) = (false, false);
+                    entity.copies.values_mut().for_each(forget_source);
+                }
+                let of_kind = self.tombstones.range_mut(first(gvk)..);
+                for (_, known) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    known.template = 0;
+                }
+            }
+            Watch::Copies(cluster, gvk) => {
+                let of_kind = self.entities.range_mut(first(gvk)..);
+                for (_, entity) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    if let Some(state) = entity.copies.get_mut(cluster) {
+                        state.floor = 0;
+                        forget_source(state);
+                    }
+                }
+                let of_kind = self.tombstones.range_mut(first(gvk)..);
+                for (_, known) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    known.copies.retain(|(name, _)| name != cluster);
+                }
+            }
+            Watch::Bindings | Watch::ClusterBindings => {
+                let cluster_scoped = *watch == Watch::ClusterBindings;
+                for (id, entity) in &mut self.entities {
+                    if id.namespace.is_empty() == cluster_scoped {
+                        entity.binding_floor = 0;
+                    }
+                }
+                for (id, known) in &mut self.tombstones {
+                    if id.namespace.is_empty() == cluster_scoped {
+                        known.binding = 0;
+                    }
+                }
+            }
+            _ => {
+                if let Watch::MemberNamespaces(cluster) = watch {
+                    self.namespaces.lost(cluster);
+                }
+                let held = self.held(watch);
+                self.floors.went_back(held, |which| is_under(watch, which));
+            }
+        }
+    }
+}
+
+/// From which version it was written is not known any more.
+fn forget_source(state: &mut CopyState) {
+    if let Some(record) = &mut state.record {
+        record.source.clear();
+    }
+}
+
+/// Whether a watch that has its floors in [`crate::index::Index::floors`] covers an object.
+fn is_under(watch: &Watch, which: &Which) -> bool {
+    match (watch, which) {
+        (Watch::Policies, Which::Policy(name)) | (Watch::Overrides, Which::Override(name)) => {
+            !name.namespace.is_empty()
+        }
+        (Watch::ClusterPolicies, Which::Policy(name)) | (Watch::ClusterOverrides, Which::Override(name)) => {
+            name.namespace.is_empty()
+        }
+        (Watch::Clusters, Which::Cluster(_)) | (Watch::Namespaces, Which::Namespace(None, _)) => true,
+        (Watch::MemberNamespaces(cluster), Which::Namespace(Some(name), _)) => name == cluster,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! What a server refuses to our account.
+
+use super::Dirty;
+use crate::{
+    index::Index,
+    object::{Gvk, Id, Str},
+    observation::Watch,
+    plan::Key,
+};
+
+impl Index {
+    /// Cost: as [`Self::lost`].
+    pub(super) fn was_refused(&mut self, watch: &Watch, why: String, dirty: &mut Dirty) {
+        self.lost(watch, why.clone(), dirty);
+        if !self.demand.contains(watch) {
+            return;
+        }
+        self.refused.insert(watch.clone(), why);
+        if let Watch::Copies(cluster, gvk) = watch {
+            self.dirty_refused(cluster, gvk, dirty);
+        }
+    }
+
+    /// A watch told something else: that counts. A member whose namespaces are listed welcomes our account: from then on
+    /// it means something what is refused to it. Cost: O(objects of refused kinds) then, else O(1).
+    pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
+        self.refused.remove(watch);
+        let Watch::MemberNamespaces(cluster) = watch else {
+            return;
+        };
+        let refused: Vec<Gvk> = self
+            .refused
+            .keys()
+            .filter_map(|watch| match watch {
+                Watch::Copies(name, gvk) if name == cluster => Some(gvk.clone()),
+                _ => None,
+            })
+            .collect();
+        for gvk in refused {
+            self.dirty_refused(cluster, &gvk, dirty);
+        }
+    }
+
+    fn dirty_refused(&self, cluster: &Str, gvk: &Gvk, dirty: &mut Dirty) {
+        dirty.push(Key::Cluster(cluster.clone()));
+        let first = Id::new(gvk.clone(), "", "");
+        for (id, entity) in self.entities.range(first..).take_while(|(id, _)| id.gvk == *gvk) {
+            if entity.copies.contains_key(cluster) {
+                dirty.push(Key::Binding(id.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! References by label: what a selector matches is referred to as if it were named.
+//!
+//! A template that does not match any more is left behind like one that is not named any more. One that is gone is so
+//! when a GET has proved it: until then it counts as matched, so that no event alone takes a copy away.
+
+use super::Dirty;
+use crate::{
+    index::{Entity, Index},
+    interpreter::references::{DependencyReference, DependencySelection},
+    object::{Gvk, Id, Str, Time},
+    plan::Key,
+};
+
+impl Index {
+    /// Notes which templates select what. Cost: O(selections).
+    pub(super) fn selects(&mut self, id: &Id, before: &[DependencySelection], after: &[DependencySelection]) {
+        if before == after {
+            return;
+        }
+        for selection in before {
+            let key = (selection.gvk.clone(), selection.namespace.clone());
+            if let Some(ids) = self.selectors.get_mut(&key) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.selectors.remove(&key);
+                }
+            }
+        }
+        for selection in after {
+            self.use_kind(&selection.gvk);
+            let key = (selection.gvk.clone(), selection.namespace.clone());
+            self.selectors.entry(key).or_default().insert(id.clone());
+        }
+    }
+
+    /// What the template `referrer` refers to: `named`, and every template that its selectors match; sorted.
+    ///
+    /// Cost: O(named), with selectors O(templates of the selected kinds in their namespaces × references held).
+    pub(super) fn with_selected(
+        &self,
+        referrer: &Id,
+        mut named: Vec<DependencyReference>,
+        selections: &[DependencySelection],
+    ) -> Vec<DependencyReference> {
+        let held = self.entities.get(referrer).map(|entity| &entity.references);
+        let was_matched = |id: &Id| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
+        for selection in selections {
+            for (id, entity) in self.of_kind_in(&selection.gvk, &selection.namespace) {
+                let unproved = entity.template.is_none() && !entity.absent && was_matched(id);
+                if unproved || is_selected(std::slice::from_ref(selection), id, entity) {
+                    add(&mut named, id);
+                }
+            }
+        }
+        named
+    }
+
+    /// A template that selectors may match appeared, has other labels, or is gone for certain.
+    ///
+    /// Cost: O(templates with a selector for its kind and namespace × their references).
+    pub(super) fn reselect(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        let key = (id.gvk.clone(), id.namespace.clone());
+        let Some(referrers) = self.selectors.get(&key).cloned() else {
+            return;
+        };
+        for referrer in referrers {
+            let (Some(selecting), Some(entity)) = (self.entities.get(&referrer), self.entities.get(id))
+            else {
+                continue;
+            };
+            let Some(template) = &selecting.template else {
+                continue;
+            };
+            let is_named = template.references.iter().any(|each| each.id == *id);
+            let is_wanted = is_named || is_selected(&template.selections, id, entity);
+            let mut references = selecting.references.clone();
+            if is_wanted {
+                add(&mut references, id);
+            } else {
+                references.retain(|each| each.id != *id);
+            }
+            if references != selecting.references {
+                self.refer(&referrer, references, dirty);
+                self.settle(&referrer, now, dirty);
+                dirty.push(Key::Binding(referrer.clone()));
+                dirty.push(Key::BindingStatus(referrer));
+            }
+        }
+    }
+
+    fn of_kind_in<'a>(&'a self, gvk: &Gvk, namespace: &Str) -> impl Iterator<Item = (&'a Id, &'a Entity)> {
+        let first = Id {
+            gvk: gvk.clone(),
+            namespace: namespace.clone(),
+            name: "".into(),
+        };
+        let (gvk, namespace) = (gvk.clone(), namespace.clone());
+        self.entities
+            .range(first..)
+            .take_while(move |(id, _)| id.gvk == gvk && id.namespace == namespace)
+    }
+}
+
+/// Whether a selection means a template that is there.
+fn is_selected(selections: &[DependencySelection], id: &Id, entity: &Entity) -> bool {
+    let labels = entity.template.as_ref().map(|template| &template.meta.labels);
+    labels.is_some_and(|labels| selections.iter().any(|selection| selection.selects(id, labels)))
+}
+
+/// Adds a reference in its place; what is there already stays as it is.
+fn add(references: &mut Vec<DependencyReference>, id: &Id) {
+    if let Err(place) = references.binary_search_by(|each| each.id.cmp(id)) {
+        references.insert(
+            place,
+            DependencyReference {
+                id: id.clone(),
+                optional: true,
+            },
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! What is known well enough, and who waits until it is.
+//!
+//! Whatever is destroyed, moved or taken back needs proof: lists of the hub that are complete, and not overtaken by an
+//! outage. What a proof takes is said here, in [`Index::has`], and nowhere else. Invariants:
+//!
+//! - A planner that would change something, or say something, but for a proof that is lacking answers
+//!   [`Plan::wait_for`] with that proof, and never only "wait" or "nothing": so it is known who waits.
+//! - [`Index::plan`] remembers the key under that one proof, and forgets what it remembered of it before.
+//! - Only what is told of a watch can make a proof: a list, an outage, a kind that is not served. When any of these is
+//!   observed, the proofs that it concerns and somebody waits for are tried, and the keys of those that hold are planned
+//!   again: nobody else is. Cost: O(kinds that are waited for × kinds) and the keys that waited.
+//! - A key that waits for several proofs waits for the first that is lacking; planned again, it waits for the next.
+//!
+//! So the order in which watches list, and how late, decides when something is done, and never whether. What is done to a
+//! copy is another matter: what a member holds is known or not for itself ([`Index::copies_known`]), and the list of a
+//! member's kind has everything planned that has a place there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Index;
+use crate::{
+    object::{Gvk, Str, Time},
+    observation::{Watch, refers},
+    plan::{Key, Plan, Proof},
+};
+
+/// The watches that every decision needs.
+pub(super) const BASE: [Watch; 5] = [
+    Watch::Policies,
+    Watch::ClusterPolicies,
+    Watch::Bindings,
+    Watch::ClusterBindings,
+    Watch::Clusters,
+];
+
+/// The watches that tell what is changed in copies: without them nothing is planned that would deliver or report, since
+/// it would be without its overrides. They prove nothing about removals.
+pub(super) const OVERRIDES: [Watch; 2] = [Watch::Overrides, Watch::ClusterOverrides];
+
+/// Who waits for which proof.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waiting {
+    keys: BTreeMap<Proof, BTreeSet<Key>>,
+    proofs: BTreeMap<Key, Proof>,
+}
+
+impl Waiting {
+    /// Takes in what a plan for a key says. Cost: O(log keys that wait).
+    fn note(&mut self, key: &Key, awaits: Option<&Proof>) {
+        if self.proofs.get(key) == awaits {
+            return;
+        }
+        if let Some(before) = self.proofs.remove(key)
+            && let Some(keys) = self.keys.get_mut(&before)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.keys.remove(&before);
+            }
+        }
+        if let Some(proof) = awaits {
+            self.keys.entry(proof.clone()).or_default().insert(key.clone());
+            self.proofs.insert(key.clone(), proof.clone());
+        }
+    }
+
+    /// Who waited for this; nobody does any more.
+    fn end(&mut self, proof: &Proof) -> BTreeSet<Key> {
+        let keys = self.keys.remove(proof).unwrap_or_default();
+        for key in &keys {
+            self.proofs.remove(key);
+        }
+        keys
+    }
+}
+
+impl Index {
+    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`crate::plan`].
+    pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
+        let plan = crate::plan(self, key, now);
+        debug_assert!(
+            plan.awaits.is_none() || plan.changes.is_empty(),
+            "who waits does nothing"
+        );
+        self.waiting.note(key, plan.awaits.as_deref());
+        plan
+    }
+
+    /// Plans again who waited for what is proven now. To be called after all that may make a proof: what is told of a watch.
+    pub(super) fn wake(&mut self, watch: &Watch, now: Time, dirty: &mut Vec<Key>) {
+        let concerned: Vec<Proof> = match watch {
+            Watch::MemberNamespaces(_) => Vec::new(),
+            Watch::Copies(cluster, gvk) => vec![Proof::Copies(cluster.clone(), gvk.clone())],
+            _ => {
+                let of_hub = |proof: &&Proof| !matches!(proof, Proof::Copies(..));
+                self.waiting.keys.keys().take_while(of_hub).cloned().collect()
+            }
+        };
+        for proof in concerned {
+            if !self.has(&proof) {
+                continue;
+            }
+            for key in self.waiting.end(&proof) {
+                if let Key::BindingStatus(id) = &key {
+                    self.lists_came(id, now);
+                }
+                dirty.push(key);
+            }
+        }
+    }
+
+    /// Whether something is proven. Cost: O(kinds in use).
+    pub(crate) fn has(&self, proof: &Proof) -> bool {
+        match proof {
+            Proof::Kind(gvk) => self.is_kind_listed(gvk),
+            Proof::Referrers => self.are_referrers_listed(),
+            Proof::Templates(gvk) => {
+                let templates = self.templates(gvk);
+                !self.kinds.contains(gvk)
+                    || self.synced.contains(&templates)
+                    || self.unlistable.contains_key(&templates)
+                    || self.kindless.contains(&templates)
+            }
+            Proof::Base => self.is_base_synced(),
+            Proof::Overrides => self.are_overrides_listed(),
+            Proof::Removal(gvk) => self.is_removal_safe(gvk),
+            Proof::Copies(cluster, gvk) => self.are_copies_listed(cluster, gvk),
+        }
+    }
+
+    /// Whether policies, overrides, bindings, clusters and the templates of this kind are known well enough to plan for one.
+    pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
+        BASE.iter().all(|watch| self.listed.contains(watch)) && self.are_overrides_listed() && {
+            let templates = self.templates(gvk);
+            self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
+        }
+    }
+
+    /// Whether the copies of a kind on a member were listed, or cannot be.
+    fn are_copies_listed(&self, cluster: &Str, gvk: &Gvk) -> bool {
+        let copies = self.copies(cluster, gvk);
+        !self.demand.contains(&copies)
+            || self.listed.contains(&copies)
+            || self.unlistable.contains_key(&copies)
+            || self.kindless.contains(&copies)
+    }
+
+    /// Whether all bindings were seen.
+    pub(crate) fn are_bindings_listed(&self) -> bool {
+        [Watch::Bindings, Watch::ClusterBindings]
+            .iter()
+            .all(|watch| self.listed.contains(watch))
+    }
+
+    /// Whether all override policies were seen: nothing may be delivered or reported before.
+    pub(crate) fn are_overrides_listed(&self) -> bool {
+        OVERRIDES.iter().all(|watch| self.listed.contains(watch))
+    }
+
+    /// Whether policies, bindings and clusters are known as they are now.
+    pub(crate) fn is_base_synced(&self) -> bool {
+        BASE.iter().all(|watch| self.synced.contains(watch))
+    }
+
+    /// Whether what the hub holds is known well enough to remove something of this kind: the first part of the proof
+    /// (I1, I2). It takes policies, bindings, clusters, the kind itself, every kind that may refer to it, and the memory
+    /// of who referred to it when this process began.
+    pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
+        self.is_base_synced()
+            && self.remembers_former
+            && self
+                .kinds
+                .iter()
+                .filter(|kind| *kind == gvk || refers(kind))
+                .all(|kind| {
+                    let templates = self.templates(kind);
+                    self.synced.contains(&templates) || self.kindless.contains(&templates)
+                })
+    }
+
+    /// Whether it is known which templates refer to what, as far as it can be: all bindings were listed, and so was every
+    /// kind in use that refers, or cannot be.
+    fn are_referrers_listed(&self) -> bool {
+        self.refers_only(|templates| {
+            self.listed.contains(templates) || self.unlistable.contains_key(templates)
+        })
+    }
+
+    /// Whether it is known for certain which templates refer to what. A kind that comes into use later has no binding that
+    /// was stored before.
+    pub(super) fn are_referrers_certain(&self) -> bool {
+        self.refers_only(|templates| self.listed.contains(templates) || self.kindless.contains(templates))
+    }
+
+    fn refers_only(&self, is_known: impl Fn(&Watch) -> bool) -> bool {
+        let mut kinds = self.kinds.iter().filter(|kind| refers(kind));
+        self.are_bindings_listed() && kinds.all(|kind| is_known(&self.templates(kind)))
+    }
+}

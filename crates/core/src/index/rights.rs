@@ -1,0 +1,55 @@
+//! What the rights of our account on a member say of the copies there.
+//!
+//! A copy is written only after its kind was listed there, and what was written is recorded in the status of its binding.
+//! So of a kind that the member has refused to list ever since this process began, and of which no record tells, nothing of
+//! ours stands there. What this leaves out is an account that lost its rights between a write and its record, while this
+//! process was not there; a record of any other copy of the kind tells that there were rights once, and then nothing is
+//! taken for granted.
+
+use std::collections::BTreeSet;
+
+use super::{CopyState, Entity, Index};
+use crate::object::{Gvk, Id, Str};
+
+impl Index {
+    /// Whether a copy may still stand on the member, where it cannot be asked because it refuses the kind to our account,
+    /// too. Cost: O(1), and O(objects of the kind) where the kind is refused.
+    pub(crate) fn may_stand(&self, id: &Id, cluster: &Str) -> bool {
+        self.may_exist(id, cluster) && !self.is_unwritten(cluster, &id.gvk)
+    }
+
+    /// Whether nothing of a kind was ever written to a member, as far as any record tells, and nothing is now: its list is
+    /// refused to an account that is otherwise welcome there. Cost: O(objects of the kind) where the kind is refused.
+    pub(crate) fn is_unwritten(&self, cluster: &Str, gvk: &Gvk) -> bool {
+        let copies = self.copies(cluster, gvk);
+        self.refused.contains_key(&copies)
+            && !self.listed.contains(&copies)
+            && self.namespaces.is_listed(cluster)
+            && self.are_bindings_listed()
+            && !self
+                .entities
+                .range(Id::new(gvk.clone(), "", "")..)
+                .take_while(|(id, _)| id.gvk == *gvk)
+                .any(|(_, entity)| tells_of_a_copy(entity, cluster))
+    }
+
+    /// The kinds of which nothing was ever written to a member, see [`Self::is_unwritten`]. Cost: O(kinds), and O(their
+    /// objects) for those that are refused.
+    pub(crate) fn unwritten_kinds(&self, cluster: &Str) -> BTreeSet<&Gvk> {
+        let unwritten = |gvk: &&Gvk| self.is_unwritten(cluster, gvk);
+        self.kinds.iter().filter(unwritten).collect()
+    }
+}
+
+/// Whether anything tells that a copy stands on a member, stood there, or may be about to.
+fn tells_of_a_copy(entity: &Entity, cluster: &Str) -> bool {
+    let traces = |state: &CopyState| {
+        state.live.is_some() || state.record.is_some() || state.in_flight || state.uncertain
+    };
+    let stored = entity
+        .last_binding()
+        .and_then(|binding| binding.object.status.as_ref());
+    let mut recorded = stored.into_iter().flat_map(|status| &status.aggregated_status);
+    entity.copies.get(cluster).is_some_and(traces)
+        || recorded.any(|item| *item.cluster_name == **cluster && (item.copy.is_some() || item.applied))
+}

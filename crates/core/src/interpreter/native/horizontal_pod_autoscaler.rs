@@ -1,0 +1,52 @@
+//! HorizontalPodAutoscaler.
+
+use serde_json::Value;
+
+use super::{
+    NativeGvk, NativeKind,
+    counters::{self, Counter, always},
+};
+
+/// autoscaling HorizontalPodAutoscaler: v2, v1, and v2beta2 of servers before 1.23; the field is the version.
+///
+/// It scales the workload of its own cluster. For that to last, the workload's template needs the retain-replicas label.
+///
+/// Retained: nothing. Its controller on the member writes status only.
+pub(super) struct HorizontalPodAutoscaler(pub(super) &'static str);
+
+const COUNTERS: &[Counter] = &[always("currentReplicas"), always("desiredReplicas")];
+
+impl NativeKind for HorizontalPodAutoscaler {
+    fn gvk(&self) -> NativeGvk<'static> {
+        NativeGvk {
+            group: "autoscaling",
+            version: self.0,
+            kind: "HorizontalPodAutoscaler",
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        "scaling: as many replicas as a workload needs, in each cluster for itself"
+    }
+
+    fn reports_status(&self) -> bool {
+        true
+    }
+
+    /// How v1 serves what only later versions have fields for in the status.
+    fn hub_only_annotations(&self) -> &'static [&'static str] {
+        &[
+            "autoscaling.alpha.kubernetes.io/conditions",
+            "autoscaling.alpha.kubernetes.io/current-metrics",
+        ]
+    }
+
+    fn reflect(&self, live: &Value) -> Option<Value> {
+        counters::reflect_counts(live, COUNTERS)
+    }
+
+    /// Current and desired replicas are sums over the clusters. Source: Karmada reference 3.1.
+    fn aggregate(&self, template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
+        counters::sums(template, items, COUNTERS)
+    }
+}

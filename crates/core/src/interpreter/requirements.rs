@@ -1,0 +1,221 @@
+//! What one replica of a workload needs from a cluster: resources, nodes, a priority class. Schedulers and estimators
+//! read it from the binding. Source: Karmada reference 1.2 (`replicaRequirements`); what containers add up to is the
+//! rule of the Kubernetes scheduler (KEP-753, KEP-2837).
+
+use std::collections::BTreeMap;
+
+use entourage_api::work::{NodeClaim, ReplicaRequirements, Resources};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    NativeKind,
+    json::{at, items, text},
+    quantity,
+};
+
+/// Amounts by resource, in units of 10⁻⁹.
+type Amounts = BTreeMap<String, i128>;
+
+/// What one replica needs; `None` for a kind without replicas and for one that asks for no resources and no particular
+/// nodes. `namespace` is the object's: its quota is used up.
+///
+/// Cost: O(containers).
+#[must_use]
+pub fn requirements(native: &dyn NativeKind, namespace: &str, object: &Value) -> Option<ReplicaRequirements> {
+    native.replicas(object)?;
+    let pod = native.pod_template_spec(object)?;
+    let node_claim = node_claim(pod);
+    let resource_request = resource_request(pod);
+    if node_claim.is_none() && resource_request.is_empty() {
+        return None;
+    }
+    Some(ReplicaRequirements {
+        node_claim,
+        resource_request,
+        namespace: namespace.into(),
+        priority_class_name: text(pod, &["priorityClassName"]).into(),
+    })
+}
+
+fn node_claim(pod: &Value) -> Option<NodeClaim> {
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let claim = NodeClaim {
+        hard_node_affinity: read(at(pod, &["affinity", "nodeAffinity", required])),
+        node_selector: read(&pod["nodeSelector"]).unwrap_or_default(),
+        tolerations: read(&pod["tolerations"]).unwrap_or_default(),
+    };
+    (claim != NodeClaim::default()).then_some(claim)
+}
+
+/// The larger of what runs together and of what runs before, plus what running it costs.
+fn resource_request(pod: &Value) -> Resources {
+    let mut together = Amounts::new();
+    for container in items(pod, &["containers"]) {
+        add(&mut together, &requests(container));
+    }
+    let mut sidecars = Amounts::new();
+    let mut before = Amounts::new();
+    for container in items(pod, &["initContainers"]) {
+        let mut needed = requests(container);
+        if text(container, &["restartPolicy"]) == "Always" {
+            add(&mut sidecars, &needed);
+            add(&mut together, &needed);
+            needed.clear();
+        }
+        add(&mut needed, &sidecars);
+        raise(&mut before, &needed);
+    }
+    raise(&mut together, &before);
+    // What is asked for the pod as a whole counts instead of what its containers add up to.
+    together.extend(requests(pod));
+    add(&mut together, &amounts(&pod["overhead"]));
+    together
+        .into_iter()
+        .filter(|(_, amount)| *amount > 0)
+        .map(|(name, amount)| {
+            let quantity = Quantity(quantity::display(&name, amount));
+            (name, quantity)
+        })
+        .collect()
+}
+
+/// What a container requests; a limit without a request is one, as an API server has it.
+fn requests(container: &Value) -> Amounts {
+    let mut all = amounts(at(container, &["resources", "limits"]));
+    all.extend(amounts(at(container, &["resources", "requests"])));
+    all
+}
+
+fn amounts(list: &Value) -> Amounts {
+    let list = list.as_object().into_iter().flatten();
+    list.filter_map(|(name, value)| Some((name.clone(), quantity::amount(value)?)))
+        .collect()
+}
+
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let held = sum.entry(name.clone()).or_default();
+        *held = held.saturating_add(*amount);
+    }
+}
+
+fn raise(most: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        let held = most.entry(name.clone()).or_default();
+        *held = (*held).max(*amount);
+    }
+}
+
+/// Reads a part of the object; nothing if it is absent or misshapen.
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    if value.is_null() {
+        return None;
+    }
+    T::deserialize(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::interpreter::native;
+
+    fn of(pod: &Value) -> Option<ReplicaRequirements> {
+        let deployment = native("apps", "v1", "Deployment").unwrap();
+        let object = json!({"spec": {"replicas": 2, "template": {"spec": pod}}});
+        requirements(deployment, "shop", &object)
+    }
+
+    fn request(pod: &Value) -> Value {
+        serde_json::to_value(of(pod).unwrap_or_default().resource_request).unwrap()
+    }
+
+    fn container(requests: &Value) -> Value {
+        json!({"resources": {"requests": requests}})
+    }
+
+    #[test]
+    fn containers_add_up_and_init_containers_are_covered() {
+        let pod = json!({
+            "containers": [
+                container(&json!({"cpu": "250m", "memory": "64Mi"})),
+                container(&json!({"cpu": "0.25", "memory": "64Mi", "example.com/gpu": 1})),
+            ],
+            "initContainers": [container(&json!({"cpu": "100m", "memory": "1Gi"}))],
+            "overhead": {"cpu": "10m"},
+        });
+        assert_eq!(
+            request(&pod),
+            json!({"cpu": "510m", "memory": "1Gi", "example.com/gpu": "1"})
+        );
+    }
+
+    #[test]
+    fn a_sidecar_runs_with_everything_that_comes_after_it() {
+        let mut sidecar = container(&json!({"cpu": "1"}));
+        sidecar["restartPolicy"] = json!("Always");
+        let pod = json!({
+            "containers": [container(&json!({"cpu": "2"}))],
+            "initContainers": [
+                container(&json!({"cpu": "3"})),
+                sidecar,
+                container(&json!({"cpu": "4"})),
+            ],
+        });
+        assert_eq!(request(&pod), json!({"cpu": "5"}));
+    }
+
+    #[test]
+    fn a_limit_without_a_request_is_a_request_and_the_pod_speaks_for_its_containers() {
+        let pod = json!({"containers": [{"resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}]});
+        assert_eq!(request(&pod), json!({"cpu": "1", "memory": "1Gi"}));
+        let pod = json!({
+            "resources": {"requests": {"cpu": "4"}},
+            "containers": [container(&json!({"cpu": "1", "memory": "1Gi"}))],
+        });
+        assert_eq!(request(&pod), json!({"cpu": "4", "memory": "1Gi"}));
+    }
+
+    #[test]
+    fn the_nodes_that_a_replica_can_run_on_are_told() {
+        let terms =
+            json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]});
+        let pod = json!({
+            "nodeSelector": {"zone": "a"},
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+            "priorityClassName": "high",
+        });
+        let told = serde_json::to_value(of(&pod).unwrap()).unwrap();
+        assert_eq!(
+            told,
+            json!({
+                "nodeClaim": {
+                    "hardNodeAffinity": terms,
+                    "nodeSelector": {"zone": "a"},
+                    "tolerations": [{"key": "gpu", "operator": "Exists"}],
+                },
+                "namespace": "shop",
+                "priorityClassName": "high",
+            })
+        );
+    }
+
+    #[test]
+    fn what_asks_for_nothing_has_no_requirements() {
+        assert_eq!(
+            of(&json!({"containers": [{"name": "a"}], "priorityClassName": "high"})),
+            None
+        );
+        assert_eq!(
+            of(&json!({"nodeSelector": 1, "tolerations": "all", "containers": {}})),
+            None
+        );
+        let daemons = native("apps", "v1", "DaemonSet").unwrap();
+        let object = json!({"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}});
+        assert_eq!(requirements(daemons, "shop", &object), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! What a hub set on a member's namespace: it says so itself, in an annotation of the hub's own.
+//!
+//! A member may belong to several hubs, and no namespace has one owner. Each hub keeps its list under its own id and
+//! takes away only what stands there.
+
+use entourage_api::keys::annotation;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    delivery::marks::{self, Marks},
+    object::{Meta, Str},
+};
+
+/// The keys that a hub set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct List {
+    /// Of labels, sorted.
+    #[serde(default)]
+    pub(super) labels: Vec<String>,
+    /// Of annotations, sorted; the list itself is not among them.
+    #[serde(default)]
+    pub(super) annotations: Vec<String>,
+}
+
+/// The annotation with a hub's list.
+pub(super) fn key(hub: &str) -> String {
+    format!("{}{hub}", annotation::MANAGED_BY_PREFIX)
+}
+
+impl List {
+    /// The list of a hub as it stands on a namespace; empty if there is none, or none that can be read.
+    pub(super) fn on(namespace: &Meta, hub: &str) -> Self {
+        Self::read(namespace.annotation(&key(hub)).unwrap_or_default())
+    }
+
+    fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Adds the list of what these are to these.
+    pub(super) fn add(hub: &str, marks: &mut Marks) {
+        let list = Self {
+            labels: marks.labels.keys().map(ToString::to_string).collect(),
+            annotations: marks.annotations.keys().map(ToString::to_string).collect(),
+        };
+        let text = serde_json::to_string(&list).unwrap_or_default();
+        marks.annotations.insert(key(hub).into(), text.into());
+    }
+}
+
+/// For each hub that has a list on a namespace: its id, and the hash of what it set there as it is now, to be compared
+/// with [`Marks::hash`]. Cost: O(labels and annotations) for each.
+pub(super) fn hashes(namespace: &Meta) -> Box<[(Str, u64)]> {
+    let lists = namespace.annotations.iter().filter_map(|(key, text)| {
+        let hub = key.strip_prefix(annotation::MANAGED_BY_PREFIX)?;
+        let list = List::read(text);
+        let labels = namespace.labels.iter();
+        let annotations = namespace.annotations.iter();
+        let hash = marks::hash(
+            labels.filter(|(each, _)| list.labels.iter().any(|held| **held == ***each)),
+            annotations
+                .filter(|(each, _)| *each == key || list.annotations.iter().any(|held| **held == ***each)),
+        );
+        Some((hub.into(), hash))
+    });
+    lists.collect()
+}

@@ -1,0 +1,93 @@
+//! What is listed and watched.
+
+use std::{
+    cmp::Ordering,
+    hash::{Hash, Hasher},
+};
+
+use super::Server;
+use crate::object::{Gvk, Str};
+
+/// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches
+/// of two versions of a kind are different ones.
+#[derive(Clone, Debug)]
+pub enum Watch {
+    /// PropagationPolicies of the hub, whole objects.
+    Policies,
+    /// ClusterPropagationPolicies of the hub, whole objects.
+    ClusterPolicies,
+    /// OverridePolicies of the hub, whole objects.
+    Overrides,
+    /// ClusterOverridePolicies of the hub, whole objects.
+    ClusterOverrides,
+    /// ResourceBindings of the hub, whole objects.
+    Bindings,
+    /// ClusterResourceBindings of the hub, whole objects.
+    ClusterBindings,
+    /// Clusters of the hub, whole objects.
+    Clusters,
+    /// Namespaces of the hub, metadata.
+    Namespaces,
+    /// Namespaces of a member, metadata.
+    MemberNamespaces(Str),
+    /// Templates of a kind on the hub: whole objects for a kind that is interpreted, metadata for the others; token Secrets
+    /// excluded.
+    Templates(Gvk),
+    /// Our copies of a kind on a member (label `entourage.dev/hub` = our hub's id): metadata for kinds that are known to
+    /// have nothing to report, whole objects for the others.
+    Copies(Str, Gvk),
+}
+
+impl PartialEq for Watch {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Watch {}
+
+impl PartialOrd for Watch {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Watch {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+impl Hash for Watch {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl Watch {
+    /// What tells one from another.
+    fn parts(&self) -> (u8, &str, Option<&Gvk>, &str) {
+        match self {
+            Self::Policies => (0, "", None, ""),
+            Self::ClusterPolicies => (1, "", None, ""),
+            Self::Overrides => (2, "", None, ""),
+            Self::ClusterOverrides => (3, "", None, ""),
+            Self::Bindings => (4, "", None, ""),
+            Self::ClusterBindings => (5, "", None, ""),
+            Self::Clusters => (6, "", None, ""),
+            Self::Namespaces => (7, "", None, ""),
+            Self::MemberNamespaces(cluster) => (8, cluster, None, ""),
+            Self::Templates(gvk) => (9, "", Some(gvk), &gvk.version),
+            Self::Copies(cluster, gvk) => (10, cluster, Some(gvk), &gvk.version),
+        }
+    }
+
+    /// The API server it reads from.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        match self {
+            Self::Copies(cluster, _) | Self::MemberNamespaces(cluster) => Server::Member(cluster.clone()),
+            _ => Server::Hub,
+        }
+    }
+}

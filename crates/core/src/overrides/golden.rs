@@ -1,0 +1,145 @@
+//! The golden cases in `testdata/overrides`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use entourage_api::{cluster::Cluster, policy::OverridePolicy};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Candidates, Policy, apply, records, select};
+use crate::{
+    object::{Gvk, Id, Meta, Named, Str},
+    scheduler::Candidate,
+};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/overrides");
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Case {
+    /// The template.
+    object: Value,
+    /// Override policies; one without a namespace is a ClusterOverridePolicy.
+    policies: Vec<OverridePolicy>,
+    /// The cluster: its labels and the rest of its spec.
+    #[serde(default)]
+    cluster: Member,
+    /// Compared as text.
+    #[serde(default, rename = "want")]
+    _want: serde::de::IgnoredAny,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Member {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    provider: String,
+    #[serde(default)]
+    region: String,
+}
+
+#[test]
+fn every_case_comes_out_as_its_file_says() {
+    let mut files: Vec<_> = fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 30, "{FOLDER} holds {} cases", files.len());
+    let wrong: Vec<String> = files.iter().filter_map(|file| run(file)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
+        wrong.join("\n")
+    );
+}
+
+/// What is wrong with a case.
+fn run(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let case: Case = serde_saphyr::from_str_with_options(&text, options)
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let got = serde_saphyr::to_string(&json!({"want": outcome(&case)})).unwrap();
+    let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
+    if format!("want:{want}") == got {
+        return None;
+    }
+    if is_updating() {
+        fs::write(file, format!("{given}\n{got}")).unwrap();
+        return None;
+    }
+    Some(format!("--- {}\nwant:{want}+++ got\n{got}", file.display()))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the switch of a test, not an input of a decision"
+)]
+fn is_updating() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
+/// The changed object with what is recorded on it, or the error; what is wrong may never show a canary.
+fn outcome(case: &Case) -> Value {
+    let policies: Vec<(Named, Policy)> = case
+        .policies
+        .iter()
+        .map(|policy| {
+            let meta = &policy.metadata;
+            let name = Named::new(
+                meta.namespace.as_deref().unwrap_or_default(),
+                meta.name.as_deref().unwrap(),
+            );
+            (name.clone(), Policy::new(&name, &Meta::default(), &policy.spec))
+        })
+        .collect();
+    let mut candidates = Candidates::default();
+    for (name, policy) in &policies {
+        let scope = if name.namespace.is_empty() {
+            &mut candidates.cluster_wide
+        } else {
+            &mut candidates.of_namespace
+        };
+        scope.push((name, policy));
+    }
+    let text = |pointer: &str| {
+        case.object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let gvk = Gvk::new(text("/apiVersion"), text("/kind"));
+    let id = Id::new(gvk, text("/metadata/namespace"), text("/metadata/name"));
+    let labels: BTreeMap<Str, Str> = case
+        .cluster
+        .labels
+        .iter()
+        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+        .collect();
+    let mut cluster = Cluster::default();
+    cluster.spec.provider = case.cluster.provider.clone();
+    cluster.spec.region = case.cluster.region.clone();
+    let candidate = Candidate {
+        name: "member1",
+        labels: &labels,
+        cluster: &cluster,
+        ready: true,
+        deleting: false,
+    };
+    let rules = select(&candidates, &id, &Meta::of(&case.object).labels, &candidate);
+    let mut object = case.object.clone();
+    match apply(&rules, &id, "member1", &mut object) {
+        Err(bad) => {
+            let message = bad.to_string();
+            assert!(!message.contains("canary"), "{message}");
+            json!({ "error": message })
+        }
+        Ok(()) => {
+            let records: BTreeMap<&str, Str> = records(&rules, &id).into_iter().collect();
+            json!({ "object": object, "records": records })
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is worth telling beside what becomes of each object: conditions that are not True, and what stays behind.
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::condition;
+use serde_json::Value;
+
+use super::{Rehearsal, outcome::Note, servers};
+use crate::{
+    interpreter,
+    object::{Gvk, Id},
+};
+
+/// The conditions of bindings and policies that are not True and were not so before, templates that stay behind, and
+/// those of which nothing can be said.
+pub(super) fn notes(rehearsal: &Rehearsal) -> Vec<Note> {
+    let mut notes = BTreeSet::new();
+    for (id, object) in rehearsal.hub.iter() {
+        let is_policy = &*id.gvk.group == "policy.karmada.io";
+        if !is_policy && !servers::is_binding(id) {
+            continue;
+        }
+        let before = rehearsal.hub_before.get(id).unwrap_or(&Value::Null);
+        let name = if is_policy { id.to_string() } else { bound(object) };
+        for each in troubles(object) {
+            let same = |held: &&Value| {
+                ["type", "reason", "message", "status"]
+                    .iter()
+                    .all(|field| held[*field] == each[*field])
+            };
+            let touched = rehearsal.applied.contains(id);
+            if touched || !troubles(before).any(|held| same(&held)) {
+                notes.insert(note(&name, each));
+            }
+        }
+    }
+    notes.extend(left_behind(rehearsal));
+    notes.extend(unreadable(rehearsal));
+    notes.into_iter().collect()
+}
+
+fn note(name: &str, condition: &Value) -> Note {
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    Note {
+        object: name.to_owned(),
+        condition: text("type"),
+        reason: text("reason"),
+        message: text("message"),
+    }
+}
+
+/// The template of a binding.
+fn bound(binding: &Value) -> String {
+    let resource = &binding["spec"]["resource"];
+    let text = |field: &str| resource[field].as_str().unwrap_or_default();
+    Id::new(
+        Gvk::new(text("apiVersion"), text("kind")),
+        text("namespace"),
+        text("name"),
+    )
+    .to_string()
+}
+
+/// `FullyApplied` says nothing that the copies' outcomes do not say better.
+fn troubles(object: &Value) -> impl Iterator<Item = &Value> {
+    let all = object["status"]["conditions"].as_array();
+    all.into_iter()
+        .flatten()
+        .filter(|each| each["status"] != "True" && each["type"] != condition::FULLY_APPLIED)
+}
+
+/// What decisions asked for and the hub does not show to this account.
+fn unreadable(rehearsal: &Rehearsal) -> impl Iterator<Item = Note> {
+    let unknown = rehearsal.unreadable.iter();
+    let unknown = unknown.filter(|(id, _)| !rehearsal.hub.contains(id));
+    unknown.map(|(id, why)| Note {
+        object: id.to_string(),
+        condition: "Propagated".into(),
+        reason: "Unreadable".into(),
+        message: format!(
+            "it cannot be read on the hub ({why}), so whether it exists, and where it would go, is not in this plan: plan \
+             with an account that may get and list it"
+        ),
+    })
+}
+
+/// What was applied and nothing takes along.
+fn left_behind(rehearsal: &Rehearsal) -> Vec<Note> {
+    let stays = |id: &Id, object: &Value| -> Option<(&str, String)> {
+        let has_binding = rehearsal
+            .index
+            .entity(id)
+            .is_some_and(|entity| entity.binding.is_some());
+        if has_binding || is_ours_to_read(id) {
+            return None;
+        }
+        Some(if interpreter::never_travels(object) {
+            let why = "a service-account token is a credential of the hub and never travels";
+            ("NeverTravels", why.into())
+        } else {
+            let why = "no policy selects it and no workload that travels refers to it: it stays on the hub";
+            ("NotSelected", why.into())
+        })
+    };
+    rehearsal
+        .applied
+        .iter()
+        .filter_map(|(id, object)| {
+            let (reason, message) = stays(id, object)?;
+            Some(Note {
+                object: id.to_string(),
+                condition: "Propagated".into(),
+                reason: reason.into(),
+                message,
+            })
+        })
+        .collect()
+}
+
+/// Kinds that configure the hub and are not propagated by themselves.
+fn is_ours_to_read(id: &Id) -> bool {
+    let group = &*id.gvk.group;
+    group.ends_with("karmada.io")
+        || group == "apps.kruise.io"
+        || matches!(
+            (group, &*id.gvk.kind),
+            ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+        )
+}

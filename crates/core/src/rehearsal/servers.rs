@@ -1,0 +1,151 @@
+//! Which objects a watch covers, and who is told when one changes.
+
+use entourage_api::keys::label;
+use serde_json::Value;
+
+use super::Rehearsal;
+use crate::{
+    interpreter,
+    object::{Gvk, Id, Named, Str},
+    observation::{Observation, Server, Watch, project, which},
+    plan::HubObject,
+    twin,
+};
+
+const CLUSTER: &str = "cluster.karmada.io/v1alpha1";
+
+/// The kind of a typed object of the hub.
+pub(super) fn kind_of(object: &HubObject) -> Id {
+    let of = |api_version: &str, kind: &str, name: &Named| {
+        Id::new(Gvk::new(api_version, kind), &name.namespace, &name.name)
+    };
+    match object {
+        HubObject::Policy(name) => of(twin::POLICY_API, twin::policy(name).kind, name),
+        HubObject::Binding(name) => of(twin::BINDING_API, twin::binding(&name.namespace).kind, name),
+        HubObject::Cluster(name) => of(CLUSTER, "Cluster", &Named::new("", name)),
+        HubObject::Template(id) => id.clone(),
+    }
+}
+
+/// The kind that a watch reads.
+#[must_use]
+pub fn kind_read_by(watch: &Watch) -> Gvk {
+    match watch {
+        Watch::Policies => Gvk::new(twin::POLICY_API, twin::POLICY.kind),
+        Watch::ClusterPolicies => Gvk::new(twin::POLICY_API, twin::CLUSTER_POLICY.kind),
+        Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
+        Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
+        Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
+        Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
+        Watch::Clusters => Gvk::new(CLUSTER, "Cluster"),
+        Watch::Namespaces | Watch::MemberNamespaces(_) => Gvk::new("v1", "Namespace"),
+        Watch::Templates(gvk) | Watch::Copies(_, gvk) => gvk.clone(),
+    }
+}
+
+/// A namespace as an object.
+pub(super) fn namespace(name: &str) -> Id {
+    Id::new(Gvk::new("v1", "Namespace"), "", name)
+}
+
+/// Whether an object is one of the control plane's own kinds of binding.
+pub(super) fn is_binding(id: &Id) -> bool {
+    &*id.gvk.group == "work.karmada.io"
+        && matches!(&*id.gvk.kind, "ResourceBinding" | "ClusterResourceBinding")
+}
+
+/// Whether an object is a member cluster.
+pub(super) fn is_cluster(id: &Id) -> bool {
+    id.gvk.api_version() == CLUSTER && &*id.gvk.kind == "Cluster"
+}
+
+/// What an object says it is; `None` without a kind or a name.
+#[must_use]
+pub fn identity(object: &Value) -> Option<Id> {
+    let meta = &object["metadata"];
+    let gvk = Gvk::new(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
+    Some(Id::new(gvk, meta["namespace"].as_str().unwrap_or_default(), name))
+}
+
+/// What a listed object is; the items of a list may leave their kind out.
+pub(super) fn identity_in(watch: &Watch, object: &Value) -> Option<Id> {
+    let meta = &object["metadata"];
+    let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
+    let namespace = meta["namespace"].as_str().unwrap_or_default();
+    Some(Id::new(kind_read_by(watch), namespace, name))
+}
+
+/// Whether a watch tells of an object of its server.
+pub(super) fn covers(watch: &Watch, hub: &str, id: &Id, object: &Value) -> bool {
+    id.gvk == kind_read_by(watch)
+        && match watch {
+            Watch::Templates(_) => !interpreter::never_travels(object),
+            Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
+            _ => true,
+        }
+}
+
+impl Rehearsal {
+    /// Tells the open watches of the hub that an object was created or changed.
+    pub(super) fn hub_changed(&mut self, id: &Id) {
+        let Some(object) = self.hub.get(id) else { return };
+        let hub = self.index.config.hub.clone();
+        let seen: Vec<_> = self
+            .open
+            .iter()
+            .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, object))
+            .filter_map(|watch| project(watch, object))
+            .collect();
+        for subject in seen {
+            self.observe(Observation::Seen(subject));
+        }
+    }
+
+    /// Tells the open watches of the hub that an object is gone.
+    pub(super) fn hub_gone(&mut self, id: &Id, held: &Value) {
+        let hub = self.index.config.hub.clone();
+        let watches: Vec<Watch> = self
+            .open
+            .iter()
+            .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, held))
+            .cloned()
+            .collect();
+        for watch in watches {
+            self.gone(&watch, held);
+        }
+    }
+
+    /// Tells the watch of a member's copies what became of an object.
+    pub(super) fn copy_changed(&mut self, cluster: &Str, id: &Id, before: Option<&Value>) {
+        let copies = Watch::Copies(cluster.clone(), id.gvk.clone());
+        for watch in [copies, Watch::MemberNamespaces(cluster.clone())] {
+            self.tell_of_copy(&watch, cluster, id, before);
+        }
+    }
+
+    fn tell_of_copy(&mut self, watch: &Watch, cluster: &Str, id: &Id, before: Option<&Value>) {
+        if !self.open.contains(watch) {
+            return;
+        }
+        let hub = self.index.config.hub.clone();
+        let now = self
+            .members
+            .get(cluster)
+            .and_then(|member| member.objects.get(id));
+        if let Some(object) = now.filter(|object| covers(watch, &hub, id, object)) {
+            if let Some(subject) = project(watch, object) {
+                self.observe(Observation::Seen(subject));
+            }
+        } else if let Some(before) = before.filter(|object| covers(watch, &hub, id, object)) {
+            self.gone(watch, before);
+        }
+    }
+
+    fn gone(&mut self, watch: &Watch, held: &Value) {
+        let Some(which) = which(watch, held) else { return };
+        let uid = held["metadata"]["uid"].as_str().map(Into::into);
+        let revision = Some(self.versions.next());
+        self.observe(Observation::Gone { which, uid, revision });
+    }
+}

@@ -1,0 +1,173 @@
+//! Objects as they may be shown: without what only machines read, and without any value of a Secret.
+
+use serde_json::{Map, Value, json};
+
+use entourage_api::keys::annotation;
+
+use crate::object::WHOLE_OBJECTS;
+
+/// What stands for a value of a Secret.
+const REDACTED: &str = "<redacted>";
+
+/// What stands for a value of a Secret that is another than before.
+const REDACTED_CHANGED: &str = "<redacted, changed>";
+
+/// Fields of metadata that only machines read.
+const MACHINES: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Annotations of ours that quote uids and versions, or say what the copy itself shows.
+const BOOKKEEPING: &[&str] = &[
+    annotation::TEMPLATE_UID,
+    annotation::TEMPLATE_GENERATION,
+    annotation::MANAGED_ANNOTATIONS,
+    annotation::MANAGED_LABELS,
+];
+
+/// An object without its status and what only machines read. It still holds a Secret's values: see [`pair`].
+#[must_use]
+pub(super) fn clean(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    // A binding's reference to its template quotes a uid and a version.
+    if let Some(resource) = object
+        .pointer_mut("/spec/resource")
+        .and_then(Value::as_object_mut)
+    {
+        resource.remove("uid");
+        resource.remove("resourceVersion");
+    }
+    if let Some(owners) = object
+        .pointer_mut("/metadata/ownerReferences")
+        .and_then(Value::as_array_mut)
+    {
+        for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
+            owner.remove("uid");
+        }
+    }
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return object;
+    };
+    meta.retain(|key, _| !MACHINES.contains(&key.as_str()));
+    if let Some(all) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+        all.retain(|key, _| {
+            !WHOLE_OBJECTS.contains(&key.as_str())
+                && !BOOKKEEPING.contains(&key.as_str())
+                && key != annotation::CONTENT
+                && !key.starts_with(annotation::MANAGED_BY_PREFIX)
+        });
+    }
+    if let Some(all) = meta.get_mut("labels").and_then(Value::as_object_mut) {
+        // Derived from uids, which a rehearsal cannot foresee.
+        all.retain(|key, _| !key.ends_with("/permanent-id") && !key.contains("/depended-by-"));
+    }
+    meta.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
+    object
+}
+
+/// Both as they may be shown. Of a Secret the keys are shown; a value that differs says so and no more.
+#[must_use]
+pub fn pair(before: Option<&Value>, after: Option<&Value>) -> (Option<Value>, Option<Value>) {
+    let (mut one, mut two) = (before.map(clean), after.map(clean));
+    let is_secret = |object: &Option<Value>| object.as_ref().is_some_and(|object| object["kind"] == "Secret");
+    if !is_secret(&one) && !is_secret(&two) {
+        return (one, two);
+    }
+    let value = |object: Option<&Value>, field: &str, key: &str| -> Option<Value> {
+        object.and_then(|object| object[field].get(key)).cloned()
+    };
+    for field in ["data", "stringData"] {
+        if let Some(data) = data_of(&mut two, field) {
+            for (key, text) in data.iter_mut() {
+                let held = value(before, field, key);
+                let changed = held.is_some_and(|held| held != *text);
+                *text = json!(if changed { REDACTED_CHANGED } else { REDACTED });
+            }
+        }
+        if let Some(data) = data_of(&mut one, field) {
+            data.values_mut().for_each(|text| *text = json!(REDACTED));
+        }
+    }
+    for object in [&mut one, &mut two] {
+        redact_annotations(object);
+    }
+    (one, two)
+}
+
+fn data_of<'a>(object: &'a mut Option<Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
+    object.as_mut()?.get_mut(field)?.as_object_mut()
+}
+
+/// What tools write on a Secret about itself may quote it: of annotations that look like objects only the key is shown.
+fn redact_annotations(object: &mut Option<Value>) {
+    let all = object
+        .as_mut()
+        .and_then(|object| object.pointer_mut("/metadata/annotations"))
+        .and_then(Value::as_object_mut);
+    for (_, value) in all.into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default().trim_start();
+        if text.starts_with(['{', '[', '-']) || text.contains('\n') {
+            *value = json!(REDACTED);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::LAST_APPLIED;
+
+    fn secret(value: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {
+                "name": "s", "uid": "u",
+                "annotations": {LAST_APPLIED: value, "tool/original": format!("{{\"data\": \"{value}\"}}"), "a": "b"},
+            },
+            "data": {"password": value, "user": "same"},
+        })
+    }
+
+    #[test]
+    fn no_value_of_a_secret_is_shown() {
+        let (before, after) = pair(Some(&secret("canary-1")), Some(&secret("canary-2")));
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        let text = format!("{before}{after}");
+        assert!(!text.contains("canary") && !text.contains("same"), "{text}");
+        assert_eq!(before["data"], json!({"password": REDACTED, "user": REDACTED}));
+        assert_eq!(
+            after["data"],
+            json!({"password": REDACTED_CHANGED, "user": REDACTED})
+        );
+        assert_eq!(after["metadata"]["annotations"]["a"], "b");
+    }
+
+    #[test]
+    fn a_new_secret_shows_its_keys() {
+        let (_, after) = pair(None, Some(&secret("canary")));
+        let after = after.unwrap_or_default();
+        assert_eq!(after["data"], json!({"password": REDACTED, "user": REDACTED}));
+        let mut plain = secret("x");
+        plain["stringData"] = json!({"token": "canary"});
+        let (_, after) = pair(None, Some(&plain));
+        assert!(!after.unwrap_or_default().to_string().contains("canary"));
+    }
+
+    #[test]
+    fn what_only_machines_read_is_left_out() {
+        let object = json!({"kind": "ConfigMap", "metadata": {"name": "c", "uid": "u", "generation": 2, "labels": {}}, "status": {}});
+        assert_eq!(
+            clean(&object),
+            json!({"kind": "ConfigMap", "metadata": {"name": "c"}})
+        );
+    }
+}

@@ -1,0 +1,310 @@
+//! The example, a change of it, a conflict, a member that cannot be read.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::object::Gvk;
+
+fn cluster(name: &str) -> Value {
+    json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
+        "spec": {"syncMode": "Push", "apiEndpoint": "https://x"}})
+}
+
+fn policy(clusters: &[&str]) -> Value {
+    json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"namespace": "default", "name": "web"},
+        "spec": {"propagateDeps": true,
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}],
+            "placement": {"clusterAffinity": {"clusterNames": clusters}}}})
+}
+
+fn deployment(config_map: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "default", "name": "web"},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "web", "image": "nginx"}],
+            "volumes": [{"name": "c", "configMap": {"name": config_map}}]}}}})
+}
+
+fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name},
+        "data": {"key": value}})
+}
+
+fn rehearsed(objects: Vec<Value>) -> Rehearsal {
+    let mut rehearsal = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+    for object in objects {
+        rehearsal.apply(None, object);
+    }
+    assert_eq!(rehearsal.run_alone(), Progress::Settled);
+    rehearsal
+}
+
+/// `member1 created ConfigMap default/c`, without what stays as it is.
+fn lines(report: &Report) -> Vec<String> {
+    let changes = report.outcomes.iter().filter(|each| each.fate != Fate::Unchanged);
+    changes
+        .filter_map(|each| match &each.place {
+            Place::Hub => None,
+            Place::Member(name) => Some(format!("{name} {} {}", each.fate.word(), each.object)),
+        })
+        .collect()
+}
+
+#[test]
+fn the_example_arrives_with_what_it_needs() {
+    let objects = vec![
+        cluster("m1"),
+        cluster("m2"),
+        policy(&["m1"]),
+        deployment("c"),
+        config_map("c", "1"),
+    ];
+    let rehearsal = rehearsed(objects);
+    let report = rehearsal.report();
+    assert_eq!(
+        lines(&report),
+        [
+            "m1 created ConfigMap default/c",
+            "m1 created Deployment default/web"
+        ]
+    );
+    assert_eq!(report.notes, [], "{:#?}", report.notes);
+    let why: Vec<&str> = report
+        .outcomes
+        .iter()
+        .filter(|each| each.place != Place::Hub)
+        .map(|each| each.message.as_str())
+        .collect();
+    assert_eq!(why, ["needed by Deployment default/web", "by policy default/web"]);
+}
+
+#[test]
+fn what_is_missing_and_what_nobody_selects_is_told() {
+    let report = rehearsed(vec![
+        cluster("m1"),
+        policy(&["m1"]),
+        deployment("missing"),
+        config_map("other", "1"),
+    ])
+    .report();
+    assert_eq!(lines(&report), ["m1 created Deployment default/web"]);
+    let reasons: Vec<&str> = report.notes.iter().map(|note| note.reason.as_str()).collect();
+    assert_eq!(reasons, ["NotSelected", "DependencyMissing"]);
+    assert!(report.notes[1].message.contains("missing"), "{:?}", report.notes);
+}
+
+/// What a rehearsal left is what another begins with.
+fn again(first: &Rehearsal, unreadable: &[&str], files: &[Value]) -> Report {
+    let mut second = Rehearsal::new(Config::new("hub"), first.now.plus(60_000));
+    for file in files {
+        let id = servers::identity(file).unwrap();
+        let before = first.hub.get(&id).cloned();
+        second.apply(before.clone(), overlay::overlay(before.as_ref(), file));
+    }
+    loop {
+        match second.run() {
+            Progress::Asks(questions) => {
+                for question in questions {
+                    let answer = told(first, unreadable, &question);
+                    second.answer(question, answer);
+                }
+            }
+            progress => {
+                assert_eq!(progress, Progress::Settled);
+                return second.report();
+            }
+        }
+    }
+}
+
+fn is_secret(gvk: &Gvk) -> bool {
+    *gvk == Gvk::new("v1", "Secret")
+}
+
+fn told(world: &Rehearsal, unreadable: &[&str], question: &Question) -> Answer {
+    let of = |objects: &Objects, watch: &Watch| {
+        objects
+            .iter()
+            .filter(|(id, object)| servers::covers(watch, "hub", id, object))
+            .map(|(_, object)| object.clone())
+            .collect()
+    };
+    Answer::Objects(match question {
+        Question::List(watch) => match watch.server() {
+            Server::Hub if is_secret(&kind_read_by(watch)) && unreadable.contains(&"hub secrets") => {
+                return Answer::Unreadable("403".into());
+            }
+            Server::Hub => of(&world.hub, watch),
+            Server::Member(name) if unreadable.contains(&&*name) => {
+                return Answer::Unreadable("refused".into());
+            }
+            Server::Member(name) => of(&world.members[&name].objects, watch),
+        },
+        Question::Template(id) if is_secret(&id.gvk) && unreadable.contains(&"hub secrets") => {
+            return Answer::Unreadable("403".into());
+        }
+        Question::Template(id) => world.hub.get(id).cloned().into_iter().collect(),
+        Question::Copy(name, id) => world
+            .members
+            .get(name)
+            .and_then(|member| member.objects.get(id))
+            .cloned()
+            .into_iter()
+            .collect(),
+    })
+}
+
+fn base() -> Rehearsal {
+    rehearsed(vec![
+        cluster("m1"),
+        cluster("m2"),
+        policy(&["m1"]),
+        deployment("c"),
+        config_map("c", "1"),
+        config_map("d", "1"),
+    ])
+}
+
+#[test]
+fn a_settled_hub_changes_nothing() {
+    let report = again(&base(), &[], &[deployment("c"), policy(&["m1"])]);
+    assert!(!report.has_changes(), "{:#?}", report.outcomes);
+    assert_eq!(report.notes, []);
+}
+
+#[test]
+fn a_move_creates_there_and_removes_here_dependencies_too() {
+    let mut report = lines(&again(&base(), &[], &[policy(&["m2"])]));
+    report.sort();
+    assert_eq!(
+        report,
+        [
+            "m1 removed ConfigMap default/c",
+            "m1 removed Deployment default/web",
+            "m2 created ConfigMap default/c",
+            "m2 created Deployment default/web",
+        ]
+    );
+}
+
+#[test]
+fn another_reference_takes_one_dependency_away_and_brings_the_other() {
+    for unreadable in [&[][..], &["m1"]] {
+        let report = again(&base(), unreadable, &[deployment("d")]);
+        assert_eq!(
+            lines(&report),
+            [
+                "m1 removed ConfigMap default/c",
+                "m1 created ConfigMap default/d",
+                "m1 changed Deployment default/web",
+            ],
+            "unreadable: {unreadable:?}"
+        );
+        assert_eq!(report.unread.len(), unreadable.len());
+    }
+}
+
+#[test]
+fn what_stands_there_and_is_not_ours_is_told_as_refused() {
+    let mut world = base();
+    let id = servers::identity(&config_map("c", "1")).unwrap();
+    let foreign = world.versions.created(&id, config_map("c", "theirs"), world.now);
+    world.members.get_mut("m2").unwrap().objects.insert(id, foreign);
+    let report = again(&world, &[], &[policy(&["m1", "m2"])]);
+    assert_eq!(
+        lines(&report),
+        [
+            "m2 refused ConfigMap default/c",
+            "m2 created Deployment default/web"
+        ]
+    );
+    let refused = report.outcomes.iter().find(|each| each.fate == Fate::Refused);
+    // `entourage get copies` knows a conflict by these words.
+    assert!(
+        refused.is_some_and(
+            |each| each.message.contains("conflictResolution") && each.message.contains("is not ours")
+        ),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_template_that_may_not_be_read_is_not_taken_as_deleted() {
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": "s"}});
+    let world = rehearsed(vec![
+        cluster("m1"),
+        cluster("m2"),
+        policy(&["m1"]),
+        with_secret("s"),
+        secret,
+    ]);
+    let mut changed = with_secret("s");
+    changed["spec"]["replicas"] = json!(2);
+    let report = again(&world, &["hub secrets"], &[changed]);
+    let changes = report.outcomes.iter().filter(|each| each.fate != Fate::Unchanged);
+    let changes: Vec<String> = changes
+        .map(|each| format!("{:?} {} {}", each.place, each.fate.word(), each.object))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            "Hub changed Deployment default/web",
+            "Hub changed ResourceBinding default/web-deployment",
+            "Member(\"m1\") changed Deployment default/web",
+        ]
+    );
+    let notes: Vec<(&str, &str)> = report
+        .notes
+        .iter()
+        .map(|note| (&*note.object, &*note.reason))
+        .collect();
+    assert_eq!(notes, [("Secret default/s", "Unreadable")], "{:#?}", report.notes);
+    assert!(report.notes[0].message.contains("403"), "{:?}", report.notes);
+}
+
+#[test]
+fn a_policy_that_cannot_be_read_is_refused_and_not_passed_over() {
+    let mut policy = policy(&["m1"]);
+    policy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!("m1");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": "s"},
+        "data": "x", "stringData": {"a": "b"}});
+    let rehearsal = rehearsed(vec![cluster("m1"), policy, deployment("c"), secret]);
+    let report = rehearsal.report();
+    let refused = report.outcomes.iter().filter(|each| each.fate == Fate::Refused);
+    let refused: Vec<String> = refused
+        .map(|each| format!("{:?} {}", each.place, each.object))
+        .collect();
+    assert_eq!(
+        refused,
+        ["Hub Secret default/s", "Hub PropagationPolicy default/web"]
+    );
+    assert_eq!(rehearsal.given().count(), 4);
+}
+
+fn with_secret(name: &str) -> Value {
+    let mut workload = deployment("c");
+    workload["spec"]["template"]["spec"]["volumes"] = json!([{"name": "s", "secret": {"secretName": name}}]);
+    workload
+}
+
+#[test]
+fn no_value_of_a_secret_is_in_a_report() {
+    let workload = with_secret("s");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": "s"},
+        "stringData": {"password": "hunter2-canary"}});
+    let world = rehearsed(vec![cluster("m1"), policy(&["m1"]), workload, secret.clone()]);
+    let report = world.report();
+    assert!(
+        lines(&report).contains(&"m1 created Secret default/s".to_owned()),
+        "{:?}",
+        lines(&report)
+    );
+    let mut next = secret;
+    next["stringData"]["password"] = json!("other-canary");
+    let later = again(&world, &[], &[next]);
+    assert_eq!(lines(&later), ["m1 changed Secret default/s"]);
+    for report in [report, later] {
+        let text = format!("{report:?}{}", serde_json::to_string(&report).unwrap());
+        assert!(!text.contains("canary") && !text.contains("aHVudGVy"), "{text}");
+    }
+}

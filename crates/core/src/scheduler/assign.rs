@@ -1,0 +1,196 @@
+//! From the clusters that fit to the clusters that are taken, each with its replicas.
+
+use entourage_api::{
+    keys::reason,
+    policy::{Placement, ReplicaSchedulingType},
+    work::TargetCluster,
+};
+
+use super::{Request, Round, divide, explain::Survey, spread};
+
+/// Why a group of clusters is not used.
+pub(super) struct Miss {
+    /// The reason for the condition `Scheduled`.
+    pub(super) reason: &'static str,
+    /// What to do, where the survey does not say it.
+    pub(super) why: Option<String>,
+}
+
+/// Chooses among the clusters that fit and says how many replicas each gets; sorted by name.
+///
+/// What was placed by the same placement for as many replicas stays as it is while replicas are divided: a cluster that
+/// joins moves no pods. Everything else is chosen again each time, with the present targets first.
+///
+/// # Errors
+/// No cluster fits, or not the way the placement asks for.
+pub(super) fn assign(round: &Round<'_>, survey: &Survey<'_>) -> Result<Vec<TargetCluster>, Miss> {
+    if survey.fitting.is_empty() {
+        return Err(Miss {
+            reason: reason::NO_CLUSTER_FIT,
+            why: None,
+        });
+    }
+    let request = &round.request;
+    match request.replicas {
+        Some(replicas) if is_divided(request.placement) => divided(request, survey, replicas),
+        replicas => everywhere(request, survey, replicas.unwrap_or(0)),
+    }
+    .map_err(|why| Miss {
+        reason: reason::SCHEDULER_ERROR,
+        why: Some(why),
+    })
+}
+
+/// Whether replicas are divided among clusters.
+pub(super) fn is_divided(placement: &Placement) -> bool {
+    placement.replica_scheduling_type() == ReplicaSchedulingType::Divided
+}
+
+/// All replicas on each chosen cluster; 0 for a kind without.
+fn everywhere(
+    request: &Request<'_>,
+    survey: &Survey<'_>,
+    replicas: i32,
+) -> Result<Vec<TargetCluster>, String> {
+    let weightless = survey.fitting.iter().map(|candidate| spread::Ranked {
+        candidate,
+        current: request.is_current(candidate.name),
+        weight: 0,
+    });
+    let chosen = chosen(request, weightless.collect(), 0)?;
+    Ok(targets(chosen.iter().map(|each| (each, replicas))))
+}
+
+fn divided(request: &Request<'_>, survey: &Survey<'_>, replicas: i32) -> Result<Vec<TargetCluster>, String> {
+    if stands(request, survey, replicas) {
+        let mut held = request.current.to_vec();
+        held.sort();
+        return Ok(held);
+    }
+    if replicas <= 0 {
+        return asleep(request, survey);
+    }
+    let holders = weighed(request, survey)?;
+    let weights: Vec<(&str, i64)> = holders
+        .iter()
+        .map(|each| (each.candidate.name, each.weight))
+        .collect();
+    let seats = i64::from(replicas);
+    let free = divide::apportion(seats, &weights, request.uid);
+    let reserved = spread::reserved(&request.placement.spread_constraints, &holders, &free, seats)?;
+    let shares = divide::apportion_reserving(seats, &weights, &reserved, request.uid);
+    let held = holders.iter().zip(shares).filter(|(_, share)| *share > 0);
+    Ok(targets(held.map(|(each, share)| {
+        (each, i32::try_from(share).unwrap_or(replicas))
+    })))
+}
+
+/// The clusters that replicas are divided among. Who weighs nothing gets nothing, so it must not stand in for a cluster
+/// that does.
+fn weighed<'a>(request: &Request<'_>, survey: &Survey<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
+    let all = survey.fitting.iter().map(|candidate| spread::Ranked {
+        candidate,
+        current: request.is_current(candidate.name),
+        weight: divide::weight(request.placement, candidate),
+    });
+    let mut ranked: Vec<spread::Ranked<'_>> = all.collect();
+    let fitting = ranked.len();
+    if ranked.iter().any(|each| each.weight > 0) {
+        ranked.retain(|each| each.weight > 0);
+    }
+    let weightless = fitting - ranked.len();
+    chosen(request, ranked, weightless)
+}
+
+/// Those that the spread constraints choose; all without constraints.
+fn chosen<'a>(
+    request: &Request<'_>,
+    ranked: Vec<spread::Ranked<'a>>,
+    weightless: usize,
+) -> Result<Vec<spread::Ranked<'a>>, String> {
+    let constraints = &request.placement.spread_constraints;
+    if constraints.is_empty() {
+        return Ok(ranked);
+    }
+    spread::choose(constraints, ranked).map_err(|why| match weightless {
+        0 => why,
+        _ => format!("{why} ({weightless} that fit have no weight in staticWeightList)"),
+    })
+}
+
+/// Scaled down to nothing: the copies stay where they are with no replicas, as a single cluster keeps the object. What is
+/// not placed yet waits where its replicas will be divided.
+fn asleep(request: &Request<'_>, survey: &Survey<'_>) -> Result<Vec<TargetCluster>, String> {
+    let staying: Vec<TargetCluster> = survey
+        .fitting
+        .iter()
+        .filter(|candidate| request.is_current(candidate.name))
+        .map(|candidate| target(candidate.name, 0))
+        .collect();
+    if staying.is_empty() {
+        let waiting = weighed(request, survey)?;
+        return Ok(targets(waiting.iter().map(|each| (each, 0))));
+    }
+    Ok(staying)
+}
+
+/// Whether what is placed still answers the request: as many replicas, by the same placement, on clusters that may stay.
+fn stands(request: &Request<'_>, survey: &Survey<'_>, replicas: i32) -> bool {
+    let placed: i64 = request
+        .current
+        .iter()
+        .map(|target| i64::from(target.replicas))
+        .sum();
+    !request.current.is_empty()
+        && placed == i64::from(replicas)
+        && request
+            .current
+            .iter()
+            .all(|target| (target.replicas > 0 || replicas == 0) && survey.fits(&target.name))
+        && is_same(request)
+}
+
+/// Whether the present targets were chosen by this placement. Other groups of clusterAffinities than the one in use may
+/// have changed. Source: Karmada reference 1.3 (doSchedule, 1).
+fn is_same(request: &Request<'_>) -> bool {
+    let now = request.placement;
+    if serde_json::to_string(now).is_ok_and(|text| text == request.applied) {
+        return true;
+    }
+    let Ok(before) = serde_json::from_str::<Placement>(request.applied) else {
+        return false;
+    };
+    let in_use = |placement: &Placement| {
+        let terms = &placement.cluster_affinities;
+        terms
+            .iter()
+            .find(|term| Some(term.affinity_name.as_str()) == request.affinity)
+            .cloned()
+    };
+    let rest = |placement: &Placement| Placement {
+        cluster_affinities: Vec::new(),
+        ..placement.clone()
+    };
+    let groups = match (in_use(&before), in_use(now)) {
+        (None, None) => before.cluster_affinities == now.cluster_affinities,
+        (before, now) => before == now,
+    };
+    groups && rest(&before) == rest(now)
+}
+
+/// Sorted by name.
+fn targets<'a>(shares: impl Iterator<Item = (&'a spread::Ranked<'a>, i32)>) -> Vec<TargetCluster> {
+    let mut all: Vec<TargetCluster> = shares
+        .map(|(each, replicas)| target(each.candidate.name, replicas))
+        .collect();
+    all.sort();
+    all
+}
+
+fn target(name: &str, replicas: i32) -> TargetCluster {
+    TargetCluster {
+        name: name.into(),
+        replicas,
+        components: Vec::new(),
+    }
+}

@@ -1,0 +1,124 @@
+//! The places of a binding: what is known of its copy on each member, and what a person is told about it.
+
+use super::told;
+use crate::{
+    delivery::{self, suspension},
+    index::{CopyState, Entity, Index, Problem, Trouble},
+    object::{Id, Str},
+};
+
+/// One place of a binding.
+pub(super) struct Place<'a> {
+    pub(super) cluster: &'a Str,
+    pub(super) state: &'a CopyState,
+    pub(super) wanted: bool,
+    pub(super) current: bool,
+    /// Why what the member holds cannot be listed, although it answers.
+    pub(super) unlistable: Option<&'a String>,
+    /// The member answers, but what it holds is not listed yet.
+    pub(super) unknown: bool,
+    pub(super) answers: bool,
+    /// Nothing may be written here now.
+    pub(super) suspended: bool,
+    /// What is wrong with the copy. Not what was, where nothing is tried any more: a restart would not find it again.
+    pub(super) problem: Option<&'a Problem>,
+    /// It is not wanted, and stays because nothing may be written here now.
+    pub(super) held: bool,
+}
+
+impl Place<'_> {
+    /// Whether an answer is still to come.
+    pub(super) fn is_pending(&self) -> bool {
+        self.wanted
+            && self.answers
+            && !self.current
+            && self.problem.is_none()
+            && self.unlistable.is_none()
+            && !self.suspended
+    }
+
+    /// Whether it is not there because a user suspended delivery, and for no other reason.
+    pub(super) fn is_as_asked(&self) -> bool {
+        self.suspended && self.problem.is_none() && self.unlistable.is_none()
+    }
+
+    /// Whether an override policy keeps it from being brought in line.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.problem
+            .is_some_and(|problem| problem.trouble == Trouble::Override)
+    }
+
+    pub(super) fn applied(&self) -> bool {
+        self.problem.is_none() && self.state.record.is_some() && (self.state.live.is_some() || !self.answers)
+    }
+
+    pub(super) fn message(&self) -> String {
+        if let (Some(why), None) = (self.unlistable, self.problem) {
+            return told::unlistable(self.cluster, why);
+        }
+        match self.problem {
+            Some(problem) => problem.message.clone(),
+            None if self.applied() => String::new(),
+            None if self.suspended => told::SUSPENDED.into(),
+            None if !self.answers => told::silent(self.cluster),
+            None => told::PENDING.into(),
+        }
+    }
+}
+
+/// The places of a binding: where its copy is wanted, and where one may stand. Cost: O(copies).
+pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
+    entity
+        .copies
+        .iter()
+        .filter_map(|(cluster, state)| {
+            let wanted =
+                delivery::plan::wants(index, id, entity, cluster) && index.members.contains_key(cluster);
+            let answers = index.answers(cluster);
+            if !wanted && !index.may_exist(id, cluster) {
+                return None;
+            }
+            let watch = index.copies(cluster, &id.gvk);
+            let unlistable = index.unlistable.get(&watch);
+            let unknown = !index.was_probed(cluster)
+                || (answers && unlistable.is_none() && !index.listed.contains(&watch));
+            let current = delivery::current::is_current(index, id, cluster);
+            let suspended = wanted && suspension::is_suspended(index, entity, cluster);
+            Some(Place {
+                unlistable: unlistable.filter(|_| answers),
+                cluster,
+                state,
+                wanted,
+                current,
+                unknown,
+                answers,
+                suspended,
+                problem: state.problem.as_ref().filter(|_| !suspended),
+                held: !wanted
+                    && entity
+                        .binding
+                        .as_ref()
+                        .is_some_and(|binding| suspension::holds(&binding.object.spec, cluster)),
+            })
+        })
+        .collect()
+}
+
+/// Where delivery is held back, and what is not removed for that reason.
+pub(super) fn suspended(places: &[Place<'_>]) -> Option<String> {
+    let names = |which: fn(&Place<'_>) -> bool| {
+        let of_it = places.iter().filter(|place| which(place));
+        of_it.map(|place| &**place.cluster).collect::<Vec<_>>().join(", ")
+    };
+    let mut told = Vec::new();
+    let (suspended, held) = (names(|place| place.suspended), names(|place| place.held));
+    if !suspended.is_empty() {
+        told.push(format!("Delivery is suspended on {suspended}."));
+    }
+    if !held.is_empty() {
+        told.push(format!(
+            "What is not wanted any more stays, as delivery is suspended, on {held}."
+        ));
+    }
+    (!told.is_empty()).then(|| told.join(" "))
+}

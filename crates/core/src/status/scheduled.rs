@@ -1,0 +1,101 @@
+//! What the scheduler has to say: the condition `Scheduled`, the group of clusters in use, and when it chose.
+
+use entourage_api::{
+    keys::{condition, reason},
+    work::ResourceBindingStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{
+    binding, condition as conditions, detector,
+    index::{Binding, Entity, Index},
+    object::{Id, Time},
+    observation::Template,
+    scheduler::Outcome,
+};
+
+/// Added to why clusters cannot be chosen, when somebody asked for that.
+const PENDING: &str =
+    "; the fresh choice that spec.rescheduleTriggeredAt asks for is made as soon as it can be";
+
+/// Fills in the scheduler's part of a status. Where another scheduler chooses, or scheduling is suspended, it stays as
+/// it is; so it does when the policy is gone.
+///
+/// Cost: that of [`crate::scheduler::schedule`].
+pub(super) fn fill(
+    index: &Index,
+    id: &Id,
+    (entity, stored, template): (&Entity, &Binding, &Template),
+    status: &mut ResourceBindingStatus,
+    now: Time,
+) {
+    let spec = &stored.object.spec;
+    let Some(placement) = &spec.placement else {
+        conditions::remove(&mut status.conditions, condition::SCHEDULED);
+        status.scheduler_observed_generation = 0;
+        status.scheduler_observing_affinity_name.clear();
+        status.last_scheduled_time = None;
+        return;
+    };
+    if detector::claimed_by(index, id, &template.meta).is_none() {
+        return;
+    }
+    let Some(outcome) = binding::schedule(index, id, template, placement, &stored.object, now) else {
+        return;
+    };
+    let (good, reason, message) = match outcome {
+        Outcome::Placed {
+            clusters,
+            affinity,
+            note,
+        } => {
+            // Otherwise the spec is about to be written: what it says then is told then.
+            if clusters == spec.clusters {
+                status.scheduler_observing_affinity_name = affinity;
+                chosen(entity, stored, status, now);
+            }
+            let message = if note.is_empty() {
+                "Clusters were chosen.".into()
+            } else {
+                note
+            };
+            (true, reason::SUCCESS, message)
+        }
+        Outcome::Failed { reason, mut message } => {
+            if binding::is_reschedule_asked(&stored.object, now) {
+                message.push_str(PENDING);
+            }
+            (false, reason, message)
+        }
+    };
+    let generation = stored.meta.generation;
+    conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::SCHEDULED.into(),
+            status: if good { "True" } else { "False" }.into(),
+            reason: reason.into(),
+            message,
+            observed_generation: generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+    status.scheduler_observed_generation = generation.unwrap_or_default();
+}
+
+/// When clusters were last chosen: now if that is not known or if a user asked for it, else when the stored clusters
+/// last changed as this process saw it. An answer to a user is never earlier than the question: clocks differ.
+fn chosen(entity: &Entity, stored: &Binding, status: &mut ResourceBindingStatus, now: Time) {
+    let asked = stored.object.spec.reschedule_triggered_at.clone();
+    let time = match (&status.last_scheduled_time, asked) {
+        (None, asked) => asked.map_or(now.to_k8s(), |asked| asked.max(now.to_k8s())),
+        (Some(_), Some(asked)) if binding::is_reschedule_asked(&stored.object, now) => {
+            asked.max(now.to_k8s())
+        }
+        (Some(last), _) => match entity.clusters_chosen.map(Time::to_k8s) {
+            Some(seen) if seen.0 > last.0 => seen,
+            _ => return,
+        },
+    };
+    status.last_scheduled_time = Some(time);
+}

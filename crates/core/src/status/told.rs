@@ -1,0 +1,164 @@
+//! What the message of a place says, for programs that read a stored status: one kind of trouble each.
+//!
+//! The words that [`told`] goes by are those that the message is made of, so that both change together.
+
+use entourage_api::work::AggregatedStatusItem;
+
+use crate::overrides::BadOverride;
+
+/// Between the object and the cluster where an object of somebody else stands; a test holds it to what is written.
+const STANDS: &str = " already stands on ";
+const FOREIGN: &str = " and is not ours";
+/// Before and after the name of a member on which something works against us; a test holds them to what is written.
+const SOMETHING: &str = "something on ";
+const FIGHTS: &str = " keeps changing ";
+const NO_ANSWER: &str = " did not answer ";
+const SILENT: &str = " does not answer;";
+const WHAT: &str = "what ";
+const UNLISTABLE: &str = " holds cannot be listed ";
+
+/// Nothing is wrong: it is on its way.
+pub(super) const PENDING: &str = "not delivered yet";
+/// A user holds it back.
+pub(super) const SUSPENDED: &str =
+    "delivery is suspended by spec.suspension; take it out of the policy to go on";
+
+/// There is nothing to deliver now: the end of the template is on its way here.
+const NO_SOURCE: [&str; 2] = ["it does not exist on the hub", "the template is being deleted"];
+
+/// How it is with a place, as its entry in a stored status tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The copy stands there as it should.
+    Applied,
+    /// It is on its way, and nothing is wrong.
+    Pending,
+    /// A user suspended delivery.
+    Suspended,
+    /// An object of somebody else stands there.
+    Foreign,
+    /// A rule of an override policy cannot be applied.
+    Override,
+    /// Something on the member keeps changing it back.
+    Fought,
+    /// The member does not answer, or does not tell what it holds.
+    Unknown,
+    /// The member refused it; also whatever another writer of the status reports.
+    Refused,
+}
+
+/// What an entry tells. Cost: O(length of the message).
+#[must_use]
+pub fn told(item: &AggregatedStatusItem) -> Told {
+    let (cluster, message) = (&*item.cluster_name, &*item.applied_message);
+    let begins = |before: &str, after: &str| {
+        let rest = message.strip_prefix(before);
+        let rest = rest.and_then(|rest| rest.strip_prefix(cluster));
+        rest.is_some_and(|rest| rest.starts_with(after))
+    };
+    match message {
+        _ if item.applied => Told::Applied,
+        "" | PENDING => Told::Pending,
+        SUSPENDED => Told::Suspended,
+        _ if NO_SOURCE.contains(&message) => Told::Pending,
+        _ if begins("", " refused ") => Told::Refused,
+        _ if begins("", SILENT) || begins("", NO_ANSWER) || begins(WHAT, UNLISTABLE) => Told::Unknown,
+        _ if begins(SOMETHING, FIGHTS) => Told::Fought,
+        _ if BadOverride::is_told_by(message) => Told::Override,
+        _ if message.contains(&format!("{STANDS}{cluster}{FOREIGN}")) => Told::Foreign,
+        _ => Told::Refused,
+    }
+}
+
+/// Of a member that does not answer.
+pub(super) fn silent(cluster: &str) -> String {
+    format!("{cluster}{SILENT} it is delivered when it does (see the Ready condition of the Cluster)")
+}
+
+/// Of a member that answers, and does not tell what it holds.
+pub(super) fn unlistable(cluster: &str, why: &str) -> String {
+    format!("{WHAT}{cluster}{UNLISTABLE}({why}); check the rights of the joined account")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        delivery::{fight::Fight, render::Refusal},
+        index::{Config, Index},
+        object::{Gvk, Id, Time},
+        observation::{Delivered, Observation, Subject},
+    };
+
+    fn of(message: &str) -> Told {
+        told(&AggregatedStatusItem {
+            cluster_name: "m1".into(),
+            applied_message: message.into(),
+            ..AggregatedStatusItem::default()
+        })
+    }
+
+    fn id() -> Id {
+        Id::new(Gvk::new("apps/v1", "Deployment"), "shop", "web")
+    }
+
+    /// What is recorded of a delivery that came out so.
+    fn recorded(outcome: Delivered) -> String {
+        let mut index = Index::new(Config::new("hub"));
+        let cluster: entourage_api::cluster::Cluster = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "m1"}, "spec": {"syncMode": "Push"},
+        }))
+        .unwrap();
+        index.observe(Observation::Seen(Subject::Cluster(cluster.into())), Time(0));
+        index.observe(Observation::Delivered("m1".into(), id(), outcome), Time(0));
+        let entity = index.entity(&id()).unwrap();
+        entity.copies["m1"].problem.clone().unwrap().message
+    }
+
+    #[test]
+    fn every_outcome_of_a_delivery_is_told_from_its_message() {
+        let bad = BadOverride {
+            at: "OverridePolicy shop/o spec.overrideRules[0]".into(),
+            cluster: "m1".into(),
+            why: "m1 refused x".into(),
+        };
+        let table = [
+            (Delivered::Foreign, Told::Foreign),
+            (
+                Delivered::Rejected("y already stands on m1 and is not ours".into()),
+                Told::Refused,
+            ),
+            (Delivered::Unreachable("timeout".into()), Told::Unknown),
+            (Delivered::BadOverride(bad.to_string()), Told::Override),
+            (
+                Delivered::NoSource("it does not exist on the hub".into()),
+                Told::Pending,
+            ),
+            (Delivered::NoSource(Refusal::Deleting.to_string()), Told::Pending),
+        ];
+        for (outcome, wanted) in table {
+            let message = recorded(outcome);
+            assert_eq!(of(&message), wanted, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_outcome_is_told_from_its_message() {
+        let fight = (0..8).fold(None, |fight, _| {
+            Some(Fight::corrected(fight, "spec.replicas".into(), Time(0)))
+        });
+        let fight = fight.and_then(|fight| fight.message(&id(), "m1")).unwrap();
+        let table = [
+            (fight.as_str(), Told::Fought),
+            (&silent("m1"), Told::Unknown),
+            (&unlistable("m1", "403"), Told::Unknown),
+            (SUSPENDED, Told::Suspended),
+            (PENDING, Told::Pending),
+            ("", Told::Pending),
+            ("what another writer reports", Told::Refused),
+        ];
+        for (message, wanted) in table {
+            assert_eq!(of(message), wanted, "{message}");
+        }
+    }
+}

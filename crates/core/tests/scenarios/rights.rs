@@ -1,0 +1,226 @@
+//! Kinds that a member does not grant to our account: what is proven gone there, and what is waited for and told.
+
+use entourage_core::{object::Gvk, observation::Watch};
+use serde_json::{Value, json};
+
+use crate::{deployment, policies::world, policy_of, world::World};
+
+fn net(name: &str) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name},
+        "spec": {"podSelector": {}},
+    })
+}
+
+fn nets(members: &[&str]) -> Value {
+    policy_of("nets", "networking.k8s.io/v1", "NetworkPolicy", "net", members)
+}
+
+fn copies_on(member: &str) -> Watch {
+    Watch::Copies(member.into(), Gvk::new("networking.k8s.io/v1", "NetworkPolicy"))
+}
+
+fn is_joined(world: &World, member: &str) -> bool {
+    world.hub_object("Cluster", member).is_some()
+}
+
+fn released<'a>(world: &'a World, member: &str) -> &'a Value {
+    let cluster = world.hub_object("Cluster", member).expect("cluster");
+    let conditions = cluster["status"]["conditions"].as_array().expect("conditions");
+    conditions
+        .iter()
+        .find(|each| each["type"] == "Released")
+        .unwrap_or(&Value::Null)
+}
+
+fn bound(world: &World) -> bool {
+    world.hub_object("ResourceBinding", "net-networkpolicy").is_some()
+}
+
+#[test]
+fn a_kind_that_a_member_refuses_and_never_got_does_not_keep_it() {
+    for restart in [false, true] {
+        // For another cluster, and for this one.
+        for members in [&["member2"][..], &["member1", "member2"], &["member1"]] {
+            let mut world = world();
+            world.forbidden.insert(copies_on("member1"));
+            world.apply(deployment("one", &[]));
+            world.apply(policy_of("p", "apps/v1", "Deployment", "one", &["member1"]));
+            world.apply(net("net"));
+            world.apply(nets(members));
+            assert!(world.settle());
+            if restart {
+                world.restart();
+            }
+            world.delete("Cluster", "member1");
+            assert!(world.settle());
+            assert!(!is_joined(&world, "member1"), "{members:?}");
+            let copy = world.on("member1", "Deployment", "one").expect("it stays");
+            assert_eq!(
+                copy["metadata"]["labels"]["entourage.dev/hub"],
+                Value::Null,
+                "released"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_never_written_because_the_member_refuses_the_kind_keeps_no_binding() {
+    for restart in [false, true] {
+        let mut world = world();
+        world.forbidden.insert(copies_on("member1"));
+        world.apply(net("net"));
+        world.apply(nets(&["member1", "member2"]));
+        assert!(world.settle());
+        assert_eq!(world.holders("NetworkPolicy", "net"), ["member2"]);
+        if restart {
+            world.restart();
+        }
+        world.delete("NetworkPolicy", "net");
+        world.delete("PropagationPolicy", "nets");
+        assert!(world.settle());
+        assert!(world.holders("NetworkPolicy", "net").is_empty());
+        assert!(!bound(&world), "restart: {restart}");
+        assert!(world.hub_object("PropagationPolicy", "nets").is_none());
+    }
+}
+
+#[test]
+fn a_copy_of_a_kind_that_is_refused_since_keeps_binding_and_member_until_it_is_known_to_be_gone() {
+    for restart in [false, true] {
+        for leaves in [false, true] {
+            let mut world = world();
+            world.apply(net("net"));
+            world.apply(net("other"));
+            world.apply(nets(&["member1"]));
+            assert!(world.settle());
+            assert_eq!(world.holders("NetworkPolicy", "net"), ["member1"]);
+            world.forbidden.insert(copies_on("member1"));
+            if restart {
+                world.restart();
+            }
+            assert!(world.settle());
+            if leaves {
+                world.delete("Cluster", "member1");
+            } else {
+                world.delete("NetworkPolicy", "net");
+            }
+            assert!(world.settle_for(120_000));
+            assert!(
+                is_joined(&world, "member1") && bound(&world),
+                "restart: {restart}"
+            );
+            assert!(world.on("member1", "NetworkPolicy", "net").is_some());
+            if leaves {
+                let told = released(&world, "member1");
+                assert_eq!(
+                    (&told["status"], &told["reason"]),
+                    (&json!("False"), &json!("RightsMissing"))
+                );
+                let message = told["message"].as_str().expect("message");
+                assert!(
+                    message.contains("networking.k8s.io/v1 NetworkPolicy (forbidden)")
+                        && message.contains("entourage join member1 --"),
+                    "{message}"
+                );
+            }
+            let wrote = world.writes.len();
+            assert!(world.settle_for(120_000));
+            assert_eq!(world.writes[wrote..], [""; 0], "told once");
+
+            world.forbidden.clear();
+            assert!(world.settle());
+            if leaves {
+                assert!(!is_joined(&world, "member1"));
+                let copy = world.on("member1", "NetworkPolicy", "net").expect("it stays");
+                assert_eq!(copy["metadata"]["labels"]["entourage.dev/hub"], Value::Null);
+            } else {
+                assert!(!bound(&world));
+                assert_eq!(world.on("member1", "NetworkPolicy", "net"), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_of_one_copy_speaks_for_all_of_its_kind() {
+    // The write of the second one was not recorded before the crash, and the rights are gone since.
+    let mut world = world();
+    world.apply(net("first"));
+    let mut all = nets(&["member1"]);
+    all["spec"]["resourceSelectors"] =
+        json!([{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}]);
+    world.apply(all);
+    assert!(world.settle());
+    world.apply(net("net"));
+    let wrote = world.writes.len();
+    while !world.writes[wrote..]
+        .iter()
+        .any(|write| write.starts_with("member1 POST"))
+    {
+        world.crash_in = Some(1);
+        assert!(!world.settle());
+        world.crash_in = None;
+    }
+    world.forbidden.insert(copies_on("member1"));
+    world.restart();
+    world.delete("NetworkPolicy", "net");
+    assert!(world.settle_for(120_000));
+    assert!(bound(&world) && world.on("member1", "NetworkPolicy", "net").is_some());
+    world.forbidden.clear();
+    assert!(world.settle());
+    assert!(!bound(&world));
+    assert_eq!(world.on("member1", "NetworkPolicy", "net"), None);
+}
+
+#[test]
+fn a_member_that_refuses_everything_or_does_not_answer_proves_nothing() {
+    for down in [false, true] {
+        let mut world = world();
+        world.forbidden.insert(copies_on("member1"));
+        world.apply(net("net"));
+        world.apply(nets(&["member1"]));
+        assert!(world.settle());
+        if down {
+            world.set_down("member1", true);
+        } else {
+            world.forbidden.insert(Watch::MemberNamespaces("member1".into()));
+        }
+        world.restart();
+        world.delete("NetworkPolicy", "net");
+        assert!(world.settle_for(120_000));
+        assert!(bound(&world), "down: {down}");
+        if down {
+            world.set_down("member1", false);
+        } else {
+            world.forbidden.remove(&Watch::MemberNamespaces("member1".into()));
+        }
+        assert!(world.settle());
+        assert!(!bound(&world), "down: {down}");
+    }
+}
+
+#[test]
+fn a_member_does_not_leave_before_it_is_known_what_was_placed_there() {
+    for shut in [Watch::Policies, Watch::Bindings] {
+        let mut world = world();
+        world.apply(net("net"));
+        world.apply(nets(&["member1"]));
+        assert!(world.settle());
+        world.restart();
+        world.shut.extend([shut.clone(), Watch::Policies]);
+        world.delete("Cluster", "member1");
+        assert!(world.settle());
+        assert!(is_joined(&world, "member1"), "{shut:?}");
+        world.shut.clear();
+        assert!(world.settle());
+        assert!(!is_joined(&world, "member1"), "{shut:?}");
+        let copy = world.on("member1", "NetworkPolicy", "net").expect("it stays");
+        assert_eq!(
+            copy["metadata"]["labels"]["entourage.dev/hub"],
+            Value::Null,
+            "{shut:?}"
+        );
+    }
+}
