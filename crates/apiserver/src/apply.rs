@@ -40,6 +40,11 @@ pub struct Manager<'a> {
     pub now: &'a str,
 }
 
+/// Whether a `managedFields` can be read.
+pub(crate) fn are_books(managed: Option<&Value>) -> bool {
+    entries::parse(managed).is_some()
+}
+
 /// Metadata that belongs to the server, or names the object.
 const UNOWNED: &[&str] = &[
     "name",

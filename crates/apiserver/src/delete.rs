@@ -9,10 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
-    admission::{
-        policies::{self, States},
-        request::Request,
-    },
+    admission::{request::Request, webhooks},
     cluster::{self, Inner},
     endpoint::{Call, Item, Reply},
     registry::{self, field, finalizers, find, metadata, metadata_mut},
@@ -29,11 +26,10 @@ pub(crate) use options::{DeleteOptions, Propagation};
 const BREATH: usize = 32;
 
 /// DELETE of one object.
-pub(crate) fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     let resource = &*call.resource;
-    let mut warnings = admitted(cluster, call, &call.namespace, &call.name, &options)?;
-    let deleted = object(cluster, resource, &call.namespace, &call.name, &options)?;
+    let (deleted, mut warnings) = asked(cluster, call, &call.namespace, &call.name, &options).await?;
     if options.propagation.is_none() && options.orphan.is_none() {
         warnings.extend(resource.rules.orphan_warning().map(str::to_owned));
     }
@@ -57,19 +53,6 @@ pub(crate) fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     }
 }
 
-/// Whether a DELETE of one object would be taken as far as this server knows, without deleting anything.
-pub(crate) fn check(cluster: &Inner, call: &Call) -> Result<()> {
-    let options = DeleteOptions::of(call)?;
-    let resource = &*call.resource;
-    let entry = find(cluster, resource, &call.namespace, &call.name)?;
-    if let Some(why) = resource.rules.undeletable(&call.name) {
-        return Err(Status::forbidden(registry::about(resource, &call.name), why));
-    }
-    let old = cluster::shown(resource, &entry.object);
-    preconditions(resource, &call.name, &old, &options)?;
-    admitted(cluster, call, &call.namespace, &call.name, &options).map(|_| ())
-}
-
 /// DELETE of a collection: each object that a list with the same parameters shows. Answers that list.
 pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
@@ -83,8 +66,7 @@ pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Repl
             tokio::task::yield_now().await;
         }
         let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
-        admitted(cluster, call, namespace, name, &options)?;
-        match object(cluster, &call.resource, namespace, name, &options) {
+        match asked(cluster, call, namespace, name, &options).await {
             Err(status) if status.code != 404 => return Err(status),
             // Gone already is as good.
             _ => {}
@@ -93,20 +75,36 @@ pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Repl
     Ok(reply)
 }
 
-/// Refuses a deletion that an admission policy denies. Returns warnings.
-fn admitted(
+/// Deletes an object when neither policies nor webhooks refuse it; again when it changed while they were asked. Returns
+/// warnings too.
+async fn asked(
     cluster: &Inner,
     call: &Call,
     namespace: &str,
     name: &str,
     options: &DeleteOptions,
+) -> Result<(Deleted, Vec<String>)> {
+    let resource = &*call.resource;
+    loop {
+        let entry = find(cluster, resource, namespace, name)?;
+        let warnings = admitted(cluster, call, &entry, (namespace, name), options).await?;
+        if let Some(deleted) = attempt(cluster, resource, name, options, entry)? {
+            return Ok((deleted, warnings));
+        }
+    }
+}
+
+/// Refuses a deletion that an admission policy or a webhook denies. Returns warnings.
+async fn admitted(
+    cluster: &Inner,
+    call: &Call,
+    entry: &Entry,
+    (namespace, name): (&str, &str),
+    options: &DeleteOptions,
 ) -> Result<Vec<String>> {
     let resource = &*call.resource;
-    let key = resource.key(namespace, name);
-    let Some(entry) = cluster.store.get(&resource.collection, &key) else {
-        return Ok(Vec::new());
-    };
     let old = cluster::shown(resource, &entry.object);
+    may_go(resource, name, &old, options)?;
     let request = Request {
         cluster,
         resource,
@@ -117,11 +115,7 @@ fn admitted(
         user: &call.user,
         dry_run: options.dry_run,
     };
-    let states = States {
-        new: None,
-        old: Some(&old),
-    };
-    policies::validate(&request, states)
+    webhooks::delete(&request, &old).await
 }
 
 /// What became of an object.
@@ -144,7 +138,7 @@ enum Step {
     Remove(Option<Object>),
 }
 
-/// Deletes one object, again when somebody was faster.
+/// Deletes one object, again when somebody was faster. Nobody is asked.
 pub(crate) fn object(
     cluster: &Inner,
     resource: &Resource,
@@ -154,38 +148,55 @@ pub(crate) fn object(
 ) -> Result<Deleted> {
     loop {
         let entry = find(cluster, resource, namespace, name)?;
-        let old = cluster::shown(resource, &entry.object);
-        if let Some(why) = resource.rules.undeletable(name) {
-            return Err(Status::forbidden(registry::about(resource, name), why));
-        }
-        preconditions(resource, name, &old, options)?;
-        let step = step(cluster, resource, &old, options);
-        if options.dry_run {
-            return Ok(match step {
-                Step::Keep => Deleted::Waits(Item::Stored(entry)),
-                Step::Mark(object) => Deleted::Waits(Item::Made(object)),
-                Step::Remove(object) => Deleted::Gone(object.unwrap_or(old)),
-            });
-        }
-        let entry = match step {
-            Step::Keep => return Ok(Deleted::Waits(Item::Stored(entry))),
-            Step::Mark(object) if object == old => {
-                return Ok(Deleted::Waits(Item::Stored(entry)));
-            }
-            Step::Mark(object) => match write(cluster, resource, &entry, object) {
-                Ok(entry) => return Ok(Deleted::Waits(Item::Stored(entry))),
-                Err(_) => continue,
-            },
-            Step::Remove(Some(object)) => match write(cluster, resource, &entry, object) {
-                Ok(entry) => entry,
-                Err(_) => continue,
-            },
-            Step::Remove(None) => entry,
-        };
-        if let Ok(last) = remove(cluster, resource, &entry) {
-            return Ok(Deleted::Gone(cluster::shown(resource, &last.object)));
+        if let Some(deleted) = attempt(cluster, resource, name, options, entry)? {
+            return Ok(deleted);
         }
     }
+}
+
+/// Deletes an object in the state of `entry`; `None` when somebody was faster.
+fn attempt(
+    cluster: &Inner,
+    resource: &Resource,
+    name: &str,
+    options: &DeleteOptions,
+    entry: Arc<Entry>,
+) -> Result<Option<Deleted>> {
+    let old = cluster::shown(resource, &entry.object);
+    may_go(resource, name, &old, options)?;
+    let step = step(cluster, resource, &old, options);
+    if options.dry_run {
+        return Ok(Some(match step {
+            Step::Keep => Deleted::Waits(Item::Stored(entry)),
+            Step::Mark(object) => Deleted::Waits(Item::Made(object)),
+            Step::Remove(object) => Deleted::Gone(object.unwrap_or(old)),
+        }));
+    }
+    let entry = match step {
+        Step::Keep => return Ok(Some(Deleted::Waits(Item::Stored(entry)))),
+        Step::Mark(object) if object == old => {
+            return Ok(Some(Deleted::Waits(Item::Stored(entry))));
+        }
+        Step::Mark(object) => {
+            let written = write(cluster, resource, &entry, object).ok();
+            return Ok(written.map(|entry| Deleted::Waits(Item::Stored(entry))));
+        }
+        Step::Remove(Some(object)) => match write(cluster, resource, &entry, object) {
+            Ok(entry) => entry,
+            Err(_) => return Ok(None),
+        },
+        Step::Remove(None) => entry,
+    };
+    let removed = remove(cluster, resource, &entry).ok();
+    Ok(removed.map(|last| Deleted::Gone(cluster::shown(resource, &last.object))))
+}
+
+/// Refuses the deletion of what cannot be deleted, and of another state than the one that is meant.
+fn may_go(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions) -> Result<()> {
+    if let Some(why) = resource.rules.undeletable(name) {
+        return Err(Status::forbidden(registry::about(resource, name), why));
+    }
+    preconditions(resource, name, old, options)
 }
 
 fn write(

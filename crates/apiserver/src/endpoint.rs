@@ -122,9 +122,6 @@ pub async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
         // It would be seen by others until the process ends, and be gone then.
         return Err(Status::internal(&broken.to_string()));
     }
-    if call.subresource.is_empty() && allowed(call) && !auth::review::is_review(&call.resource) {
-        crate::admission::webhooks::ask(cluster, call, async |call: &Call| done(cluster, call).await).await?;
-    }
     let reply = done(cluster, call).await;
     let shown = match &reply {
         Ok(reply) => reply.shows(&call.method),
@@ -189,7 +186,7 @@ async fn done(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
         return Err(Status::method_not_allowed());
     }
     if call.subresource == "scale" {
-        return registry::scale::answer(cluster, call);
+        return registry::scale::answer(cluster, call).await;
     }
     match (&call.method, collection) {
         (&Method::GET, true) if call.query.flag("watch") => watch::start(cluster, call)
@@ -197,10 +194,10 @@ async fn done(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
             .map(|watch| Reply::Watch(Box::new(watch))),
         (&Method::GET, true) => list::list(cluster, call).await,
         (&Method::GET, false) => registry::get(cluster, call).await,
-        (&Method::POST, true) => registry::create(cluster, call),
-        (&Method::PUT, false) => registry::update(cluster, call),
-        (&Method::PATCH, false) => registry::patch(cluster, call),
-        (&Method::DELETE, false) => delete::delete(cluster, call),
+        (&Method::POST, true) => registry::create(cluster, call).await,
+        (&Method::PUT, false) => registry::update(cluster, call).await,
+        (&Method::PATCH, false) => registry::patch(cluster, call).await,
+        (&Method::DELETE, false) => delete::delete(cluster, call).await,
         (&Method::DELETE, true) => delete::collection(cluster, call).await,
         _ => Err(Status::method_not_allowed()),
     }

@@ -105,33 +105,41 @@ pub(crate) fn asked<'a>(
 }
 
 /// PUT.
-pub(crate) fn update(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn update(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let media = media(call)?;
     let decoded = decode::body(&call.resource, &call.body, media, terms.validation)?;
     metadata::same_name(call, &decoded.object)?;
-    let change = || change(cluster, call, &terms, Source::Put, &mut |_| Ok(decoded.clone()));
+    let change = || -> Attempt<'_> {
+        Box::pin(async {
+            let mut next = |_: &Object| Ok(decoded.clone());
+            change(cluster, call, &terms, Source::Put, &mut next).await
+        })
+    };
     if !(call.subresource.is_empty() && call.resource.rules.create_on_update()) {
-        return change();
+        return change().await;
     }
-    let create = || create_object(cluster, call, &terms, decoded.clone(), None);
-    create_or_change(cluster, call, &create, &change)
+    let create = || -> Attempt<'_> { Box::pin(create_object(cluster, call, &terms, decoded.clone(), None)) };
+    create_or_change(cluster, call, &create, &change).await
 }
 
+/// A write that is under way.
+type Attempt<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Reply>> + Send + 'a>>;
+
 /// Creates what is not there and changes what is; when somebody was faster, the other way round.
-fn create_or_change(
+async fn create_or_change<'a>(
     cluster: &Inner,
     call: &Call,
-    create: &dyn Fn() -> Result<Reply>,
-    change: &dyn Fn() -> Result<Reply>,
+    create: &(dyn Fn() -> Attempt<'a> + Sync),
+    change: &(dyn Fn() -> Attempt<'a> + Sync),
 ) -> Result<Reply> {
     let key = call.resource.key(&call.namespace, &call.name);
     let is_there = || cluster.store.get(&call.resource.collection, &key).is_some();
     for _ in 0..TRIES {
         let (done, lost) = if is_there() {
-            (change(), "NotFound")
+            (change().await, "NotFound")
         } else {
-            (create(), "AlreadyExists")
+            (create().await, "AlreadyExists")
         };
         match done {
             // Only about the object itself: it is there now, or no longer.
@@ -154,12 +162,12 @@ pub(crate) enum Source {
 }
 
 /// Reads, makes the new state with `next`, checks and writes it; again when somebody was faster.
-pub(crate) fn change(
+pub(crate) async fn change(
     cluster: &Arc<Inner>,
     call: &Call,
     terms: &Terms,
     source: Source,
-    next: &mut dyn FnMut(&Object) -> Result<Decoded>,
+    next: &mut (dyn FnMut(&Object) -> Result<Decoded> + Send),
 ) -> Result<Reply> {
     let resource = &*call.resource;
     for _ in 0..TRIES {
@@ -179,7 +187,9 @@ pub(crate) fn change(
         }
         let request = asked(cluster, call, terms, "UPDATE", &call.name);
         admission::policies::mutate(&request, &mut new, Some(&old))?;
-        // Policies may not write through this request either what its sender may not.
+        warnings.extend(admission::webhooks::mutate(&request, &mut new, Some(&old)).await?);
+        metadata::keep_system_fields(&mut new, &old);
+        // Policies and webhooks may not write through this request either what its sender may not.
         metadata::keep_other_part(resource, &call.subresource, &mut new, &old);
         resource
             .rules
@@ -200,6 +210,7 @@ pub(crate) fn change(
             old: Some(&old),
         };
         warnings.extend(admission::policies::validate(&request, states)?);
+        warnings.extend(admission::webhooks::validate(&request, states).await?);
         if metadata::is_finished(resource, &new, &old) {
             if !terms.dry_run && crate::delete::remove(cluster, resource, &entry).is_err() {
                 continue;

@@ -17,7 +17,7 @@ use crate::{
 const OWN_GROUP: &str = "admissionregistration.k8s.io";
 
 /// A write.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     /// The cluster.
     pub(crate) cluster: &'a Inner,
@@ -91,7 +91,7 @@ impl Request<'_> {
     }
 
     /// The variable `request`.
-    pub(super) fn to_value(&self) -> Value {
+    pub(super) fn to_value(self) -> Value {
         let resource = self.resource;
         let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
         let named =
@@ -103,6 +103,11 @@ impl Request<'_> {
             "userInfo": {"username": self.user.name, "uid": self.user.uid, "groups": self.user.groups,
                 "extra": self.user.extra},
         })
+    }
+
+    /// The same write as if it were through another resource.
+    pub(super) fn as_resource<'a>(&'a self, resource: &'a Resource) -> Request<'a> {
+        Request { resource, ..*self }
     }
 
     fn is_named(&self, rule: &Object) -> bool {

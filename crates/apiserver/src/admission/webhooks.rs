@@ -1,189 +1,365 @@
-//! Admission webhooks: whether those that a write falls under can be reached.
+//! Admission webhooks: those that a write falls under are called, and what they say is done.
 //!
-//! They are not called yet. One that cannot be reached fails as it would with a kube-apiserver; one that can fails too,
-//! saying why, so that nothing passes unseen. `failurePolicy: Ignore` lets both pass.
+//! Mutating ones one after the other, by the names of their configurations, each on what the one before it left; once
+//! more those that asked for it (`reinvocationPolicy: IfNeeded`) when a later one changed the object. Validating ones all
+//! at once, on the object as it would be stored. Nothing is held while they are called: the write that follows is lost,
+//! and made again, when somebody was faster.
 //!
-//! Costs: one look at each of the two collections for each write; a connection for each webhook that matches.
+//! The cluster's own controllers (namespaces, garbage collection) write without asking; so do evictions and bindings of pods.
+//!
+//! Costs: one look at each of the two collections for each write; a connection for each call.
 
-use std::{io::ErrorKind, sync::Arc, time::Duration};
-
+use futures::future::join_all;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use super::{
     policies::{self, States},
     request::{Request, all},
 };
 use crate::{
-    cluster::{self, Inner},
-    delete,
-    endpoint::{Call, Item, Reply},
-    kinds::tree::{below, count, list, object, text},
-    registry::field,
-    resource::{Object, Surroundings as _},
+    cluster::Inner,
+    kinds::tree::{list, text},
+    patch::{self, PatchKind},
+    registry::{about, field, metadata, metadata_mut},
+    resource::Object,
     status::{Result, Status},
 };
+
+mod client;
+mod form;
+mod review;
+
+use form::Form;
+use review::Verdict;
 
 const MUTATING: &str = "mutatingwebhookconfigurations";
 
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// Asks the webhooks that `call`, a write, falls under; `dry` makes the same call without keeping anything, and answers
-/// what it would. It is not asked about a DELETE, whose body decides whether anything is kept: that one is only checked.
-pub(crate) async fn ask(
-    cluster: &Arc<Inner>,
-    call: &Call,
-    dry: impl AsyncFnOnce(&Call) -> Result<Reply>,
-) -> Result<()> {
-    let operation = match (call.method.as_str(), call.name.is_empty()) {
-        ("POST", _) => "CREATE",
-        ("PUT" | "PATCH", _) => "UPDATE",
-        ("DELETE", false) => "DELETE",
-        _ => return Ok(()),
-    };
-    let (mutating, validating) = (webhooks(cluster, MUTATING), webhooks(cluster, VALIDATING));
-    if mutating.is_empty() && validating.is_empty() {
-        return Ok(());
+/// What the server sets on a new object after the mutating webhooks have seen it.
+const SET_LATER: [&str; 3] = ["uid", "creationTimestamp", "generation"];
+
+/// A webhook whose rules name the write, and the form in which it wants to see it.
+struct Hook {
+    webhook: Object,
+    form: Form,
+}
+
+impl Hook {
+    fn name(&self) -> &str {
+        text(&self.webhook, "name")
     }
-    let key = call.resource.key(&call.namespace, &call.name);
-    let old = cluster.get(&call.resource.collection, &key);
-    let request = Request {
-        cluster,
-        resource: &call.resource,
-        subresource: &call.subresource,
-        // PUT and apply create what is not there.
-        operation: if operation == "UPDATE" && old.is_none() {
-            "CREATE"
-        } else {
-            operation
-        },
-        namespace: &call.namespace,
-        name: &call.name,
-        user: &call.user,
-        dry_run: if operation == "DELETE" {
-            delete::DeleteOptions::of(call)?.dry_run
-        } else {
-            call.query.get("dryRun").is_some()
-        },
-    };
-    let named = |webhook: &&Object| request.is_open() && request.is_among(webhook, "rules");
-    let (mutating, validating): (Vec<&Object>, Vec<&Object>) = (
-        mutating.iter().filter(named).collect(),
-        validating.iter().filter(named).collect(),
-    );
-    if !mutating.is_empty() {
-        let body = serde_json::from_slice::<Object>(&call.body).ok();
-        let new = (operation != "DELETE").then(|| body.unwrap_or_default());
-        let states = States {
-            new: new.as_ref(),
-            old: old.as_ref(),
-        };
-        reach(&request, &mutating, states).await?;
+
+    fn is_ignored_when_it_fails(&self) -> bool {
+        text(&self.webhook, "failurePolicy") == "Ignore"
     }
-    if validating.is_empty() {
-        return Ok(());
+}
+
+/// Why a webhook's call does not let a write pass.
+enum Failure {
+    /// It could not be asked, or answered nonsense: its failure policy decides.
+    Call(String),
+    /// It said no, or what it wants cannot be done.
+    Refused(Box<Status>),
+}
+
+/// Calls the mutating webhooks that the write of `object` falls under, and changes it as they say. Returns warnings.
+pub(crate) async fn mutate(
+    request: &Request<'_>,
+    object: &mut Object,
+    old: Option<&Object>,
+) -> Result<Vec<String>> {
+    let hooks = registered(request, MUTATING);
+    if hooks.is_empty() {
+        return Ok(Vec::new());
     }
-    // What is not valid is told first.
-    let new = if operation == "DELETE" {
-        delete::check(cluster, call)?;
-        None
-    } else {
-        let mut trial = call.clone();
-        trial.query.set("dryRun", "All");
-        // The object as it would be stored.
-        match dry(&trial).await? {
-            Reply::Object { item, .. } => Some(match item {
-                Item::Stored(entry) => cluster::shown(&call.resource, &entry.object),
-                Item::Made(object) => object,
-            }),
-            _ => None,
+    let mut current = object.clone();
+    let is_new = request.operation == "CREATE";
+    if is_new {
+        metadata_mut(&mut current).retain(|name, _| !SET_LATER.contains(&name.as_str()));
+    }
+    let mut current = Some(current);
+    let warnings = rounds(request, &hooks, &mut current, old).await?;
+    if let Some(mut changed) = current {
+        if is_new {
+            for name in SET_LATER {
+                if let Some(value) = metadata(object).get(name).cloned() {
+                    metadata_mut(&mut changed).insert(name.to_owned(), value);
+                }
+            }
         }
+        *object = changed;
+    }
+    Ok(warnings)
+}
+
+/// Asks the validating webhooks that a write falls under. Returns warnings.
+pub(crate) async fn validate(request: &Request<'_>, states: States<'_>) -> Result<Vec<String>> {
+    let mut calls = Vec::new();
+    for hook in registered(request, VALIDATING) {
+        if let Some((new, old)) = meant(request, &hook, states)? {
+            calls.push((hook, new, old));
+        }
+    }
+    let answers: Vec<_> = calls
+        .iter()
+        .map(|(hook, new, old)| {
+            let states = States {
+                new: new.as_ref(),
+                old: old.as_ref(),
+            };
+            call(request, hook, states, false)
+        })
+        .collect();
+    let mut warnings = Vec::new();
+    let mut refused = None;
+    for ((hook, ..), answer) in calls.iter().zip(join_all(answers).await) {
+        match answer.and_then(|verdict| judged(hook, verdict, &mut warnings).map(drop)) {
+            Ok(()) => {}
+            Err(failure) => {
+                if let Err(status) = told(hook, failure) {
+                    refused.get_or_insert(status);
+                }
+            }
+        }
+    }
+    match refused {
+        Some(status) => Err(status.with_warnings(warnings)),
+        None => Ok(warnings),
+    }
+}
+
+/// Asks mutating webhooks (they may refuse), policies and validating webhooks about the deletion of `old`. Returns warnings.
+pub(crate) async fn delete(request: &Request<'_>, old: &Object) -> Result<Vec<String>> {
+    let hooks = registered(request, MUTATING);
+    let mut warnings = rounds(request, &hooks, &mut None, Some(old)).await?;
+    let states = States {
+        new: None,
+        old: Some(old),
+    };
+    warnings.extend(policies::validate(request, states)?);
+    warnings.extend(validate(request, states).await?);
+    Ok(warnings)
+}
+
+/// The webhooks of a collection whose rules name the write, in their order.
+fn registered(request: &Request<'_>, collection: &str) -> Vec<Hook> {
+    if !request.is_open() {
+        return Vec::new();
+    }
+    let mut hooks = Vec::new();
+    for configuration in all(request.cluster, collection) {
+        for webhook in list(&configuration, "webhooks")
+            .iter()
+            .filter_map(Value::as_object)
+        {
+            if let Some(form) = Form::of(request, webhook) {
+                let webhook = webhook.clone();
+                hooks.push(Hook { webhook, form });
+            }
+        }
+    }
+    hooks
+}
+
+/// Both rounds of the mutating webhooks.
+async fn rounds(
+    request: &Request<'_>,
+    hooks: &[Hook],
+    current: &mut Option<Object>,
+    old: Option<&Object>,
+) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    // Those that were called and want to be again, if what they saw has changed since.
+    let (mut called, mut again) = (Vec::new(), Vec::new());
+    for (at, hook) in hooks.iter().enumerate() {
+        let changed = round(request, hook, current, old, &mut warnings).await?;
+        if changed == Some(true) {
+            again.append(&mut called);
+        }
+        if changed.is_some() && text(&hook.webhook, "reinvocationPolicy") == "IfNeeded" {
+            called.push(at);
+        }
+    }
+    again.sort_unstable();
+    for at in again {
+        round(request, &hooks[at], current, old, &mut warnings).await?;
+    }
+    Ok(warnings)
+}
+
+/// One mutating webhook. Returns whether it changed the object; `None` when it was not called.
+async fn round(
+    request: &Request<'_>,
+    hook: &Hook,
+    current: &mut Option<Object>,
+    old: Option<&Object>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<bool>> {
+    let states = States {
+        new: current.as_ref(),
+        old,
+    };
+    let Some((new, old)) = meant(request, hook, states)? else {
+        return Ok(None);
     };
     let states = States {
         new: new.as_ref(),
         old: old.as_ref(),
     };
-    reach(&request, &validating, states).await
-}
-
-fn webhooks(cluster: &Inner, collection: &str) -> Vec<Object> {
-    let mut webhooks = Vec::new();
-    for configuration in all(cluster, collection) {
-        let items = list(&configuration, "webhooks").iter();
-        webhooks.extend(items.filter_map(Value::as_object).cloned());
-    }
-    webhooks
-}
-
-async fn reach(request: &Request<'_>, webhooks: &[&Object], states: States<'_>) -> Result<()> {
-    for webhook in webhooks {
-        if !request.is_selected(webhook, states.new, states.old) {
-            continue;
+    let answer = call(request, hook, states, true).await;
+    let patch = answer.and_then(|verdict| judged(hook, verdict, warnings));
+    let patched = patch.and_then(|patch| match patch {
+        None => Ok(None),
+        Some(patch) => patched(request, hook, new.as_ref(), &patch).map_err(Failure::Refused),
+    });
+    match patched {
+        Ok(None) => Ok(Some(false)),
+        Ok(Some(shown)) => {
+            let Some(slot) = current.as_mut() else {
+                return Ok(Some(false));
+            };
+            let before = slot.clone();
+            hook.form.take(request, shown, slot)?;
+            Ok(Some(before != *slot))
         }
-        let fails = text(webhook, "failurePolicy") != "Ignore";
-        let met = if list(webhook, "matchConditions").is_empty() {
-            Ok(true)
-        } else {
-            policies::conditions(webhook, &policies::of_webhooks(request, states))
-        };
-        let problem = match met {
-            Ok(false) => continue,
-            Ok(true) => called(request.cluster, webhook).await,
-            Err(error) => error,
-        };
-        if fails {
-            let name = text(webhook, "name");
-            let message = format!("failed calling webhook {name:?}: failed to call webhook: {problem}");
-            return Err(Status::internal(&message));
+        Err(failure) => {
+            told(hook, failure).map_err(|status| status.with_warnings(std::mem::take(warnings)))?;
+            Ok(Some(false))
         }
     }
-    Ok(())
 }
 
-/// What calling a webhook comes to.
-async fn called(cluster: &Inner, webhook: &Object) -> String {
-    let config = below(webhook, "clientConfig");
-    let seconds = count(webhook, "timeoutSeconds").clamp(1, 30);
-    let (url, host) = match object(config, "service") {
-        Some(service) => {
-            let (name, namespace) = (text(service, "name"), text(service, "namespace"));
-            let path = text(service, "path");
-            let path = if path.starts_with('/') {
-                path.to_owned()
-            } else {
-                format!("/{path}")
-            };
-            let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
-            let url = format!("https://{name}.{namespace}.svc:{port}{path}?timeout={seconds}s");
-            let problem = match cluster.get("services", &format!("{namespace}/{name}")) {
-                None => format!("service {name:?} not found"),
-                Some(service) => format!("no endpoints available for service {:?}", field(&service, "name")),
-            };
-            return format!("Post {url:?}: {problem}");
+/// The states as the webhook sees them, if its selectors and conditions include the write.
+#[allow(clippy::type_complexity, reason = "two states, as everywhere here")]
+fn meant(
+    request: &Request<'_>,
+    hook: &Hook,
+    states: States<'_>,
+) -> Result<Option<(Option<Object>, Option<Object>)>> {
+    let show = |object: Option<&Object>| object.map(|object| hook.form.show(request, object)).transpose();
+    let (new, old) = (show(states.new)?, show(states.old)?);
+    if !request.is_selected(&hook.webhook, new.as_ref(), old.as_ref()) {
+        return Ok(None);
+    }
+    if !list(&hook.webhook, "matchConditions").is_empty() {
+        let states = States {
+            new: new.as_ref(),
+            old: old.as_ref(),
+        };
+        let met = policies::conditions(&hook.webhook, &policies::of_webhooks(request, states));
+        match met {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(_) if hook.is_ignored_when_it_fails() => return Ok(None),
+            Err(error) => return Err(Status::forbidden(about(request.resource, request.name), &error)),
         }
-        None => {
-            let url = text(config, "url");
-            let rest = url.strip_prefix("https://").unwrap_or(url);
-            let host = rest.split('/').next().unwrap_or_default().to_owned();
-            (format!("{url}?timeout={seconds}s"), host)
+    }
+    Ok(Some((new, old)))
+}
+
+/// Asks one webhook.
+async fn call(
+    request: &Request<'_>,
+    hook: &Hook,
+    states: States<'_>,
+    mutating: bool,
+) -> std::result::Result<Verdict, Failure> {
+    if request.dry_run && !matches!(text(&hook.webhook, "sideEffects"), "None" | "NoneOnDryRun") {
+        let message = format!("admission webhook {:?} does not support dry run", hook.name());
+        return Err(Failure::Refused(Status::bad_request(message)));
+    }
+    let question = review::question(request, hook, states);
+    let answer = client::post(request.cluster, &hook.webhook, &question.body)
+        .await
+        .map_err(Failure::Call)?;
+    review::verdict(&question, mutating, &answer)
+        .map_err(|error| Failure::Call(format!("received invalid webhook response: {error}")))
+}
+
+/// What a verdict comes to: its patch, or its refusal. What it warns of is told either way.
+fn judged(
+    hook: &Hook,
+    verdict: Verdict,
+    warnings: &mut Vec<String>,
+) -> std::result::Result<Option<Vec<u8>>, Failure> {
+    warnings.extend(verdict.warnings);
+    if !verdict.allowed {
+        return Err(Failure::Refused(review::denied(
+            hook.name(),
+            verdict.result.as_ref(),
+        )));
+    }
+    Ok(verdict.patch)
+}
+
+/// What the request is told of a failure; nothing when the webhook's policy is to ignore it.
+fn told(hook: &Hook, failure: Failure) -> Result<()> {
+    match failure {
+        Failure::Refused(status) => Err(status),
+        Failure::Call(reason) if hook.is_ignored_when_it_fails() => {
+            tracing::warn!(
+                webhook = hook.name(),
+                reason,
+                "a webhook could not be asked: the write passes"
+            );
+            Ok(())
         }
-    };
-    let address = if host
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
-    {
-        host
-    } else {
-        format!("{host}:443")
-    };
-    let limit = Duration::from_secs(seconds.unsigned_abs());
-    let problem = match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
-        Err(_) => "context deadline exceeded".to_owned(),
-        Ok(Ok(_)) => "this server does not call webhooks".to_owned(),
-        Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => {
-            format!("dial tcp {address}: connect: connection refused")
+        Failure::Call(reason) => Err(Status::internal(&format!(
+            "failed calling webhook {:?}: {reason}",
+            hook.name()
+        ))),
+    }
+}
+
+/// The object after a webhook's patch; `None` when it has no operation.
+fn patched(request: &Request<'_>, hook: &Hook, new: Option<&Object>, patch: &[u8]) -> Result<Option<Value>> {
+    let failed = |why: &str| Status::internal(why);
+    match serde_json::from_slice::<Value>(patch) {
+        Ok(Value::Array(operations)) if operations.is_empty() => return Ok(None),
+        Ok(Value::Array(_)) => {}
+        Ok(_) => {
+            return Err(failed(
+                "json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+            ));
         }
-        Ok(Err(error)) => format!("dial tcp {address}: {error}"),
+        Err(error) => return Err(failed(&error.to_string())),
+    }
+    let Some(new) = new else {
+        return Err(failed(&format!(
+            "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
+            hook.name()
+        )));
     };
-    format!("Post {url:?}: {problem}")
+    let target = Value::Object(new.clone());
+    let schema = request.resource.schema.get();
+    let patched = patch::patched(PatchKind::Json, schema, &target, patch);
+    patched.map(Some).map_err(|status| {
+        failed(&format!(
+            "the JSON patch of webhook {:?} does not fit the object: {}",
+            hook.name(),
+            status.message
+        ))
+    })
+}
+
+/// Books of field ownership that a webhook left unreadable are those of before.
+fn keep_books(before: &Object, after: &mut Object) {
+    let books = metadata(after).get("managedFields");
+    if crate::apply::are_books(books) {
+        return;
+    }
+    match metadata(before).get("managedFields").cloned() {
+        Some(books) => metadata_mut(after).insert("managedFields".to_owned(), books),
+        None => metadata_mut(after).remove("managedFields"),
+    };
+}
+
+/// The name that the write has in a review: that of the path, or of the body.
+fn name_of(request: &Request<'_>, states: States<'_>) -> String {
+    if request.name.is_empty() {
+        let object = states.new.or(states.old);
+        return object.map_or_else(String::new, |object| field(object, "name").to_owned());
+    }
+    request.name.to_owned()
 }

@@ -21,14 +21,14 @@ use crate::{
 const LARGEST: usize = 3 << 19;
 
 /// POST.
-pub(crate) fn create(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn create(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let decoded = decode::body(&call.resource, &call.body, media(call)?, terms.validation)?;
-    create_object(cluster, call, &terms, decoded, None)
+    create_object(cluster, call, &terms, decoded, None).await
 }
 
 /// Creates what was decoded; `applied`: by server-side apply, whose ownership is in it already.
-pub(super) fn create_object(
+pub(super) async fn create_object(
     cluster: &Arc<Inner>,
     call: &Call,
     terms: &Terms,
@@ -55,6 +55,15 @@ pub(super) fn create_object(
     if applied.is_none() {
         apply::track(resource, None, &mut object, terms.manager(call));
     }
+    let name = field(&object, "name").to_owned();
+    let request = asked(cluster, call, terms, "CREATE", &name);
+    admission::policies::mutate(&request, &mut object, None)?;
+    admission::fill(cluster, resource, &mut object);
+    warnings.extend(admission::webhooks::mutate(&request, &mut object, None).await?);
+    metadata::namespace_of_request(resource, call, &mut object)?;
+    if resource.rules.has_status() {
+        object.remove("status");
+    }
     let mut left = if field(&object, "name").is_empty() {
         NAMES
     } else {
@@ -64,7 +73,7 @@ pub(super) fn create_object(
         left -= 1;
         let mut candidate = object.clone();
         let generated = metadata::generate_name(&mut candidate);
-        match create_named(cluster, call, terms, candidate, &mut warnings) {
+        match create_named(cluster, call, terms, candidate, &mut warnings).await {
             Err(status) if generated && left > 0 && status.reason == "AlreadyExists" => {}
             result => {
                 return result.map(|item| Reply::Object {
@@ -78,7 +87,7 @@ pub(super) fn create_object(
 }
 
 /// Prepares, checks and stores an object that has its name.
-fn create_named(
+async fn create_named(
     cluster: &Arc<Inner>,
     call: &Call,
     terms: &Terms,
@@ -88,11 +97,6 @@ fn create_named(
     let resource = &*call.resource;
     let name = field(&object, "name").to_owned();
     let request = asked(cluster, call, terms, "CREATE", &name);
-    admission::policies::mutate(&request, &mut object, None)?;
-    if resource.rules.has_status() {
-        object.remove("status");
-    }
-    admission::fill(cluster, resource, &mut object);
     resource.rules.prepare_create(&mut object, &**cluster)?;
     let mut errors = meta::validate(resource, &object);
     errors.extend(resource.rules.validate(&object));
@@ -116,6 +120,7 @@ fn create_named(
         old: None,
     };
     warnings.extend(admission::policies::validate(&request, states)?);
+    warnings.extend(admission::webhooks::validate(&request, states).await?);
     let key = resource.key(&call.namespace, &name);
     let prefixed = !field(&object, "generateName").is_empty();
     if terms.dry_run {

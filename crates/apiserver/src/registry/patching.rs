@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Source, Terms, about, change, create_object, create_or_change, field, metadata, metadata_mut};
+use super::{
+    Attempt, Source, Terms, about, change, create_object, create_or_change, field, metadata, metadata_mut,
+};
 use crate::{
     apply,
     cluster::Inner,
@@ -21,12 +23,12 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const UNSUPPORTED: &str = "UnsupportedMediaType";
 
 /// PATCH in all its forms.
-pub(crate) fn patch(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn patch(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let kind = kind_of(call)?;
     let terms = Terms::of(cluster, call)?;
     match kind {
-        None => server_side_apply(cluster, call, &terms),
-        Some(kind) => patch_with(cluster, call, &terms, kind),
+        None => server_side_apply(cluster, call, &terms).await,
+        Some(kind) => patch_with(cluster, call, &terms, kind).await,
     }
 }
 
@@ -48,7 +50,7 @@ pub(super) fn kind_of(call: &Call) -> Result<Option<PatchKind>> {
     }
 }
 
-fn patch_with(cluster: &Arc<Inner>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
+async fn patch_with(cluster: &Arc<Inner>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
     let resource = &*call.resource;
     change(cluster, call, terms, Source::Patch, &mut |old| {
         let target = Value::Object(old.clone());
@@ -57,9 +59,10 @@ fn patch_with(cluster: &Arc<Inner>, call: &Call, terms: &Terms, kind: PatchKind)
         metadata::same_name(call, &decoded.object)?;
         Ok(decoded)
     })
+    .await
 }
 
-fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
+async fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
     let resource = &*call.resource;
     let mut applied = decode::applied(resource, &call.body, terms.validation)?;
     if field(&applied.object, "name").is_empty() {
@@ -67,32 +70,37 @@ fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result
     }
     metadata::same_name(call, &applied.object)?;
     let force = call.query.flag("force");
-    let change = || {
-        change(cluster, call, terms, Source::Apply, &mut |old| {
-            Ok(Decoded {
-                object: apply::apply(resource, Some(old), &applied.object, terms.manager(call), force)?,
-                warnings: applied.warnings.clone(),
-            })
+    let change = || -> Attempt<'_> {
+        Box::pin(async {
+            let mut next = |old: &Object| {
+                Ok(Decoded {
+                    object: apply::apply(resource, Some(old), &applied.object, terms.manager(call), force)?,
+                    warnings: applied.warnings.clone(),
+                })
+            };
+            change(cluster, call, terms, Source::Apply, &mut next).await
         })
     };
     if !call.subresource.is_empty() {
-        return change();
+        return change().await;
     }
-    let create = || {
-        let uid = field(&applied.object, "uid");
-        if !uid.is_empty() {
-            let why = format!(
-                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            );
-            return Err(Status::conflict(about(resource, &call.name), &why));
-        }
-        let mut fresh = applied.object.clone();
-        metadata_mut(&mut fresh).remove("resourceVersion");
-        let decoded = Decoded {
-            object: apply::apply(resource, None, &fresh, terms.manager(call), force)?,
-            warnings: applied.warnings.clone(),
-        };
-        create_object(cluster, call, terms, decoded, Some(()))
+    let create = || -> Attempt<'_> {
+        Box::pin(async {
+            let uid = field(&applied.object, "uid");
+            if !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(Status::conflict(about(resource, &call.name), &why));
+            }
+            let mut fresh = applied.object.clone();
+            metadata_mut(&mut fresh).remove("resourceVersion");
+            let decoded = Decoded {
+                object: apply::apply(resource, None, &fresh, terms.manager(call), force)?,
+                warnings: applied.warnings.clone(),
+            };
+            create_object(cluster, call, terms, decoded, Some(())).await
+        })
     };
-    create_or_change(cluster, call, &create, &change)
+    create_or_change(cluster, call, &create, &change).await
 }

@@ -40,7 +40,7 @@ static SCALE: LazyLock<Resource> = LazyLock::new(|| Resource {
 });
 
 /// GET, PUT and PATCH of a scale.
-pub(crate) fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let resource = &*call.resource;
     let paths = match &resource.custom {
         Some(custom) => custom.scale.clone(),
@@ -58,9 +58,9 @@ pub(crate) fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     }
     let terms = Terms::of(cluster, call)?;
     let reply = if call.method == http::Method::PUT {
-        put(cluster, call, &terms, &paths)?
+        put(cluster, call, &terms, &paths).await?
     } else {
-        patched(cluster, call, &terms, &paths)?
+        patched(cluster, call, &terms, &paths).await?
     };
     let Reply::Object { code, item, warnings } = reply else {
         return Ok(reply);
@@ -76,23 +76,24 @@ pub(crate) fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     })
 }
 
-fn put(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+async fn put(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Decoded { object, warnings } = decode::body(&SCALE, &call.body, media(call)?, terms.validation)?;
     metadata::same_name(call, &object)?;
     let scale = Value::Object(object);
-    change(cluster, call, terms, Source::Put, &mut |old| {
+    change(cluster, call, terms, Source::Put, &mut |old: &Object| {
         Ok(Decoded {
             object: scaled(call, paths, old, &scale)?,
             warnings: warnings.clone(),
         })
     })
+    .await
 }
 
-fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+async fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Some(kind) = super::patching::kind_of(call)? else {
-        return applied(cluster, call, terms);
+        return applied(cluster, call, terms).await;
     };
-    change(cluster, call, terms, Source::Patch, &mut |old| {
+    change(cluster, call, terms, Source::Patch, &mut |old: &Object| {
         let target = scale::to_patch(paths, old);
         let patched = patch::patched(kind, SCALE.schema.get(), &target, &call.body)?;
         let Decoded { object, warnings } =
@@ -103,10 +104,11 @@ fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> R
             warnings,
         })
     })
+    .await
 }
 
 /// An apply owns the replicas of the object. Custom resources cannot be scaled so.
-fn applied(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
+async fn applied(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
     let resource = &*call.resource;
     let Decoded { object, warnings } = decode::applied(&SCALE, &call.body, terms.validation)?;
     metadata::same_name(call, &object)?;
@@ -129,13 +131,14 @@ fn applied(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
     };
     not_negative(call, &scale)?;
     let force = call.query.flag("force");
-    change(cluster, call, terms, Source::Apply, &mut |old| {
+    change(cluster, call, terms, Source::Apply, &mut |old: &Object| {
         let object = apply::apply(resource, Some(old), &wanted, terms.manager(call), force)?;
         Ok(Decoded {
             object,
             warnings: warnings.clone(),
         })
     })
+    .await
 }
 
 /// The object with the replicas of a Scale, under the conditions that the Scale names.

@@ -1,0 +1,517 @@
+//! An authority and a certificate of our own: made, read from what was stored, renewed in time.
+//!
+//! Nothing here reads a clock or speaks to anybody. Time is rounded to days, as certificates are made.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, date_time_ymd,
+};
+use rustls::{
+    RootCertStore, ServerConfig,
+    client::{WebPkiServerVerifier, danger::ServerCertVerifier as _},
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
+};
+
+/// How many days an authority lasts, and with how many left it is renewed.
+const AUTHORITY_DAYS: (i64, i64) = (3650, 365);
+
+/// The same of a certificate.
+const LEAF_DAYS: (i64, i64) = (365, 120);
+
+/// How long what is trusted now stays trusted when all is made anew: until every replica has found the new certificate, and
+/// not longer, for the old authority's key may be why somebody deleted it.
+const HANDOVER: SignedDuration = SignedDuration::from_mins(10);
+
+/// Keys of the stored form: a Secret of type `kubernetes.io/tls` with an authority beside it.
+pub mod key {
+    /// The certificate, PEM.
+    pub const CERTIFICATE: &str = "tls.crt";
+    /// Its private key, PEM.
+    pub const KEY: &str = "tls.key";
+    /// The authority's certificate, and behind it that of the one before, PEM.
+    pub const AUTHORITY: &str = "ca.crt";
+    /// The authority's private key, PEM.
+    pub const AUTHORITY_KEY: &str = "ca.key";
+    /// Until when the certificate and the authority last, and for whom the certificate is, JSON.
+    pub const TERMS: &str = "terms.json";
+}
+
+/// For whom and how long.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Terms {
+    names: Vec<String>,
+    not_after: Timestamp,
+    authority_not_after: Timestamp,
+    /// Until when the authority before this one is trusted, where that has an end of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handover_until: Option<Timestamp>,
+}
+
+/// Everything that is needed to serve, and to make the next certificate.
+#[derive(Clone)]
+pub struct Identity {
+    parts: BTreeMap<String, Vec<u8>>,
+    terms: Terms,
+    config: Arc<ServerConfig>,
+}
+
+/// Without the keys.
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity")
+            .field("terms", &self.terms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is to be done about a stored identity.
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing.
+    Keep(Identity),
+    /// This is to be stored in its place.
+    Store(Identity),
+    /// There is none, or none that can be used, for this reason: [`anew`] makes one.
+    Anew(String),
+}
+
+/// What is to be done about what is stored, at `now`, for a server of these names: an identity that can be used, is for
+/// them and lasts is kept; a certificate that does not last is made by the same authority; an authority that does not last
+/// is replaced, and stays trusted for what it has signed.
+///
+/// # Errors
+/// When a name cannot stand in a certificate, or there is no randomness.
+pub fn step(
+    stored: Option<&BTreeMap<String, Vec<u8>>>,
+    names: &[String],
+    now: Timestamp,
+) -> Result<Step, String> {
+    let known = match stored.map(|parts| Identity::of(parts.clone())) {
+        None => return Ok(Step::Anew("nothing is stored".to_owned())),
+        Some(Err(why)) => return Ok(Step::Anew(why)),
+        Some(Ok(known)) => known,
+    };
+    let lasts = |until: Timestamp, left: i64| until.duration_since(now) > days(left);
+    if !lasts(known.terms.authority_not_after, AUTHORITY_DAYS.1) {
+        let before = known.text(key::AUTHORITY);
+        let before = (first_certificate(&before), None);
+        return Identity::made(None, before, names, now).map(Step::Store);
+    }
+    if !lasts(known.terms.not_after, LEAF_DAYS.1) || known.terms.names != names {
+        return Identity::made(Some(&known), ("", None), names, now).map(Step::Store);
+    }
+    match known.terms.handover_until {
+        Some(until) if until <= now => known.alone().map(Step::Store),
+        _ => Ok(Step::Keep(known)),
+    }
+}
+
+/// An authority and a certificate made anew. `trusted`: the bundle that the API server goes by now, PEM. Its first
+/// certificate stays trusted for a while, since other replicas still serve by it.
+///
+/// # Errors
+/// When a name cannot stand in a certificate, or there is no randomness.
+pub fn anew(trusted: &str, names: &[String], now: Timestamp) -> Result<Identity, String> {
+    let before = first_certificate(trusted);
+    match authorities(before.as_bytes()) {
+        Ok(_) => Identity::made(None, (before, Some(now + HANDOVER)), names, now),
+        Err(_) => Identity::made(None, ("", None), names, now),
+    }
+}
+
+impl Identity {
+    /// The stored form.
+    #[must_use]
+    pub const fn parts(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.parts
+    }
+
+    /// Whom clients are to trust, as a `caBundle`: base64 of PEM.
+    #[must_use]
+    pub fn bundle(&self) -> String {
+        STANDARD.encode(self.text(key::AUTHORITY))
+    }
+
+    /// Puts its configuration in the place of another. Returns whether it is another.
+    pub fn replace(&self, current: &mut Option<(Vec<u8>, Arc<ServerConfig>)>) -> bool {
+        let certificate = self.parts.get(key::CERTIFICATE).cloned().unwrap_or_default();
+        if current.as_ref().is_some_and(|(known, _)| *known == certificate) {
+            return false;
+        }
+        *current = Some((certificate, self.config.clone()));
+        true
+    }
+
+    fn text(&self, part: &str) -> String {
+        let bytes = self.parts.get(part).map(Vec::as_slice).unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    /// Reads the stored form, and makes sure that its parts belong together: else it would be served, and believed by nobody.
+    fn of(parts: BTreeMap<String, Vec<u8>>) -> Result<Self, String> {
+        let part = |name: &str| parts.get(name).ok_or_else(|| format!("{name} is missing"));
+        let within = |name: &'static str| move |error: String| format!("{name}: {error}");
+        let terms: Terms = serde_json::from_slice(part(key::TERMS)?)
+            .map_err(|error| within(key::TERMS)(error.to_string()))?;
+        let chain = certificates(part(key::CERTIFICATE)?).map_err(within(key::CERTIFICATE))?;
+        let authorities = authorities(part(key::AUTHORITY)?).map_err(within(key::AUTHORITY))?;
+        let authority_key = String::from_utf8_lossy(part(key::AUTHORITY_KEY)?);
+        let authority_key = KeyPair::from_pem(&authority_key)
+            .map_err(|error| within(key::AUTHORITY_KEY)(error.to_string()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        // A certificate holds its public key whole.
+        let public = authority_key.subject_public_key_info();
+        if !authorities[0]
+            .windows(public.len())
+            .any(|window| window == public)
+        {
+            return Err("ca.key is not the key of ca.crt".to_owned());
+        }
+        signed(&chain, &authorities[0], &terms, provider.clone())?;
+        let private = PrivateKeyDer::from_pem_slice(part(key::KEY)?)
+            .map_err(|error| within(key::KEY)(error.to_string()))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_single_cert(chain, private)
+            .map_err(|error| within(key::KEY)(error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            parts,
+            terms,
+            config: Arc::new(config),
+        })
+    }
+
+    /// The same, trusted by its own authority only.
+    fn alone(&self) -> Result<Self, String> {
+        let mut parts = self.parts.clone();
+        let terms = Terms {
+            handover_until: None,
+            ..self.terms.clone()
+        };
+        let terms = serde_json::to_vec(&terms).map_err(|error| error.to_string())?;
+        let bundle = self.text(key::AUTHORITY);
+        let own = first_certificate(&bundle).as_bytes().to_vec();
+        parts.insert(key::TERMS.to_owned(), terms);
+        parts.insert(key::AUTHORITY.to_owned(), own);
+        Self::of(parts)
+    }
+
+    /// A fresh certificate by the authority of `known`, or by a fresh one, which stands in front of `before`, trusted until
+    /// some time or as long as it lasts.
+    fn made(
+        known: Option<&Self>,
+        (before, until): (&str, Option<Timestamp>),
+        names: &[String],
+        now: Timestamp,
+    ) -> Result<Self, String> {
+        let failed = |error: rcgen::Error| error.to_string();
+        let (authority_key, authority, authority_not_after, handover_until) = match known {
+            Some(known) => {
+                let key = KeyPair::from_pem(&known.text(key::AUTHORITY_KEY)).map_err(failed)?;
+                let terms = &known.terms;
+                let bundle = known.text(key::AUTHORITY);
+                (key, bundle, terms.authority_not_after, terms.handover_until)
+            }
+            None => {
+                let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+                let (params, end) = authority_params(now).map_err(failed)?;
+                let own = params.self_signed(&key).map_err(failed)?.pem();
+                (key, format!("{own}{before}"), end, until)
+            }
+        };
+        let own = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let mut leaf = CertificateParams::new(names).map_err(failed)?;
+        let not_after = dated(&mut leaf, now, LEAF_DAYS.0);
+        leaf.distinguished_name = DistinguishedName::new();
+        leaf.distinguished_name
+            .push(DnType::CommonName, "entourage-webhook");
+        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        leaf.use_authority_key_identifier_extension = true;
+        let exported = authority_key.serialize_pem();
+        let (params, _) = authority_params(now).map_err(failed)?;
+        let issuer = Issuer::new(params, authority_key);
+        let certificate = leaf.signed_by(&own, &issuer).map_err(failed)?.pem();
+        let terms = Terms {
+            names: names.to_vec(),
+            not_after,
+            authority_not_after,
+            handover_until,
+        };
+        let terms = serde_json::to_vec(&terms).map_err(|error| error.to_string())?;
+        let parts = [
+            (key::CERTIFICATE, certificate.into_bytes()),
+            (key::KEY, own.serialize_pem().into_bytes()),
+            (key::AUTHORITY, authority.into_bytes()),
+            (key::AUTHORITY_KEY, exported.into_bytes()),
+            (key::TERMS, terms),
+        ];
+        Self::of(parts.map(|(name, part)| (name.to_owned(), part)).into())
+    }
+}
+
+/// The certificates of a PEM text, at least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    if all.is_empty() {
+        return Err("it holds no certificate".to_owned());
+    }
+    Ok(all)
+}
+
+/// The same, each of which can be an authority.
+fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = certificates(pem)?;
+    for one in &all {
+        let mut roots = RootCertStore::empty();
+        roots.add(one.clone()).map_err(|error| error.to_string())?;
+    }
+    Ok(all)
+}
+
+/// Whether an authority signed a certificate for the names and the time that the terms say.
+fn signed(
+    chain: &[CertificateDer<'static>],
+    authority: &CertificateDer<'static>,
+    terms: &Terms,
+    provider: Arc<CryptoProvider>,
+) -> Result<(), String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.clone()).map_err(|error| error.to_string())?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| error.to_string())?;
+    // Not by a clock: what ended is renewed, and not thrown away.
+    let last = u64::try_from(terms.not_after.as_second()).unwrap_or_default();
+    let last = UnixTime::since_unix_epoch(Duration::from_secs(last.saturating_sub(1)));
+    // A name that no client could ask for says nothing.
+    let names = terms
+        .names
+        .iter()
+        .filter_map(|name| ServerName::try_from(name.as_str()).ok());
+    for name in names {
+        verifier
+            .verify_server_cert(&chain[0], &chain[1..], &name, &[], last)
+            .map_err(|error| format!("ca.crt does not stand for tls.crt: {error}"))?;
+    }
+    Ok(())
+}
+
+/// What every authority's certificate says beside its key, and until when.
+fn authority_params(now: Timestamp) -> Result<(CertificateParams, Timestamp), rcgen::Error> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name = DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "entourage-webhook-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    let until = dated(&mut params, now, AUTHORITY_DAYS.0);
+    Ok((params, until))
+}
+
+/// Makes a certificate valid since yesterday, clocks may differ, and for so many days. Returns its end.
+fn dated(params: &mut CertificateParams, now: Timestamp, lasting: i64) -> Timestamp {
+    let at = |time: Timestamp| {
+        let date = time.to_zoned(TimeZone::UTC).date();
+        let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());
+        date_time_ymd(date.year().into(), month, day)
+    };
+    let end = now + days(lasting);
+    params.not_before = at(now - days(1));
+    params.not_after = at(end);
+    // Its day begins at midnight.
+    Timestamp::from_second(end.as_second() - end.as_second().rem_euclid(86_400)).unwrap_or(end)
+}
+
+const fn days(count: i64) -> SignedDuration {
+    SignedDuration::from_hours(24 * count)
+}
+
+/// The first certificate of a bundle.
+fn first_certificate(bundle: &str) -> &str {
+    const END: &str = "-----END CERTIFICATE-----";
+    match bundle.find(END) {
+        Some(at) => {
+            let end = at + END.len();
+            let line = bundle[end..]
+                .find('\n')
+                .map_or(bundle.len(), |more| end + more + 1);
+            &bundle[..line]
+        }
+        None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(of: &[&str]) -> Vec<String> {
+        of.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn stored(step: Step) -> Identity {
+        match step {
+            Step::Store(identity) => identity,
+            Step::Keep(_) | Step::Anew(_) => panic!("{step:?}"),
+        }
+    }
+
+    fn fresh(names: &[String], now: Timestamp) -> Identity {
+        assert!(matches!(step(None, names, now).unwrap(), Step::Anew(_)));
+        anew("", names, now).unwrap()
+    }
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + days(20_000 + day)
+    }
+
+    #[test]
+    fn an_identity_is_kept_until_it_is_time_and_then_made_by_the_same_authority() {
+        let names = names(&["127.0.0.1", "hook.ns.svc"]);
+        let first = fresh(&names, at(0));
+        let parts = first.parts();
+        assert!(matches!(step(Some(parts), &names, at(0)).unwrap(), Step::Keep(_)));
+        assert!(matches!(
+            step(Some(parts), &names, at(244)).unwrap(),
+            Step::Keep(_)
+        ));
+        let second = stored(step(Some(parts), &names, at(245)).unwrap());
+        assert_eq!(second.bundle(), first.bundle());
+        assert_ne!(second.parts()[key::CERTIFICATE], parts[key::CERTIFICATE]);
+        assert!(second.terms.not_after > first.terms.not_after);
+        // A server of another name needs another certificate at once.
+        let other = stored(step(Some(parts), &self::names(&["other"]), at(0)).unwrap());
+        assert_eq!(other.bundle(), first.bundle());
+    }
+
+    #[test]
+    fn an_authority_that_ends_is_replaced_and_stays_trusted() {
+        let names = names(&["localhost"]);
+        let first = fresh(&names, at(0));
+        let second = stored(step(Some(first.parts()), &names, at(3285)).unwrap());
+        let (old, new) = (first.text(key::AUTHORITY), second.text(key::AUTHORITY));
+        assert!(new.ends_with(&old) && new.len() > old.len());
+        // Only the one before: bundles do not grow.
+        let third = stored(step(Some(second.parts()), &names, at(2 * 3285)).unwrap());
+        assert!(!third.text(key::AUTHORITY).contains(&old));
+        assert!(third.text(key::AUTHORITY).ends_with(first_certificate(&new)));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_made_anew() {
+        let names = names(&["localhost"]);
+        let (good, other) = (fresh(&names, at(0)), fresh(&names, at(0)));
+        let is_anew = |parts: &BTreeMap<String, Vec<u8>>| {
+            matches!(step(Some(parts), &names, at(0)).unwrap(), Step::Anew(_))
+        };
+        let all = [
+            key::CERTIFICATE,
+            key::KEY,
+            key::AUTHORITY,
+            key::AUTHORITY_KEY,
+            key::TERMS,
+        ];
+        const END: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for part in all {
+            let mut parts = good.parts().clone();
+            parts.remove(part);
+            assert!(is_anew(&parts), "{part} is missing");
+            for nonsense in ["", "nonsense", END] {
+                parts.insert(part.to_owned(), nonsense.into());
+                assert!(is_anew(&parts), "{part} is {nonsense:?}");
+            }
+            if part != key::TERMS {
+                parts.insert(part.to_owned(), other.parts()[part].clone());
+                assert!(is_anew(&parts), "{part} is another's");
+            }
+        }
+        // What belongs together, by another authority or for another name.
+        for (taken, from) in [
+            ([key::CERTIFICATE, key::KEY], &other),
+            ([key::AUTHORITY, key::AUTHORITY_KEY], &other),
+            (
+                [key::CERTIFICATE, key::KEY],
+                &fresh(&self::names(&["elsewhere"]), at(0)),
+            ),
+        ] {
+            let mut parts = good.parts().clone();
+            for part in taken {
+                parts.insert(part.to_owned(), from.parts()[part].clone());
+            }
+            assert!(is_anew(&parts), "{taken:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_renewed_by_the_authority_that_lasts() {
+        let names = names(&["localhost"]);
+        let first = fresh(&names, at(0));
+        let second = stored(step(Some(first.parts()), &names, at(400)).unwrap());
+        assert_eq!(second.bundle(), first.bundle());
+    }
+
+    #[test]
+    fn what_was_trusted_before_all_was_made_anew_is_trusted_for_a_while() {
+        let names = names(&["localhost"]);
+        let first = fresh(&names, at(0));
+        let (begin, minute) = (at(1), SignedDuration::from_mins(1));
+        let second = anew(&first.text(key::AUTHORITY), &names, begin).unwrap();
+        let (old, both) = (first.text(key::AUTHORITY), second.text(key::AUTHORITY));
+        assert!(both.ends_with(&old) && both.len() > old.len());
+        let parts = second.parts();
+        assert!(matches!(
+            step(Some(parts), &names, begin + minute * 9).unwrap(),
+            Step::Keep(_)
+        ));
+        let alone = stored(step(Some(parts), &names, begin + minute * 10).unwrap());
+        assert_eq!(format!("{}{old}", alone.text(key::AUTHORITY)), both);
+        assert_eq!(alone.parts()[key::CERTIFICATE], parts[key::CERTIFICATE]);
+        assert!(matches!(
+            step(Some(alone.parts()), &names, begin + minute * 11).unwrap(),
+            Step::Keep(_)
+        ));
+        // What was there is not taken along when it is nonsense.
+        assert!(
+            anew("nonsense", &names, begin)
+                .unwrap()
+                .terms
+                .handover_until
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn the_configuration_changes_only_with_the_certificate() {
+        let names = names(&["localhost"]);
+        let first = fresh(&names, at(0));
+        let mut current = None;
+        assert!(first.replace(&mut current));
+        assert!(!first.replace(&mut current));
+        let second = stored(step(Some(first.parts()), &names, at(300)).unwrap());
+        assert!(second.replace(&mut current));
+    }
+
+    #[test]
+    fn keys_are_not_shown() {
+        let identity = fresh(&names(&["localhost"]), at(0));
+        let shown = format!("{identity:?} {:?}", Step::Keep(identity.clone()));
+        assert!(!shown.contains("PRIVATE") && !shown.contains("ca.key"), "{shown}");
+    }
+}

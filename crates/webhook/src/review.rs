@@ -1,0 +1,191 @@
+//! From the JSON of a review to the JSON of its answer. Nothing is read but what a rule looks at, nothing is logged.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use entourage_core::admission::{self, Operation, Refusal, Request, Settings, configuration};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The versions of reviews that are answered.
+const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
+
+/// A review as it came.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Review {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    request: Option<Asked>,
+}
+
+/// Without content: it may be about a Secret.
+impl std::fmt::Debug for Review {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Review")
+            .field("api_version", &self.api_version)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    uid: String,
+    kind: Kind,
+    #[serde(default)]
+    sub_resource: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+    operation: String,
+    object: Option<Value>,
+    old_object: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    kind: String,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// What is to be filled in.
+    Mutate,
+    /// Whether it may be.
+    Validate,
+}
+
+impl Question {
+    /// The question that is asked at a path.
+    #[must_use]
+    pub fn at(path: &str) -> Option<Self> {
+        match path {
+            configuration::MUTATE_PATH => Some(Self::Mutate),
+            configuration::VALIDATE_PATH => Some(Self::Validate),
+            _ => None,
+        }
+    }
+}
+
+impl Review {
+    /// Reads a review.
+    ///
+    /// # Errors
+    /// What is wrong with the body, for whoever sent it; nothing of its content.
+    pub fn read(body: &[u8]) -> Result<Self, String> {
+        // The reader's own words may quote what it reads.
+        let review: Self = serde_json::from_slice(body).map_err(|error| {
+            format!(
+                "the body is no AdmissionReview: {:?} error at line {} column {}",
+                error.classify(),
+                error.line(),
+                error.column()
+            )
+        })?;
+        if review.kind != "AdmissionReview" || !VERSIONS.contains(&review.api_version.as_str()) {
+            return Err(format!("send an AdmissionReview of {}", VERSIONS.join(" or ")));
+        }
+        if review.request.is_none() {
+            return Err("the review has no request".to_owned());
+        }
+        Ok(review)
+    }
+
+    /// The kind whose objects must all be known to judge it, as `(group, version, kind)`.
+    #[must_use]
+    pub fn looks_around(&self) -> Option<(&str, &str, &str)> {
+        let asked = self.request.as_ref()?;
+        let request = asked.request(&[], Settings::default())?;
+        admission::looks_around(&request).then_some((
+            asked.kind.group.as_str(),
+            asked.kind.version.as_str(),
+            asked.kind.kind.as_str(),
+        ))
+    }
+
+    /// The answer. `others`: the objects that [`looks_around`](Self::looks_around) asks for.
+    #[must_use]
+    pub fn answered(&self, question: Question, others: &[Value], settings: Settings) -> Value {
+        let request = self
+            .request
+            .as_ref()
+            .and_then(|asked| asked.request(others, settings));
+        let Some(request) = request else {
+            // Subresources and operations that no rule is about.
+            return self.answer(&json!({"allowed": true}));
+        };
+        let response = match question {
+            Question::Mutate => {
+                let patch = admission::mutate(&request);
+                if patch.is_empty() {
+                    json!({"allowed": true})
+                } else {
+                    let patch = STANDARD.encode(Value::Array(patch).to_string());
+                    json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
+                }
+            }
+            Question::Validate => match admission::validate(&request) {
+                Ok(()) => json!({"allowed": true}),
+                Err(refusal) => refused(&refusal, &request),
+            },
+        };
+        self.answer(&response)
+    }
+
+    /// The answer to a review that cannot be judged now.
+    #[must_use]
+    pub fn unanswerable(&self, why: &str) -> Value {
+        self.answer(&json!({"allowed": false, "status": {"code": 503, "reason": "ServiceUnavailable", "message": why}}))
+    }
+
+    fn answer(&self, response: &Value) -> Value {
+        let mut response = response.clone();
+        response["uid"] = self.request.as_ref().map_or("", |asked| &asked.uid).into();
+        json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
+    }
+}
+
+impl Asked {
+    /// The request as the rules take it; `None` when there is no rule about such.
+    fn request<'a>(&'a self, others: &'a [Value], settings: Settings) -> Option<Request<'a>> {
+        if !self.sub_resource.is_empty() {
+            return None;
+        }
+        Some(Request {
+            group: &self.kind.group,
+            kind: &self.kind.kind,
+            namespace: &self.namespace,
+            name: &self.name,
+            operation: match self.operation.as_str() {
+                "CREATE" => Operation::Create,
+                "UPDATE" => Operation::Update,
+                "DELETE" => Operation::Delete,
+                _ => return None,
+            },
+            object: self.object.as_ref(),
+            old: self.old_object.as_ref(),
+            others,
+            settings,
+        })
+    }
+}
+
+fn refused(refusal: &Refusal, request: &Request<'_>) -> Value {
+    let causes: Vec<Value> = refusal
+        .problems
+        .iter()
+        .map(|problem| {
+            json!({"field": problem.field, "message": format!("{}; {}", problem.cause, problem.remedy)})
+        })
+        .collect();
+    json!({"allowed": false, "status": {
+        "code": refusal.code, "reason": refusal.reason, "message": refusal.to_string(),
+        "details": {"group": request.group, "kind": request.kind, "name": request.name, "causes": causes}}})
+}
