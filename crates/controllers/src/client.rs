@@ -8,7 +8,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -134,6 +134,8 @@ struct Inner {
     lists: Semaphore,
     /// Milliseconds as in [`Time`]: until when the server asks to be left alone.
     not_before: AtomicI64,
+    /// What is known of the APIs it serves may be out of date.
+    doubted: AtomicBool,
 }
 
 impl Api {
@@ -148,6 +150,7 @@ impl Api {
             in_flight: AtomicUsize::new(0),
             lists: Semaphore::new(LISTS),
             not_before: AtomicI64::new(i64::MIN),
+            doubted: AtomicBool::new(false),
         }))
     }
 
@@ -174,6 +177,18 @@ impl Api {
     #[must_use]
     pub fn not_before(&self, now: Time) -> Option<Time> {
         Some(Time(self.0.not_before.load(Ordering::Relaxed))).filter(|at| *at > now)
+    }
+
+    /// A kind is served that was not, so what is known of the server's APIs is out of date: it is looked at again soon.
+    pub fn doubt_apis(&self) {
+        self.0.doubted.store(true, Ordering::Relaxed);
+        self.0.options.suspect.notify_one();
+    }
+
+    /// Whether the server's APIs were doubted since this was last asked.
+    #[must_use]
+    pub fn take_doubt(&self) -> bool {
+        self.0.doubted.swap(false, Ordering::Relaxed)
     }
 
     /// Waits for one's turn to list: a list holds much in memory.

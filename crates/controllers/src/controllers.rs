@@ -8,7 +8,10 @@
 use std::borrow::Cow;
 
 use entourage_core::{
-    interpreter::{NATIVE, NativeKind},
+    interpreter::{
+        NATIVE, NativeKind,
+        operations::{Operation, has},
+    },
     object::Gvk,
 };
 
@@ -109,7 +112,7 @@ pub const CONTROLLERS: &[Controller] = &[
         module: "entourage_core::binding",
         rules: &[
             rule(
-                Resources::Of(WORK, &["resourcebindings"]),
+                Resources::Of(WORK, &["clusterresourcebindings", "resourcebindings"]),
                 &["create", "delete", "get", "list", "update", "watch"],
                 "the one writer of bindings",
             ),
@@ -131,12 +134,15 @@ pub const CONTROLLERS: &[Controller] = &[
         module: "entourage_core::detector",
         rules: &[
             rule(
-                Resources::Of(POLICY, &["propagationpolicies"]),
+                Resources::Of(POLICY, &["clusterpropagationpolicies", "propagationpolicies"]),
                 &["get", "list", "patch", "watch"],
                 "permanent id and finalizer",
             ),
             rule(
-                Resources::Of(POLICY, &["propagationpolicies/status"]),
+                Resources::Of(
+                    POLICY,
+                    &["clusterpropagationpolicies/status", "propagationpolicies/status"],
+                ),
                 &["patch"],
                 "the condition Matched",
             ),
@@ -197,12 +203,35 @@ pub const CONTROLLERS: &[Controller] = &[
         }],
     },
     Controller {
+        name: "namespaces",
+        summary: "brings the hub's namespaces to every member, with their labels",
+        module: "entourage_core::namespaces",
+        rules: &[rule(
+            Resources::Of("", &["namespaces"]),
+            &["get", "list", "watch"],
+            "what members get",
+        )],
+    },
+    Controller {
+        name: "overrides",
+        summary: "changes copies where override policies say so",
+        module: "entourage_core::overrides",
+        rules: &[rule(
+            Resources::Of(POLICY, &["clusteroverridepolicies", "overridepolicies"]),
+            &["list", "watch"],
+            "what is changed, where",
+        )],
+    },
+    Controller {
         name: "status",
         summary: "reports how a template fares on its members",
         module: "entourage_core::status",
         rules: &[
             rule(
-                Resources::Of(WORK, &["resourcebindings/status"]),
+                Resources::Of(
+                    WORK,
+                    &["clusterresourcebindings/status", "resourcebindings/status"],
+                ),
                 &["update"],
                 "conditions and one entry per member",
             ),
@@ -242,7 +271,7 @@ impl Resources {
                 (group, Cow::Owned(format!("{resource}/{sub}")))
             }
         };
-        let is_workload = |native: &&&dyn NativeKind| native.pod_spec_path().is_some();
+        let is_aggregated = |native: &&&dyn NativeKind| has(**native, Operation::Aggregate);
         let mut all: Vec<_> = match self {
             Self::Of(group, resources) => resources
                 .iter()
@@ -252,7 +281,7 @@ impl Resources {
             Self::TemplatesSub(sub) => NATIVE.iter().map(kind).map(with(sub)).collect(),
             Self::WorkloadsSub(sub) => NATIVE
                 .iter()
-                .filter(is_workload)
+                .filter(is_aggregated)
                 .map(kind)
                 .map(with(sub))
                 .collect(),
@@ -327,6 +356,7 @@ mod tests {
             Key::BindingStatus(id.clone()),
             Key::Copy(id, "m1".into()),
             Key::Cluster("m1".into()),
+            Key::Namespace("ns".into(), "m1".into()),
         ];
         for key in keys {
             // A new kind of key has no arm here, which is a reminder to add it above.
@@ -337,7 +367,8 @@ mod tests {
                 | Key::Binding(_)
                 | Key::BindingStatus(_)
                 | Key::Copy(..)
-                | Key::Cluster(_) => {}
+                | Key::Cluster(_)
+                | Key::Namespace(..) => {}
             }
             let row = row(key.controller());
             assert!(row.module.starts_with("entourage_core::"), "{}", row.name);
@@ -347,7 +378,11 @@ mod tests {
     #[test]
     fn templates_are_the_kinds_of_the_core() {
         let all = Resources::Templates.list();
-        assert_eq!(all.len(), NATIVE.len());
+        let kinds: BTreeSet<_> = NATIVE
+            .iter()
+            .map(|native| (native.gvk().group, native.gvk().kind))
+            .collect();
+        assert_eq!(all.len(), kinds.len());
         assert!(all.contains(&("apps".into(), "deployments".into())));
         assert!(all.contains(&("".into(), "persistentvolumeclaims".into())));
         let finalizers = Resources::TemplatesSub("finalizers").list();

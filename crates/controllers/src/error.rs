@@ -141,6 +141,39 @@ impl Failure {
         ))
     }
 
+    /// Whether a refusal names an object: an address that is not served at all is refused without one.
+    #[must_use]
+    pub fn is_about_an_object(&self) -> bool {
+        matches!(self, Self::Answer(answer) if !answer.kind.is_empty())
+    }
+
+    /// The server does not serve a kind.
+    #[must_use]
+    pub fn not_served(gvk: &Gvk) -> Self {
+        let what = format!("{} {}", gvk.api_version(), gvk.kind);
+        Self::Answer(Box::new(Answer {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: format!("{what} is not served there: install its CustomResourceDefinition"),
+            ..Answer::default()
+        }))
+    }
+
+    /// The server serves a kind in another version only.
+    #[must_use]
+    pub fn served_in(gvk: &Gvk, version: &str) -> Self {
+        let what = format!("{} {}", gvk.api_version(), gvk.kind);
+        Self::Answer(Box::new(Answer {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: format!(
+                "{what} is not served there, only version {version} of it: have it serve {} too",
+                gvk.version
+            ),
+            ..Answer::default()
+        }))
+    }
+
     /// The kind of trouble.
     #[must_use]
     pub fn class(&self) -> Class {

@@ -24,6 +24,7 @@ use crate::{
 mod deliver;
 pub mod events;
 mod hub;
+mod namespace;
 mod remove;
 
 use events::Events;
@@ -55,7 +56,7 @@ pub enum Outcome {
         /// How long the server asks to be left alone.
         asked: Option<Duration>,
     },
-    /// The hub refuses the write, in these words, which hold nothing of the object's data. Only a person can change it;
+    /// The hub refuses the write, or a member that of a namespace, in these words, which hold nothing of the object's data. Only a person can change it;
     /// the key is tried again slowly.
     Refused(String),
 }
@@ -89,7 +90,20 @@ impl Hands {
                     how,
                 } => self.remove(id, cluster, guard, how, member).await,
                 Change::Confirm { id, cluster } => self.confirm(id, cluster, member).await,
+                Change::Namespace {
+                    cluster,
+                    name,
+                    labels,
+                    annotations,
+                } => match member {
+                    Some(member) => {
+                        let marks = (labels, annotations);
+                        self.bring_namespace(&member.api, &cluster, &name, &marks).await
+                    }
+                    None => Outcome::Done,
+                },
                 Change::Need(id) => self.need(&id).await,
+                Change::Refuse(words) => Outcome::Refused(words),
                 Change::Emit(event) => {
                     self.events.emit(event);
                     Outcome::Done

@@ -201,6 +201,9 @@ pub async fn run(
             config.propagate_deps = propagate_deps;
             config.deletion_grace = millis(deletion_grace);
             config.dependency_wait = millis(dependency_wait);
+            config.reserved = [&cluster_namespace, &options.lease_namespace]
+                .map(|name| name.as_str().into())
+                .into();
             let (brain, inbox) = mpsc::channel(runtime::INBOX);
             let (events, recorder) = events::recorder(hub.clone());
             let recorder = AbortOnDropHandle::new(tokio::spawn(recorder));

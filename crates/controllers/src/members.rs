@@ -4,15 +4,18 @@
 //! found ([`Message::Probed`]). A member that is silent twice in a row loses its client until it answers: its watches
 //! end, and deliveries fail at once instead of waiting for their deadline.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entourage_api::cluster::{Cluster, SyncMode};
-use entourage_core::object::{Named, Str};
+use entourage_core::{
+    object::{Named, Str},
+    observation::Server,
+};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    client::{Api, ClientFactory},
+    client::{Api, ApiOptions, ClientFactory},
     limiter::Bounds,
     metrics::Metrics,
     runtime::Message,
@@ -94,6 +97,36 @@ impl Reach {
             proxy: spec.proxy_url.clone(),
         })
     }
+}
+
+/// The configuration of a connection to a member, as the controllers connect: by its Cluster and the Secret that this names.
+/// Read once; for a command that only looks. `cluster_namespace` is the only namespace that such Secrets may lie in.
+///
+/// # Errors
+/// A sentence for the person who must act; also for a member that pulls.
+pub async fn config_of(
+    hub: kube::Client,
+    cluster: &Cluster,
+    cluster_namespace: &str,
+    deadline: Duration,
+) -> Result<kube::Config, String> {
+    let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
+    let Some(reach) = Reach::of(cluster) else {
+        return Err("it is in pull mode: its agent connects to the hub, and nobody to it".to_owned());
+    };
+    let (_never, may_write) = watch::channel(false);
+    let hub = Api::new(
+        hub,
+        ApiOptions {
+            server: Server::Hub,
+            deadline,
+            bounds: Bounds::default(),
+            metrics: Metrics::new(),
+            suspect: Arc::default(),
+            may_write,
+        },
+    );
+    connect::config_once(&name, &reach, &hub, &cluster_namespace.into()).await
 }
 
 /// All members' tasks. Dropping it ends them.

@@ -4,10 +4,16 @@
 //! interpreted are asked for as metadata with a fallback that old servers understand, what arrives together is handed
 //! over together, and an outage is told once. Order of things:
 //!
-//! 1. list in pages (consistent: no resourceVersion is asked for); every item is `Seen`, then `Listed` with all of them;
-//! 2. watch from the list's resourceVersion, with bookmarks; resume from the last resourceVersion after an ordinary end;
+//! 1. list in pages (consistent: no resourceVersion is asked for); told is `Listing` before the first item, every
+//!    item as `Seen`, then `Listed` with all of them;
+//! 2. watch from the list's resourceVersion, with bookmarks, and tell how far that was `Reached`; resume from the last resourceVersion after an ordinary end;
 //! 3. 410 or an ERROR event: list again. A failure to list, and the second in a row to open the watch, is told as
-//!    `Lost`, once; after it a watch that opens is closed for a new list.
+//!    `Lost`; after it a watch that opens is closed for a new list;
+//! 4. what is not found is looked up anew (the server may call it otherwise by now), and if the server says what it serves
+//!    instead, that is told as `Unserved`.
+//!
+//! Told is only what differs from what was told last, however often it is found again ([`Told`]): an outage that turns out
+//! to be an upgrade is told as both, one after the other.
 //!
 //! Nothing is repeated without a pause: what lives shorter than `SHORTEST` counts as a failure.
 
@@ -29,7 +35,11 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    client::{Api, Form, path::Path, read},
+    client::{
+        Api, Form,
+        path::{self, Path},
+        read,
+    },
     clock,
     error::{Class, Failure},
     runtime::Message,
@@ -54,15 +64,22 @@ const IDLE: Duration = Duration::from_secs(305);
 const IDLE_WITH_BOOKMARKS: Duration = Duration::from_secs(90);
 /// How long opening a watch may take.
 const OPEN_DEADLINE: Duration = Duration::from_secs(30);
+/// The account may not do this.
+const FORBIDDEN: u16 = 403;
 /// A watch that ends sooner counts as a failure, so that a server that closes at once is not asked in a loop.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// How long a kind that was never listed may be kept waiting by a busy or silent server before that is told: at a start
 /// nothing depends on what was told before, and an alarm would be false.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long an answer to what a server serves counts while what is asked for is not found.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
 /// A running list-and-watch.
 pub struct Watcher {
     api: Api,
+    /// Our hub's id.
+    hub: Str,
     watch: Watch,
     /// Tells this run from an earlier one of the same watch, whose last words may still be under way.
     run: u64,
@@ -74,9 +91,30 @@ pub struct Watcher {
     /// Watches in a row that did not last, or did not open before that was told; each asks for a new list, so a call
     /// that succeeds in between does not end this row.
     short: u32,
-    lost: bool,
+    /// What was last told.
+    told: Told,
+    /// When the server was last asked what it serves.
+    asked: Option<Instant>,
+    /// The server did not serve the kind when it was last asked, or it may have begun to since it was asked what it
+    /// serves: its definition may have been brought there by us a moment ago.
+    missing: bool,
     /// Since when the first list is tried; `None` after it.
     waiting: Option<Instant>,
+}
+
+/// What the brain knows of a watch.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    /// That it lists, or nothing yet.
+    Works,
+    /// That it fails.
+    Lost,
+    /// That the server refuses it to our account.
+    Refused,
+    /// That the server serves another version of the kind.
+    Other(Str),
+    /// That the server serves no version of the kind.
+    Kindless,
 }
 
 /// Why a watch ended.
@@ -93,23 +131,16 @@ impl Watcher {
     /// A watch over this server; `hub` is our hub's id, which copies on members carry.
     #[must_use]
     pub fn new(api: Api, watch: Watch, run: u64, hub: &Str, brain: mpsc::Sender<Message>) -> Self {
-        let list = match &watch {
-            Watch::Templates(gvk) if is_secret(gvk) => {
-                Path::watched(&watch).query("fieldSelector", "type!=kubernetes.io/service-account-token")
-            }
-            Watch::Copies(..) => {
-                Path::watched(&watch).query("labelSelector", &format!("{}={hub}", label::HUB))
-            }
-            _ => Path::watched(&watch),
+        let form = if observation::is_whole(&watch) {
+            Form::Whole
+        } else {
+            Form::Metadata
         };
-        let form = match &watch {
-            Watch::Templates(gvk) | Watch::Copies(_, gvk) if !observation::is_interpreted(gvk) => {
-                Form::Metadata
-            }
-            _ => Form::Whole,
-        };
+        let list = listed(&watch, hub);
+        let missing = matches!(&watch, Watch::Copies(_, gvk) if !path::is_built_in(gvk));
         Self {
             api,
+            hub: hub.clone(),
             watch,
             run,
             brain,
@@ -117,7 +148,9 @@ impl Watcher {
             form,
             failures: 0,
             short: 0,
-            lost: false,
+            told: Told::Works,
+            asked: None,
+            missing,
             waiting: Some(Instant::now()),
         }
     }
@@ -125,7 +158,11 @@ impl Watcher {
     /// Lists and watches until the brain is gone; drop the future to end it earlier.
     pub async fn run(mut self) {
         loop {
-            let mut from = match self.list().await {
+            let listed = match self.look_up().await {
+                Ok(()) => self.list().await,
+                Err(failure) => Err(failure),
+            };
+            let mut from = match listed {
                 Ok(Some(version)) => version,
                 Ok(None) => return,
                 Err(failure) => {
@@ -136,13 +173,16 @@ impl Watcher {
                     continue;
                 }
             };
-            (self.lost, self.waiting, self.failures) = (false, None, 0);
+            if std::mem::take(&mut self.missing) {
+                self.api.doubt_apis();
+            }
+            (self.told, self.waiting, self.failures) = (Told::Works, None, 0);
             loop {
                 let began = Instant::now();
                 match self.follow(from.clone()).await {
                     Ok(End::Stop) => return,
                     // It opened after an outage that was told: only a list ends that.
-                    Ok(End::Relist) if self.lost => {
+                    Ok(End::Relist) if self.told != Told::Works => {
                         self.failures = 0;
                         self.breathe(began).await;
                         break;
@@ -165,10 +205,43 @@ impl Watcher {
                             return;
                         }
                         self.rest(&failure).await;
+                        if self.missing {
+                            break;
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// Asks the server what the resources of a kind are called, unless that is known. What another watch learnt counts
+    /// here too; what is known and not found is doubted: a definition made anew may have another name for them.
+    async fn look_up(&mut self) -> Result<(), Failure> {
+        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
+            return Ok(());
+        };
+        self.list = listed(&self.watch, &self.hub);
+        let is_doubtful = self.missing && self.failures > 0;
+        if path::is_built_in(gvk) || (path::is_known(gvk) && !is_doubtful) {
+            return Ok(());
+        }
+        let answer = match self.api.get(&Path::group_version(gvk), Form::Whole).await {
+            // Then the list says whether what is known is right.
+            Err(_) if path::is_known(gvk) => return Ok(()),
+            Err(failure) if failure.class() == Class::Missing => return Err(Failure::not_served(gvk)),
+            answer => answer?,
+        };
+        let resources = answer["resources"].as_array().into_iter().flatten();
+        let plural = resources
+            .filter(|each| each["kind"] == *gvk.kind)
+            .filter_map(|each| each["name"].as_str())
+            .find(|name| !name.contains('/'));
+        let Some(plural) = plural else {
+            return Err(Failure::not_served(gvk));
+        };
+        path::learn(gvk, plural);
+        self.list = listed(&self.watch, &self.hub);
+        Ok(())
     }
 
     /// Watches until the server ends it.
@@ -181,7 +254,7 @@ impl Watcher {
             .query("timeoutSeconds", OPEN_FOR)
             .query("resourceVersion", &version);
         let mut body: Body = self.api.open(&path, self.form.accept(), OPEN_DEADLINE).await?;
-        if self.lost {
+        if self.told != Told::Works {
             return Ok(End::Relist);
         }
         let (mut lines, mut idle) = (Lines::default(), IDLE);
@@ -194,6 +267,7 @@ impl Watcher {
             let Ok(data) = frame.into_data() else { continue };
             lines.push(&data);
             let (mut seen, mut broken) = (Vec::new(), false);
+            let before = revision(&version);
             while let Some(line) = lines.next() {
                 let Ok((kind, mut object)) = read::event(line) else {
                     warn!(cluster = self.api.name(), resource = %self.list.resource, "a watch event cannot be read; listing again");
@@ -216,6 +290,13 @@ impl Watcher {
                     now.clone_into(&mut version);
                 }
                 self.wipe(&mut object);
+            }
+            let reached = revision(&version);
+            if reached > before {
+                seen.push(Observation::Reached {
+                    watch: self.watch.clone(),
+                    revision: reached,
+                });
             }
             if !seen.is_empty() && self.tell(seen, false).await.is_none() {
                 return Ok(End::Stop);
@@ -277,34 +358,76 @@ impl Watcher {
         }
     }
 
-    /// Tells an outage, once.
+    /// Tells an outage, or what the server serves instead, unless that was told last.
     async fn give_up(&mut self, failure: &Failure) -> Option<()> {
         let passes = matches!(failure.class(), Class::Busy | Class::Unknown);
         if passes && self.waiting.is_some_and(|since| since.elapsed() < PATIENCE) {
             debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "cannot list yet");
             return Some(());
         }
-        if std::mem::replace(&mut self.lost, true) {
-            return Some(());
-        }
         let gvk = match &self.watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => gvk.clone(),
             _ => Gvk::new("v1", "List"),
         };
-        let why = failure.text(&gvk);
-        warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
-        self.tell(
-            vec![Observation::Lost {
-                watch: self.watch.clone(),
+        let Some(news) = self.news(failure, &gvk).await.filter(|news| *news != self.told) else {
+            return Some(());
+        };
+        let why = match &news {
+            Told::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
+            Told::Kindless => Failure::not_served(&gvk).text(&gvk),
+            _ => failure.text(&gvk),
+        };
+        // That a member lacks a kind is told where it matters: on the binding that cannot go there.
+        if failure.class() == Class::Missing && matches!(self.watch, Watch::Copies(..)) {
+            debug!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
+        } else {
+            warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
+        }
+        let watch = self.watch.clone();
+        let seen = match &news {
+            Told::Other(version) => Observation::Unserved {
+                watch,
+                other: Some(version.clone()),
                 why,
-            }],
-            true,
-        )
-        .await
+            },
+            Told::Kindless => Observation::Unserved {
+                watch,
+                other: None,
+                why,
+            },
+            Told::Refused => Observation::Refused { watch, why },
+            _ => Observation::Lost { watch, why },
+        };
+        self.told = news;
+        self.tell(vec![seen], true).await
+    }
+
+    /// What a failure means; `None` while that was found out a short while ago. Asks the server what it serves when a kind
+    /// is not found.
+    async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Told> {
+        if failure.class() != Class::Missing || !matches!(self.watch, Watch::Templates(_) | Watch::Copies(..))
+        {
+            return Some(match failure.code() {
+                FORBIDDEN => Told::Refused,
+                _ => Told::Lost,
+            });
+        }
+        let is_found_out = matches!(self.told, Told::Other(_) | Told::Kindless);
+        if is_found_out && self.asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
+            return None;
+        }
+        self.asked = Some(Instant::now());
+        Some(match self.api.served_version(gvk).await {
+            Ok(None) => Told::Kindless,
+            Ok(Some(version)) if version != gvk.version => Told::Other(version),
+            // It has come meanwhile, or that cannot be found out now.
+            Ok(Some(_)) | Err(_) => Told::Lost,
+        })
     }
 
     async fn rest(&mut self, failure: &Failure) {
         self.failures += 1;
+        self.missing = failure.class() == Class::Missing;
         let wait = match failure.class() {
             // Not served, or not allowed: that changes rarely.
             Class::Missing | Class::Refused => LONGEST,
@@ -313,6 +436,18 @@ impl Watcher {
             _ => pause(self.failures, LONGEST),
         };
         sleep(wait.max(failure.retry_after().unwrap_or_default())).await;
+    }
+}
+
+/// What a watch asks for.
+fn listed(watch: &Watch, hub: &Str) -> Path {
+    let all = Path::watched(watch);
+    match watch {
+        Watch::Templates(gvk) if is_secret(gvk) => {
+            all.query("fieldSelector", "type!=kubernetes.io/service-account-token")
+        }
+        Watch::Copies(..) => all.query("labelSelector", &format!("{}={hub}", label::HUB)),
+        _ => all,
     }
 }
 

@@ -1,6 +1,11 @@
 //! Where things are on an API server.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{PoisonError, RwLock},
+};
 
 use entourage_core::{
     object::{Gvk, Id, Named},
@@ -21,17 +26,46 @@ pub struct Path {
 const PLURALS: &[(&str, &str, &str)] = &[
     ("", "ConfigMap", "configmaps"),
     ("", "Namespace", "namespaces"),
+    ("", "PersistentVolume", "persistentvolumes"),
     ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ("", "Pod", "pods"),
+    ("", "ReplicationController", "replicationcontrollers"),
+    ("", "ResourceQuota", "resourcequotas"),
     ("", "Secret", "secrets"),
     ("", "Service", "services"),
     ("", "ServiceAccount", "serviceaccounts"),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+    ),
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    ),
+    ("apiregistration.k8s.io", "APIService", "apiservices"),
     ("apps", "DaemonSet", "daemonsets"),
     ("apps", "Deployment", "deployments"),
     ("apps", "ReplicaSet", "replicasets"),
     ("apps", "StatefulSet", "statefulsets"),
+    (
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+    ),
     ("batch", "CronJob", "cronjobs"),
     ("batch", "Job", "jobs"),
+    ("discovery.k8s.io", "EndpointSlice", "endpointslices"),
+    ("multicluster.x-k8s.io", "ServiceImport", "serviceimports"),
+    ("networking.k8s.io", "Ingress", "ingresses"),
+    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ("rbac.authorization.k8s.io", "ClusterRole", "clusterroles"),
 ];
 
 impl Path {
@@ -67,8 +101,17 @@ impl Path {
     pub fn watched(watch: &Watch) -> Self {
         match watch {
             Watch::Policies => Self::build(POLICY, Cow::Borrowed("propagationpolicies"), "", None),
+            Watch::ClusterPolicies => {
+                Self::build(POLICY, Cow::Borrowed("clusterpropagationpolicies"), "", None)
+            }
+            Watch::Overrides => Self::build(POLICY, Cow::Borrowed("overridepolicies"), "", None),
+            Watch::ClusterOverrides => {
+                Self::build(POLICY, Cow::Borrowed("clusteroverridepolicies"), "", None)
+            }
             Watch::Bindings => Self::build(WORK, Cow::Borrowed("resourcebindings"), "", None),
+            Watch::ClusterBindings => Self::build(WORK, Cow::Borrowed("clusterresourcebindings"), "", None),
             Watch::Clusters => Self::build(CLUSTER, Cow::Borrowed("clusters"), "", None),
+            Watch::Namespaces | Watch::MemberNamespaces(_) => Self::namespace(None),
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => Self::within(gvk, "", None),
         }
     }
@@ -104,7 +147,13 @@ impl Path {
 
     fn of_hub(object: &HubObject, one: bool) -> Self {
         let (prefix, resource, Named { namespace, name }) = match object {
+            HubObject::Policy(named) if named.namespace.is_empty() => {
+                (POLICY, "clusterpropagationpolicies", named.clone())
+            }
             HubObject::Policy(named) => (POLICY, "propagationpolicies", named.clone()),
+            HubObject::Binding(named) if named.namespace.is_empty() => {
+                (WORK, "clusterresourcebindings", named.clone())
+            }
             HubObject::Binding(named) => (WORK, "resourcebindings", named.clone()),
             HubObject::Cluster(name) => (CLUSTER, "clusters", Named::new("", name)),
             HubObject::Template(id) => {
@@ -118,13 +167,22 @@ impl Path {
         Self::build(prefix, Cow::Borrowed(resource), &namespace, one.then_some(&*name))
     }
 
+    /// What an API server says of a group version: its resources.
+    #[must_use]
+    pub fn group_version(gvk: &Gvk) -> Self {
+        Self::raw(root(gvk), "discovery")
+    }
+
+    /// What an API server says of a group: its versions.
+    #[must_use]
+    pub fn group(gvk: &Gvk) -> Self {
+        let mut uri = "/apis/".to_owned();
+        escape(&mut uri, &gvk.group);
+        Self::raw(uri, "discovery")
+    }
+
     fn within(gvk: &Gvk, namespace: &str, name: Option<&str>) -> Self {
-        let prefix = if gvk.group.is_empty() {
-            format!("/api/{}", gvk.version)
-        } else {
-            format!("/apis/{}/{}", gvk.group, gvk.version)
-        };
-        Self::build(&prefix, plural(gvk), namespace, name)
+        Self::build(&root(gvk), plural(gvk), namespace, name)
     }
 
     fn build(prefix: &str, resource: Cow<'static, str>, namespace: &str, name: Option<&str>) -> Self {
@@ -148,13 +206,62 @@ const POLICY: &str = "/apis/policy.karmada.io/v1alpha1";
 const WORK: &str = "/apis/work.karmada.io/v1alpha2";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
 
-/// The plural of a kind. A kind outside the table gets the regular English one, which is right for almost all.
+fn root(gvk: &Gvk) -> String {
+    // Users name groups and versions: whatever they hold, the address is one that a server can answer.
+    let mut uri = String::with_capacity(64);
+    if gvk.group.is_empty() {
+        uri.push_str("/api/");
+    } else {
+        uri.push_str("/apis/");
+        escape(&mut uri, &gvk.group);
+        uri.push('/');
+    }
+    escape(&mut uri, &gvk.version);
+    uri
+}
+
+/// Plurals that API servers told: a fact of a kind's definition, the same on every server that serves it.
+static LEARNT: RwLock<BTreeMap<Gvk, &'static str>> = RwLock::new(BTreeMap::new());
+
+/// Whether the plural of a kind is known for certain.
+#[must_use]
+pub fn is_known(gvk: &Gvk) -> bool {
+    known(gvk).is_some()
+}
+
+/// Takes in the plural of a kind as an API server tells it. What was learnt stays until the process ends: there are as
+/// many as kinds.
+pub fn learn(gvk: &Gvk, plural: &str) {
+    let mut learnt = LEARNT.write().unwrap_or_else(PoisonError::into_inner);
+    if learnt.get(gvk).is_none_or(|held| *held != plural) {
+        learnt.insert(gvk.clone(), String::leak(plural.to_owned()));
+    }
+}
+
+/// Whether every API server may be expected to know the kind: it needs no definition.
+#[must_use]
+pub fn is_built_in(gvk: &Gvk) -> bool {
+    fixed(gvk).is_some()
+}
+
+fn fixed(gvk: &Gvk) -> Option<&'static str> {
+    let mut all = PLURALS.iter();
+    let found = all.find(|(group, kind, _)| *group == &*gvk.group && *kind == &*gvk.kind);
+    found.map(|(_, _, plural)| *plural)
+}
+
+fn known(gvk: &Gvk) -> Option<&'static str> {
+    if let Some(plural) = fixed(gvk) {
+        return Some(plural);
+    }
+    let learnt = LEARNT.read().unwrap_or_else(PoisonError::into_inner);
+    learnt.get(gvk).copied()
+}
+
+/// The plural of a kind. One that is not known gets the regular English one, which is right for almost all.
 #[must_use]
 pub fn plural(gvk: &Gvk) -> Cow<'static, str> {
-    if let Some((_, _, plural)) = PLURALS
-        .iter()
-        .find(|(group, kind, _)| *group == &*gvk.group && *kind == &*gvk.kind)
-    {
+    if let Some(plural) = known(gvk) {
         return Cow::Borrowed(plural);
     }
     let kind = gvk.kind.to_lowercase();
@@ -232,6 +339,16 @@ mod tests {
             Path::object(&role).query("fieldSelector", "type!=x").uri,
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%2Fb?fieldSelector=type%21%3Dx"
         );
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_one_still_makes_an_address() {
+        let gvk = Gvk::new("batch/v1 beta/1", "CronJob");
+        assert_eq!(
+            Path::watched(&Watch::Templates(gvk.clone())).uri,
+            "/apis/batch/v1%20beta%2F1/cronjobs"
+        );
+        assert_eq!(Path::group(&gvk).uri, "/apis/batch");
     }
 
     #[test]

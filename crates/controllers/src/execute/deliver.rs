@@ -82,7 +82,9 @@ impl Hands {
                 }
                 fetched.source
             }
-            Err(failure) if failure.class() == Class::Missing => {
+            Err(failure)
+                if failure.class() == Class::Missing && self.is_absent(&order.id, &failure).await? =>
+            {
                 self.tell(Observation::Absent(order.id.clone())).await;
                 return Ok(Delivered::NoSource("it does not exist on the hub".into()));
             }
@@ -95,6 +97,7 @@ impl Hands {
         };
         Ok(match delivery.run().await {
             Ok(delivered) => delivered,
+            Err(Stop::Refused(Refusal::Override(bad))) => Delivered::BadOverride(bad.to_string()),
             Err(Stop::Refused(refusal)) => {
                 if refusal == Refusal::Token {
                     self.tell(Observation::NeverTravels(order.id.clone())).await;
@@ -221,11 +224,15 @@ impl Delivery<'_> {
             return Ok(Delivered::Foreign);
         }
         let rendered = self.render(Some(live))?;
-        if !render::differs(&rendered, live) {
+        let Some(path) = render::difference(&rendered, live) else {
             return Ok(self.applied_as(live));
-        }
+        };
         let answer = self.put(&rendered).await?;
-        Ok(self.applied(answer))
+        let mut delivered = self.applied(answer);
+        if let Delivered::Applied { differed, .. } = &mut delivered {
+            *differed = Some(path);
+        }
+        Ok(delivered)
     }
 
     fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
@@ -256,9 +263,9 @@ impl Delivery<'_> {
             .await
     }
 
-    /// Of a kind that is not interpreted only metadata is kept, so no more is asked for: no Secret comes back.
+    /// Where only a copy's metadata is kept no more is asked for: no Secret comes back.
     fn answer_form(&self) -> Form {
-        if observation::is_interpreted(&self.order.id.gvk) {
+        if observation::is_copied_whole(&self.order.id.gvk) {
             Form::Whole
         } else {
             Form::Metadata
@@ -273,6 +280,7 @@ impl Delivery<'_> {
         Delivered::Applied {
             copy: observation::copy(&self.order.id.gvk, copy),
             source: source_version(self.source.meta(), &self.order.recipe),
+            differed: None,
         }
     }
 }

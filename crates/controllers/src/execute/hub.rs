@@ -3,9 +3,10 @@
 use entourage_core::delivery::render::wipe;
 use entourage_core::{
     interpreter,
-    object::Id,
+    object::{Gvk, Id},
     observation::{self, Observation, Watch, Which},
     plan::{HubObject, Verb},
+    twin,
 };
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -80,6 +81,16 @@ impl Hands {
                 Outcome::Done
             }
             Err(failure) if failure.class() == Class::Missing => {
+                match self.is_absent(id, &failure).await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        return Outcome::Failed {
+                            trouble: Trouble::Busy,
+                            asked: None,
+                        };
+                    }
+                    Err(failure) => return trouble(&failure),
+                }
                 self.tell(Observation::Absent(id.clone())).await;
                 Outcome::Done
             }
@@ -88,6 +99,12 @@ impl Hands {
                 trouble(&failure)
             }
         }
+    }
+
+    /// Whether a 404 says that a template is gone. A server that does not serve this version of the kind answers so to
+    /// everything, and that proves nothing.
+    pub(super) async fn is_absent(&self, id: &Id, failure: &Failure) -> Result<bool, Failure> {
+        Ok(failure.is_about_an_object() || self.hub.served_version(&id.gvk).await?.is_none())
     }
 
     async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
@@ -149,7 +166,9 @@ fn is_deleted(answer: &Value) -> bool {
 /// As what an object of the hub is observed, and in which form it is asked for.
 fn read_as(object: &HubObject) -> (Watch, Form) {
     match object {
+        HubObject::Policy(name) if name.namespace.is_empty() => (Watch::ClusterPolicies, Form::Whole),
         HubObject::Policy(_) => (Watch::Policies, Form::Whole),
+        HubObject::Binding(name) if name.namespace.is_empty() => (Watch::ClusterBindings, Form::Whole),
         HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
         HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
         HubObject::Template(id) => {
@@ -173,15 +192,11 @@ fn which(object: &HubObject) -> Which {
 }
 
 /// The kind, for deciding which words of a refusal may be shown. Our own kinds hold no data.
-fn gvk_of(object: &HubObject) -> entourage_core::object::Gvk {
+fn gvk_of(object: &HubObject) -> Gvk {
     match object {
         HubObject::Template(id) => id.gvk.clone(),
-        HubObject::Binding(_) => {
-            entourage_core::object::Gvk::new("work.karmada.io/v1alpha2", "ResourceBinding")
-        }
-        HubObject::Policy(_) => {
-            entourage_core::object::Gvk::new("policy.karmada.io/v1alpha1", "PropagationPolicy")
-        }
-        HubObject::Cluster(_) => entourage_core::object::Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
+        HubObject::Binding(name) => Gvk::new(twin::BINDING_API, twin::binding(&name.namespace).kind),
+        HubObject::Policy(name) => Gvk::new(twin::POLICY_API, twin::policy(name).kind),
+        HubObject::Cluster(_) => Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
     }
 }

@@ -179,7 +179,7 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End
 
 /// What is kept of a kind tells how much of it is asked for.
 fn form(id: &Id) -> Form {
-    if observation::is_interpreted(&id.gvk) {
+    if observation::is_copied_whole(&id.gvk) {
         Form::Whole
     } else {
         Form::Metadata

@@ -107,6 +107,8 @@ fn recipe() -> Recipe {
         binding: Named::new("ns", "a-configmap"),
         permanent_id: "p".into(),
         replicas: None,
+        completions: None,
+        overrides: Default::default(),
         overwrite: false,
         written_uid: None,
     }
@@ -140,6 +142,15 @@ fn ok(body: Value) -> Reply {
     Reply::Json(200, body)
 }
 
+/// The object is not there.
+fn no_object() -> Reply {
+    let details = json!({"kind": "configmaps", "name": "a"});
+    Reply::Json(
+        404,
+        json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": details}),
+    )
+}
+
 fn no_namespace() -> Reply {
     Reply::Json(
         404,
@@ -148,7 +159,7 @@ fn no_namespace() -> Reply {
 }
 
 fn is_applied(delivered: &Delivered, version: &str) -> bool {
-    matches!(delivered, Delivered::Applied { copy, source }
+    matches!(delivered, Delivered::Applied { copy, source, .. }
         if &*copy.meta.resource_version == version && source.starts_with("t.v5."))
 }
 
@@ -277,6 +288,28 @@ async fn a_namespace_that_cannot_be_made_is_said_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn a_member_that_refuses_a_namespace_is_quoted() {
+    let forbidden =
+        json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no namespaces for you"});
+    let mut bench = bench(
+        vec![],
+        vec![
+            ("GET /api/v1/namespaces/shop", status(404, "NotFound")),
+            ("POST /api/v1/namespaces", Reply::Json(403, forbidden)),
+        ],
+    );
+    let change = Change::Namespace {
+        cluster: "m1".into(),
+        name: "shop".into(),
+        labels: Default::default(),
+        annotations: Default::default(),
+    };
+    let (outcome, heard) = bench.carry_out(change).await;
+    assert_eq!(outcome, Outcome::Refused("no namespaces for you".into()));
+    assert!(heard.is_empty(), "{heard:?}");
+}
+
+#[tokio::test]
 async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
     for (reply, trouble) in [
         (Reply::Broken, Trouble::Silence),
@@ -385,10 +418,29 @@ async fn a_refused_secret_never_shows_its_content() {
 
 #[tokio::test]
 async fn a_template_that_is_gone_is_told_as_absent() {
-    let mut bench = bench(vec![(SOURCE, status(404, "NotFound"))], vec![]);
+    let mut bench = bench(vec![(SOURCE, no_object())], vec![]);
     let delivered = bench.deliver("ConfigMap", None, false).await;
     assert!(matches!(delivered, Delivered::NoSource(_)), "{delivered:?}");
     assert!(bench.on_member.lines().is_empty());
+}
+
+#[tokio::test]
+async fn a_404_of_a_server_that_serves_the_kind_in_another_version_proves_nothing() {
+    let served = |kinds: Value| ok(json!({"kind": "APIResourceList", "resources": kinds}));
+    for (resources, absent) in [
+        (json!([{"name": "configmaps", "kind": "ConfigMap"}]), false),
+        (json!([]), true),
+    ] {
+        let source = "GET /api/v1/namespaces/ns/configmaps/a";
+        let replies = vec![
+            (source, status(404, "NotFound")),
+            ("GET /api/v1", served(resources)),
+        ];
+        let mut bench = bench(replies, vec![]);
+        let (outcome, heard) = bench.carry_out(Change::Need(id("ConfigMap"))).await;
+        let told = matches!(heard.as_slice(), [Observation::Absent(_)]);
+        assert_eq!((told, outcome == Outcome::Done), (absent, absent));
+    }
 }
 
 #[tokio::test]
@@ -690,7 +742,7 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
             "seen",
         ),
         ("ConfigMap", ok(template()), "seen"),
-        ("ConfigMap", status(404, "NotFound"), "absent"),
+        ("ConfigMap", no_object(), "absent"),
         ("ConfigMap", Reply::Broken, ""),
     ];
     for (kind, reply, expected) in cases {

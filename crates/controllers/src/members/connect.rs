@@ -61,7 +61,7 @@ pub(super) async fn connect(
     options: &MembersOptions,
     suspect: &Arc<Notify>,
 ) -> Result<(Member, Option<String>), Refused> {
-    let credentials = credentials(name, reach, options).await?;
+    let credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
     let mut config = config(reach, &credentials)?;
     config.connect_timeout = Some(CONNECT);
     config.default_retry = false;
@@ -85,8 +85,27 @@ pub(super) async fn connect(
     Ok((Member::new(api), credentials.version))
 }
 
-async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Result<Credentials, Refused> {
-    let namespace = &options.cluster_namespace;
+/// How a member is connected to, read once: for a command that only looks.
+///
+/// # Errors
+/// A sentence for the person who must act.
+pub(super) async fn config_once(
+    name: &Str,
+    reach: &Reach,
+    hub: &Api,
+    namespace: &Str,
+) -> Result<Config, String> {
+    let read = async {
+        let credentials = credentials(name, reach, hub, namespace).await?;
+        config(reach, &credentials)
+    };
+    let mut config = read.await.map_err(|refused: Refused| refused.message)?;
+    config.connect_timeout = Some(CONNECT);
+    config.default_retry = false;
+    Ok(config)
+}
+
+async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> Result<Credentials, Refused> {
     let Some(Named {
         namespace: lies_in,
         name: secret,
@@ -107,8 +126,7 @@ async fn credentials(name: &Str, reach: &Reach, options: &MembersOptions) -> Res
         });
     }
     let id = Id::new(Gvk::new("v1", "Secret"), namespace, secret);
-    let mut object = options
-        .hub
+    let mut object = hub
         .get(&Path::object(&id), Form::Whole)
         .await
         .map_err(|failure| {

@@ -157,7 +157,8 @@ impl Keeper {
 
     async fn describe(&mut self, found: &mut Probe) {
         let Some(member) = self.member.clone() else { return };
-        if self.describe_at.is_some_and(|at| at > Instant::now()) {
+        let doubted = member.api.take_doubt();
+        if !doubted && self.describe_at.is_some_and(|at| at > Instant::now()) {
             return;
         }
         probe::describe(&member.api, found).await;

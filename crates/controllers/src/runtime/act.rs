@@ -58,6 +58,18 @@ impl<D: Decide> Brain<D> {
                         .planned(key.controller(), metrics::Outcome::Empty);
                     continue;
                 }
+                if let [Change::Refuse(words)] = plan.changes.as_slice() {
+                    // No server was asked, so there is nothing to ask again: what the decision waits for dirties the key.
+                    if self.retries.is_first_refusal(&key)
+                        && let Some(event) = self.options.decider.refused(&key, words)
+                    {
+                        self.options.hands.events.emit(event);
+                    }
+                    self.retries.told(&key, now);
+                    let (metrics, controller) = (&self.options.metrics, key.controller());
+                    metrics.planned(controller, metrics::Outcome::Failed);
+                    continue;
+                }
                 queue.start(&key);
                 for change in &plan.changes {
                     if let Change::Deliver { id, cluster, .. } = change {

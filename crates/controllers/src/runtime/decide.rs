@@ -14,8 +14,8 @@ use entourage_core::{
 pub trait Decide: Send + 'static {
     /// Takes in one fact; the keys that are to be planned again, possibly repeated.
     fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key>;
-    /// What is to be done for a key now.
-    fn plan(&self, key: &Key, now: Time) -> Plan;
+    /// What is to be done for a key now; who waits for proof is remembered.
+    fn plan(&mut self, key: &Key, now: Time) -> Plan;
     /// Which list-and-watches must run.
     fn demand(&self) -> &BTreeSet<Watch>;
     /// A Cluster as last seen.
@@ -36,8 +36,8 @@ impl Decide for Index {
         Self::observe(self, seen, now)
     }
 
-    fn plan(&self, key: &Key, now: Time) -> Plan {
-        entourage_core::plan(self, key, now)
+    fn plan(&mut self, key: &Key, now: Time) -> Plan {
+        Self::plan(self, key, now)
     }
 
     fn demand(&self) -> &BTreeSet<Watch> {

@@ -64,13 +64,7 @@ impl Retries {
         asked: Option<Duration>,
         jitter: f64,
     ) -> Time {
-        let retry = self.failed.entry(key.clone()).or_insert(Retry {
-            failures: 0,
-            trouble,
-            not_before: now,
-            refused: false,
-            freed: false,
-        });
+        let retry = retry(&mut self.failed, key, now, trouble);
         retry.refused |= trouble == Trouble::Refused;
         if retry.trouble != trouble {
             (retry.failures, retry.trouble) = (0, trouble);
@@ -88,6 +82,12 @@ impl Retries {
         retry.failures += 1;
         retry.not_before = now.plus(wait + (wait as f64 * jitter / 2.0) as i64);
         retry.not_before
+    }
+
+    /// Takes in that a person was told what to change, and nobody was asked: there is nothing to wait for.
+    pub fn told(&mut self, key: &Key, now: Time) {
+        let retry = retry(&mut self.failed, key, now, Trouble::Refused);
+        (retry.refused, retry.not_before) = (true, now);
     }
 
     /// Whether a refusal now would be the first since the key last went well.
@@ -126,6 +126,16 @@ impl Retries {
         });
         keys
     }
+}
+
+fn retry<'a>(failed: &'a mut HashMap<Key, Retry>, key: &Key, now: Time, trouble: Trouble) -> &'a mut Retry {
+    failed.entry(key.clone()).or_insert(Retry {
+        failures: 0,
+        trouble,
+        not_before: now,
+        refused: false,
+        freed: false,
+    })
 }
 
 #[cfg(test)]
@@ -189,6 +199,15 @@ mod tests {
         retries.succeeded(&key());
         retries.failed(&key(), Time(4), Trouble::Silence, None, 0.0);
         assert_eq!(retries.answers_again(Time(5)), [key()]);
+    }
+
+    #[test]
+    fn a_key_that_nobody_was_asked_about_is_not_held() {
+        let mut retries = Retries::default();
+        retries.failed(&key(), Time(0), Trouble::Refused, None, 0.0);
+        retries.told(&key(), Time(5));
+        assert_eq!(retries.held(&key(), Time(5)), None);
+        assert!(!retries.is_first_refusal(&key()));
     }
 
     #[test]

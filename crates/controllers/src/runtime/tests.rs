@@ -55,6 +55,7 @@ impl Decide for Shared {
     fn observe(&mut self, seen: Observation, _: Time) -> Vec<Key> {
         let mut script = self.0.lock().unwrap();
         let (text, dirty) = match seen {
+            Observation::Listing { .. } | Observation::Reached { .. } => return vec![],
             Observation::Seen(Subject::Template(id, _)) => {
                 (format!("seen {}", id.name), vec![Key::Template(id)])
             }
@@ -75,7 +76,7 @@ impl Decide for Shared {
         dirty
     }
 
-    fn plan(&self, key: &Key, now: Time) -> Plan {
+    fn plan(&mut self, key: &Key, now: Time) -> Plan {
         let mut script = self.0.lock().unwrap();
         let diary = script.diary.clone();
         let plan = (script.plans)(key, now);
@@ -330,6 +331,28 @@ async fn a_refused_write_is_not_repeated_at_once_although_its_refusal_dirties_th
     let told = bench.diary.all();
     let told: Vec<_> = told.iter().filter(|each| each.starts_with("refused")).collect();
     assert_eq!(told, ["refused a: Invalid it is"], "the first time only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_decided_is_told_once_and_planned_anew_as_soon_as_something_changes() {
+    let refused = |_: &Key, _| Plan::one(entourage_core::plan::Change::Refuse("a bad rule".into()), "");
+    let bench = start(&[], refused, |_| status(422, "Invalid"));
+    for _ in 0..5 {
+        bench.see("a").await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let planned = || {
+        let all = bench.diary.all();
+        all.iter().filter(|each| *each == "plan a").count()
+    };
+    assert_eq!(planned(), 5, "{:?}", bench.diary.all());
+    // Nobody was asked, so asking again brings nothing.
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(planned(), 5, "{:?}", bench.diary.all());
+    assert!(bench.hub.lines().is_empty());
+    let told = bench.diary.all();
+    let told = told.iter().filter(|each| each.starts_with("refused")).count();
+    assert_eq!(told, 1);
 }
 
 #[tokio::test(start_paused = true)]

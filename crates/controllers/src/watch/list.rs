@@ -42,8 +42,16 @@ impl Watcher {
                 deadline: Some(LIST_DEADLINE),
             };
             let bytes = self.api.bytes(call).await?;
-            let (mut seen, meta) = self.page(&bytes, &mut present)?;
+            let (items, meta) = self.page(&bytes, &mut present)?;
             drop(bytes);
+            let mut seen = Vec::with_capacity(items.len() + 2);
+            if next.is_empty() {
+                seen.push(Observation::Listing {
+                    watch: self.watch.clone(),
+                    revision: revision(&meta.resource_version),
+                });
+            }
+            seen.extend(items);
             let last = meta.next.is_empty();
             if last {
                 seen.push(Observation::Listed {

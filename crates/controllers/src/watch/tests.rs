@@ -55,6 +55,7 @@ async fn hear(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
         };
         for each in seen {
             let short = match each {
+                Observation::Listing { .. } | Observation::Reached { .. } => continue,
                 Observation::Seen(Subject::Template(id, template)) => {
                     format!("seen {} {}", id.name, template.meta.resource_version)
                 }
@@ -72,6 +73,11 @@ async fn hear(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
                 }
                 Observation::Listed { present, .. } => format!("listed {}", present.len()),
                 Observation::Lost { why, .. } => format!("lost: {why}"),
+                Observation::Refused { why, .. } => format!("refused: {why}"),
+                Observation::Unserved { other, .. } => match other {
+                    None => "unserved".into(),
+                    Some(version) => format!("served in {version}"),
+                },
                 other => format!("{other:?}"),
             };
             heard.push(if initial { short } else { format!("live {short}") });
@@ -118,6 +124,37 @@ async fn a_list_in_pages_is_followed_by_a_watch_from_its_version() {
         ]
     );
     assert!(log.all()[0].accept.contains("as=PartialObjectMetadataList;"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_far_a_watch_has_come_is_told_before_each_list_and_after_events_and_bookmarks() {
+    let bookmark = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "15"}}));
+    let error = event("ERROR", &json!({"code": 410}));
+    let (mut inbox, _log, _task) = start(
+        templates(),
+        vec![
+            list(10, "next page", &[item("a", 1)]),
+            list(10, "", &[item("b", 2)]),
+            Reply::Lines(vec![event("ADDED", &item("c", 11)), bookmark, error], true),
+            list(7, "", &[item("a", 1)]),
+        ],
+    );
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last| last != "listed 7") {
+        let Some(Message::Watched { seen, .. }) = inbox.recv().await else {
+            panic!("{told:?}")
+        };
+        told.extend(seen.into_iter().filter_map(|each| match each {
+            Observation::Listing { revision, .. } => Some(format!("listing {revision}")),
+            Observation::Reached { revision, .. } => Some(format!("reached {revision}")),
+            Observation::Listed { revision, .. } => Some(format!("listed {revision}")),
+            Observation::Seen(Subject::Template(id, _)) => Some(id.name.to_string()),
+            _ => None,
+        }));
+    }
+    let text = told.join(", ");
+    assert!(text.starts_with("listing 10, a, b, listed 10, c, "), "{text}");
+    assert!(text.contains("reached 15, listing 7, a, listed 7"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,11 +272,20 @@ async fn a_kind_that_may_be_listed_but_not_watched_is_lost_and_stays_so() {
     let mut replies = vec![list(10, "", &[])];
     replies.extend(vec![status(403, "Forbidden"); 1000]);
     let (mut inbox, log, _task) = start(templates(), replies);
-    assert_eq!(hear(&mut inbox, 2).await[1], "lost: 403 Forbidden");
+    assert_eq!(hear(&mut inbox, 2).await[1], "refused: 403 Forbidden");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(inbox.try_recv().is_err());
     assert!(log.lines()[1..].iter().all(|line| line.contains("watch=true")));
     assert!(log.lines().len() < 20, "{}", log.lines().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_our_account_may_not_do_is_told_as_refused() {
+    for (code, told) in [(403, "refused: "), (401, "lost: "), (405, "lost: ")] {
+        let (mut inbox, _log, _task) = start(templates(), vec![status(code, "No"); 1000]);
+        let heard = hear(&mut inbox, 1).await;
+        assert!(heard[0].starts_with(told), "{code}: {heard:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,12 +316,10 @@ async fn two_kinds_of_a_server_are_listed_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_asked_for_slowly() {
     let (mut inbox, log, _task) = start(templates(), vec![status(404, "NotFound"); 100]);
-    assert_eq!(
-        hear(&mut inbox, 1).await,
-        ["lost: NotFound it is".replace("NotFound it is", "404 NotFound")]
-    );
+    assert_eq!(hear(&mut inbox, 1).await, ["unserved"]);
     tokio::time::sleep(Duration::from_secs(51)).await;
-    assert_eq!(log.lines().len(), 11);
+    // One of them asked what is served.
+    assert_eq!(log.lines().len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,4 +379,109 @@ async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
         vec![list(10, "", &[json!({"metadata": {}}), item("a", 1)])],
     );
     assert_eq!(hear(&mut inbox, 2).await, ["seen a 1", "listed 1"]);
+}
+
+/// What an API server says of a group and of one of its versions.
+fn discovery(line: &str, group: &str, version: &str, resources: &[(&str, &str)]) -> Option<Reply> {
+    if line == format!("GET /apis/{group}") {
+        let of_group = json!({"versions": [{"version": version}]});
+        return Some(Reply::Json(200, of_group));
+    }
+    let all: Vec<Value> = resources
+        .iter()
+        .map(|(name, kind)| json!({"name": name, "kind": kind}))
+        .collect();
+    (line == format!("GET /apis/{group}/{version}")).then(|| Reply::Json(200, json!({"resources": all})))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_watch_learnt_of_a_plural_counts() {
+    let served = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_served = served.clone();
+    let (api, _log) = api(Server::Member("m1".into()), move |asked| {
+        if !is_served.load(Ordering::Relaxed) {
+            return status(404, "NotFound");
+        }
+        if asked.line.contains("/podchaos?") && asked.line.contains("limit") {
+            return list(10, "", &[]);
+        }
+        status(404, "NotFound")
+    });
+    let gvk = Gvk::new("learnt.example.com/v1", "PodChaos");
+    let (brain, mut inbox) = mpsc::channel(100);
+    let copies = Watch::Copies("m1".into(), gvk.clone());
+    tokio::spawn(Watcher::new(api, copies, 1, &"hub".into(), brain).run());
+    assert_eq!(hear(&mut inbox, 1).await, ["unserved"]);
+    // The hub's watch learns it, and the definition reaches the member.
+    path::learn(&gvk, "podchaos");
+    served.store(true, Ordering::Relaxed);
+    let heard = tokio::time::timeout(Duration::from_secs(90), hear(&mut inbox, 1)).await;
+    assert!(heard.is_ok(), "it lists in the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_made_anew_may_have_another_plural() {
+    let (api, _log) = api(Server::Hub, move |asked| {
+        if let Some(reply) = discovery(&asked.line, "renamed.example.com", "v1", &[("news", "Thing")]) {
+            return reply;
+        }
+        if asked.line.contains("/news?") && asked.line.contains("limit") {
+            return list(10, "", &[]);
+        }
+        status(404, "NotFound")
+    });
+    let gvk = Gvk::new("renamed.example.com/v1", "Thing");
+    path::learn(&gvk, "olds");
+    let (brain, mut inbox) = mpsc::channel(100);
+    tokio::spawn(Watcher::new(api, Watch::Templates(gvk), 1, &"hub".into(), brain).run());
+    let heard = tokio::time::timeout(Duration::from_secs(90), async {
+        loop {
+            let heard = hear(&mut inbox, 1).await;
+            if heard[0].starts_with("listed") {
+                return;
+            }
+        }
+    });
+    assert!(heard.await.is_ok(), "it lists in the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_turns_out_to_be_an_upgrade_is_told_as_both() {
+    let calls = AtomicUsize::new(0);
+    let (api, _log) = api(Server::Hub, move |asked| {
+        let broken = [Reply::Broken, Reply::Broken, Reply::Broken];
+        match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => list(10, "", &[]),
+            call @ 1..=3 => broken[call - 1].clone(),
+            // The server is back, without the version; what it serves cannot be found out at first.
+            4..=6 if !asked.line.contains("cronjobs") => status(503, "ServiceUnavailable"),
+            _ => discovery(&asked.line, "batch", "v1", &[("cronjobs", "CronJob")])
+                .unwrap_or_else(|| status(404, "NotFound")),
+        }
+    });
+    let (brain, mut inbox) = mpsc::channel(100);
+    let old = Watch::Templates(Gvk::new("batch/v1beta1", "CronJob"));
+    tokio::spawn(Watcher::new(api, old, 1, &"hub".into(), brain).run());
+    let heard = tokio::time::timeout(Duration::from_secs(90), hear(&mut inbox, 3)).await;
+    let heard = heard.expect("three words");
+    assert!(heard[1].starts_with("lost: "), "{heard:?}");
+    assert_eq!((&heard[0][..], &heard[2][..]), ("listed 0", "served in v1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_comes_in_another_version_is_found() {
+    let calls = AtomicUsize::new(0);
+    let (api, log) = api(Server::Hub, move |asked| {
+        if calls.fetch_add(1, Ordering::Relaxed) < 20 {
+            return status(404, "NotFound");
+        }
+        discovery(&asked.line, "later.example.com", "v2", &[("gadgets", "Gadget")])
+            .unwrap_or_else(|| status(404, "NotFound"))
+    });
+    let (brain, mut inbox) = mpsc::channel(100);
+    let templates = Watch::Templates(Gvk::new("later.example.com/v1", "Gadget"));
+    tokio::spawn(Watcher::new(api, templates, 1, &"hub".into(), brain).run());
+    let heard = tokio::time::timeout(Duration::from_secs(300), hear(&mut inbox, 2)).await;
+    assert_eq!(heard.expect("two words"), ["unserved", "served in v2"]);
+    assert!(log.lines().len() < 60, "{}", log.lines().len());
 }

@@ -1,0 +1,65 @@
+//! Bringing a namespace of a member in line: read it, merge, send, observe.
+
+use std::collections::BTreeMap;
+
+use entourage_core::{
+    namespaces,
+    object::{Gvk, Str},
+    observation::{self, Observation, Watch},
+};
+use serde_json::Value;
+use tracing::debug;
+
+use super::{Hands, Outcome, trouble};
+use crate::{
+    client::{Api, Form, path::Path},
+    error::{Class, Failure},
+};
+
+/// Labels and annotations.
+type Marks = (BTreeMap<Str, Str>, BTreeMap<Str, Str>);
+
+impl Hands {
+    /// Makes the namespace, or merges into the one that is there. A failure is left to the shell to try again: nothing of
+    /// what is delivered waits for it. A refusal is for a person.
+    pub(super) async fn bring_namespace(
+        &self,
+        api: &Api,
+        cluster: &Str,
+        name: &Str,
+        marks: &Marks,
+    ) -> Outcome {
+        match merge(api, &self.hub_id, name, marks).await {
+            Ok(object) => {
+                let watch = Watch::MemberNamespaces(cluster.clone());
+                if let Some(subject) = observation::project(&watch, &object) {
+                    self.tell(Observation::Seen(subject)).await;
+                }
+                Outcome::Done
+            }
+            Err(failure) => {
+                debug!(%cluster, namespace = %name, error = ?failure, "a namespace could not be brought in line");
+                if failure.class() == Class::Refused {
+                    return Outcome::Refused(failure.text(&Gvk::new("v1", "Namespace")));
+                }
+                trouble(&failure)
+            }
+        }
+    }
+}
+
+/// The namespace as it is afterwards.
+async fn merge(api: &Api, hub: &str, name: &str, (labels, annotations): &Marks) -> Result<Value, Failure> {
+    let path = Path::namespace(Some(name));
+    let live = match api.get(&path, Form::Whole).await {
+        Err(failure) if failure.class() == Class::Missing => {
+            let body = namespaces::created(name, labels, annotations);
+            return api.create(&Path::namespace(None), &body, Form::Whole).await;
+        }
+        answer => answer?,
+    };
+    match namespaces::patch(&live, hub, labels, annotations) {
+        Some(patch) => api.merge(&path, &patch, Form::Whole).await,
+        None => Ok(live),
+    }
+}
