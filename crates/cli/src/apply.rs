@@ -317,7 +317,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// An error about a Secret: the reason and the fields, never the server's free text.
-fn without_values(error: kube::Error) -> anyhow::Error {
+pub(crate) fn without_values(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => {
             let causes = status

@@ -1,5 +1,7 @@
 //! The commands: one variant and one file each.
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -7,9 +9,13 @@ pub mod bench;
 pub mod controllers;
 pub mod crds;
 pub mod demo;
+pub mod get;
+pub mod graph;
 pub mod join;
+pub mod plan;
 pub mod unjoin;
 pub mod up;
+pub mod webhook;
 
 /// A workload never travels alone: propagates Kubernetes workloads, and everything they need, to many clusters.
 #[derive(Debug, Parser)]
@@ -33,12 +39,30 @@ pub enum Command {
     Crds(crds::CrdsArgs),
     /// See the main job done on a hub and members in this process
     Demo(demo::DemoArgs),
+    /// Show bindings, copies, clusters or policies: what is where, why, and what is missing
+    ///
+    /// Reads the hub alone; its bindings say what stands on the members.
+    Get(get::GetArgs),
+    /// Draw what refers to what, where it is, and what is missing
+    ///
+    /// Of a hub, or with -f of files.
+    Graph(Box<graph::GraphArgs>),
     /// Make a cluster a member of a hub
     Join(join::JoinArgs),
+    /// Say what an apply would create, change and remove, and where
+    ///
+    /// The same decisions as the controllers', made on a model of the servers: nothing is written. Without --kubeconfig and
+    /// --context the files are all there is; with a hub its present state, and that of the members, is read.
+    Plan(Box<plan::PlanArgs>),
     /// Take a member off a hub
     Unjoin(unjoin::UnjoinArgs),
     /// Start a hub, members and the controllers in this process, to try things out
     Up(up::UpArgs),
+    /// Judge what is written on a hub: defaults, rules, protection from deletion
+    ///
+    /// Makes its own certificates and registers itself. In a pod, without --kubeconfig and --context, the hub is the cluster
+    /// that the pod runs in.
+    Webhook(webhook::WebhookArgs),
 }
 
 impl Cli {
@@ -51,21 +75,26 @@ impl Cli {
         }
     }
 
-    /// Runs the command to its end.
+    /// Runs the command to its end; answers with the code to end with.
     ///
     /// # Errors
     /// What went wrong and what to do about it, for the person who typed the command.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self) -> Result<ExitCode> {
         let out = &mut std::io::stdout();
-        match self.command {
+        let done = match self.command {
             Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
             Command::Crds(args) => crds::run(args, out).await,
             Command::Demo(args) => demo::run(args, out).await,
+            Command::Get(args) => get::run(args, out).await,
+            Command::Graph(args) => graph::run(*args, out).await,
             Command::Join(args) => join::run(args, out).await,
+            Command::Plan(args) => return plan::run(*args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             Command::Up(args) => up::run(args, out).await,
-        }
+            Command::Webhook(args) => webhook::run(args).await,
+        };
+        done.map(|()| ExitCode::SUCCESS)
     }
 }
 
@@ -105,9 +134,21 @@ mod tests {
             "entourage crds --apply --kubeconfig hub.yaml",
             "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
             "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
+            "entourage get bindings -A",
+            "entourage get copies myapp -n shop -o wide",
+            "entourage get clusters -o json --kubeconfig hub.yaml",
+            "entourage get policies -o name",
+            "entourage graph -A -o mermaid",
+            "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
+            "entourage plan -f config/samples/myapp",
+            "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
+            "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
             "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
             "entourage unjoin m1 --force",
             "entourage demo",
+            "entourage webhook --kubeconfig hub.yaml",
+            "entourage webhook --service karmada-system/entourage-webhook --bind-address 0.0.0.0 --remove-on-exit false",
+            "entourage webhook --url https://hooks.example.com:8443 --allow-no-execute-taint-policy",
             "entourage up --members 100 --data-dir fleet --apply config/samples/myapp",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -121,6 +162,14 @@ mod tests {
             "entourage crds --apply --for 1.20",
             "entourage controllers --feature-gates Levitation=true",
             "entourage controllers --health-addr 8080",
+            "entourage get",
+            "entourage get pods",
+            "entourage get bindings -A -n shop",
+            "entourage graph -o svg",
+            "entourage plan -o yaml -f a.yaml",
+            "entourage webhook --url http://hooks.example.com",
+            "entourage webhook --url https://a --service b/c",
+            "entourage webhook --service entourage-webhook",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

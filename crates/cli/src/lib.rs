@@ -7,6 +7,7 @@
 //! - [`mod@bench`]: measuring a control plane on real API servers.
 //! - [`fleet`]: a hub and members in this process.
 //! - [`manifests`]: objects in files, and applying them.
+//! - [`rehearse`]: what would happen, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;
@@ -14,11 +15,13 @@ pub mod args;
 pub mod bench;
 pub mod command;
 pub mod connect;
+pub mod diff;
 pub mod fleet;
 pub mod logging;
 pub mod manifests;
 #[cfg(test)]
 mod mock;
+pub mod rehearse;
 pub mod wait;
 
 /// Makes ring the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Err(error) => Err(error.into()),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // Whoever read our output has seen enough, as in `entourage crds | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -32,6 +32,29 @@ pub struct Manifest {
     origin: String,
 }
 
+impl Manifest {
+    /// The object. It may be a Secret: do not show it.
+    ///
+    /// # Errors
+    /// Never for an object that was read; the type says so all the same.
+    pub fn value(&self) -> Result<Value> {
+        serde_json::to_value(&self.object).map_err(|_| anyhow!("{}: the object cannot be read", self.origin))
+    }
+
+    /// The file, and which of its documents.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// When Helm would run the object instead of applying it: the value of its hook annotation.
+    #[must_use]
+    pub fn hook(&self) -> Option<&str> {
+        let annotations = self.object.metadata.annotations.as_ref()?;
+        annotations.get("helm.sh/hook").map(String::as_str)
+    }
+}
+
 impl fmt::Display for Manifest {
     /// `kind.group namespace/name`, as kubectl writes it with the namespace before it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,6 +77,14 @@ impl fmt::Debug for Manifest {
 /// # Errors
 /// Which file cannot be read, is no YAML or holds no objects, or which document is no object that can be applied.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
+    read_below(paths, false)
+}
+
+/// As [`read`]; with `recursive` also of the directories in directories.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_below(paths: &[PathBuf], recursive: bool) -> Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for path in paths {
         let before = manifests.len();
@@ -63,7 +94,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
             read.context("cannot read standard input")?;
             manifests.extend(parse(&text, "standard input")?);
         } else if path.is_dir() {
-            for file in files(path)? {
+            for file in files(path, recursive)? {
                 manifests.extend(read_file(&file)?);
             }
         } else {
@@ -81,19 +112,25 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
-fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+fn files(directory: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
     let unreadable = || format!("cannot read {}", directory.display());
     let entries = std::fs::read_dir(directory).with_context(unreadable)?;
-    let mut files = entries
+    let mut entries = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<Vec<_>, _>>()
         .with_context(unreadable)?;
-    files.retain(|file| {
-        let extension = file.extension().and_then(|extension| extension.to_str());
-        matches!(extension, Some("yaml" | "yml" | "json"))
-    });
-    files.sort();
-    Ok(files)
+    entries.sort();
+    let mut all = Vec::new();
+    for entry in entries {
+        let extension = entry.extension().and_then(|extension| extension.to_str());
+        // A link to a directory is not followed: it may lead back here.
+        if recursive && entry.is_dir() && !entry.is_symlink() {
+            all.extend(files(&entry, recursive)?);
+        } else if matches!(extension, Some("yaml" | "yml" | "json")) && !entry.is_dir() {
+            all.push(entry);
+        }
+    }
+    Ok(all)
 }
 
 fn read_file(path: &Path) -> Result<Vec<Manifest>> {
@@ -116,12 +153,13 @@ pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
         anyhow!("{origin}{place}: this is no valid YAML")
     })?;
     let several = documents.len() > 1;
+    let lines = Some(beginnings(text)).filter(|lines| lines.len() == documents.len());
     let mut manifests = Vec::new();
     for (number, document) in documents.into_iter().enumerate() {
-        let origin = if several {
-            format!("{origin}, document {}", number + 1)
-        } else {
-            origin.to_owned()
+        let origin = match &lines {
+            _ if !several => origin.to_owned(),
+            Some(lines) => format!("{origin}, document {} at line {}", number + 1, lines[number]),
+            None => format!("{origin}, document {}", number + 1),
         };
         if document.is_null() {
             continue;
@@ -138,20 +176,47 @@ pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
+/// The lines, counted from 1, at which the documents of a text begin that hold more than comments.
+fn beginnings(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut begun = false;
+    for (number, line) in text.lines().enumerate() {
+        if let Some(rest) = line.strip_prefix("---") {
+            let rest = rest.trim_start();
+            begun = !rest.is_empty() && !rest.starts_with('#');
+            if begun {
+                lines.push(number + 1);
+            }
+        } else if !begun && !line.trim().is_empty() && !line.trim_start().starts_with('#') && line != "..." {
+            begun = true;
+            lines.push(number + 1);
+        }
+    }
+    lines
+}
+
 fn manifest(document: &Value, origin: String) -> Result<Manifest> {
     if !document.is_object() {
-        bail!("{origin}: this is no object");
+        bail!(
+            "{origin}: this is no object; an object has apiVersion, kind and metadata, and --- stands between two"
+        );
+    }
+    let group = document["apiVersion"].as_str().unwrap_or_default();
+    if group.starts_with("kustomize.config.k8s.io/") {
+        bail!(
+            "{origin}: this is for kustomize; give what it makes of it: kustomize build DIR | entourage … -f -"
+        );
     }
     for field in ["apiVersion", "kind"] {
         if document[field].as_str().is_none_or(str::is_empty) {
-            bail!("{origin}: the object has no {field}");
+            bail!("{origin}: the object has no {field}; every object says its apiVersion and kind");
         }
     }
     // Serde's own error may quote a value.
     let object = DynamicObject::deserialize(document)
         .map_err(|_| anyhow!("{origin}: the object's metadata cannot be read; what YAML takes for a number or a truth value needs quotes"))?;
     let (Some(types), Some(name)) = (object.types.clone(), object.metadata.name.clone()) else {
-        bail!("{origin}: the object has no metadata.name");
+        bail!("{origin}: the object has no metadata.name; give it one (generateName is not enough)");
     };
     Ok(Manifest {
         object,
@@ -212,8 +277,24 @@ mod tests {
         assert_eq!(
             shown(text),
             [
-                "configmap ns/a of a.yaml, document 1",
-                "deployment.apps b of a.yaml, document 2, item 1"
+                "configmap ns/a of a.yaml, document 1 at line 1",
+                "deployment.apps b of a.yaml, document 2 at line 4, item 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rendered_chart_is_read_with_the_lines_of_its_documents() {
+        let chart = "---\n# Source: web/templates/empty.yaml\n---\n# Source: web/templates/job.yaml\napiVersion: batch/v1\n\
+                     kind: Job\nmetadata:\n  name: migrate\n  annotations:\n    \"helm.sh/hook\": pre-install\n---\n\
+                     # Source: web/templates/cm.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    ---\n    x\n";
+        let manifests = parse(chart, "-").unwrap();
+        assert_eq!(manifests[0].hook(), Some("pre-install"));
+        assert_eq!(
+            shown(chart),
+            [
+                "job.batch migrate of a.yaml, document 1 at line 5",
+                "configmap c of a.yaml, document 2 at line 13",
             ]
         );
     }
@@ -245,7 +326,11 @@ mod tests {
             ),
             (
                 format!("{head}metadata: {{name: a}}\n---\n{head}"),
-                "a.yaml, document 2: the object has no",
+                "a.yaml, document 2 at line 5: the object has no",
+            ),
+            (
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n".to_owned(),
+                "kustomize build",
             ),
         ];
         for (text, wanted) in table {

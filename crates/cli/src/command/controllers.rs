@@ -21,7 +21,7 @@ pub mod features;
 use features::FeatureGates;
 
 /// The environment variable that Kubernetes sets in every pod.
-const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
+pub(super) const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Flags of `entourage controllers`.
 #[derive(Args, Clone, Debug)]
@@ -118,7 +118,7 @@ pub async fn run(args: ControllersArgs) -> Result<()> {
         .context("the controllers stopped")
 }
 
-async fn hub(args: &HubArgs, in_pod: bool) -> Result<Config> {
+pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Config> {
     if in_pod && args.kubeconfig.is_none() && args.context.is_none() {
         return Config::incluster()
             .context("this pod has no usable service account; mount one, or give --kubeconfig");

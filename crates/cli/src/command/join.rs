@@ -158,6 +158,14 @@ pub async fn join_beside(
         bail!("the two kubeconfigs lead to the same cluster; a hub cannot be its own member");
     }
     let joined = hub::standing(clusters, &args.name, &member_id)?;
+    let leaves = joined == hub::Standing::Leaving;
+    if leaves && !args.admin && args.allow.is_empty() {
+        let name = &args.name;
+        bail!(
+            "the member {name} is being removed; wait until it is gone: kubectl wait --for=delete cluster/{name}. With \
+             --allow or --admin only the rights there are given, if that waits for them"
+        );
+    }
     let held = {
         let hub = Target {
             client: hub.clone(),
@@ -185,6 +193,14 @@ pub async fn join_beside(
             rights::rules(&args.allow)
         };
         rights::ensure(&mut target, &args.cluster_namespace, &account, rules).await?;
+        if leaves {
+            writeln!(
+                target.out,
+                "note: {} is being removed; its account has the rights for that now, and nothing else was changed",
+                args.name
+            )?;
+            return Ok(());
+        }
         token::obtain(&mut target, &args.cluster_namespace, &account, held).await?
     };
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use entourage_api::keys::{ON_UNJOIN_RELEASE, ON_UNJOIN_REMOVE, annotation, finalizer};
+use entourage_api::keys::{ON_UNJOIN_RELEASE, ON_UNJOIN_REMOVE, annotation, condition, finalizer};
 use kube::{
     Client,
     api::{DeleteParams, DynamicObject, Patch},
@@ -216,22 +216,47 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
             }
         }
         Waited::TimedOut(now) => {
-            let why = now
-                .as_ref()
-                .and_then(|now| ready(&now.data))
-                .filter(|(status, _)| *status != "True");
-            let why = why.map_or_else(String::new, |(_, why)| format!(" ({why})"));
-            let finalizers = now
-                .and_then(|now| now.metadata.finalizers)
-                .unwrap_or_default()
-                .join(", ");
+            let now = now.unwrap_or_else(|| cluster.clone());
+            let finalizers = now.metadata.finalizers.clone().unwrap_or_default().join(", ");
+            let why = what_holds(target, name, &now.data).await;
             bail!(
-                "{name} is still there after {} s, held by {finalizers}{why}. Either `entourage controllers` is not running \
-                 or the member does not answer: run this again to go on waiting, or with --force to give its copies up",
+                "{name} is still there after {} s, held by {finalizers}. {why}",
                 args.wait.as_secs()
             )
         }
     }
+}
+
+/// Why a member that leaves is still there, and what to do: what the controllers say of its rights, else whether it
+/// answers, and the copies that are recorded there.
+async fn what_holds(target: &Target<'_>, name: &str, cluster: &Value) -> String {
+    let again = "run this again to go on waiting, or with --force to give its copies up";
+    let conditions = cluster.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    let released = conditions.find(|each| each["type"] == condition::RELEASED && each["status"] == "False");
+    if let Some(why) = released.and_then(|each| each["message"].as_str()) {
+        return why.to_owned();
+    }
+    let mut why = match ready(cluster).filter(|(status, _)| *status != "True") {
+        Some((_, why)) => format!("The member is not ready ({why}): {again}"),
+        None => {
+            format!("Either `entourage controllers` is not running or the member does not answer: {again}")
+        }
+    };
+    if let Some(left) = copies_on(target, name).await.filter(|left| !left.is_empty()) {
+        let named: Vec<&str> = left.iter().take(NAMED).map(String::as_str).collect();
+        let more = left.len().saturating_sub(NAMED);
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more")
+        };
+        why.push_str(&format!(
+            ". Copies that may stand there: {}{more}",
+            named.join(", ")
+        ));
+    }
+    why
 }
 
 /// Removes our finalizer and no other.

@@ -19,13 +19,14 @@ pub enum Standing {
     New,
     /// Its Cluster: this is a second join.
     Joined,
+    /// Its Cluster, which is being removed: rights can still be given, which that may wait for.
+    Leaving,
 }
 
 /// Whether `name` may stand for the cluster with this id beside these Clusters.
 ///
 /// # Errors
-/// When the name stands for another cluster, is being removed, or the member is
-/// joined under another name; each with the way out.
+/// When the name stands for another cluster, or the member is joined under another name; each with the way out.
 pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str) -> Result<Standing> {
     let id = |cluster: &DynamicObject| text(&cluster.data, "/spec/id").to_owned();
     let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(name);
@@ -42,17 +43,15 @@ pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str) -> Resu
     let Some(cluster) = clusters.iter().find(named) else {
         return Ok(Standing::New);
     };
-    if cluster.metadata.deletion_timestamp.is_some() {
-        bail!(
-            "the member {name} is being removed; wait until it is gone: kubectl wait --for=delete cluster/{name}"
-        );
-    }
     let held = id(cluster);
     if !held.is_empty() && held != member_id {
         bail!(
             "{name} stands for another cluster (id {held}, this one is {member_id}); choose another name, or run \
              `entourage unjoin {name}` first"
         );
+    }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return Ok(Standing::Leaving);
     }
     Ok(Standing::Joined)
 }

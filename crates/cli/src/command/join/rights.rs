@@ -9,18 +9,40 @@ use crate::apply::{CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Target};
 /// Verbs on a kind that is propagated: copies are listed, watched, read, written whole and deleted.
 const MANAGE: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
 
-/// The kinds that are propagated without further ado: workloads, and what workloads refer to. Group, resource.
+/// The kinds that are propagated without further ado: workloads, what workloads refer to, and what stands before or beside
+/// them in a namespace. Group, resource.
 pub const MANAGED: &[(&str, &str)] = &[
     ("", "configmaps"),
     ("", "persistentvolumeclaims"),
     ("", "pods"),
+    ("", "replicationcontrollers"),
     ("", "secrets"),
     ("", "serviceaccounts"),
+    ("", "services"),
     ("apps", "daemonsets"),
     ("apps", "deployments"),
     ("apps", "replicasets"),
     ("apps", "statefulsets"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("batch", "cronjobs"),
     ("batch", "jobs"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("multicluster.x-k8s.io", "serviceimports"),
+    ("networking.k8s.io", "ingresses"),
+    ("policy", "poddisruptionbudgets"),
+];
+
+/// The interpreted kinds that reach over the whole member, or bound what others may use there: its administrator allows each with `--allow`. Sorted.
+#[cfg(test)]
+const ON_REQUEST: &[(&str, &str)] = &[
+    ("", "namespaces"),
+    ("", "persistentvolumes"),
+    ("", "resourcequotas"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
 ];
 
 /// Paths that a probe of the member reads.
@@ -48,7 +70,9 @@ pub fn extra(text: &str) -> Result<Extra, String> {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || more.contains(c))
     };
     if resource.is_empty() || !plain(resource, "-") || !plain(group, "-.") {
-        return Err("give a resource as in RBAC: services, or networking.k8s.io/ingresses".to_owned());
+        return Err(
+            "give a resource as in RBAC: namespaces, or networking.k8s.io/networkpolicies".to_owned(),
+        );
     }
     Ok(Extra {
         group: group.to_owned(),
@@ -72,7 +96,7 @@ pub fn rules(extras: &[Extra]) -> Value {
         let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
         rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": MANAGE}));
     }
-    rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]}));
+    rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create", "patch"]}));
     rules.push(json!({"nonResourceURLs": PROBED, "verbs": ["get"]}));
     Value::Array(rules)
 }
@@ -142,38 +166,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_interpreted_kind_is_managed_and_nothing_else() {
+    fn every_interpreted_kind_is_managed_or_on_request_and_nothing_else() {
         let mut native: Vec<(String, String)> = NATIVE
             .iter()
             .map(|kind| {
-                (
-                    kind.gvk().group.to_owned(),
-                    format!("{}s", kind.gvk().kind.to_lowercase()),
-                )
+                let name = kind.gvk().kind.to_lowercase();
+                let plural = if name.ends_with('s') {
+                    format!("{name}es")
+                } else {
+                    format!("{name}s")
+                };
+                (kind.gvk().group.to_owned(), plural)
             })
             .collect();
         native.sort();
-        let managed: Vec<(String, String)> = MANAGED
+        native.dedup();
+        assert!(MANAGED.is_sorted() && ON_REQUEST.is_sorted());
+        let mut granted: Vec<(String, String)> = MANAGED
             .iter()
+            .chain(ON_REQUEST)
             .map(|(group, resource)| ((*group).to_owned(), (*resource).to_owned()))
             .collect();
-        assert_eq!(
-            managed, native,
-            "sorted, without duplicates, the same on both sides"
-        );
+        granted.sort();
+        assert_eq!(granted, native, "each kind once");
     }
 
     #[test]
     fn rules_name_every_kind_and_no_wildcard_resource() {
         let rules = rules(&[
-            extra("services").unwrap(),
-            extra("networking.k8s.io/ingresses").unwrap(),
+            extra("namespaces").unwrap(),
+            extra("networking.k8s.io/networkpolicies").unwrap(),
         ]);
         let text = rules.to_string();
         for (_, resource) in MANAGED {
             assert!(text.contains(&format!("\"{resource}\"")), "{resource}");
         }
-        assert!(text.contains("\"services\"") && text.contains("\"ingresses\""));
+        assert!(text.contains("\"namespaces\"") && text.contains("\"networkpolicies\""));
         assert!(!text.contains("\"*\""), "{text}");
         let groups: Vec<_> = rules
             .as_array()
@@ -181,14 +209,9 @@ mod tests {
             .iter()
             .map(|rule| rule["apiGroups"][0].as_str())
             .collect();
-        let wanted = [
-            Some(""),
-            Some("apps"),
-            Some("batch"),
-            Some("networking.k8s.io"),
-            Some(""),
-            None,
-        ];
+        let mut wanted: Vec<_> = MANAGED.iter().map(|(group, _)| Some(*group)).collect();
+        wanted.dedup();
+        wanted.extend([Some(""), None]);
         assert_eq!(groups, wanted);
     }
 

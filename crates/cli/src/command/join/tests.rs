@@ -226,6 +226,35 @@ async fn a_member_is_not_joined_under_a_second_name() {
 }
 
 #[tokio::test]
+async fn a_member_that_leaves_is_given_the_rights_that_it_waits_for_and_no_more() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1", &hub, &member).await.0.unwrap();
+    let mut cluster = hub.object(CLUSTER).unwrap();
+    cluster["metadata"]["deletionTimestamp"] = json!("2026-11-21T00:00:00Z");
+    hub.put(CLUSTER, cluster);
+    hub.take_writes();
+    let error = refused("m1", &hub, &member).await;
+    assert!(
+        error.contains("is being removed") && error.contains("--allow"),
+        "{error}"
+    );
+    member.take_writes();
+
+    let (done, out) = joined("m1 --allow networking.k8s.io/networkpolicies", &hub, &member).await;
+    done.unwrap();
+    assert!(out.contains("nothing else was changed"), "{out}");
+    assert_eq!(hub.take_writes(), [""; 0]);
+    let wrote = member.take_writes();
+    assert!(
+        wrote.len() == 1 && wrote[0].contains("clusterroles/entourage-hub"),
+        "{wrote:?}"
+    );
+    let other = self::member("other-id");
+    let error = refused("m1 --admin", &hub, &other).await;
+    assert!(error.contains("stands for another cluster"), "{error}");
+}
+
+#[tokio::test]
 async fn a_hub_is_not_its_own_member() {
     let error = refused("m1", &hub(), &member("hub-id")).await;
     assert!(error.contains("its own member"), "{error}");

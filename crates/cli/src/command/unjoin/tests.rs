@@ -119,6 +119,34 @@ async fn the_wish_is_on_the_cluster_before_it_is_deleted() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_holds_a_member_is_told_with_the_way_out() {
+    let hub = hub();
+    let (done, _) = unjoined("m1", &hub, None).await;
+    let error = format!("{:#}", done.unwrap_err());
+    let copies = "Copies that may stand there: ConfigMap shop/cfg, Deployment shop/web";
+    assert!(
+        error.contains("the member does not answer") && error.ends_with(copies),
+        "{error}"
+    );
+
+    let hub = self::hub();
+    let mut cluster = hub.object(CLUSTER_PATH).unwrap();
+    let why = "copies may stand on m1 of networking.k8s.io/v1 NetworkPolicy: `entourage join m1 --allow \
+               networking.k8s.io/networkpolicies`";
+    cluster["status"] = json!({"conditions": [
+        {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""},
+        {"type": "Released", "status": "False", "reason": "RightsMissing", "message": why},
+    ]});
+    hub.put(CLUSTER_PATH, cluster);
+    let (done, _) = unjoined("m1", &hub, None).await;
+    let error = format!("{:#}", done.unwrap_err());
+    assert!(
+        error.ends_with(why) && !error.contains("does not answer"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn force_gives_the_member_up_and_says_what_stays_there() {
     let hub = hub();

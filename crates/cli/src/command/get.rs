@@ -1,0 +1,222 @@
+//! `entourage get`: bindings, copies, clusters and policies, with what users ask first. It reads the hub alone.
+
+use std::{collections::BTreeSet, io::Write};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use entourage_core::{
+    object::{Gvk, Time},
+    twin,
+};
+use kube::{Client, api::ListParams};
+use serde_json::{Value, json};
+
+use crate::{
+    args::HubArgs,
+    connect::{self, explain},
+    rehearse::{
+        kinds::Kinds,
+        live::{PAGE, list},
+    },
+};
+
+mod bindings;
+mod clusters;
+mod copies;
+mod policies;
+mod table;
+
+use table::View;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Where each template goes, by which policy, and how far it is
+    #[value(alias = "binding", alias = "rb", alias = "crb")]
+    Bindings,
+    /// Each object on each cluster: its state, its health, who needs it there
+    #[value(alias = "copy")]
+    Copies,
+    /// The members: ready since when, version, copies, taints
+    #[value(alias = "cluster")]
+    Clusters,
+    /// What each policy selects and where it sends it
+    #[value(alias = "policy", alias = "pp", alias = "cpp")]
+    Policies,
+}
+
+/// How it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A table with further columns
+    Wide,
+    /// The rows as JSON
+    Json,
+    /// The rows as YAML
+    Yaml,
+    /// Names alone
+    Name,
+}
+
+/// Flags of `entourage get`.
+#[derive(Args, Clone, Debug)]
+pub struct GetArgs {
+    /// What to show
+    #[arg(value_enum)]
+    pub what: What,
+
+    /// Only this one: the name of a binding, a template, a cluster, a policy
+    pub name: Option<String>,
+
+    /// Which hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Which namespace; without it that of the context, else default
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// All namespaces, and what lies in none
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
+    /// How to print it; without it a table
+    #[arg(short = 'o', long, value_enum)]
+    pub output: Option<Output>,
+}
+
+/// Runs the command; the table goes to `out`.
+///
+/// # Errors
+/// What cannot be read and what to do about it; or that there is nothing of the name.
+pub async fn run(args: GetArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
+    let hub = connect::client(config)?;
+    let namespace = if args.all_namespaces { "" } else { &namespace };
+    let seen = read(&hub, &args, namespace).await?;
+    let text = shown(&args, namespace, &seen, entourage_controllers::clock::now())?;
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// What was read of the hub.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// ResourceBindings and ClusterResourceBindings.
+    pub bindings: Vec<Value>,
+    /// Clusters.
+    pub clusters: Vec<Value>,
+    /// PropagationPolicies and ClusterPropagationPolicies.
+    pub policies: Vec<Value>,
+}
+
+const BINDINGS: [&str; 2] = [twin::BINDING.kind, twin::CLUSTER_BINDING.kind];
+const POLICIES: [&str; 2] = [twin::POLICY.kind, twin::CLUSTER_POLICY.kind];
+
+async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
+    let gvk = |api: &str, kind: &str| Gvk::new(api, kind);
+    let bindings = BINDINGS.map(|kind| gvk(twin::BINDING_API, kind));
+    let policies = POLICIES.map(|kind| gvk(twin::POLICY_API, kind));
+    let cluster = gvk("cluster.karmada.io/v1alpha1", "Cluster");
+    let mut kinds = Kinds::default();
+    let wanted: BTreeSet<Gvk> = bindings
+        .iter()
+        .chain(&policies)
+        .chain([&cluster])
+        .cloned()
+        .collect();
+    kinds
+        .learn(hub, wanted)
+        .await
+        .context("cannot ask the hub which kinds it serves")?;
+    if kinds.get(&bindings[0]).is_none() {
+        bail!(
+            "the hub does not serve ResourceBindings: is it a hub? `entourage crds --apply` brings the definitions"
+        );
+    }
+    let params = ListParams::default().limit(PAGE);
+    let read = async |all: &[Gvk], namespace: &str| -> Result<Vec<Value>> {
+        let mut objects = Vec::new();
+        for served in all.iter().filter_map(|gvk| kinds.get(gvk)) {
+            if !served.namespaced && !namespace.is_empty() {
+                continue;
+            }
+            let read = list(hub, served, namespace, &params).await.map_err(explain);
+            objects
+                .extend(read.with_context(|| format!("cannot list {} on the hub", served.resource.plural))?);
+        }
+        Ok(objects)
+    };
+    let mut seen = Seen::default();
+    match args.what {
+        What::Bindings => {
+            seen.bindings = read(&bindings, namespace).await?;
+            seen.policies = read(&policies, "").await?;
+        }
+        What::Copies => {
+            seen.bindings = read(&bindings, namespace).await?;
+            seen.clusters = read(&[cluster], "").await?;
+        }
+        What::Clusters => {
+            seen.clusters = read(&[cluster], "").await?;
+            seen.bindings = read(&bindings, "").await?;
+        }
+        What::Policies => {
+            seen.policies = read(&policies[..1], namespace).await?;
+            // These are for every namespace.
+            seen.policies.extend(read(&policies[1..], "").await?);
+            seen.bindings = read(&bindings, "").await?;
+        }
+    }
+    Ok(seen)
+}
+
+/// What was read, as asked for; `namespace` is empty for all of them.
+///
+/// # Errors
+/// When there is nothing of the name.
+pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<String> {
+    let name = args.name.as_deref();
+    let (view, within) = match args.what {
+        What::Bindings => (bindings::view(seen, name, now), namespace),
+        What::Copies => (copies::view(seen, name), namespace),
+        What::Clusters => (clusters::view(seen, name, now), ""),
+        What::Policies => (policies::view(seen, name, now), namespace),
+    };
+    let here = if within.is_empty() {
+        String::new()
+    } else {
+        format!(" in namespace {within}")
+    };
+    if view.rows.is_empty() {
+        let what = args
+            .what
+            .to_possible_value()
+            .map(|value| value.get_name().to_owned());
+        let what = what.unwrap_or_default();
+        return match name {
+            Some(name) => bail!("there are no {what} of {name:?}{here}; entourage get {what} -A lists all"),
+            // A program gets what it reads otherwise, with nothing in it.
+            None if !matches!(args.output, None | Some(Output::Wide)) => print(&view, args.output, namespace),
+            None => Ok(format!("There are no {what}{here}.\n")),
+        };
+    }
+    print(&view, args.output, namespace)
+}
+
+fn print(view: &View, output: Option<Output>, namespace: &str) -> Result<String> {
+    let items =
+        || -> Value { json!({"items": view.rows.iter().map(|row| row.item.clone()).collect::<Vec<_>>()}) };
+    Ok(match output {
+        None => view.table(false, namespace.is_empty()),
+        Some(Output::Wide) => view.table(true, namespace.is_empty()),
+        Some(Output::Json) => serde_json::to_string_pretty(&items())? + "\n",
+        Some(Output::Yaml) => serde_saphyr::to_string(&items()).context("cannot write YAML")?,
+        Some(Output::Name) => view.rows.iter().map(|row| format!("{}\n", row.name)).collect(),
+    })
+}
+
+#[cfg(test)]
+mod golden;

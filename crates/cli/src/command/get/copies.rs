@@ -1,0 +1,233 @@
+//! `entourage get copies`: each object on each cluster, as the hub recorded it.
+
+use std::collections::BTreeSet;
+
+use entourage_api::{keys::condition, work::AggregatedStatusItem};
+use entourage_core::status::told::{Told, told};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::{
+    Seen,
+    bindings::{clusters, copy, is_of, needed_by, policy_of, template},
+    table::{Row, Shown, View, condition as condition_of, items, names, text},
+};
+use crate::apply::label;
+
+pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut all: Vec<&Value> = seen
+        .bindings
+        .iter()
+        .filter(|binding| name.is_none_or(|name| is_of(binding, name)))
+        .collect();
+    all.sort_by_key(|binding| {
+        (
+            text(binding, "/metadata/namespace"),
+            text(binding, "/metadata/name"),
+        )
+    });
+    for binding in all {
+        let wanted = clusters(binding);
+        let recorded = items(binding, "/status/aggregatedStatus").iter();
+        let recorded = recorded.map(|item| text(item, "/clusterName").to_owned());
+        let places: BTreeSet<String> = wanted.iter().cloned().chain(recorded).collect();
+        rows.extend(
+            places
+                .iter()
+                .map(|cluster| row(seen, binding, cluster, wanted.contains(cluster))),
+        );
+    }
+    View {
+        columns: vec![
+            ("NAMESPACE", Shown::AllNamespaces),
+            ("OBJECT", Shown::Always),
+            ("CLUSTER", Shown::Always),
+            ("STATE", Shown::Always),
+            ("HEALTH", Shown::Always),
+            ("POLICY", Shown::Wide),
+            ("NEEDED BY", Shown::Always),
+            ("MESSAGE", Shown::Always),
+        ],
+        rows,
+    }
+}
+
+fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
+    let none = Value::Null;
+    let item = copy(binding, cluster).unwrap_or(&none);
+    let (state, message) = state(seen, item, cluster, wanted);
+    let own = items(binding, "/spec/clusters")
+        .iter()
+        .any(|target| target["name"] == *cluster);
+    let policy = policy_of(binding)
+        .filter(|_| own)
+        .map(|policy| policy.to_string());
+    let needed = needed_by(binding, Some(cluster));
+    let resource = &binding["spec"]["resource"];
+    let kind = label(text(resource, "/apiVersion"), text(resource, "/kind"));
+    let namespace = text(resource, "/namespace");
+    Row {
+        name: format!("{cluster}/{kind}/{}", text(resource, "/name")),
+        cells: vec![
+            namespace.to_owned(),
+            template(binding),
+            cluster.to_owned(),
+            state.to_owned(),
+            text(item, "/health").to_owned(),
+            policy.clone().unwrap_or_default(),
+            names(&needed, false),
+            message.clone(),
+        ],
+        item: json!({
+            "apiVersion": text(resource, "/apiVersion"), "kind": text(resource, "/kind"), "namespace": namespace,
+            "name": text(resource, "/name"), "cluster": cluster, "state": state, "health": text(item, "/health"),
+            "policy": policy, "neededBy": needed, "message": message,
+        }),
+    }
+}
+
+/// How the copy is: `Applied`; `Pending`, not written yet; `Suspended` by the policy; `Conflict`, kept out by an object of
+/// somebody else; `Override`, an override policy cannot be applied; `Fought`, something there keeps changing it; `Refused`
+/// by the member; `Leaving`, not wanted any more and not known to be gone; `Unknown`, as last recorded, since the member
+/// does not answer.
+fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static str, String) {
+    let message = text(item, "/appliedMessage").to_owned();
+    let member = seen
+        .clusters
+        .iter()
+        .find(|each| text(each, "/metadata/name") == cluster);
+    let Some(member) = member else {
+        return ("Unknown", format!("there is no Cluster {cluster}"));
+    };
+    let ready = condition_of(member, condition::READY);
+    let silent = !ready.is_null() && ready["status"] != "True";
+    let state = match () {
+        () if !wanted => "Leaving",
+        () if silent => "Unknown",
+        () => match AggregatedStatusItem::deserialize(item).map(|item| told(&item)) {
+            Ok(Told::Applied) => "Applied",
+            // There may be no entry yet.
+            Ok(Told::Pending) | Err(_) => "Pending",
+            Ok(Told::Suspended) => "Suspended",
+            Ok(Told::Foreign) => "Conflict",
+            Ok(Told::Override) => "Override",
+            Ok(Told::Fought) => "Fought",
+            Ok(Told::Unknown) => "Unknown",
+            Ok(Told::Refused) => "Refused",
+        },
+    };
+    if silent && message.is_empty() {
+        let last = if item["applied"] == true {
+            "applied"
+        } else {
+            "not applied"
+        };
+        return (
+            state,
+            format!(
+                "last known: {last}; {cluster} is not ready: {}",
+                text(ready, "/message")
+            ),
+        );
+    }
+    (state, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_core::{
+        index::Config,
+        object::Time,
+        rehearsal::{Answer, Progress, Question, Rehearsal},
+    };
+
+    use super::*;
+
+    fn template(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name},
+            "data": {"key": "value"}})
+    }
+
+    fn policy(kind: &str, name: &str, spec: &Value) -> Value {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind,
+            "metadata": {"namespace": "default", "name": name}, "spec": spec})
+    }
+
+    fn propagation(name: &str, more: &Value) -> Value {
+        let mut spec =
+            json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "name": name}]});
+        spec["suspension"] = more.clone();
+        policy("PropagationPolicy", name, &spec)
+    }
+
+    /// What the control plane writes for these objects, where `foreign` stands on the member already.
+    fn written(objects: Vec<Value>, foreign: &str) -> Seen {
+        let mut rehearsal = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+        for object in objects {
+            rehearsal.apply(None, object);
+        }
+        while let Progress::Asks(questions) = rehearsal.run() {
+            for question in questions {
+                let there = match &question {
+                    Question::Copy(_, id) if *id.name == *foreign => {
+                        let mut object = template(foreign);
+                        object["metadata"]["uid"] = json!("theirs");
+                        object["metadata"]["resourceVersion"] = json!("7");
+                        vec![object]
+                    }
+                    _ => Vec::new(),
+                };
+                rehearsal.answer(question, Answer::Objects(there));
+            }
+        }
+        let mut seen = Seen::default();
+        for (id, object) in rehearsal.hub() {
+            match &*id.gvk.kind {
+                "Cluster" => seen.clusters.push(object.clone()),
+                "ResourceBinding" => seen.bindings.push(object.clone()),
+                _ => {}
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn the_state_of_a_copy_is_told_from_what_the_control_plane_writes() {
+        let broken = policy(
+            "OverridePolicy",
+            "o",
+            &json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "overridden"}],
+                "overrideRules": [{"overriders": {"plaintext": [{"path": "/a/b", "operator": "replace", "value": 1}]}}]}),
+        );
+        let mut objects = vec![
+            json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "east"},
+                "spec": {"syncMode": "Push"}}),
+            broken,
+        ];
+        for name in ["fine", "foreign", "overridden", "suspended"] {
+            let held = if name == "suspended" {
+                json!({"dispatching": true})
+            } else {
+                Value::Null
+            };
+            objects.extend([template(name), propagation(name, &held)]);
+        }
+        let seen = written(objects, "foreign");
+        let rows = view(&seen, None).rows;
+        let states: Vec<(&str, &str)> = rows
+            .iter()
+            .map(|row| (text(&row.item, "/name"), text(&row.item, "/state")))
+            .collect();
+        assert_eq!(
+            states,
+            [
+                ("fine", "Applied"),
+                ("foreign", "Conflict"),
+                ("overridden", "Override"),
+                ("suspended", "Suspended"),
+            ],
+            "{rows:#?}"
+        );
+    }
+}

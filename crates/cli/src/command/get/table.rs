@@ -1,0 +1,163 @@
+//! Tables as kubectl prints them, and what their cells are made of.
+
+use entourage_core::object::Time;
+use serde_json::Value;
+
+/// Between two columns.
+const GAP: &str = "   ";
+
+/// What a cell without content shows.
+const NONE: &str = "-";
+
+/// When a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    Always,
+    /// With `-o wide`.
+    Wide,
+    /// With all namespaces.
+    AllNamespaces,
+}
+
+/// Rows, and how they are shown as a table.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) columns: Vec<(&'static str, Shown)>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// One row.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// `kind.group/name`.
+    pub(super) name: String,
+    /// A cell for each column.
+    pub(super) cells: Vec<String>,
+    /// The same for programs.
+    pub(super) item: Value,
+}
+
+impl View {
+    /// The rows in order of their cells, under their titles.
+    pub(super) fn table(&self, wide: bool, all_namespaces: bool) -> String {
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|column| match self.columns[*column].1 {
+                Shown::Always => true,
+                Shown::Wide => wide,
+                Shown::AllNamespaces => all_namespaces,
+            })
+            .collect();
+        let titles: Vec<String> = self
+            .columns
+            .iter()
+            .map(|(title, _)| (*title).to_owned())
+            .collect();
+        let lines = || std::iter::once(&titles).chain(self.rows.iter().map(|row| &row.cells));
+        let widths: Vec<usize> = shown
+            .iter()
+            .map(|column| {
+                lines()
+                    .map(|cells| cell(cells, *column).chars().count())
+                    .max()
+                    .unwrap_or_default()
+            })
+            .collect();
+        let mut text = String::new();
+        for cells in lines() {
+            let parts: Vec<String> = shown
+                .iter()
+                .zip(&widths)
+                .map(|(column, width)| format!("{:<width$}", cell(cells, *column)))
+                .collect();
+            text.push_str(parts.join(GAP).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn cell(cells: &[String], column: usize) -> &str {
+    match cells.get(column).map(String::as_str) {
+        None | Some("") => NONE,
+        Some(text) => text,
+    }
+}
+
+/// A text of an object; empty when it is not there.
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// A list of an object; empty when it is not there.
+pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A condition of an object; null when it is not there.
+pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let all = items(object, "/status/conditions");
+    all.iter()
+        .find(|each| each["type"] == type_)
+        .unwrap_or(&Value::Null)
+}
+
+/// Names on one line: all of them, or the first three and how many more.
+pub(super) fn names(all: &[String], every: bool) -> String {
+    const SHOWN: usize = 3;
+    if every || all.len() <= SHOWN {
+        return all.join(",");
+    }
+    format!("{},+{}", all[..SHOWN].join(","), all.len() - SHOWN)
+}
+
+/// How long ago a time of an object was: `5s`, `12m`, `3h`, `9d`.
+pub(super) fn since(time: &str, now: Time) -> String {
+    let Ok(time) =
+        serde_json::from_value::<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>(Value::from(time))
+    else {
+        return String::new();
+    };
+    let seconds = (now.0 - Time::from_k8s(&time).0).max(0) / 1_000;
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let now = Time(1_000_000_000_000);
+        for (seconds, wanted) in [
+            (5, "5s"),
+            (119, "119s"),
+            (180, "3m"),
+            (7_300, "2h"),
+            (200_000, "2d"),
+            (-4, "0s"),
+        ] {
+            let then = Time(now.0 - seconds * 1_000).to_k8s();
+            let then = serde_json::to_value(then).unwrap();
+            assert_eq!(since(then.as_str().unwrap(), now), wanted);
+        }
+        assert_eq!(since("", now), "");
+    }
+
+    #[test]
+    fn many_names_are_counted() {
+        let all: Vec<String> = (1..=5).map(|n| format!("m{n}")).collect();
+        assert_eq!(names(&all, false), "m1,m2,m3,+2");
+        assert_eq!(names(&all, true), "m1,m2,m3,m4,m5");
+    }
+}

@@ -1,0 +1,224 @@
+//! `entourage plan`: what an apply of files would create, change and remove, and where.
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use entourage_core::rehearsal::{Fate, Place, Report};
+use kube::Client;
+use serde_json::Value;
+
+use super::controllers::features::{self, FeatureGates};
+use crate::{
+    args::{self, CLUSTER_NAMESPACE, HubArgs},
+    connect,
+    manifests::{self, Manifest},
+    rehearse::{
+        Assumed, Rehearsed,
+        live::{self, LiveOptions, MembersFrom},
+        offline,
+    },
+};
+
+pub mod print;
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines, grouped by cluster
+    #[default]
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// Which files.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FileArgs {
+    /// A file, a directory, or standard input (-): YAML or JSON, Lists, rendered Helm charts, what kustomize builds; may be
+    /// given several times
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", num_args = 1..)]
+    pub filename: Vec<PathBuf>,
+
+    /// Also read the directories in directories
+    #[arg(short = 'R', long, requires = "filename")]
+    pub recursive: bool,
+}
+
+/// Flags of `entourage plan`.
+#[derive(Args, Clone, Debug)]
+pub struct PlanArgs {
+    /// What would be applied.
+    #[command(flatten)]
+    pub files: FileArgs,
+
+    /// The hub: with --kubeconfig or --context the plan is made against it, without both of files alone.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Without a hub and without Clusters in the files: the members to assume, ready and empty
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name)]
+    pub clusters: Vec<String>,
+
+    /// Where the members, and what stands on them, come from
+    #[arg(long, value_enum, default_value_t)]
+    pub members: MembersFrom,
+
+    /// Namespace of objects that name none; without it that of the context, else default
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Namespace of the hub that holds the members' credentials
+    #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
+    pub cluster_namespace: String,
+
+    /// The features that the hub's controllers run with: NAME=true,NAME=false
+    #[arg(long, value_name = "NAME=BOOL,…", value_parser = features::parse, default_value = "",
+        hide_default_value = true, long_help = features::help())]
+    pub feature_gates: FeatureGates,
+
+    /// Namespaces that the hub's controllers leave alone besides kube-*, karmada-* and the one of --cluster-namespace: that of
+    /// their Lease
+    #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
+    pub reserved_namespaces: Vec<String>,
+
+    /// Show what changes, as a diff; values of Secrets are not shown
+    #[arg(long)]
+    pub diff: bool,
+
+    /// Also list what stays as it is
+    #[arg(long)]
+    pub show_unchanged: bool,
+
+    /// End with 2 when something would be written
+    #[arg(long)]
+    pub exit_code: bool,
+
+    /// How to print it
+    #[arg(short = 'o', long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// Runs the command; the plan goes to `out`.
+///
+/// # Errors
+/// What is wrong with the files or the hub, and what to do about it; also when the hub would refuse an object.
+pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
+    if args.files.filename.is_empty() {
+        bail!("name what would be applied: -f FILE, -f DIR, or -f - for standard input");
+    }
+    let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
+    let rehearsed = if args.hub.kubeconfig.is_some() || args.hub.context.is_some() {
+        let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+        let namespace = config.default_namespace.clone();
+        against(&args, &connect::client(config)?, &namespace, &manifests).await?
+    } else {
+        alone(&args, &manifests)?
+    };
+    finish(&args, &rehearsed, out)
+}
+
+/// The plan of files alone.
+///
+/// # Errors
+/// As [`run`].
+pub fn alone(args: &PlanArgs, manifests: &[Manifest]) -> Result<Rehearsed> {
+    let namespace = args.namespace.as_deref().unwrap_or("default");
+    let mut assumed = assumed(args);
+    assumed.reserved.push(args.cluster_namespace.clone());
+    let mut rehearsed = offline::rehearse(objects(manifests)?, &args.clusters, namespace, &assumed)?;
+    rehearsed.remarks.extend(hooks(manifests));
+    Ok(rehearsed)
+}
+
+/// The plan of files against a hub; `namespace` is that of the context.
+///
+/// # Errors
+/// As [`run`].
+pub async fn against(
+    args: &PlanArgs,
+    hub: &Client,
+    namespace: &str,
+    manifests: &[Manifest],
+) -> Result<Rehearsed> {
+    if !args.clusters.is_empty() {
+        bail!(
+            "--clusters is for plans without a hub: this hub has its own Clusters; to try others, put them into a file"
+        );
+    }
+    let options = LiveOptions {
+        members: args.members,
+        namespace: args.namespace.as_deref().unwrap_or(namespace).to_owned(),
+        cluster_namespace: args.cluster_namespace.clone(),
+        assumed: assumed(args),
+    };
+    let mut rehearsed = live::rehearse(hub, objects(manifests)?, &options).await?;
+    rehearsed.remarks.extend(hooks(manifests));
+    Ok(rehearsed)
+}
+
+/// Prints a plan and tells how the command ends.
+///
+/// # Errors
+/// When the hub would refuse an object, or the plan cannot be written.
+pub fn finish(args: &PlanArgs, rehearsed: &Rehearsed, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
+    let mut report = rehearsed.rehearsal.report();
+    let text = match args.output {
+        Output::Text => print::text(&report, &rehearsed.remarks, args.show_unchanged, args.diff)?,
+        Output::Json => {
+            if !args.diff {
+                for outcome in &mut report.outcomes {
+                    (outcome.before, outcome.after) = (None, None);
+                }
+            }
+            print::json(&report, &rehearsed.remarks)?
+        }
+    };
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    let refused = refused(&report);
+    if refused > 0 {
+        bail!("the hub would refuse {refused} of the objects; see above");
+    }
+    Ok(if args.exit_code && report.has_changes() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn refused(report: &Report) -> usize {
+    let on_hub =
+        |each: &&entourage_core::rehearsal::Outcome| each.place == Place::Hub && each.fate == Fate::Refused;
+    report.outcomes.iter().filter(on_hub).count()
+}
+
+/// The controllers that the plan is for.
+fn assumed(args: &PlanArgs) -> Assumed {
+    Assumed {
+        propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
+        reserved: args.reserved_namespaces.clone(),
+    }
+}
+
+/// The objects of the files.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn objects(manifests: &[Manifest]) -> Result<Vec<Value>> {
+    manifests.iter().map(Manifest::value).collect()
+}
+
+/// What Helm would run and an apply does not.
+fn hooks(manifests: &[Manifest]) -> Vec<String> {
+    let hooks = manifests.iter().filter_map(|manifest| {
+        let hook = manifest.hook()?;
+        Some(format!(
+            "{manifest} is a Helm hook ({hook}): Helm runs it at that moment, an apply makes it like any other object"
+        ))
+    });
+    hooks.collect()
+}
+
+#[cfg(test)]
+mod golden;

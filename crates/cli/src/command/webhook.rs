@@ -1,0 +1,200 @@
+//! `entourage webhook`: judges what is written on a hub, until SIGINT or SIGTERM.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use entourage_core::admission::{Settings, configuration::Address};
+use entourage_webhook::Options;
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::controllers::{IN_POD, hub, stop_on};
+use crate::{
+    args::HubArgs,
+    connect,
+    logging::{self, LogArgs},
+};
+
+/// Flags of `entourage webhook`.
+#[derive(Args, Clone, Debug)]
+pub struct WebhookArgs {
+    /// Which hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind_address: IpAddr,
+
+    /// Port to listen on; 0 takes any
+    #[arg(long, value_name = "PORT", default_value_t = 8443)]
+    pub port: u16,
+
+    /// Service on the hub behind which the hub's API server finds this webhook: NAMESPACE/NAME, or NAMESPACE/NAME:PORT
+    #[arg(long, value_name = "SERVICE", value_parser = service, conflicts_with = "url")]
+    pub service: Option<Address>,
+
+    /// URL at which the hub's API server finds this webhook: `https://HOST[:PORT]`; without it and --service, where it listens
+    #[arg(long, value_name = "URL", value_parser = url)]
+    pub url: Option<Address>,
+
+    /// Namespace on the hub in which the Secret entourage-webhook with its certificates lies
+    #[arg(long, value_name = "NAMESPACE", default_value = "karmada-system")]
+    pub namespace: String,
+
+    /// Let ClusterTaintPolicies set NoExecute taints, which evict workloads
+    #[arg(long)]
+    pub allow_no_execute_taint_policy: bool,
+
+    /// Whether to remove the configurations from the hub at the end; auto: when only this machine can reach the webhook
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    pub remove_on_exit: RemoveOnExit,
+
+    /// How to log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// When to remove the configurations at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RemoveOnExit {
+    /// On an address of loopback, where nothing will come in its place.
+    #[default]
+    Auto,
+    /// Always: nothing is judged until the next one starts.
+    True,
+    /// Never: policies cannot be written until the next one starts.
+    False,
+}
+
+/// Runs the webhook to its end.
+///
+/// # Errors
+/// When the flags contradict each other, the hub's configuration is not usable, or the address cannot be had.
+pub async fn run(args: WebhookArgs) -> Result<()> {
+    logging::init(&args.log)?;
+    let options = options(&args)?;
+    let in_pod = std::env::var_os(IN_POD).is_some();
+    // An error means that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = connect::client(hub(&args.hub, in_pod).await?)?;
+    let stop = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on(signals, stop.clone()));
+    entourage_webhook::run(options, client, Arc::new(Timestamp::now), None, stop)
+        .await
+        .context("the webhook stopped")
+}
+
+/// The flags as the webhook takes them.
+fn options(args: &WebhookArgs) -> Result<Options> {
+    let WebhookArgs {
+        hub: _,
+        bind_address,
+        port,
+        service,
+        url,
+        namespace,
+        allow_no_execute_taint_policy,
+        remove_on_exit,
+        log: _,
+    } = args;
+    let address = service.clone().or_else(|| url.clone());
+    if address.is_none() && !bind_address.is_loopback() {
+        bail!(
+            "say where the hub's API server finds this webhook: --service NAMESPACE/NAME or --url https://HOST:PORT"
+        );
+    }
+    Ok(Options {
+        bind: SocketAddr::new(*bind_address, *port),
+        namespace: namespace.clone(),
+        settings: Settings {
+            allow_no_execute: *allow_no_execute_taint_policy,
+        },
+        remove_on_exit: match remove_on_exit {
+            RemoveOnExit::Auto => address.as_ref().is_none_or(Address::is_loopback),
+            RemoveOnExit::True => true,
+            RemoveOnExit::False => false,
+        },
+        address,
+        ..Options::default()
+    })
+}
+
+fn service(text: &str) -> Result<Address, String> {
+    const WANTED: &str =
+        "give NAMESPACE/NAME or NAMESPACE/NAME:PORT, such as karmada-system/entourage-webhook";
+    let (namespace, rest) = text.split_once('/').ok_or(WANTED)?;
+    let (name, port) = match rest.split_once(':') {
+        Some((name, port)) => (name, port.parse().map_err(|_| WANTED)?),
+        None => (rest, 443),
+    };
+    if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        return Err(WANTED.to_owned());
+    }
+    Ok(Address::Service {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        port,
+    })
+}
+
+fn url(text: &str) -> Result<Address, String> {
+    const WANTED: &str = "give https://HOST or https://HOST:PORT, without a path";
+    let authority = text.strip_prefix("https://").ok_or(WANTED)?.trim_end_matches('/');
+    if authority.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) {
+        return Err(WANTED.to_owned());
+    }
+    Ok(Address::Url(format!("https://{authority}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::command::{Cli, Command};
+
+    fn args(line: &str) -> WebhookArgs {
+        let line = format!("entourage webhook {line}");
+        match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
+            Command::Webhook(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_flags_it_serves_the_hub_on_the_same_machine_and_leaves_nothing() {
+        let options = options(&args("")).unwrap();
+        assert_eq!(options.bind, SocketAddr::from(([127, 0, 0, 1], 8443)));
+        assert_eq!((options.address, options.remove_on_exit), (None, true));
+        assert!(!options.settings.allow_no_execute);
+    }
+
+    #[test]
+    fn an_address_that_others_reach_is_named_and_its_configurations_outlive_a_restart() {
+        assert!(options(&args("--bind-address 0.0.0.0")).is_err());
+        let named = options(&args("--bind-address 0.0.0.0 --port 9 --service a/b:444")).unwrap();
+        let service = Address::Service {
+            namespace: "a".to_owned(),
+            name: "b".to_owned(),
+            port: 444,
+        };
+        assert_eq!((named.address, named.remove_on_exit), (Some(service), false));
+        let named = options(&args("--url https://hooks.example.com/")).unwrap();
+        let url = Address::Url("https://hooks.example.com".to_owned());
+        assert_eq!((named.address, named.remove_on_exit), (Some(url), false));
+        assert!(options(&args("--url https://[::1]:8443")).unwrap().remove_on_exit);
+        assert!(
+            options(&args("--url https://h --remove-on-exit true"))
+                .unwrap()
+                .remove_on_exit
+        );
+        assert!(!options(&args("--remove-on-exit false")).unwrap().remove_on_exit);
+    }
+}

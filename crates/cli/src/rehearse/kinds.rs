@@ -1,0 +1,211 @@
+//! What kinds are called in URLs and whether they lie in namespaces: from a server's discovery, or from what is known.
+
+use std::collections::BTreeMap;
+
+use entourage_core::object::{Gvk, Str};
+use kube::{
+    Client,
+    api::ApiResource,
+    core::GroupVersionKind,
+    discovery::{Scope, pinned_kind},
+};
+use serde_json::Value;
+
+use crate::connect::{explain, is_not_found, within};
+
+/// Kubernetes' own kinds without a namespace: group and kind.
+const CLUSTER_SCOPED: &[(&str, &str)] = &[
+    ("", "Namespace"),
+    ("", "Node"),
+    ("", "PersistentVolume"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apiregistration.k8s.io", "APIService"),
+    ("certificates.k8s.io", "CertificateSigningRequest"),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
+    ("networking.k8s.io", "IPAddress"),
+    ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("resource.k8s.io", "ResourceSlice"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "StorageClass"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storage.k8s.io", "VolumeAttributesClass"),
+    // The control plane's own.
+    ("apps.kruise.io", "ResourceDistribution"),
+    ("apps.karmada.io", "WorkloadRebalancer"),
+    ("cluster.karmada.io", "Cluster"),
+    ("config.karmada.io", "ResourceInterpreterCustomization"),
+    ("config.karmada.io", "ResourceInterpreterWebhookConfiguration"),
+    ("config.karmada.io", "ResourceExploringWebhookConfiguration"),
+    ("policy.karmada.io", "ClusterOverridePolicy"),
+    ("policy.karmada.io", "ClusterPropagationPolicy"),
+    ("policy.karmada.io", "ClusterTaintPolicy"),
+    ("work.karmada.io", "ClusterResourceBinding"),
+];
+
+/// Kinds that the files themselves define: group and kind, and whether they lie in namespaces.
+#[must_use]
+pub fn defined(objects: &[Value]) -> BTreeMap<(String, String), bool> {
+    let definitions = objects
+        .iter()
+        .filter(|object| object["kind"] == "CustomResourceDefinition");
+    definitions
+        .map(|object| {
+            let spec = &object["spec"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let key = (text(&spec["group"]), text(&spec["names"]["kind"]));
+            (key, spec["scope"] != "Cluster")
+        })
+        .collect()
+}
+
+/// Whether objects of a kind lie in namespaces, as far as is known without a server: a kind nobody knows does.
+#[must_use]
+pub fn is_namespaced(gvk: &Gvk, defined: &BTreeMap<(String, String), bool>) -> bool {
+    let (group, kind) = (gvk.group.to_string(), gvk.kind.to_string());
+    let known = CLUSTER_SCOPED.contains(&(group.as_str(), kind.as_str()));
+    defined.get(&(group, kind)).copied().unwrap_or(!known)
+}
+
+/// A kind as a server serves it.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// What it is called there.
+    pub resource: ApiResource,
+    /// Whether its objects lie in namespaces.
+    pub namespaced: bool,
+}
+
+/// The kinds that a server serves, as far as they were asked for.
+#[derive(Default)]
+pub struct Kinds {
+    /// By group, kind and version: a kind that is served in one version need not be in another.
+    known: BTreeMap<(Str, Str, Str), Option<Served>>,
+}
+
+impl Kinds {
+    /// Asks a server for kinds that it was not asked for yet.
+    ///
+    /// # Errors
+    /// When the server does not answer; that it does not serve a kind is no error.
+    pub async fn learn(
+        &mut self,
+        client: &Client,
+        wanted: impl IntoIterator<Item = Gvk>,
+    ) -> anyhow::Result<()> {
+        for gvk in wanted {
+            if self.known.contains_key(&key(&gvk)) {
+                continue;
+            }
+            let name = GroupVersionKind::gvk(&gvk.group, &gvk.version, &gvk.kind);
+            let served = match within(pinned_kind(client, &name)).await {
+                Ok((resource, capabilities)) => Some(Served {
+                    resource,
+                    namespaced: capabilities.scope == Scope::Namespaced,
+                }),
+                Err(kube::Error::Discovery(_)) => None,
+                Err(error) if is_not_found(&error) => None,
+                Err(error) => return Err(explain(error)),
+            };
+            self.known.insert(key(&gvk), served);
+        }
+        Ok(())
+    }
+
+    /// A kind that was asked for, in its version; `None` when it is not served.
+    #[must_use]
+    pub fn get(&self, gvk: &Gvk) -> Option<&Served> {
+        self.known.get(&key(gvk))?.as_ref()
+    }
+
+    /// A kind that was asked for, in its version or another one that was asked for and is served: every version shows the
+    /// same objects.
+    #[must_use]
+    pub fn in_some_version(&self, gvk: &Gvk) -> Option<&Served> {
+        let first = (gvk.group.clone(), gvk.kind.clone(), Str::from(""));
+        let versions = self.known.range(first..);
+        let mut versions =
+            versions.take_while(|((group, kind, _), _)| (group, kind) == (&gvk.group, &gvk.kind));
+        self.get(gvk)
+            .or_else(|| versions.find_map(|(_, served)| served.as_ref()))
+    }
+}
+
+fn key(gvk: &Gvk) -> (Str, Str, Str) {
+    (gvk.group.clone(), gvk.kind.clone(), gvk.version.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_that_the_files_define_lies_where_they_say() {
+        let crd = |kind: &str, scope: &str| {
+            json!({"kind": "CustomResourceDefinition",
+                "spec": {"group": "example.com", "scope": scope, "names": {"kind": kind}}})
+        };
+        let defined = defined(&[crd("Wide", "Cluster"), crd("Near", "Namespaced")]);
+        let of = |api_version: &str, kind: &str| is_namespaced(&Gvk::new(api_version, kind), &defined);
+        assert!(!of("example.com/v1", "Wide"));
+        assert!(of("example.com/v1", "Near") && of("example.com/v1", "Unknown"));
+        assert!(of("apps/v1", "Deployment") && !of("rbac.authorization.k8s.io/v1", "ClusterRole"));
+    }
+
+    #[tokio::test]
+    async fn each_version_of_a_kind_is_served_or_not_by_itself() {
+        let list = |version: &str, resources: serde_json::Value| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources});
+        let budgets = json!([{"name": "poddisruptionbudgets", "singularName": "", "namespaced": true,
+            "kind": "PodDisruptionBudget", "verbs": ["get", "list"]}]);
+        let scalers = json!([{"name": "horizontalpodautoscalers", "singularName": "", "namespaced": true,
+            "kind": "HorizontalPodAutoscaler", "verbs": ["get", "list"]}]);
+        let server = crate::mock::Server::new("hub").without("/apis/policy/v1beta1");
+        server.put("/apis/policy/v1", list("policy/v1", budgets));
+        for version in ["autoscaling/v1", "autoscaling/v2"] {
+            server.put(&format!("/apis/{version}"), list(version, scalers.clone()));
+        }
+        let budget = |version: &str| Gvk::new(version, "PodDisruptionBudget");
+        let scaler = |version: &str| Gvk::new(version, "HorizontalPodAutoscaler");
+        let (old, new) = (budget("policy/v1beta1"), budget("policy/v1"));
+        let (one, two) = (scaler("autoscaling/v1"), scaler("autoscaling/v2"));
+        let mut kinds = Kinds::default();
+        let wanted = [&old, &new, &one, &two].map(Clone::clone);
+        kinds.learn(&server.client(), wanted).await.unwrap();
+        let at = |served: Option<&Served>| served.map(|served| served.resource.api_version.clone());
+        assert_eq!(at(kinds.get(&old)), None);
+        assert_eq!(at(kinds.get(&new)).as_deref(), Some("policy/v1"));
+        assert_eq!(at(kinds.get(&one)).as_deref(), Some("autoscaling/v1"));
+        assert_eq!(at(kinds.get(&two)).as_deref(), Some("autoscaling/v2"));
+        assert_eq!(at(kinds.in_some_version(&old)).as_deref(), Some("policy/v1"));
+        assert_eq!(at(kinds.in_some_version(&budget("other/v1"))), None);
+    }
+
+    #[test]
+    fn the_table_knows_the_scope_of_every_definition() {
+        for crd in entourage_api::crds::crds(None) {
+            let gvk = Gvk::new(&format!("{}/v1", crd.spec.group), &crd.spec.names.kind);
+            let namespaced = crd.spec.scope == "Namespaced";
+            assert_eq!(
+                is_namespaced(&gvk, &BTreeMap::new()),
+                namespaced,
+                "{}",
+                crd.spec.names.kind
+            );
+        }
+    }
+}
