@@ -19,14 +19,22 @@ use entourage_e2e::harness;
 
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
+#[path = "e2e/claims.rs"]
+mod claims;
+#[path = "e2e/cluster_policies.rs"]
+mod cluster_policies;
 #[path = "e2e/conflicts.rs"]
 mod conflicts;
 #[path = "e2e/conformance.rs"]
 mod conformance;
 #[path = "e2e/crash.rs"]
 mod crash;
+#[path = "e2e/crash_policies.rs"]
+mod crash_policies;
 #[path = "e2e/dependencies.rs"]
 mod dependencies;
+#[path = "e2e/disagreements.rs"]
+mod disagreements;
 #[path = "e2e/drift.rs"]
 mod drift;
 #[path = "e2e/example.rs"]
@@ -39,14 +47,32 @@ mod gate;
 mod join;
 #[path = "e2e/kubectl.rs"]
 mod kubectl;
+#[path = "e2e/lazy.rs"]
+mod lazy;
 #[path = "e2e/members.rs"]
 mod members;
+#[path = "e2e/namespaces.rs"]
+mod namespaces;
+#[path = "e2e/native.rs"]
+mod native;
+#[path = "e2e/overrides.rs"]
+mod overrides;
+#[path = "e2e/placement.rs"]
+mod placement;
+#[path = "e2e/plan.rs"]
+mod plan;
 #[path = "e2e/policies.rs"]
 mod policies;
+#[path = "e2e/reference.rs"]
+mod reference;
 #[path = "e2e/removal.rs"]
 mod removal;
 #[path = "e2e/secrets.rs"]
 mod secrets;
+#[path = "e2e/suspension.rs"]
+mod suspension;
+#[path = "e2e/webhook.rs"]
+mod webhook;
 
 /// Every test, in the order in which they run: the main job first, then what keeps processors busy, what breaks
 /// members and waits for their deadlines last.
@@ -62,18 +88,31 @@ fn main() -> ExitCode {
         example::tests(),
         typed,
         dependencies::tests(),
+        reference::tests(),
         removal::tests(),
         policies::tests(),
+        placement::tests(),
+        cluster_policies::tests(),
+        claims::tests(),
+        lazy::tests(),
+        suspension::tests(),
+        namespaces::tests(),
+        overrides::tests(),
+        plan::tests(),
         conflicts::tests(),
+        disagreements::tests(),
         drift::tests(),
+        native::tests(),
         gate::tests(),
         secrets::tests(),
         bad_input::tests(),
         crash::tests(),
+        crash_policies::tests(),
         faults::tests(),
         conformance::tests(),
         members::tests(),
         join::tests(),
+        webhook::tests(),
     ];
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();
     let mut more = conformance::trials();

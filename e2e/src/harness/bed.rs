@@ -12,7 +12,14 @@ use entourage::command::{Cli, Command, crds, join};
 use serde_json::{Value, json};
 
 use super::{capture::Capture, eventually::eventually, server::Server};
-use crate::servers::{Fleet, TestCluster};
+use crate::servers::{Fleet, TestCluster, Version};
+
+/// Kinds that a member gives rights on only when asked for, and that tests propagate.
+const ALLOWED: [&str; 2] = [
+    "--allow",
+    "apiextensions.k8s.io/customresourcedefinitions,e2e.entourage.dev/widgets,persistentvolumes,\
+     scheduling.k8s.io/priorityclasses",
+];
 
 /// The names of the members.
 pub const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -42,6 +49,22 @@ impl Bed {
         matches!(self.fleet.hub, TestCluster::Embedded(_))
     }
 
+    /// Whether the clusters have a [capability](crate::servers::CAPABILITIES). Embedded ones are like the newest release.
+    ///
+    /// # Errors
+    /// When none is called so.
+    pub fn has(&self, capability: &str) -> Result<bool> {
+        let newest = Version {
+            major: 1,
+            minor: u32::MAX,
+            patch: 0,
+        };
+        match &self.fleet.hub {
+            TestCluster::Real(cluster) => cluster.version().has(capability),
+            TestCluster::Embedded(_) => newest.has(capability),
+        }
+    }
+
     /// Makes a hub and members of servers that run, with files in `dir`.
     ///
     /// # Errors
@@ -69,7 +92,7 @@ impl Bed {
             joined: Mutex::default(),
         };
         for member in MEMBERS {
-            bed.join(member, &[]).await?;
+            bed.join(member, &ALLOWED).await?;
         }
         bed.remember().await?;
         Ok(bed)
@@ -179,7 +202,7 @@ impl Bed {
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
             match self.hub.get(kind, namespace, name).await? {
                 None => {
-                    self.join(name, &[]).await?;
+                    self.join(name, &ALLOWED).await?;
                     // Another token, perhaps: the old one may be worth nothing.
                     self.remember().await?;
                     return Box::pin(self.repair()).await;
@@ -231,7 +254,7 @@ impl Bed {
     pub async fn restore(&self) -> Result<()> {
         self.repair().await?;
         for member in MEMBERS {
-            self.join(member, &[]).await?;
+            self.join(member, &ALLOWED).await?;
         }
         self.remember().await
     }

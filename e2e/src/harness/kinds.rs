@@ -59,7 +59,17 @@ pub const KINDS: &[Kind] = &[
     namespaced("DaemonSet", "apps/v1", "daemonsets"),
     namespaced("ReplicaSet", "apps/v1", "replicasets"),
     namespaced("Job", "batch/v1", "jobs"),
+    namespaced("CronJob", "batch/v1", "cronjobs"),
     namespaced("Pod", "v1", "pods"),
+    namespaced("Service", "v1", "services"),
+    namespaced("Ingress", "networking.k8s.io/v1", "ingresses"),
+    namespaced(
+        "HorizontalPodAutoscaler",
+        "autoscaling/v2",
+        "horizontalpodautoscalers",
+    ),
+    namespaced("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets"),
+    cluster("PersistentVolume", "v1", "persistentvolumes"),
     namespaced("ConfigMap", "v1", "configmaps"),
     namespaced("Secret", "v1", "secrets"),
     namespaced("ServiceAccount", "v1", "serviceaccounts"),
@@ -71,7 +81,13 @@ pub const KINDS: &[Kind] = &[
         "policy.karmada.io/v1alpha1",
         "propagationpolicies",
     ),
+    namespaced("OverridePolicy", "policy.karmada.io/v1alpha1", "overridepolicies"),
     namespaced("ResourceBinding", "work.karmada.io/v1alpha2", "resourcebindings"),
+    cluster(
+        "ClusterOverridePolicy",
+        "policy.karmada.io/v1alpha1",
+        "clusteroverridepolicies",
+    ),
     cluster("Cluster", "cluster.karmada.io/v1alpha1", "clusters"),
     cluster("Namespace", "v1", "namespaces"),
     cluster(
@@ -80,6 +96,27 @@ pub const KINDS: &[Kind] = &[
         "customresourcedefinitions",
     ),
     cluster("ClusterRole", "rbac.authorization.k8s.io/v1", "clusterroles"),
+    cluster("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses"),
+    cluster(
+        "ClusterPropagationPolicy",
+        "policy.karmada.io/v1alpha1",
+        "clusterpropagationpolicies",
+    ),
+    cluster(
+        "ClusterResourceBinding",
+        "work.karmada.io/v1alpha2",
+        "clusterresourcebindings",
+    ),
+    // Not built in: tests install it.
+    namespaced("Widget", "e2e.entourage.dev/v1", "widgets"),
+];
+
+/// The cluster-scoped kinds of which a test may leave objects; their names begin with the test's namespace.
+pub(super) const OWN: &[&str] = &[
+    "ClusterPropagationPolicy",
+    "ClusterRole",
+    "PriorityClass",
+    "ClusterResourceBinding",
 ];
 
 /// The kinds of workloads.
@@ -105,6 +142,11 @@ pub fn kind(name: &str) -> &'static Kind {
         .iter()
         .find(|kind| kind.kind == name)
         .unwrap_or_else(|| panic!("KINDS does not list {name}"))
+}
+
+/// Whether a kind is one of the control plane's own, which members do not serve.
+pub(super) fn is_ours(kind_name: &str) -> bool {
+    kind(kind_name).api_version.contains("karmada.io")
 }
 
 #[cfg(test)]

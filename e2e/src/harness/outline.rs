@@ -24,6 +24,9 @@ const VOLATILE: &[&str] = &[
     "resourcetemplate.karmada.io/generation",
     "work.karmada.io/name",
     "entourage.dev/content",
+    // A uid and a generation.
+    "entourage.dev/activation-waits",
+    "entourage.dev/activated",
     // Each test on the embedded lane has a hub of its own.
     "entourage.dev/hub",
 ];

@@ -11,8 +11,8 @@ use super::{
     bed::Bed,
     controllers::Controllers,
     eventually::eventually,
-    kinds::{DEPENDENCIES, WORKLOADS},
-    server::status_code,
+    kinds::{DEPENDENCIES, OWN, WORKLOADS, is_ours},
+    server::{Server, status_code},
     space::Space,
 };
 use crate::faults::{FaultPlan, Faults};
@@ -278,13 +278,18 @@ impl Scene {
             self.start().await?;
         }
         for ns in &self.namespaces {
-            for kind in WORKLOADS.iter().chain(&["PropagationPolicy"]).chain(DEPENDENCIES) {
+            for kind in WORKLOADS
+                .iter()
+                .chain(&["PropagationPolicy", "OverridePolicy"])
+                .chain(DEPENDENCIES)
+            {
                 self.hub
                     .delete_all(kind, ns)
                     .await
                     .with_context(|| format!("deleting all {kind} in {ns}"))?;
             }
         }
+        self.delete_own().await?;
         for ns in &self.namespaces {
             for kind in ["ResourceBinding", "PropagationPolicy"] {
                 eventually(&format!("every {kind} of {ns} is gone"), async || {
@@ -326,10 +331,25 @@ impl Scene {
     pub async fn clear_away(&mut self) -> Result<()> {
         self.kill();
         self.bed.restore().await?;
+        for kind in OWN {
+            for server in std::iter::once(&self.hub).chain(&self.members) {
+                if server.name != self.hub.name && is_ours(kind) {
+                    continue;
+                }
+                for name in self.own_on(server, kind).await? {
+                    server.delete(kind, "", &name).await?;
+                    let bare = |live: &mut Value| live["metadata"]["finalizers"] = json!([]);
+                    match server.edit(kind, "", &name, bare).await {
+                        Err(error) if status_code(&error) == 404 => {}
+                        result => drop(result?),
+                    }
+                }
+            }
+        }
         for ns in &self.namespaces {
             for kind in WORKLOADS
                 .iter()
-                .chain(&["PropagationPolicy", "ResourceBinding"])
+                .chain(&["PropagationPolicy", "OverridePolicy", "ResourceBinding"])
                 .chain(DEPENDENCIES)
             {
                 self.hub.delete_all(kind, ns).await?;
@@ -347,13 +367,56 @@ impl Scene {
                     }
                 }
                 for member in &self.members {
-                    if *kind != "PropagationPolicy" && *kind != "ResourceBinding" {
+                    if !["PropagationPolicy", "OverridePolicy", "ResourceBinding"].contains(kind) {
                         member.delete_all(kind, ns).await?;
                     }
                 }
             }
         }
         self.drop_namespaces().await
+    }
+
+    /// Deletes the cluster-scoped objects of this test on the hub, and waits until none is left anywhere.
+    async fn delete_own(&self) -> Result<()> {
+        for kind in OWN {
+            for name in self.own_on(&self.hub, kind).await? {
+                match self.hub.delete(kind, "", &name).await {
+                    Err(error) if status_code(&error) == 404 => {}
+                    result => result?,
+                }
+            }
+        }
+        for server in std::iter::once(&self.hub).chain(&self.members) {
+            let kinds = OWN
+                .iter()
+                .filter(|kind| server.name == self.hub.name || !is_ours(kind));
+            for kind in kinds {
+                eventually(
+                    &format!("no {kind} of the test is on {}", server.name),
+                    async || {
+                        let left = self.own_on(server, kind).await?;
+                        ensure!(left.is_empty(), "{left:?}");
+                        Ok(())
+                    },
+                )
+                .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The cluster-scoped objects of this test on a server.
+    async fn own_on(&self, server: &Server, kind: &str) -> Result<Vec<String>> {
+        let all = server.list(kind, "", "").await?;
+        let names = all.iter().filter_map(|each| each["metadata"]["name"].as_str());
+        Ok(names
+            .filter(|name| {
+                self.namespaces
+                    .iter()
+                    .any(|ns| name.starts_with(&format!("{ns}-")))
+            })
+            .map(Into::into)
+            .collect())
     }
 
     /// Lets claims go that are being deleted. On real clusters a controller does that which does not run here.

@@ -1,10 +1,11 @@
 //! A namespace on the hub and on the members, and what is asked of it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::{
     eventually::eventually,
+    kinds::{OWN, is_ours},
     outline::{Outline, masked},
     server::{Server, status_code},
 };
@@ -49,9 +50,23 @@ impl Space {
     ///
     /// # Errors
     /// When the hub refuses.
-    pub async fn apply(&self, mut object: Value) -> Result<Value> {
-        object["metadata"]["namespace"] = json!(self.ns);
-        self.hub.apply(&object).await
+    pub async fn apply(&self, object: Value) -> Result<Value> {
+        self.hub.apply(&self.here(object)).await
+    }
+
+    /// The object in this namespace; a cluster-scoped one as it is.
+    fn here(&self, mut object: Value) -> Value {
+        let kind_name = object["kind"].as_str().unwrap_or_default();
+        if super::kind(kind_name).namespaced {
+            object["metadata"]["namespace"] = json!(self.ns);
+        }
+        object
+    }
+
+    /// The name of a cluster-scoped object of this test: no other test's, and cleaned up with it.
+    #[must_use]
+    pub fn own(&self, name: &str) -> String {
+        format!("{}-{name}", self.ns)
     }
 
     /// Deletes an object.
@@ -68,10 +83,9 @@ impl Space {
     ///
     /// # Errors
     /// When the member refuses.
-    pub async fn apply_on(&self, member: &str, mut object: Value) -> Result<Value> {
+    pub async fn apply_on(&self, member: &str, object: Value) -> Result<Value> {
         self.make_namespace(member).await?;
-        object["metadata"]["namespace"] = json!(self.ns);
-        self.member(member)?.apply(&object).await
+        self.member(member)?.apply(&self.here(object)).await
     }
 
     /// Changes a copy behind the controllers' back.
@@ -199,6 +213,24 @@ impl Space {
         let mut events = self.hub.list("Event", &self.ns, "").await?;
         events.retain(|event| event["reason"] == reason && event["involvedObject"]["name"] == name);
         Ok(events)
+    }
+
+    /// Waits until the hub has an event of this reason about this object, and answers with it. Events are written after what
+    /// they tell of.
+    ///
+    /// # Errors
+    /// When there is none, several, or one that was counted up.
+    pub async fn until_told_once(&self, reason: &str, name: &str) -> Result<Value> {
+        let told = eventually(&format!("{reason} is told of {name}"), async || {
+            let events = self.events(reason, name).await?;
+            ensure!(!events.is_empty(), "no event");
+            Ok(events)
+        })
+        .await?;
+        match told.as_slice() {
+            [event] if event["count"] == 1 => Ok(event.clone()),
+            _ => bail!("told more than once: {told:#?}"),
+        }
     }
 
     /// A member.
@@ -340,24 +372,32 @@ impl Space {
         .await
     }
 
-    /// Everything that should be equal between a disturbed and an undisturbed run, masked. Secrets without their data.
+    /// Everything that should be equal between a disturbed and an undisturbed run, masked: what is in the namespace, the
+    /// namespace, and the cluster-scoped objects [of the test](Self::own). Secrets without their data.
     ///
     /// # Errors
     /// When a server does not answer.
     pub async fn outline(&self) -> Result<Outline> {
         let mut outline = Outline::new();
+        let prefix = self.own("");
         for server in std::iter::once(&self.hub).chain(&self.members) {
             let is_hub = server.name == self.hub.name;
-            let hub_only = ["ResourceBinding", "PropagationPolicy"].iter().filter(|_| is_hub);
-            for kind in OUTLINED.iter().chain(hub_only) {
+            let kinds = OUTLINED.iter().chain(&["Namespace"]).chain(OWN);
+            let hub_only = ["ResourceBinding", "PropagationPolicy", "OverridePolicy"].iter();
+            for kind in kinds.chain(hub_only).filter(|kind| is_hub || !is_ours(kind)) {
                 for mut object in server.list(kind, &self.ns, "").await? {
                     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                    if *kind == "ServiceAccount" && name == "default" || name.starts_with("default-token-") {
+                    let given =
+                        *kind == "ServiceAccount" && name == "default" || name.starts_with("default-token-");
+                    let another =
+                        !super::kind(kind).namespaced && name != self.ns && !name.starts_with(&prefix);
+                    if given || another {
                         continue;
                     }
                     if *kind == "Secret" {
                         object["data"] = json!("left out");
                     }
+                    let name = name.replace(&self.ns, "NS");
                     outline.insert(
                         format!("{} {kind}/{name}", server.name),
                         masked(&object, &self.ns),

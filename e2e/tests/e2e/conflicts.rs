@@ -43,8 +43,7 @@ async fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it(scene: &mut
         after["metadata"]["resourceVersion"],
         before["metadata"]["resourceVersion"]
     );
-    let events = scene.events("SyncFailed", "my-config-configmap").await?;
-    ensure!(events.len() == 1 && events[0]["count"] == 1, "{events:#?}");
+    scene.until_told_once("SyncFailed", "my-config-configmap").await?;
 
     let mut overwrite = manifests::policy(&["member1", "member2"]);
     overwrite["spec"]["conflictResolution"] = json!("Overwrite");

@@ -7,10 +7,14 @@
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
+    faults::Call,
     harness::{Outline, Scene, Space, differences, eventually, every_k, manifests, seed},
     tests,
 };
-use futures::future::LocalBoxFuture;
+use futures::{
+    FutureExt as _,
+    future::{FusedFuture as _, LocalBoxFuture},
+};
 use serde_json::json;
 
 tests![
@@ -28,41 +32,70 @@ tests![
 /// How many crashes of each other scenario are tried on real servers.
 const SAMPLED: usize = 2;
 
-type Act = for<'a> fn(&'a Space) -> LocalBoxFuture<'a, Result<()>>;
+/// Something that is done in a space, or waited for.
+pub(crate) type Act = for<'a> fn(&'a Space) -> LocalBoxFuture<'a, Result<()>>;
+
+/// What crashes are tried on.
+#[derive(Clone, Copy)]
+pub(crate) struct Scenario {
+    /// What is there before.
+    pub given: Act,
+    /// Waits until that has come to rest.
+    pub arrived: Act,
+    /// What is done then. It may wait for what comes of it: after a crash the controllers run again.
+    pub act: Act,
+}
+
+impl Scenario {
+    /// What is done to the settled example.
+    pub(crate) const fn example(act: Act) -> Self {
+        Self {
+            given: |space| Box::pin(arrives(space)),
+            arrived: |space| Box::pin(space.until_settled(&["member1", "member2"])),
+            act,
+        }
+    }
+}
 
 async fn a_move_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(moves(space))).await
+    survives_crashes(scene, Scenario::example(|space| Box::pin(moves(space)))).await
 }
 
 async fn a_dropped_reference_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(drops(space))).await
+    survives_crashes(scene, Scenario::example(|space| Box::pin(drops(space)))).await
 }
 
 async fn a_deleted_workload_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(space.delete("Deployment", "myapp"))).await
+    survives_crashes(
+        scene,
+        Scenario::example(|space| Box::pin(space.delete("Deployment", "myapp"))),
+    )
+    .await
 }
 
 async fn a_revoked_dependency_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(space.delete("ConfigMap", "my-config"))).await
+    survives_crashes(
+        scene,
+        Scenario::example(|space| Box::pin(space.delete("ConfigMap", "my-config"))),
+    )
+    .await
 }
 
 async fn an_edit_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(edits(space))).await
+    survives_crashes(scene, Scenario::example(|space| Box::pin(edits(space)))).await
 }
 
 async fn a_shared_dependency_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(shares(space))).await
+    survives_crashes(scene, Scenario::example(|space| Box::pin(shares(space)))).await
 }
 
 async fn a_policy_without_dependencies_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| Box::pin(turns_off(space))).await
+    survives_crashes(scene, Scenario::example(|space| Box::pin(turns_off(space)))).await
 }
 
 async fn a_deleted_policy_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
-    survives_crashes(scene, |space| {
-        Box::pin(space.delete("PropagationPolicy", "myapp-propagation"))
-    })
-    .await
+    let deletes: Act = |space| Box::pin(space.delete("PropagationPolicy", "myapp-propagation"));
+    survives_crashes(scene, Scenario::example(deletes)).await
 }
 
 async fn moves(space: &Space) -> Result<()> {
@@ -119,7 +152,7 @@ async fn the_example_survives_a_crash_after_every_write(scene: &mut Scene) -> Re
         let space = scene.another_space().await?;
         arrives(&space).await?;
         scene.launch(plan.parse()?)?;
-        survives(scene, &space, &wanted)
+        survives(scene, &space, |_| Box::pin(async { Ok(()) }), &wanted)
             .await
             .with_context(|| plan.clone())?;
         spaces.push(space);
@@ -133,21 +166,18 @@ async fn the_example_survives_a_crash_after_every_write(scene: &mut Scene) -> Re
     Ok(())
 }
 
-/// What is done to the settled example ends as without a crash, whichever of its writes the crash comes after.
-async fn survives_crashes(scene: &mut Scene, act: Act) -> Result<()> {
+/// A scenario ends as without a crash, whichever of its writes the crash comes after.
+pub(crate) async fn survives_crashes(scene: &mut Scene, scenario: Scenario) -> Result<()> {
     let seed = seed();
     // Once without a crash: what is written, and how it ends.
     scene.start().await?;
-    let calm = settled(scene, 1).await?;
+    let calm = settled(scene, scenario, 1).await?;
     let calm = calm.first().context("one space")?;
     scene.faults.recorder().reset();
-    act(calm).await?;
+    (scenario.act)(calm).await?;
     scene.quiet().await?;
     let writes = scene.faults.recorder().writes();
-    let count = writes
-        .iter()
-        .filter(|write| write.call.namespace.as_deref() == Some(&calm.ns))
-        .count();
+    let count = writes.iter().filter(|write| is_about(&write.call, calm)).count();
     let wanted = calm.outline().await?;
     let all: Vec<usize> = (1..=count).collect();
     let chosen = if every_k() || scene.bed.is_embedded() {
@@ -155,41 +185,50 @@ async fn survives_crashes(scene: &mut Scene, act: Act) -> Result<()> {
     } else {
         sample(all, seed)
     };
-    // Then with crashes. Many examples are settled at a time, so that waiting is shared.
+    // Then with crashes. Many spaces are settled at a time, so that waiting is shared.
     for some in plans(&chosen).chunks(24) {
         scene.kill();
         scene.start().await?;
-        let spaces = settled(scene, some.len()).await?;
+        let spaces = settled(scene, scenario, some.len()).await?;
         for (plan, space) in some.iter().zip(&spaces) {
             let told = || format!("{plan} of {count}, ENTOURAGE_E2E_SEED={seed}");
             scene.kill();
             scene.launch(plan.parse()?)?;
             scene.controllers()?.ready().await.with_context(told)?;
-            act(space).await?;
-            survives(scene, space, &wanted).await.with_context(told)?;
+            survives(scene, space, scenario.act, &wanted)
+                .await
+                .with_context(told)?;
         }
     }
     Ok(())
 }
 
-/// So many examples in spaces of their own, delivered by the controllers that run, and quiet.
-async fn settled(scene: &mut Scene, count: usize) -> Result<Vec<Space>> {
+/// Whether a write belongs to a space, or to something cluster-scoped; only Clusters are everybody's.
+fn is_about(call: &Call, space: &Space) -> bool {
+    match call.namespace.as_deref() {
+        Some(ns) => ns == space.ns,
+        None => !call.resource.starts_with("clusters."),
+    }
+}
+
+/// So many spaces in which a scenario can begin: the controllers that run are done with them, and quiet.
+async fn settled(scene: &mut Scene, scenario: Scenario, count: usize) -> Result<Vec<Space>> {
     let mut spaces = Vec::new();
     for _ in 0..count {
         let space = scene.another_space().await?;
-        arrives(&space).await?;
+        (scenario.given)(&space).await?;
         spaces.push(space);
     }
     for space in &spaces {
-        space.until_settled(&["member1", "member2"]).await?;
+        (scenario.arrived)(space).await?;
     }
     scene.quiet().await?;
     Ok(spaces)
 }
 
-/// Waits for the crash, or for the end of a run that has fewer writes than the undisturbed one; starts again; and
-/// waits until everything is as it would be without.
-async fn survives(scene: &mut Scene, space: &Space, wanted: &Outline) -> Result<()> {
+/// Acts until the crash, or to the end of a run that has fewer writes than the undisturbed one; starts again; acts on;
+/// and waits until everything is as it would be without.
+async fn survives(scene: &mut Scene, space: &Space, act: Act, wanted: &Outline) -> Result<()> {
     let ended = async || {
         eventually("it ends as if nothing had happened", async || {
             let differences = differences(wanted, &space.outline().await?);
@@ -199,15 +238,19 @@ async fn survives(scene: &mut Scene, space: &Space, wanted: &Outline) -> Result<
         .await
     };
     let faults = scene.faults.clone();
+    let mut acting = act(space).fuse();
     let crashed = tokio::select! {
         biased;
         () = faults.crashed() => true,
         // The crash may come after the end that can be seen, and after a grace period.
-        calm = async { ended().await?; scene.quiet().await } => calm.map(|_| false)?,
+        calm = async { (&mut acting).await?; ended().await?; scene.quiet().await } => calm.map(|_| false)?,
     };
     if crashed {
         scene.kill();
         scene.start().await?;
+        if !acting.is_terminated() {
+            acting.await?;
+        }
     }
     ended().await
 }

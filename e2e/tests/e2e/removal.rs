@@ -193,7 +193,8 @@ async fn preserving(scene: &mut Scene) -> Result<()> {
     scene.until_settled(&["member1", "member2"]).await
 }
 
-fn unmarked(copy: &Value) -> Result<()> {
+/// Nothing on a copy is ours.
+pub(crate) fn unmarked(copy: &Value) -> Result<()> {
     let mut meta = copy["metadata"].clone();
     if let Some(meta) = meta.as_object_mut() {
         meta.remove("managedFields");

@@ -1,0 +1,212 @@
+//! ClusterPropagationPolicies: workloads of a namespace, cluster-scoped templates, and kinds that nothing is known of.
+
+use anyhow::{Result, ensure};
+use entourage_e2e::{
+    harness::{Scene, condition, eventually, manifests},
+    tests,
+};
+use serde_json::{Value, json};
+
+tests![
+    a_cluster_policy_takes_a_workload_and_its_config_map_along_and_moves_both,
+    a_cluster_scoped_template_has_a_cluster_binding_and_goes_with_it,
+    a_custom_resource_follows_its_definition,
+    a_kind_that_the_hub_does_not_serve_is_told_on_the_policy,
+];
+
+/// A policy of this test for one object of its namespace, or for a cluster-scoped one.
+fn cluster_policy(scene: &Scene, name: &str, selector: &Value, members: &[&str]) -> Value {
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy",
+        "metadata": {"name": scene.own(name)},
+        "spec": {
+            "propagateDeps": true,
+            "resourceSelectors": [selector],
+            "placement": {"clusterAffinity": {"clusterNames": members}},
+        },
+    })
+}
+
+async fn a_cluster_policy_takes_a_workload_and_its_config_map_along_and_moves_both(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.start().await?;
+    let [deployment, _, config] = manifests::example();
+    scene.apply(deployment).await?;
+    scene.apply(config).await?;
+    let selector =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": scene.ns, "name": "myapp"});
+    scene
+        .apply(cluster_policy(scene, "web", &selector, &["member1"]))
+        .await?;
+    scene.until_settled(&["member1"]).await?;
+    let template = scene.get("Deployment", "myapp").await?;
+    assert_eq!(
+        template["metadata"]["annotations"]["clusterpropagationpolicy.karmada.io/name"],
+        json!(scene.own("web"))
+    );
+    scene
+        .until_told_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
+        .await?;
+    scene
+        .apply(cluster_policy(scene, "web", &selector, &["member2"]))
+        .await?;
+    scene.until_settled(&["member2"]).await?;
+    scene.quiet().await?;
+    Ok(())
+}
+
+async fn a_cluster_scoped_template_has_a_cluster_binding_and_goes_with_it(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let name = scene.own("high");
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 1000,
+    });
+    scene.apply(class).await?;
+    let selector = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "name": name});
+    scene
+        .apply(cluster_policy(
+            scene,
+            "classes",
+            &selector,
+            &["member1", "member3"],
+        ))
+        .await?;
+    scene
+        .until_held("PriorityClass", &name, &["member1", "member3"])
+        .await?;
+    let binding = format!("{name}-priorityclass");
+    eventually("the cluster binding says that it is applied", async || {
+        let stored = scene.get("ClusterResourceBinding", &binding).await?;
+        ensure!(
+            condition(&stored, "FullyApplied")["status"] == "True",
+            "{}",
+            stored["status"]
+        );
+        let entries = stored["status"]["aggregatedStatus"]
+            .as_array()
+            .map_or(0, Vec::len);
+        ensure!(entries == 2, "{}", stored["status"]);
+        Ok(())
+    })
+    .await?;
+    let copy = scene.copy("member1", "PriorityClass", &name).await?;
+    assert_eq!(
+        copy["metadata"]["annotations"]["clusterresourcebinding.karmada.io/name"],
+        json!(binding)
+    );
+    scene.restart().await?;
+    assert_eq!(scene.quiet().await?, 0, "a restart writes nothing");
+    scene.delete_on("member3", "PriorityClass", &name).await?;
+    scene
+        .until_held("PriorityClass", &name, &["member1", "member3"])
+        .await?;
+    scene.delete("PriorityClass", &name).await?;
+    scene.until_held("PriorityClass", &name, &[]).await?;
+    scene.until_gone("ClusterResourceBinding", &binding).await
+}
+
+/// The definition of the kind Widget.
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.e2e.entourage.dev"},
+        "spec": {
+            "group": "e2e.entourage.dev", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+async fn a_custom_resource_follows_its_definition(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    scene.apply(definition()).await?;
+    let name = "widgets.e2e.entourage.dev";
+    let selector =
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "name": name});
+    scene
+        .apply(cluster_policy(
+            scene,
+            "definitions",
+            &selector,
+            &["member1", "member2"],
+        ))
+        .await?;
+    scene
+        .until_held("CustomResourceDefinition", name, &["member1", "member2"])
+        .await?;
+    let widget = json!({
+        "apiVersion": "e2e.entourage.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1},
+    });
+    eventually("the hub serves widgets", async || {
+        scene.apply(widget.clone()).await
+    })
+    .await?;
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "widgets"},
+        "spec": {"resourceSelectors": [{"apiVersion": "e2e.entourage.dev/v1", "kind": "Widget"}]},
+    });
+    scene.apply(policy).await?;
+    let held = |members: &[&str]| -> Vec<String> { members.iter().map(|each| (*each).to_owned()).collect() };
+    eventually("the members that serve widgets have it", async || {
+        let mut holders = Vec::new();
+        for member in &scene.members {
+            if member.get("Widget", &scene.ns, "w").await?.is_some() {
+                holders.push(member.name.clone());
+            }
+        }
+        ensure!(holders == held(&["member1", "member2"]), "{holders:?}");
+        Ok(())
+    })
+    .await?;
+    scene
+        .until_condition(
+            "w-widget",
+            "Scheduled",
+            "True",
+            "1 not serving e2e.entourage.dev/v1 Widget",
+        )
+        .await?;
+    let status = |live: &mut Value| live["status"] = json!({"phase": "Ready"});
+    let member = scene.member("member1")?;
+    member.edit_status("Widget", &scene.ns, "w", status).await?;
+    scene
+        .until_binding("w-widget", |binding| {
+            let entry = &binding["status"]["aggregatedStatus"][0];
+            ensure!(entry["status"] == json!({"phase": "Ready"}), "{entry}");
+            Ok(())
+        })
+        .await?;
+    scene.delete("Widget", "w").await?;
+    scene.until_gone("ResourceBinding", "w-widget").await?;
+    scene.delete("PropagationPolicy", "widgets").await?;
+    scene.until_gone("PropagationPolicy", "widgets").await?;
+    scene.delete("CustomResourceDefinition", name).await?;
+    scene.until_held("CustomResourceDefinition", name, &[]).await
+}
+
+async fn a_kind_that_the_hub_does_not_serve_is_told_on_the_policy(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "nothing"},
+        "spec": {"resourceSelectors": [{"apiVersion": "nowhere.entourage.dev/v1", "kind": "Nothing"}]},
+    });
+    scene.apply(policy).await?;
+    eventually("the policy says that nobody serves it", async || {
+        let policy = scene.get("PropagationPolicy", "nothing").await?;
+        let matched = condition(&policy, "Matched");
+        let message = matched["message"].as_str().unwrap_or_default();
+        ensure!(
+            matched["status"] == "False" && message.contains("is not served there"),
+            "{matched}"
+        );
+        Ok(())
+    })
+    .await?;
+    scene.delete("PropagationPolicy", "nothing").await?;
+    scene.until_gone("PropagationPolicy", "nothing").await
+}

@@ -1,0 +1,164 @@
+//! Placement: replicas divided by weight, groups of clusters, a choice asked for afresh.
+
+use anyhow::{Context as _, Result, ensure};
+use entourage_e2e::{
+    harness::{Scene, eventually, manifests},
+    tests,
+};
+use serde_json::{Value, json};
+
+tests![
+    divided_replicas_come_to_rest_follow_a_scaling_and_are_divided_again_when_asked,
+    a_later_group_of_clusters_is_used_while_the_first_has_no_cluster_and_is_kept,
+];
+
+fn policy(placement: &Value) -> Value {
+    let mut policy = manifests::policy_for("myapp-propagation", "Deployment", "myapp", &[]);
+    policy["spec"]["placement"] = placement.clone();
+    policy
+}
+
+/// A Deployment that says everything that `replicaRequirements` can hold.
+fn demanding(replicas: i64) -> Value {
+    let mut object = manifests::deployment("myapp", &[]);
+    object["spec"]["replicas"] = json!(replicas);
+    let pod = &mut object["spec"]["template"]["spec"];
+    pod["containers"][0]["resources"] =
+        json!({"requests": {"cpu": "0.25", "memory": "1024Mi"}, "limits": {"ephemeral-storage": "1.5G"}});
+    pod["nodeSelector"] = json!({"disk": "ssd"});
+    pod["tolerations"] = json!([
+        {"key": "gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+        {"operator": "Exists"},
+    ]);
+    pod["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{
+            "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}],
+            "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}],
+        }],
+    }}});
+    object
+}
+
+/// Waits until the copies have so many replicas, by member.
+async fn until_divided(scene: &Scene, wanted: &[(&str, i64)]) -> Result<()> {
+    let members: Vec<&str> = wanted.iter().map(|(member, _)| *member).collect();
+    scene.until_held("Deployment", "myapp", &members).await?;
+    eventually("the replicas are divided", async || {
+        for (member, replicas) in wanted {
+            let copy = scene.copy(member, "Deployment", "myapp").await?;
+            ensure!(
+                copy["spec"]["replicas"] == *replicas,
+                "{member}: {}",
+                copy["spec"]["replicas"]
+            );
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn edit_binding(scene: &Scene, change: impl Fn(&mut Value)) -> Result<()> {
+    scene
+        .hub
+        .edit("ResourceBinding", &scene.ns, "myapp-deployment", change)
+        .await?;
+    Ok(())
+}
+
+async fn divided_replicas_come_to_rest_follow_a_scaling_and_are_divided_again_when_asked(
+    scene: &mut Scene,
+) -> Result<()> {
+    let placement = |names: &[&str]| {
+        json!({
+            "clusterAffinity": {"clusterNames": names},
+            "replicaScheduling": {
+                "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                "weightPreference": {"staticWeightList": [
+                    {"targetCluster": {"clusterNames": ["member1"]}, "weight": 1},
+                    {"targetCluster": {"clusterNames": ["member2"]}, "weight": 2},
+                ]},
+            },
+        })
+    };
+    scene.start().await?;
+    scene.apply(demanding(9)).await?;
+    scene.apply(policy(&placement(&["member1", "member2"]))).await?;
+    until_divided(scene, &[("member1", 3), ("member2", 6)]).await?;
+    scene.quiet().await?;
+    let binding = scene.binding("myapp-deployment").await?;
+    let needs = &binding["spec"]["replicaRequirements"];
+    ensure!(
+        needs["resourceRequest"]
+            == json!({"cpu": "250m", "memory": "1Gi", "ephemeral-storage": "1500000000"}),
+        "{needs}"
+    );
+    let claim = &needs["nodeClaim"];
+    ensure!(
+        claim["tolerations"][0]["tolerationSeconds"] == 60
+            && claim["hardNodeAffinity"]["nodeSelectorTerms"][0]["matchFields"][0]["key"] == "metadata.name",
+        "{claim}"
+    );
+    let scale = |live: &mut Value| live["spec"]["replicas"] = json!(1);
+    scene.hub.edit("Deployment", &scene.ns, "myapp", scale).await?;
+    until_divided(scene, &[("member2", 1)]).await?;
+    scene.quiet().await?;
+    let asked = "2099-01-01T00:00:00Z";
+    edit_binding(scene, |live| live["spec"]["rescheduleTriggeredAt"] = json!(asked)).await?;
+    eventually("the question is answered", async || {
+        let status = scene.binding("myapp-deployment").await?["status"].clone();
+        ensure!(status["lastScheduledTime"] == asked, "{status}");
+        Ok(())
+    })
+    .await?;
+    scene.quiet().await?;
+    scene.restart().await?;
+    let wrote = scene.quiet().await?;
+    ensure!(
+        wrote == 0,
+        "{wrote} writes after a restart: {:#?}",
+        scene.writes()
+    );
+    ensure!(scene.holders("Deployment", "myapp").await? == ["member2"]);
+    Ok(())
+}
+
+async fn a_later_group_of_clusters_is_used_while_the_first_has_no_cluster_and_is_kept(
+    scene: &mut Scene,
+) -> Result<()> {
+    let groups = |first: &str| {
+        policy(&json!({"clusterAffinities": [
+            {"affinityName": "primary", "clusterNames": [first]},
+            {"affinityName": "backup", "clusterNames": ["member2"]},
+        ]}))
+    };
+    scene.start().await?;
+    scene.apply(manifests::deployment("myapp", &[])).await?;
+    scene.apply(groups("nowhere")).await?;
+    scene.until_held("Deployment", "myapp", &["member2"]).await?;
+    scene.quiet().await?;
+    scene.apply(groups("member1")).await?;
+    scene
+        .until_condition(
+            "myapp-deployment",
+            "Scheduled",
+            "True",
+            "clusterAffinities[0] fits again",
+        )
+        .await?;
+    scene.quiet().await?;
+    ensure!(scene.holders("Deployment", "myapp").await? == ["member2"]);
+    let status = scene.binding("myapp-deployment").await?["status"].clone();
+    ensure!(status["schedulerObservingAffinityName"] == "backup", "{status}");
+    edit_binding(scene, |live| {
+        live["spec"]["rescheduleTriggeredAt"] = json!("2099-01-01T00:00:00Z")
+    })
+    .await?;
+    scene.until_held("Deployment", "myapp", &["member1"]).await?;
+    scene.quiet().await?;
+    let status = scene.binding("myapp-deployment").await?["status"].clone();
+    let group = status["schedulerObservingAffinityName"]
+        .as_str()
+        .context("no group")?;
+    ensure!(group == "primary", "{status}");
+    Ok(())
+}

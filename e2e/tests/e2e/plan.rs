@@ -1,0 +1,309 @@
+//! `entourage plan` against a hub says exactly what then happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser as _;
+use entourage::{
+    command::{Cli, Command, graph, plan},
+    manifests::{self, Manifest},
+};
+use entourage_core::rehearsal::{Fate, Place, Report, shown};
+use entourage_e2e::{
+    harness::{Scene, manifests as samples},
+    tests,
+};
+use serde_json::{Value, json};
+
+tests![
+    a_plan_says_what_then_happens,
+    a_plan_sees_what_stands_in_the_way,
+    a_plan_without_the_members_says_the_same,
+    a_plan_writes_nothing,
+    a_graph_of_the_hub_is_that_of_the_files,
+];
+
+/// The kinds of the copies that are compared.
+const KINDS: [&str; 3] = ["ConfigMap", "Deployment", "Secret"];
+
+/// What tools and API servers of the members add by themselves.
+const THEIRS: [&str; 1] = ["deployment.kubernetes.io/revision"];
+
+/// (member, kind, name) → the copy as it may be shown; `None` where a plan only says that it stays.
+type Copies = BTreeMap<(String, String, String), Option<Value>>;
+
+async fn a_plan_says_what_then_happens(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    for (number, step) in steps(&scene.ns).iter().enumerate() {
+        let objects = parsed(step)?;
+        let report = planned(scene, &objects, &[]).await?;
+        check(scene, &objects, &report)
+            .await
+            .with_context(|| format!("step {number}"))?;
+        let again = planned(scene, &objects, &[]).await?;
+        ensure!(
+            !again.has_changes(),
+            "step {number} once more: {:#?}",
+            changes(&again)
+        );
+    }
+    Ok(())
+}
+
+/// A user's day: each entry is what is applied together.
+fn steps(ns: &str) -> Vec<Vec<Value>> {
+    let mut policy = samples::policy(&["member1", "member2"]);
+    let mut web = samples::deployment("myapp", &["my-config"]);
+    let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"password": value}});
+    let config = |name: &str, value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}});
+    let mut days = vec![vec![policy.clone(), web.clone(), config("my-config", "1")]];
+    policy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(["member3", "member2"]);
+    days.push(vec![policy.clone()]);
+    days.push(vec![
+        config("my-config", "2"),
+        config("other", "1"),
+        secret("one"),
+    ]);
+    let mut volumes = samples::deployment("myapp", &["other"]);
+    volumes["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        json!([{"secretRef": {"name": "login"}}]);
+    volumes["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+    days.push(vec![volumes]);
+    days.push(vec![secret("two")]);
+    web["spec"]["replicas"] = json!(3);
+    days.push(vec![web, samples::policy(&["member1", "member2", "member3"])]);
+    let mirror = json!({"imageOverrider": [{"component": "Registry", "operator": "replace", "value": "mirror.example"}]});
+    days.push(vec![json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": "mirror"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "myapp"}],
+            "overrideRules": [{"targetCluster": {"clusterNames": ["member2"]}, "overriders": mirror}],
+        },
+    })]);
+    for object in days.iter_mut().flatten() {
+        object["metadata"]["namespace"] = json!(ns);
+    }
+    days
+}
+
+async fn a_plan_sees_what_stands_in_the_way(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "my-config"}, "data": {"key": "theirs"}});
+    scene.apply_on("member1", foreign).await?;
+    let mut example = samples::example().to_vec();
+    for object in &mut example {
+        object["metadata"]["namespace"] = json!(scene.ns);
+    }
+    let objects = parsed(&example)?;
+    let report = planned(scene, &objects, &[]).await?;
+    let refused: Vec<_> = report
+        .outcomes
+        .iter()
+        .filter(|each| each.fate == Fate::Refused)
+        .collect();
+    ensure!(
+        refused.len() == 1 && refused[0].place == Place::Member("member1".into()),
+        "{:#?}",
+        changes(&report)
+    );
+    check(scene, &objects, &report).await?;
+    // Once the policy says so, it is taken over.
+    let mut policy = samples::policy(&["member1", "member2"]);
+    policy["metadata"]["namespace"] = json!(scene.ns);
+    policy["spec"]["conflictResolution"] = json!("Overwrite");
+    let objects = parsed(&[policy])?;
+    let report = planned(scene, &objects, &[]).await?;
+    check(scene, &objects, &report).await
+}
+
+async fn a_plan_without_the_members_says_the_same(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    scene.quiet().await?;
+    let mut policy = samples::policy(&["member2", "member3"]);
+    policy["metadata"]["namespace"] = json!(scene.ns);
+    let objects = parsed(&[policy])?;
+    let read = planned(scene, &objects, &[]).await?;
+    let recorded = planned(scene, &objects, &["--members", "recorded"]).await?;
+    ensure!(
+        changes(&read) == changes(&recorded),
+        "read {:#?} recorded {:#?}",
+        changes(&read),
+        changes(&recorded)
+    );
+    ensure!(
+        read.unread.is_empty() && recorded.unread.len() == 3,
+        "{:?}",
+        recorded.unread
+    );
+    Ok(())
+}
+
+async fn a_plan_writes_nothing(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    scene.quiet().await?;
+    let versions = async |scene: &Scene| -> Result<BTreeSet<String>> {
+        let mut all = BTreeSet::new();
+        for server in scene.members.iter().chain([&scene.hub]) {
+            let ours: &[&str] = if server.name == scene.hub.name {
+                &["PropagationPolicy", "ResourceBinding"]
+            } else {
+                &[]
+            };
+            for kind in KINDS.iter().chain(ours) {
+                for object in server.list(kind, &scene.ns, "").await? {
+                    let meta = &object["metadata"];
+                    all.insert(format!(
+                        "{} {kind} {} {}",
+                        server.name, meta["name"], meta["resourceVersion"]
+                    ));
+                }
+            }
+        }
+        Ok(all)
+    };
+    let before = versions(scene).await?;
+    let objects = parsed(&steps(&scene.ns).concat())?;
+    let report = planned(scene, &objects, &[]).await?;
+    ensure!(report.has_changes(), "{:#?}", changes(&report));
+    ensure!(versions(scene).await? == before);
+    Ok(())
+}
+
+async fn a_graph_of_the_hub_is_that_of_the_files(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    scene.quiet().await?;
+    let Command::Graph(args) = Cli::try_parse_from([
+        "entourage",
+        "graph",
+        "-n",
+        &scene.ns,
+        "-f",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../config/samples/myapp"),
+    ])?
+    .command
+    else {
+        unreachable!()
+    };
+    let of_files = graph::of_files(&args)?;
+    let live = graph::of_hub(&scene.hub.client, &scene.ns)
+        .await?
+        .around(|id| &*id.name == "myapp");
+    ensure!(
+        graph::drawn(&args, live.clone())? == graph::drawn(&args, of_files.clone())?,
+        "live {live:#?} files {of_files:#?}"
+    );
+    Ok(())
+}
+
+fn parsed(objects: &[Value]) -> Result<Vec<Manifest>> {
+    manifests::parse(
+        &json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string(),
+        "the test",
+    )
+}
+
+async fn planned(scene: &Scene, objects: &[Manifest], more: &[&str]) -> Result<Report> {
+    let line = ["entourage", "plan", "-f", "-", "-n", scene.ns.as_str()];
+    let Command::Plan(args) = Cli::try_parse_from(line.iter().chain(more))?.command else {
+        unreachable!()
+    };
+    let rehearsed = plan::against(&args, &scene.hub.client, &scene.ns, objects).await?;
+    ensure!(rehearsed.remarks.is_empty(), "{:?}", rehearsed.remarks);
+    Ok(rehearsed.rehearsal.report())
+}
+
+/// What changes, without the bindings' content.
+fn changes(report: &Report) -> Vec<String> {
+    let changes = report.outcomes.iter().filter(|each| each.fate != Fate::Unchanged);
+    changes
+        .map(|each| {
+            format!(
+                "{:?} {} {}: {}",
+                each.place,
+                each.fate.word(),
+                each.object,
+                each.message
+            )
+        })
+        .collect()
+}
+
+/// Applies the objects and compares what is on the members then with what the plan said.
+async fn check(scene: &Scene, objects: &[Manifest], report: &Report) -> Result<()> {
+    let before = copies(scene).await?;
+    for object in objects {
+        manifests::apply(&scene.hub.client, object).await?;
+    }
+    scene.quiet().await?;
+    let after = copies(scene).await?;
+    ensure!(!after.is_empty(), "nothing travels");
+    let mut said: Copies = before;
+    for outcome in &report.outcomes {
+        let Place::Member(member) = &outcome.place else {
+            continue;
+        };
+        if *outcome.object.namespace != *scene.ns {
+            continue;
+        }
+        let id = &outcome.object;
+        let key = (member.to_string(), id.gvk.kind.to_string(), id.name.to_string());
+        match outcome.fate {
+            Fate::Created | Fate::Changed => drop(said.insert(key, outcome.after.as_ref().map(plain))),
+            Fate::Removed => drop(said.remove(&key)),
+            _ => {}
+        }
+    }
+    for key in said.keys().chain(after.keys()) {
+        ensure!(
+            said.get(key) == after.get(key),
+            "{key:?}: said {:#?}, is {:#?}; plan {:#?}",
+            said.get(key),
+            after.get(key),
+            changes(report)
+        );
+    }
+    Ok(())
+}
+
+/// Everything that the members hold in the test's namespace.
+async fn copies(scene: &Scene) -> Result<Copies> {
+    let mut all = Copies::new();
+    for member in &scene.members {
+        for kind in KINDS {
+            for object in member.list(kind, &scene.ns, "").await? {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                if name == "kube-root-ca.crt" {
+                    continue;
+                }
+                let (_, shown) = shown::pair(None, Some(&object));
+                all.insert(
+                    (member.name.clone(), kind.to_owned(), name),
+                    shown.as_ref().map(plain),
+                );
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// An object as it is compared: a Secret's values are not shown either way.
+fn plain(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
+        && object_is_secret(data)
+    {
+        data.values_mut().for_each(|value| *value = json!("<redacted>"));
+    }
+    if let Some(all) = object
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
+    {
+        all.retain(|key, _| !THEIRS.contains(&key.as_str()));
+    }
+    object
+}
+
+fn object_is_secret(data: &serde_json::Map<String, Value>) -> bool {
+    data.values()
+        .all(|value| value.as_str().is_some_and(|text| text.starts_with("<redacted")))
+}

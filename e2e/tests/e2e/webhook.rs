@@ -1,0 +1,394 @@
+//! The admission webhook beside a hub: what it fills in, what it refuses, what goes on without it.
+
+use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use entourage::manifests::{apply, read};
+use entourage_core::admission::configuration::Address;
+use entourage_e2e::{
+    harness::{PATIENCE, Scene, eventually, manifests, status_code},
+    tests,
+};
+use entourage_webhook::Options;
+use serde_json::{Value, json};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::oneshot,
+};
+use tokio_util::sync::CancellationToken;
+
+tests![
+    a_policy_is_filled_in_or_refused_in_words,
+    what_is_protected_from_deletion_stays_until_its_label_is_gone,
+    without_the_webhook_new_policies_wait_and_everything_else_goes_on,
+    a_webhook_that_hangs_delays_no_workload_and_keeps_no_policy_from_going,
+    a_webhook_on_loopback_takes_its_configurations_along,
+    the_rights_of_its_account_are_enough_and_no_more_than_it_needs,
+];
+
+const PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
+
+const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
+fn configuration(plural: &str) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{plural}/entourage")
+}
+
+/// One `entourage webhook`, in a runtime of its own so that it can be killed as a process can.
+struct Webhook {
+    runtime: Option<Runtime>,
+    stop: CancellationToken,
+    ended: oneshot::Receiver<Result<(), entourage_webhook::Error>>,
+}
+
+impl Webhook {
+    /// Starts it as the hub's admin and waits until the hub has been told.
+    async fn start(scene: &Scene, options: Options) -> Result<Self> {
+        Self::start_as(scene.hub.client.clone(), options).await
+    }
+
+    /// The same as the user of a client.
+    async fn start_as(client: kube::Client, options: Options) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        let options = Options {
+            bind: ([127, 0, 0, 1], 0).into(),
+            linger: Duration::from_millis(100),
+            ..options
+        };
+        let stop = CancellationToken::new();
+        let ((tell, told), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        let until = stop.clone();
+        let clock = Arc::new(jiff::Timestamp::now);
+        runtime.spawn(async move {
+            let _ = end.send(entourage_webhook::run(options, client, clock, Some(tell), until).await);
+        });
+        let told = tokio::time::timeout(PATIENCE, told).await;
+        told.context("the hub was not told")?
+            .context("the webhook did not start")?;
+        Ok(Self {
+            runtime: Some(runtime),
+            stop,
+            ended,
+        })
+    }
+
+    /// Ends it in an orderly way.
+    async fn end(mut self) -> Result<()> {
+        self.stop.cancel();
+        Ok((&mut self.ended).await??)
+    }
+}
+
+/// Kills it.
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs a test with a webhook, and takes its configurations off the hub whatever comes of it: other tests share it.
+async fn with_webhook(
+    scene: &mut Scene,
+    test: impl AsyncFnOnce(&mut Scene, Webhook) -> Result<()>,
+) -> Result<()> {
+    let webhook = Webhook::start(scene, Options::default()).await;
+    let result = match webhook {
+        Ok(webhook) => test(scene, webhook).await,
+        Err(error) => Err(error),
+    };
+    for plural in CONFIGURATIONS {
+        match scene.hub.call("DELETE", &configuration(plural), None).await {
+            Err(error) if status_code(&error) == 404 => {}
+            gone => drop(gone?),
+        }
+    }
+    // The hub's API server hears of it in a moment.
+    eventually("nothing is judged any more", async || {
+        scene.apply(misplaced()).await.map(drop)
+    })
+    .await?;
+    scene.delete("PropagationPolicy", "misplaced").await?;
+    result
+}
+
+/// A policy that reaches into another namespace: nothing but the webhook refuses it when it is written.
+fn misplaced() -> Value {
+    let mut policy = manifests::policy_for("misplaced", "ConfigMap", "none", &["member1"]);
+    policy["spec"]["resourceSelectors"][0]["namespace"] = json!("elsewhere");
+    policy
+}
+
+/// Waits until the hub's API server asks the webhook.
+async fn until_judged(scene: &Scene) -> Result<String> {
+    let refused = eventually("the webhook judges", async || {
+        match scene.apply(misplaced()).await {
+            Err(error) if status_code(&error) == 422 => Ok(format!("{error:#}")),
+            Err(error) => Err(error),
+            Ok(_) => {
+                scene.delete("PropagationPolicy", "misplaced").await?;
+                bail!("it was taken")
+            }
+        }
+    })
+    .await?;
+    Ok(refused)
+}
+
+async fn a_policy_is_filled_in_or_refused_in_words(scene: &mut Scene) -> Result<()> {
+    with_webhook(scene, async |scene, _webhook| {
+        let refused = until_judged(scene).await?;
+        let words = format!(
+            "admission webhook \"policies.webhook.entourage.dev\" denied the request: \
+             spec.resourceSelectors[0].namespace: \"elsewhere\" is not the namespace of this policy, \"{}\"; \
+             leave it out, or use a policy in that namespace or a cluster-scoped one",
+            scene.ns
+        );
+        ensure!(refused.contains(&words), "{refused}");
+        let mut policy = manifests::policy_for("filled", "Secret", "none", &["member1"]);
+        policy["spec"]["resourceSelectors"][0]
+            .as_object_mut()
+            .context("a selector")?
+            .remove("namespace");
+        policy["spec"]["placement"]["spreadConstraints"] = json!([{}]);
+        policy["spec"]["placement"]["replicaScheduling"] = json!({"replicaSchedulingType": "Divided"});
+        let made = scene.apply(policy).await?;
+        let spec = &made["spec"];
+        ensure!(spec["resourceSelectors"][0]["namespace"] == *scene.ns, "{spec}");
+        let placement = &spec["placement"];
+        ensure!(
+            placement["spreadConstraints"] == json!([{"spreadByField": "cluster", "minGroups": 1}]),
+            "{placement}"
+        );
+        ensure!(
+            placement["replicaScheduling"]["replicaDivisionPreference"] == "Weighted",
+            "{placement}"
+        );
+        // With everything that judges it, the example still arrives.
+        scene.example().await
+    })
+    .await
+}
+
+async fn what_is_protected_from_deletion_stays_until_its_label_is_gone(scene: &mut Scene) -> Result<()> {
+    let other = scene.another_space().await?.ns;
+    with_webhook(scene, async |scene, _webhook| {
+        until_judged(scene).await?;
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "kept", "labels": {PROTECTED: "Always"}}, "data": {"a": "b"}});
+        scene.apply(config).await?;
+        let label =
+            |value: Value| move |live: &mut Value| live["metadata"]["labels"][PROTECTED] = value.clone();
+        scene
+            .hub
+            .edit("Namespace", "", &other, label(json!("Always")))
+            .await?;
+        let (ns, hub) = (scene.ns.clone(), scene.hub.clone());
+        for (kind, ns, name) in [
+            ("ConfigMap", ns.as_str(), "kept"),
+            ("Namespace", "", other.as_str()),
+        ] {
+            let Err(error) = hub.delete(kind, ns, name).await else {
+                bail!("{kind} {name} was deleted")
+            };
+            let words = "Always: the object is protected from deletion; remove the label first";
+            ensure!(
+                status_code(&error) == 403 && format!("{error:#}").contains(words),
+                "{error:#}"
+            );
+            hub.edit(kind, ns, name, label(Value::Null)).await?;
+        }
+        scene.delete("ConfigMap", "kept").await
+    })
+    .await
+}
+
+/// The caBundle that the hub's API server trusts.
+async fn bundle(scene: &Scene) -> Result<Value> {
+    let path = configuration(CONFIGURATIONS[1]);
+    let live = scene.hub.call("GET", &path, None).await?;
+    Ok(live["webhooks"][0]["clientConfig"]["caBundle"].clone())
+}
+
+/// A policy that selects nothing, and that no controller has seen yet.
+fn unseen() -> Value {
+    manifests::policy_for("unseen", "ConfigMap", "none", &["member1"])
+}
+
+/// Everything but new policies, while nobody judges: a policy that no controller has seen before is taken up, workloads
+/// travel, and policies that are deleted go.
+async fn goes_on(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    // A workload with what it needs, by a policy that is taken up only now.
+    let [deployment, _, config] = manifests::example();
+    for object in [config, deployment] {
+        scene.apply(object).await?;
+    }
+    scene.until_settled(&["member1", "member2"]).await?;
+    for name in ["unseen", "myapp-propagation"] {
+        eventually("the controllers have taken the policy up", async || {
+            let live = scene.hub.get("PropagationPolicy", &scene.ns, name).await?;
+            let live = live.context("it is not there")?;
+            ensure!(live["metadata"]["finalizers"].is_array(), "{}", live["metadata"]);
+            Ok(())
+        })
+        .await?;
+    }
+    for name in ["unseen", "myapp-propagation"] {
+        scene.delete("PropagationPolicy", name).await?;
+        eventually("the policy is gone", async || {
+            let live = scene.hub.get("PropagationPolicy", &scene.ns, name).await?;
+            ensure!(live.is_none(), "{live:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn without_the_webhook_new_policies_wait_and_everything_else_goes_on(scene: &mut Scene) -> Result<()> {
+    with_webhook(scene, async |scene, webhook| {
+        until_judged(scene).await?;
+        let [_, policy, _] = manifests::example();
+        for policy in [policy, unseen()] {
+            scene.apply(policy).await?;
+        }
+        let trusted = bundle(scene).await?;
+        drop(webhook);
+        goes_on(scene).await?;
+        let Err(error) = scene.apply(misplaced()).await else {
+            bail!("a policy was taken that nobody judged")
+        };
+        let told = format!("{error:#}");
+        ensure!(
+            status_code(&error) == 500
+                && told.contains("failed calling webhook \"defaults.webhook.entourage.dev\""),
+            "{told}"
+        );
+        let webhook = Webhook::start(scene, Options::default()).await?;
+        ensure!(
+            bundle(scene).await? == trusted,
+            "the authority is the one from before"
+        );
+        until_judged(scene).await?;
+        webhook.end().await
+    })
+    .await
+}
+
+async fn a_webhook_that_hangs_delays_no_workload_and_keeps_no_policy_from_going(
+    scene: &mut Scene,
+) -> Result<()> {
+    with_webhook(scene, async |scene, webhook| {
+        until_judged(scene).await?;
+        let [_, policy, _] = manifests::example();
+        for policy in [policy, unseen()] {
+            scene.apply(policy).await?;
+        }
+        webhook.end().await?;
+        // Whoever connects here waits.
+        let hole = TcpListener::bind("127.0.0.1:0")?;
+        let options = Options {
+            address: Some(Address::Url(format!("https://{}", hole.local_addr()?))),
+            ..Options::default()
+        };
+        Webhook::start(scene, options).await?.end().await?;
+        eventually("nobody answers", async || match scene.apply(misplaced()).await {
+            Err(error) if status_code(&error) == 500 => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                scene.delete("PropagationPolicy", "misplaced").await?;
+                bail!("it was taken")
+            }
+        })
+        .await?;
+        goes_on(scene).await
+    })
+    .await
+}
+
+async fn a_webhook_on_loopback_takes_its_configurations_along(scene: &mut Scene) -> Result<()> {
+    with_webhook(scene, async |scene, webhook| {
+        webhook.end().await?;
+        let there = scene
+            .hub
+            .call("GET", &configuration(CONFIGURATIONS[0]), None)
+            .await;
+        ensure!(there.is_ok(), "it stays unless it is asked to go");
+        let options = Options {
+            remove_on_exit: true,
+            ..Options::default()
+        };
+        Webhook::start(scene, options).await?.end().await?;
+        for plural in CONFIGURATIONS {
+            let Err(error) = scene.hub.call("GET", &configuration(plural), None).await else {
+                bail!("{plural} are there")
+            };
+            ensure!(status_code(&error) == 404, "{error:#}");
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &mut Scene) -> Result<()> {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
+    let files = [
+        "namespaces/namespaces.yaml",
+        "webhook/hub/service_account.yaml",
+        "webhook/hub/role.yaml",
+        "webhook/hub/role_binding.yaml",
+    ];
+    let rights = read(&files.map(|file| config.join(file)))?;
+    for manifest in &rights {
+        apply(&scene.hub.client, manifest).await?;
+    }
+    let mut account = scene.bed.fleet.hub.config();
+    let auth = &mut account.auth_info;
+    auth.impersonate = Some("system:serviceaccount:karmada-system:entourage-webhook".to_owned());
+    let account = kube::Client::try_from(account)?;
+    with_webhook(scene, async |scene, webhook| {
+        webhook.end().await?;
+        // Its Secret is made, read and renewed, its configurations written, changed and removed.
+        let secret = "/api/v1/namespaces/karmada-system/secrets/entourage-webhook";
+        scene.hub.call("DELETE", secret, None).await?;
+        for plural in CONFIGURATIONS {
+            scene.hub.call("DELETE", &configuration(plural), None).await?;
+        }
+        for address in ["https://localhost:1", "https://127.0.0.1:1"] {
+            let options = Options {
+                address: Some(Address::Url(address.to_owned())),
+                ..Options::default()
+            };
+            Webhook::start_as(account.clone(), options).await?.end().await?;
+        }
+        let options = Options {
+            remove_on_exit: true,
+            ..Options::default()
+        };
+        let webhook = Webhook::start_as(account.clone(), options).await?;
+        until_judged(scene).await?;
+        let customization = |name: &str| {
+            json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+                "metadata": {"name": name}, "spec": {"target": {"apiVersion": "e2e.entourage.dev/v1", "kind": "Widget"},
+                "customizations": {"retention": {"luaScript": "x"}}}})
+        };
+        let path = "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations";
+        scene.hub.call("POST", path, Some(&customization("one"))).await?;
+        let second = scene.hub.call("POST", path, Some(&customization("two"))).await;
+        scene.hub.call("DELETE", &format!("{path}/one"), None).await?;
+        let Err(error) = second else {
+            bail!("two customizations of one operation")
+        };
+        ensure!(format!("{error:#}").contains("\"one\" has it"), "{error:#}");
+        webhook.end().await?;
+        let left = scene.hub.call("GET", &configuration(CONFIGURATIONS[0]), None).await;
+        ensure!(left.is_err_and(|error| status_code(&error) == 404), "it may remove them");
+        Ok(())
+    })
+    .await
+}
