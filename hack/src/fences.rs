@@ -133,6 +133,11 @@ const ABSENT: &[Absent] = &[
         reason: "types carry no client, so that any program can depend on them",
     },
     Absent {
+        from: "entourage-webhook",
+        packages: &["kube-runtime", "openssl", "reqwest", "clap", "prometheus-client"],
+        reason: "reviews in and answers out: no controllers, no second TLS, no flags",
+    },
+    Absent {
         from: "entourage-apiserver",
         // chrono comes with the CEL parser, which speaks it in its own values only.
         packages: &["kube-runtime", "openssl"],

@@ -13,8 +13,18 @@ use serde_json::{Value, json};
 
 /// The CRDs whose facts are kept, by file name in the reference folder.
 const CRDS: &[&str] = &[
+    "apps.karmada.io_workloadrebalancers.yaml",
+    "apps.kruise.io_resourcedistributions.yaml",
+    "config.karmada.io_resourceinterpretercustomizations.yaml",
+    "config.karmada.io_resourceinterpreterwebhookconfigurations.yaml",
+    "policy.karmada.io_clusteroverridepolicies.yaml",
+    "policy.karmada.io_clusterpropagationpolicies.yaml",
+    "policy.karmada.io_clustertaintpolicies.yaml",
+    "policy.karmada.io_overridepolicies.yaml",
     "policy.karmada.io_propagationpolicies.yaml",
+    "work.karmada.io_clusterresourcebindings.yaml",
     "work.karmada.io_resourcebindings.yaml",
+    "work.karmada.io_works.yaml",
 ];
 
 /// The definitions of the aggregated group, by file name in the reference folder.
@@ -51,11 +61,14 @@ fn read(path: &Path) -> anyhow::Result<Value> {
     serde_saphyr::from_str(&text).with_context(|| format!("parsing {}", path.display()))
 }
 
-/// The schema of a condition, as a CRD with `status.conditions` states it.
+/// The schema of a condition, as a CRD with `status.conditions` states it: one of Kubernetes, not a kind's own.
 fn find_condition(crd: &Value) -> Option<Value> {
     let versions = crd["spec"]["versions"].as_array()?;
     let path = "/schema/openAPIV3Schema/properties/status/properties/conditions/items";
-    versions.iter().find_map(|version| version.pointer(path)).cloned()
+    let mut conditions = versions.iter().filter_map(|version| version.pointer(path));
+    conditions
+        .find(|condition| condition.pointer("/properties/observedGeneration").is_some())
+        .cloned()
 }
 
 /// A schema with every `$ref` replaced by what it names. Defaults are dropped: an OpenAPI definition states

@@ -130,3 +130,87 @@ fn every_string_that_users_meet_is_explained() {
         }
     }
 }
+
+#[test]
+fn every_admission_rule_is_listed() {
+    let page = fs::read_to_string(tree::root().join("docs/concepts.md")).unwrap();
+    for rule in entourage_core::admission::RULES {
+        let line = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{}` |", rule.name)));
+        let (says, reason) = (rule.says[1..].to_owned(), rule.reason);
+        assert!(
+            line.is_some_and(|line| line.contains(&says) && line.contains(reason)),
+            "docs/concepts.md does not say of {}: {}: {reason}",
+            rule.name,
+            rule.says
+        );
+    }
+}
+
+#[test]
+fn every_kind_is_listed() {
+    let page = fs::read_to_string(tree::root().join("docs/concepts.md")).unwrap();
+    for crd in entourage_api::crds::crds(None) {
+        let names = &crd.spec.names;
+        let short = names.short_names.iter().flatten();
+        let short: String = short.map(|name| format!(" ({name})")).collect();
+        let versions: Vec<_> = crd
+            .spec
+            .versions
+            .iter()
+            .rev()
+            .map(|version| &version.name)
+            .collect();
+        let row = format!("| {}{short} | `{}/{}`", names.kind, crd.spec.group, versions[0]);
+        assert!(page.contains(&row), "docs/concepts.md has no row {row:?}");
+    }
+}
+
+/// A row that follows neither a row nor the line under a head is shown as text.
+#[test]
+fn every_row_belongs_to_a_table() {
+    for (page, text) in pages() {
+        let mut before = "";
+        for (at, line) in text.lines().enumerate() {
+            let begins = line.starts_with('|') && !before.starts_with('|');
+            let head = text.lines().nth(at + 1).unwrap_or_default();
+            assert!(
+                !begins || head.starts_with("|-"),
+                "{page}:{}: a row outside of a table: {line}",
+                at + 1
+            );
+            before = line;
+        }
+    }
+}
+
+#[test]
+fn every_column_is_explained() {
+    let page = fs::read_to_string(tree::root().join("docs/concepts.md")).unwrap();
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .filter_map(|line| line[2..].split_once(" | "))
+        .collect();
+    for crd in entourage_api::crds::crds(None) {
+        let kind = &crd.spec.names.kind;
+        for column in crd
+            .spec
+            .versions
+            .iter()
+            .flat_map(|version| version.additional_printer_columns.iter().flatten())
+        {
+            let name = format!("`{}`", column.name);
+            let is_of = |of: &str| {
+                let of = of.split(" | ").next().unwrap_or_default();
+                of.starts_with("all of these") || of.split(", ").any(|each| each == kind)
+            };
+            assert!(
+                rows.iter()
+                    .any(|(names, rest)| names.contains(&name) && is_of(rest)),
+                "docs/concepts.md does not explain the column {name} of {kind}"
+            );
+        }
+    }
+}
