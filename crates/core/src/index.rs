@@ -132,7 +132,7 @@ pub struct Index {
     pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<Id>>,
     /// Kinds in use, each in the version that is watched.
     pub(crate) kinds: BTreeSet<Gvk>,
-    /// Watches of kinds of which the server serves no version: there are no objects of it.
+    /// Watches of kinds that are served in no version, and that nothing defines: there are no objects of them.
     pub(crate) kindless: BTreeSet<Watch>,
 }
 

@@ -293,7 +293,8 @@ pub enum Observation {
     Unserved {
         /// Which watch.
         watch: Watch,
-        /// A version of the kind that it does serve; `None`: it serves none at all, so that there are no objects of it.
+        /// A version of the kind that it does serve, or the one that is asked for when it serves none now and may hold
+        /// objects of the kind; `None`: it serves none, and nothing defines the kind, so that there are no objects of it.
         other: Option<Str>,
         /// For a person.
         why: String,

@@ -3,6 +3,7 @@
 
 mod chaos;
 mod chaos_policies;
+mod gone;
 mod natives;
 mod overrides;
 mod placement;

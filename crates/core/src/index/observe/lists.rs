@@ -141,7 +141,8 @@ impl Index {
     }
 
     /// The server does not serve a kind in the version that a watch asks for. If it serves it in another one, and it is
-    /// the hub, that one is watched from now on; if in none, there are no objects of the kind.
+    /// the hub, that one is watched from now on; if it may hold objects all the same, nothing is gone; if nothing defines the
+    /// kind any more, there are no objects of it.
     ///
     /// Cost: O(objects of the kind).
     pub(super) fn unserved(
@@ -172,6 +173,8 @@ impl Index {
             (None, _) => {}
         }
         self.kindless.insert(watch.clone());
+        // Should the very same objects be served again, they are news: nothing that was known of them stays newer.
+        self.went_back(watch);
         for which in self.held(watch) {
             self.gone(&which, &Deletion::default(), now, dirty);
         }

@@ -1,0 +1,96 @@
+//! What is concluded to be gone, and what that must never cost: kinds that cease to be served and come back, clusters that
+//! leave, holds that are over, answers that say less than they seem to.
+
+use entourage_core::{
+    object::{Gvk, Id},
+    observation::Watch,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    policies::{widget, world},
+    policy_of,
+    world::World,
+};
+
+fn widgets(members: &[&str]) -> Value {
+    policy_of("p", "example.com/v1", "Widget", "w", members)
+}
+
+fn templates() -> Watch {
+    Watch::Templates(Gvk::new("example.com/v1", "Widget"))
+}
+
+fn copies(member: &str) -> Watch {
+    Watch::Copies(member.into(), Gvk::new("example.com/v1", "Widget"))
+}
+
+/// A Widget and its copy on the first member.
+fn propagated() -> World {
+    let mut world = world();
+    world.apply(widget("w"));
+    world.apply(widgets(&["member1"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("Widget", "w"), ["member1"]);
+    world
+}
+
+fn size_on(world: &World, member: &str) -> Value {
+    world.on(member, "Widget", "w").expect("copy")["spec"]["size"].clone()
+}
+
+#[test]
+fn a_kind_that_the_hub_serves_again_unchanged_is_taken_up_where_it_was() {
+    // One that acts meanwhile, and one that does not lead.
+    for acts in [true, false] {
+        let mut world = propagated();
+        world.unserve(templates(), None);
+        if acts {
+            assert!(world.settle());
+        }
+        world.shut.remove(&templates());
+        assert!(world.settle());
+        assert_eq!(world.holders("Widget", "w"), ["member1"], "acts: {acts}");
+        assert!(
+            !world.writes.iter().any(|each| each.contains("DELETE")),
+            "acts: {acts}"
+        );
+        let mut edited = widget("w");
+        edited["spec"]["size"] = json!(2);
+        world.apply(edited);
+        assert!(world.settle());
+        assert_eq!(size_on(&world, "member1"), 2, "acts: {acts}");
+    }
+}
+
+#[test]
+fn a_template_whose_binding_ended_meanwhile_is_found_when_its_kind_is_served_again() {
+    let mut world = propagated();
+    let held = world.hub_object("Widget", "w").cloned().expect("template");
+    // The server answers as if nothing were left, and shows the same objects later.
+    world.hub.remove(&("Widget".into(), "default".into(), "w".into()));
+    world.unserve(templates(), None);
+    assert!(world.settle_for(600_000));
+    assert!(world.holders("Widget", "w").is_empty());
+    world
+        .hub
+        .insert(("Widget".into(), "default".into(), "w".into()), held);
+    world.shut.remove(&templates());
+    assert!(world.settle_for(600_000));
+    assert_eq!(world.holders("Widget", "w"), ["member1"]);
+}
+
+#[test]
+fn copies_that_a_member_serves_again_unchanged_are_known_again() {
+    let mut world = propagated();
+    world.unserve(copies("member1"), None);
+    assert!(world.settle());
+    world.shut.remove(&copies("member1"));
+    assert!(world.settle());
+    let id = Id::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
+    let entity = world.index.entity(&id).expect("entity");
+    assert!(entity.copies["member1"].live.is_some());
+    world.delete("Widget", "w");
+    assert!(world.settle_for(600_000));
+    assert!(world.holders("Widget", "w").is_empty());
+}
