@@ -126,7 +126,11 @@ fn template_here(
                     metadata: identity(index, id, entity, template),
                     ..Default::default()
                 };
-                create(id, &desired(index, id, (entity, template), None, &[], fresh, now))
+                create(
+                    index,
+                    id,
+                    &desired(index, id, (entity, template), None, &[], fresh, now),
+                )
             }
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
@@ -171,7 +175,7 @@ fn template_here(
                 fresh.spec = vanished.object.spec.clone();
             }
             let wanted = desired(index, id, (entity, template), own, &required, fresh, now);
-            create(id, &wanted)
+            create(index, id, &wanted)
         }
     }
 }
@@ -366,7 +370,13 @@ fn not_proven(id: &Id) -> Plan {
 
 // --- writes
 
-fn create(id: &Id, wanted: &ResourceBinding) -> Plan {
+/// A template that is known only from before an outage may never have been on a hub that was restored meanwhile, and what is
+/// made for it there would account for copies that nobody accounts for.
+fn create(index: &Index, id: &Id, wanted: &ResourceBinding) -> Plan {
+    let proof = Proof::Templates(id.gvk.clone());
+    if !index.has(&proof) {
+        return Plan::wait_for(proof, "whether the template is still there is not known");
+    }
     let name = wanted.metadata.name.as_deref().unwrap_or_default();
     let object = HubObject::Binding(Named::new(&id.namespace, name));
     Plan::one(

@@ -34,7 +34,7 @@ fn matched(world: &World, policy: &str) -> Value {
 }
 
 /// Every order of what is given.
-fn orders<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
+pub(crate) fn orders<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
     if all.is_empty() {
         return vec![Vec::new()];
     }

@@ -1,11 +1,17 @@
 //! Servers that are restored from a backup: their versions are counted anew from there, and nobody starts us again.
 
+use entourage_core::{
+    object::Gvk,
+    observation::{Server, Watch},
+};
 use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment,
     overrides::{of_config, override_policy, sets},
-    policy_of, settled,
+    policy_of,
+    proof::orders,
+    settled,
     world::World,
 };
 
@@ -111,5 +117,41 @@ fn a_generation_that_is_counted_twice_brings_both_contents_to_the_members() {
     for member in ["member1", "member2"] {
         let copy = world.on(member, "Deployment", &name).expect("copy");
         assert_eq!(copy["spec"]["replicas"], 5, "{member}");
+    }
+}
+
+#[test]
+fn what_a_restored_hub_never_had_stays_on_members_in_whatever_order_its_lists_come() {
+    let kind = Watch::Templates(Gvk::new("v1", "ConfigMap"));
+    for order in orders(&[kind, Watch::Bindings, Watch::Policies, Watch::Clusters]) {
+        let mut world = settled();
+        let backup = world.backup();
+        world.apply(config_map("blue", "a"));
+        world.apply(policy_of("made", "v1", "ConfigMap", "blue", &["member2"]));
+        assert!(world.settle());
+        assert_eq!(world.holders("ConfigMap", "blue"), ["member2"]);
+        // Enough for the restored hub not to have come as far before all watches have listed.
+        for n in 0..100 {
+            world.apply(config_map("other", &n.to_string()));
+        }
+        world.bookmark();
+        for watch in world.index.demand().clone() {
+            if watch.server() == Server::Hub {
+                world.lose(watch);
+            }
+        }
+        world.restore_hub(&backup);
+        world.shut.retain(|watch| order.contains(watch));
+        assert!(world.settle());
+        for watch in &order {
+            world.shut.remove(watch);
+            assert!(world.settle_for(120_000));
+        }
+        assert_eq!(world.holders("ConfigMap", "blue"), ["member2"], "{order:?}");
+        assert_eq!(
+            world.holders("ConfigMap", "my-config"),
+            ["member1", "member2"],
+            "{order:?}"
+        );
     }
 }

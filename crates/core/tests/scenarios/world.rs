@@ -343,6 +343,13 @@ impl World {
         self.watches.clear();
     }
 
+    /// The hub alone is as it was; all watches list again.
+    pub(crate) fn restore_hub(&mut self, backup: &Backup) {
+        self.hub.clone_from(&backup.hub);
+        self.version = backup.version;
+        self.watches.clear();
+    }
+
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
         let mut config = Config::new(HUB_ID);
@@ -906,7 +913,10 @@ impl World {
                 uid,
                 resource_version,
             } => {
-                let held = held?;
+                let Some(held) = held else {
+                    self.learn_gone(object);
+                    return None;
+                };
                 if held["metadata"]["uid"] != json!(&*uid)
                     || held["metadata"]["resourceVersion"] != json!(&*resource_version)
                 {
@@ -917,7 +927,10 @@ impl World {
                 return Some(vec![]);
             }
             Verb::Replace(body) | Verb::ReplaceStatus(body) | Verb::Merge(body) | Verb::MergeStatus(body) => {
-                let held = held?;
+                let Some(held) = held else {
+                    self.learn_gone(object);
+                    return None;
+                };
                 if held["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
                     return None;
                 }
@@ -944,6 +957,21 @@ impl World {
         }
         self.hub_changed(&key);
         Some(vec![])
+    }
+
+    /// A write met nothing, and neither did the look after it.
+    fn learn_gone(&mut self, object: &HubObject) {
+        let which = match object {
+            HubObject::Policy(name) => Which::Policy(name.clone()),
+            HubObject::Binding(name) => Which::Binding(name.clone()),
+            HubObject::Cluster(name) => Which::Cluster(name.clone()),
+            HubObject::Template(id) => Which::Template(id.clone()),
+        };
+        self.observe(Observation::Gone {
+            which,
+            uid: None,
+            revision: None,
+        });
     }
 
     // --- the API servers
@@ -1042,6 +1070,13 @@ impl World {
             let seen = observation::project(watch, &object).expect("readable");
             self.tell(Observation::Seen(seen));
             self.has_come(watch);
+        }
+    }
+
+    /// Each open watch says how far it has come.
+    pub(crate) fn bookmark(&mut self) {
+        for watch in self.watches.clone() {
+            self.has_come(&watch);
         }
     }
 

@@ -77,7 +77,8 @@ impl Index {
                 let cluster_scoped = *watch == Watch::ClusterBindings;
                 for (id, entity) in &mut self.entities {
                     if id.namespace.is_empty() == cluster_scoped {
-                        entity.binding_floor = 0;
+                        // One that was told to be gone before this list is not accounted for either: the hub never had it.
+                        (entity.binding_floor, entity.vanished) = (0, None);
                     }
                 }
                 for (id, known) in &mut self.tombstones {
