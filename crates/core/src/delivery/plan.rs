@@ -39,6 +39,10 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
         return Plan::wait(format!("what {cluster} holds is not known"));
     }
     if member.meta.deleting.is_some() {
+        let stands = state.live.is_some() || state.uncertain;
+        if stands && !index.is_base_synced() {
+            return Plan::wait_for(Proof::Base, "whether the cluster still leaves is not known");
+        }
         let remove = member.meta.annotation(annotation::ON_UNJOIN) == Some(ON_UNJOIN_REMOVE);
         return end(
             id,

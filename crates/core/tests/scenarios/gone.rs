@@ -1,6 +1,7 @@
 //! What is concluded to be gone, and what that must never cost: kinds that cease to be served and come back, clusters that
 //! leave, holds that are over, answers that say less than they seem to.
 
+use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use entourage_core::{
     object::{Gvk, Id},
     observation::Watch,
@@ -93,4 +94,24 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
     world.delete("Widget", "w");
     assert!(world.settle_for(600_000));
     assert!(world.holders("Widget", "w").is_empty());
+}
+
+#[test]
+fn a_cluster_that_leaves_by_an_old_word_of_the_hub_loses_nothing() {
+    let mut world = propagated();
+    world.set_down("member1", true);
+    let mut cluster = world.hub_object("Cluster", "member1").cloned().expect("cluster");
+    cluster["metadata"]["annotations"][annotation::ON_UNJOIN] = json!(ON_UNJOIN_REMOVE);
+    world.replace(cluster);
+    world.delete("Cluster", "member1");
+    assert!(world.settle());
+    // Whether it is so still is not known: somebody may have joined it anew.
+    world.lose(Watch::Clusters);
+    world.set_down("member1", false);
+    assert!(world.settle());
+    assert_eq!(world.holders("Widget", "w"), ["member1"]);
+    world.shut.clear();
+    assert!(world.settle());
+    assert!(world.holders("Widget", "w").is_empty());
+    assert!(world.hub_object("Cluster", "member1").is_none());
 }
