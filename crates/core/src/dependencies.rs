@@ -247,25 +247,11 @@ pub fn merged(index: &Index, entity: &Entity) -> Merged {
     merged
 }
 
-/// Who may hold an object on a cluster: everyone who names it, who named it, and, as a hint that only ever delays a
-/// removal, everyone in the stored `requiredBy`.
-fn holders(index: &Index, entity: &Entity) -> BTreeSet<Id> {
-    let hints = entity
-        .binding
-        .iter()
-        .flat_map(|binding| &binding.object.spec.required_by)
-        .filter_map(|each| {
-            index
-                .by_binding(&Named::new(&each.namespace, &each.name))
-                .cloned()
-        });
-    entity
-        .referrers
-        .iter()
-        .chain(&entity.former)
-        .cloned()
-        .chain(hints)
-        .collect()
+/// Who may hold an object on a cluster: everyone who names it, and who named it. Who is named in the stored `requiredBy` and
+/// in neither of them let it go: what was stored before this process began is remembered before anything is removed
+/// ([`Index::is_removal_safe`]).
+fn holders<'a>(entity: &'a Entity) -> impl Iterator<Item = &'a Id> {
+    entity.referrers.iter().chain(&entity.former)
 }
 
 /// What keeps a copy that nobody is placed with any more where it is: a workload that needs it and may still be there
@@ -274,7 +260,8 @@ fn holders(index: &Index, entity: &Entity) -> BTreeSet<Id> {
 /// Cost: O(referrers).
 #[must_use]
 pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
-    holders(index, entity).into_iter().find(|holder| {
+    let found = holders(entity).find(|holder| {
+        let holder = *holder;
         if holder == id || !index.may_exist(holder, cluster) {
             return false;
         }
@@ -293,7 +280,8 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.
             (Some(_), Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
         }
-    })
+    });
+    found.cloned()
 }
 
 fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {

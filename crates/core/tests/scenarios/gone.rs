@@ -9,6 +9,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 
 use crate::{
+    config_map, deployment,
     policies::{widget, world},
     policy_of,
     world::World,
@@ -114,4 +115,27 @@ fn a_cluster_that_leaves_by_an_old_word_of_the_hub_loses_nothing() {
     assert!(world.settle());
     assert!(world.holders("Widget", "w").is_empty());
     assert!(world.hub_object("Cluster", "member1").is_none());
+}
+
+#[test]
+fn what_a_referrer_named_long_ago_is_not_held_by_its_end() {
+    let mut world = world();
+    world.apply(config_map("old", "a"));
+    world.apply(config_map("new", "a"));
+    world.apply(deployment("one", &["old"]));
+    world.apply(policy_of("p", "apps/v1", "Deployment", "one", &["member1"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "old"), ["member1"]);
+    world.lose(Watch::ClusterPolicies);
+    world.apply(deployment("one", &["new"]));
+    assert!(world.settle_for(600_000));
+    world.delete("Deployment", "one");
+    assert!(world.settle_for(600_000));
+    world.shut.clear();
+    assert!(world.settle_for(600_000));
+    for name in ["old", "new"] {
+        assert!(world.holders("ConfigMap", name).is_empty(), "{name}");
+        let bound = world.hub_object("ResourceBinding", &format!("{name}-configmap"));
+        assert!(bound.is_none(), "{name}");
+    }
 }
