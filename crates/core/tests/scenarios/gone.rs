@@ -4,14 +4,15 @@
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use entourage_core::{
     object::{Gvk, Id},
-    observation::Watch,
+    observation::{Observation, Probe, Watch},
+    plan::Key,
 };
 use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment,
     policies::{widget, world},
-    policy_of,
+    policy_of, settled,
     world::World,
 };
 
@@ -138,4 +139,17 @@ fn what_a_referrer_named_long_ago_is_not_held_by_its_end() {
         let bound = world.hub_object("ResourceBinding", &format!("{name}-configmap"));
         assert!(bound.is_none(), "{name}");
     }
+}
+
+#[test]
+fn a_member_that_begins_or_ceases_to_answer_has_the_statuses_of_templates_planned() {
+    let mut world = settled();
+    let probe = Probe {
+        healthy: false,
+        ..Probe::default()
+    };
+    let seen = Observation::Probed("member1".into(), probe);
+    let dirty = world.index.observe(seen, world.now);
+    let id = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
+    assert!(dirty.contains(&Key::TemplateStatus(id)), "{dirty:?}");
 }

@@ -110,6 +110,7 @@ impl Index {
                     dirty.push(Key::Copy(id.clone(), cluster.clone()));
                 }
                 dirty.push(Key::BindingStatus(id.clone()));
+                dirty.push(Key::TemplateStatus(id.clone()));
             }
         }
     }
