@@ -13,7 +13,8 @@ pub(super) struct Place<'a> {
     pub(super) state: &'a CopyState,
     pub(super) wanted: bool,
     pub(super) current: bool,
-    /// Why what the member holds cannot be listed, although it answers.
+    /// Why what the member holds cannot be listed, although it answers. Of a list that worked and is refused since only
+    /// where the copy is not what it should be: nothing can be done about it until there are rights again.
     pub(super) unlistable: Option<&'a String>,
     /// The member answers, but what it holds is not listed yet.
     pub(super) unknown: bool,
@@ -49,7 +50,9 @@ impl Place<'_> {
     }
 
     pub(super) fn applied(&self) -> bool {
-        self.problem.is_none() && self.state.record.is_some() && (self.state.live.is_some() || !self.answers)
+        let is_there = self.state.live.is_some() || !self.answers;
+        let is_kept_back = self.unlistable.is_some() && !self.current;
+        self.problem.is_none() && self.state.record.is_some() && is_there && !is_kept_back
     }
 
     pub(super) fn message(&self) -> String {
@@ -83,9 +86,10 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
             let unknown = !index.was_probed(cluster)
                 || (answers && unlistable.is_none() && !index.listed.contains(&watch));
             let current = delivery::current::is_current(index, id, cluster);
+            let refused = index.refused.get(&watch).filter(|_| !current);
             let suspended = wanted && suspension::is_suspended(index, entity, cluster);
             Some(Place {
-                unlistable: unlistable.filter(|_| answers),
+                unlistable: unlistable.or(refused).filter(|_| answers),
                 cluster,
                 state,
                 wanted,

@@ -10,7 +10,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    config_map, deployment,
+    condition, config_map, deployment,
     policies::{widget, world},
     policy_of, settled,
     world::World,
@@ -152,4 +152,42 @@ fn a_member_that_begins_or_ceases_to_answer_has_the_statuses_of_templates_planne
     let dirty = world.index.observe(seen, world.now);
     let id = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
     assert!(dirty.contains(&Key::TemplateStatus(id)), "{dirty:?}");
+}
+
+#[test]
+fn a_kind_that_is_refused_after_it_was_listed_is_told_where_it_matters() {
+    let mut world = propagated();
+    world.forbidden.insert(copies("member1"));
+    assert!(world.settle_for(120_000));
+    let told = condition(&world, "w-widget", "FullyApplied");
+    assert_eq!(told["status"], "True", "it stands as it should: {told}");
+    let mut edited = widget("w");
+    edited["spec"]["size"] = json!(2);
+    world.apply(edited);
+    assert!(world.settle_for(120_000));
+    let told = condition(&world, "w-widget", "FullyApplied").clone();
+    assert_eq!(told["reason"], "FullyAppliedFailed", "{told}");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("forbidden")),
+        "{told}"
+    );
+    world.forbidden.clear();
+    assert!(world.settle_for(120_000));
+    assert_eq!(size_on(&world, "member1"), 2);
+    let told = condition(&world, "w-widget", "FullyApplied");
+    assert_eq!(told["status"], "True", "{told}");
+}
+
+#[test]
+fn a_refusal_has_the_status_planned_where_the_kind_has_a_place() {
+    let mut world = propagated();
+    let refused = Observation::Refused {
+        watch: copies("member1"),
+        why: "forbidden".into(),
+    };
+    let dirty = world.index.observe(refused, world.now);
+    let id = Id::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
+    assert!(dirty.contains(&Key::BindingStatus(id)), "{dirty:?}");
 }

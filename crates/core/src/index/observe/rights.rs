@@ -24,7 +24,12 @@ impl Index {
     /// A watch told something else: that counts. A member whose namespaces are listed welcomes our account: from then on
     /// it means something what is refused to it. Cost: O(objects of refused kinds) then, else O(1).
     pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
-        self.refused.remove(watch);
+        let was_refused = self.refused.remove(watch).is_some();
+        if let Watch::Copies(cluster, gvk) = watch
+            && was_refused
+        {
+            self.dirty_refused(cluster, gvk, dirty);
+        }
         let Watch::MemberNamespaces(cluster) = watch else {
             return;
         };
@@ -47,6 +52,7 @@ impl Index {
         for (id, entity) in self.entities.range(first..).take_while(|(id, _)| id.gvk == *gvk) {
             if entity.copies.contains_key(cluster) {
                 dirty.push(Key::Binding(id.clone()));
+                dirty.push(Key::BindingStatus(id.clone()));
             }
         }
     }
