@@ -191,3 +191,28 @@ fn a_refusal_has_the_status_planned_where_the_kind_has_a_place() {
     let id = Id::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
     assert!(dirty.contains(&Key::BindingStatus(id)), "{dirty:?}");
 }
+
+#[test]
+fn an_answer_about_an_object_of_another_binding_ends_the_doubt_of_a_write() {
+    let mut world = world();
+    // Somebody copied a manifest: our label, and the annotations of another binding.
+    world.meddle("member1", "ConfigMap", "red", |_| {
+        let mut copied = config_map("red", "copied");
+        copied["metadata"]["labels"] = json!({"entourage.dev/hub": "hub-id"});
+        copied["metadata"]["annotations"] = json!({
+            "resourcebinding.karmada.io/namespace": "default",
+            "resourcebinding.karmada.io/name": "other-configmap",
+        });
+        Some(copied)
+    });
+    world.mute = true;
+    world.apply(config_map("red", "a"));
+    world.apply(policy_of("p", "v1", "ConfigMap", "red", &["member1"]));
+    assert!(world.settle_for(1_000));
+    world.delete("ConfigMap", "red");
+    assert!(world.settle_for(1_000));
+    world.mute = false;
+    assert!(world.settle_for(600_000));
+    assert!(world.hub_object("ResourceBinding", "red-configmap").is_none());
+    assert!(world.on("member1", "ConfigMap", "red").is_some());
+}

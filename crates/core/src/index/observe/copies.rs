@@ -36,13 +36,19 @@ impl Index {
             .as_ref()
             .is_some_and(|record| *record.uid == *copy.meta.uid);
         if !is_ours && !written {
-            // It carries our label and belongs to another binding: somebody copied a manifest.
-            if state
-                .live
-                .as_ref()
-                .is_some_and(|held| held.meta.uid == copy.meta.uid)
-            {
+            // It carries our label and belongs to another binding: somebody copied a manifest. Where it stands nothing of
+            // ours does.
+            let held = state.live.as_ref();
+            let was_live = held.is_some_and(|held| held.meta.uid == copy.meta.uid);
+            let was_uncertain =
+                state.uncertain && !state.in_flight && !is_old(&copy.meta.resource_version, state.floor);
+            if was_live {
                 state.live = None;
+            }
+            if was_uncertain {
+                state.uncertain = false;
+            }
+            if was_live || was_uncertain {
                 self.copy_ended(id, cluster, now, dirty);
             }
             return;
