@@ -132,6 +132,8 @@ pub struct Index {
     pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<Id>>,
     /// Kinds in use, each in the version that is watched.
     pub(crate) kinds: BTreeSet<Gvk>,
+    /// Watches of kinds that the server, by its own word, does not serve now in the version that is asked for.
+    pub(crate) unserved: BTreeSet<Watch>,
     /// Watches of kinds that are served in no version, and that nothing defines: there are no objects of them.
     pub(crate) kindless: BTreeSet<Watch>,
 }
@@ -167,6 +169,7 @@ impl Index {
             namespaces: Namespaces::default(),
             selectors: BTreeMap::new(),
             kinds: BTreeSet::new(),
+            unserved: BTreeSet::new(),
             kindless: BTreeSet::new(),
         }
     }

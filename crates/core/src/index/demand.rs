@@ -47,6 +47,7 @@ impl Index {
             self.listed.remove(&watch);
             self.synced.remove(&watch);
             self.unlistable.remove(&watch);
+            self.unserved.remove(&watch);
             self.kindless.remove(&watch);
             self.demand.insert(match watch {
                 Watch::Copies(cluster, _) => Watch::Copies(cluster, new.clone()),
@@ -103,6 +104,7 @@ impl Index {
         self.listed.retain(|watch| !of_it(watch));
         self.synced.retain(|watch| !of_it(watch));
         self.unlistable.retain(|watch, _| !of_it(watch));
+        self.unserved.retain(|watch| !of_it(watch));
         self.kindless.retain(|watch| !of_it(watch));
     }
 }

@@ -1,8 +1,8 @@
 //! What the rights of our account on a member say of the copies there.
 //!
 //! A copy is written only after its kind was listed there, and what was written is recorded in the status of its binding.
-//! So of a kind that the member has refused to list ever since this process began, and of which no record tells, nothing of
-//! ours stands there. What this leaves out is an account that lost its rights between a write and its record, while this
+//! So of a kind that the member has refused to list ever since this process began, or has not served, and of which no record
+//! tells, nothing of ours stands there. What this leaves out is an account that lost its rights between a write and its record, while this
 //! process was not there; a record of any other copy of the kind tells that there were rights once, and then nothing is
 //! taken for granted.
 
@@ -12,17 +12,17 @@ use super::{CopyState, Entity, Index};
 use crate::object::{Gvk, Id, Str};
 
 impl Index {
-    /// Whether a copy may still stand on the member, where it cannot be asked because it refuses the kind to our account,
-    /// too. Cost: O(1), and O(objects of the kind) where the kind is refused.
+    /// Whether a copy may still stand on the member, where it cannot be asked because it refuses the kind to our account or
+    /// does not serve it, too. Cost: O(1), and O(objects of the kind) there.
     pub(crate) fn may_stand(&self, id: &Id, cluster: &Str) -> bool {
         self.may_exist(id, cluster) && !self.is_unwritten(cluster, &id.gvk)
     }
 
     /// Whether nothing of a kind was ever written to a member, as far as any record tells, and nothing is now: its list is
-    /// refused to an account that is otherwise welcome there. Cost: O(objects of the kind) where the kind is refused.
+    /// refused to an account that is otherwise welcome there, or the kind is not served. Cost: O(objects of the kind) then.
     pub(crate) fn is_unwritten(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
-        self.refused.contains_key(&copies)
+        (self.refused.contains_key(&copies) || self.unserved.contains(&copies))
             && !self.listed.contains(&copies)
             && self.namespaces.is_listed(cluster)
             && self.are_bindings_listed()

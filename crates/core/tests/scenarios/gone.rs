@@ -99,6 +99,75 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
 }
 
 #[test]
+fn what_is_defined_and_served_in_no_version_loses_nothing() {
+    let mut world = propagated();
+    let wrote = world.writes.len();
+    world.unserve(copies("member1"), Some("v1"));
+    world.unserve(templates(), Some("v1"));
+    assert!(world.settle_for(600_000));
+    let taken =
+        |each: &&String| each.contains("DELETE") || each.contains("Delete") || each.contains("Release");
+    assert_eq!(world.writes[wrote..].iter().find(taken), None);
+    world.shut.clear();
+    let mut edited = widget("w");
+    edited["spec"]["size"] = json!(2);
+    world.apply(edited);
+    assert!(world.settle());
+    assert_eq!(size_on(&world, "member1"), 2);
+}
+
+#[test]
+fn a_member_that_never_served_a_kind_keeps_no_binding() {
+    for restart in [false, true] {
+        let mut world = world();
+        world.unserve(copies("member2"), Some("v1"));
+        world.apply(widget("w"));
+        world.apply(widgets(&["member1", "member2"]));
+        assert!(world.settle());
+        world.unserve(copies("member2"), Some("v1"));
+        assert!(world.settle());
+        assert_eq!(world.holders("Widget", "w"), ["member1"]);
+        if restart {
+            world.restart();
+            assert!(world.settle());
+            world.unserve(copies("member2"), Some("v1"));
+        }
+        world.delete("Widget", "w");
+        assert!(world.settle_for(600_000));
+        assert!(world.holders("Widget", "w").is_empty());
+        let bound = world.hub_object("ResourceBinding", "w-widget").is_some();
+        assert!(!bound, "restart: {restart}");
+    }
+}
+
+#[test]
+fn a_copy_that_stood_before_its_kind_was_withheld_keeps_the_binding() {
+    for restart in [false, true] {
+        let mut world = propagated();
+        world.unserve(copies("member1"), Some("v1"));
+        if restart {
+            world.restart();
+            assert!(world.settle());
+            world.unserve(copies("member1"), Some("v1"));
+        }
+        world.delete("Widget", "w");
+        assert!(world.settle_for(600_000));
+        let bound = world.hub_object("ResourceBinding", "w-widget").is_some();
+        assert!(
+            bound && world.on("member1", "Widget", "w").is_some(),
+            "restart: {restart}"
+        );
+        world.shut.clear();
+        assert!(world.settle_for(600_000));
+        let bound = world.hub_object("ResourceBinding", "w-widget").is_some();
+        assert!(
+            !bound && world.on("member1", "Widget", "w").is_none(),
+            "restart: {restart}"
+        );
+    }
+}
+
+#[test]
 fn a_cluster_that_leaves_by_an_old_word_of_the_hub_loses_nothing() {
     let mut world = propagated();
     world.set_down("member1", true);

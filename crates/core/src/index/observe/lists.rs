@@ -30,6 +30,7 @@ impl Index {
             }
         }
         let was_synced = self.synced.contains(watch);
+        self.unserved.remove(watch);
         self.kindless.remove(watch);
         self.unlistable.remove(watch);
         self.listed.insert(watch.clone());
@@ -126,6 +127,7 @@ impl Index {
             return;
         }
         self.synced.remove(watch);
+        self.unserved.remove(watch);
         self.kindless.remove(watch);
         if let Watch::MemberNamespaces(cluster) = watch {
             self.namespaces.lost(cluster);
@@ -161,9 +163,13 @@ impl Index {
         }
         self.synced.remove(watch);
         self.kindless.remove(watch);
+        self.unserved.insert(watch.clone());
         self.unlistable.insert(watch.clone(), why);
         self.dirty_policies_of(watch, dirty);
         self.dirty_kind(gvk, dirty);
+        if let Watch::Copies(cluster, _) = watch {
+            dirty.push(Key::Cluster(cluster.clone()));
+        }
         match (other, watch) {
             (Some(version), Watch::Templates(_)) => {
                 self.use_version(gvk, version);
@@ -192,7 +198,6 @@ impl Index {
         for id in ended {
             self.copy_ended(&id, cluster, now, dirty);
         }
-        dirty.push(Key::Cluster(cluster.clone()));
     }
 
     /// Everything of a kind. Cost: O(objects of the kind × their referrers and copies).

@@ -22,7 +22,7 @@ impl Index {
     }
 
     /// A watch told something else: that counts. A member whose namespaces are listed welcomes our account: from then on
-    /// it means something what is refused to it. Cost: O(objects of refused kinds) then, else O(1).
+    /// it means something what is refused to it, or not served. Cost: O(objects of such kinds) then, else O(1).
     pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
         let was_refused = self.refused.remove(watch).is_some();
         if let Watch::Copies(cluster, gvk) = watch
@@ -36,6 +36,7 @@ impl Index {
         let refused: Vec<Gvk> = self
             .refused
             .keys()
+            .chain(&self.unserved)
             .filter_map(|watch| match watch {
                 Watch::Copies(name, gvk) if name == cluster => Some(gvk.clone()),
                 _ => None,
