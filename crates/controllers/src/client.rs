@@ -32,6 +32,7 @@ use crate::{
 
 pub mod path;
 pub mod read;
+pub mod served;
 mod stack;
 mod verbs;
 

@@ -141,10 +141,11 @@ impl Failure {
         ))
     }
 
-    /// Whether a refusal names an object: an address that is not served at all is refused without one.
+    /// Whether a refusal names an object of this resource. An address that is not served at all is refused without one, and
+    /// a proxy that does not know the server behind it may name an object of its own.
     #[must_use]
-    pub fn is_about_an_object(&self) -> bool {
-        matches!(self, Self::Answer(answer) if !answer.kind.is_empty())
+    pub fn is_about(&self, resource: &str) -> bool {
+        matches!(self, Self::Answer(answer) if answer.kind == resource)
     }
 
     /// The server does not serve a kind.
@@ -168,6 +169,22 @@ impl Failure {
             reason: "NotFound".to_owned(),
             message: format!(
                 "{what} is not served there, only version {version} of it: have it serve {} too",
+                gvk.version
+            ),
+            ..Answer::default()
+        }))
+    }
+
+    /// The server serves a kind in no version now, and objects of it may be stored.
+    #[must_use]
+    pub fn withheld(gvk: &Gvk) -> Self {
+        let what = format!("{} {}", gvk.api_version(), gvk.kind);
+        Self::Answer(Box::new(Answer {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: format!(
+                "{what} is served there in no version now, and objects of it may be stored: have it serve {} again, or let our \
+                 account list customresourcedefinitions there, so that it can see whether the definition is gone",
                 gvk.version
             ),
             ..Answer::default()

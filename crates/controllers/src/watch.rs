@@ -39,6 +39,7 @@ use crate::{
         Api, Form,
         path::{self, Path},
         read,
+        served::Served,
     },
     clock,
     error::{Class, Failure},
@@ -113,7 +114,9 @@ enum Told {
     Refused,
     /// That the server serves another version of the kind.
     Other(Str),
-    /// That the server serves no version of the kind.
+    /// That the server serves no version of the kind now, and may hold objects of it.
+    Withheld,
+    /// That the server serves no version of the kind, and has no objects of it.
     Kindless,
 }
 
@@ -374,6 +377,7 @@ impl Watcher {
         };
         let why = match &news {
             Told::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
+            Told::Withheld => Failure::withheld(&gvk).text(&gvk),
             Told::Kindless => Failure::not_served(&gvk).text(&gvk),
             _ => failure.text(&gvk),
         };
@@ -388,6 +392,11 @@ impl Watcher {
             Told::Other(version) => Observation::Unserved {
                 watch,
                 other: Some(version.clone()),
+                why,
+            },
+            Told::Withheld => Observation::Unserved {
+                watch,
+                other: Some(gvk.version),
                 why,
             },
             Told::Kindless => Observation::Unserved {
@@ -412,16 +421,17 @@ impl Watcher {
                 _ => Told::Lost,
             });
         }
-        let is_found_out = matches!(self.told, Told::Other(_) | Told::Kindless);
+        let is_found_out = matches!(self.told, Told::Other(_) | Told::Withheld | Told::Kindless);
         if is_found_out && self.asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
             return None;
         }
         self.asked = Some(Instant::now());
-        Some(match self.api.served_version(gvk).await {
-            Ok(None) => Told::Kindless,
-            Ok(Some(version)) if version != gvk.version => Told::Other(version),
+        Some(match self.api.served(gvk).await {
+            Ok(Served::Nowhere) => Told::Kindless,
+            Ok(Served::Withheld) => Told::Withheld,
+            Ok(Served::In(version)) if version != gvk.version => Told::Other(version),
             // It has come meanwhile, or that cannot be found out now.
-            Ok(Some(_)) | Err(_) => Told::Lost,
+            Ok(Served::In(_)) | Err(_) => Told::Lost,
         })
     }
 

@@ -173,12 +173,11 @@ impl Path {
         Self::raw(root(gvk), "discovery")
     }
 
-    /// What an API server says of a group: its versions.
+    /// A CustomResourceDefinition, or with `None` the collection of them.
     #[must_use]
-    pub fn group(gvk: &Gvk) -> Self {
-        let mut uri = "/apis/".to_owned();
-        escape(&mut uri, &gvk.group);
-        Self::raw(uri, "discovery")
+    pub fn definitions(name: Option<&str>) -> Self {
+        let resource = Cow::Borrowed("customresourcedefinitions");
+        Self::build("/apis/apiextensions.k8s.io/v1", resource, "", name)
     }
 
     fn within(gvk: &Gvk, namespace: &str, name: Option<&str>) -> Self {
@@ -348,7 +347,6 @@ mod tests {
             Path::watched(&Watch::Templates(gvk.clone())).uri,
             "/apis/batch/v1%20beta%2F1/cronjobs"
         );
-        assert_eq!(Path::group(&gvk).uri, "/apis/batch");
     }
 
     #[test]

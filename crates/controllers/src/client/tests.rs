@@ -45,6 +45,27 @@ pub(crate) fn status(code: u16, reason: &str) -> Reply {
     )
 }
 
+/// A 404 about an object of a resource, as an API server answers it.
+pub(crate) fn gone(resource: &str) -> Reply {
+    let details = json!({"kind": resource, "name": "a"});
+    let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": details});
+    Reply::Json(404, body)
+}
+
+/// A server that is well and serves no API but that of definitions, of which it has none.
+pub(crate) fn served_nothing(line: &str) -> Reply {
+    if line == "GET /apis" {
+        return Reply::Json(200, json!({"kind": "APIGroupList", "groups": []}));
+    }
+    if line.starts_with("GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions?") {
+        return Reply::Json(
+            200,
+            json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}),
+        );
+    }
+    status(404, "NotFound")
+}
+
 /// The requests so far.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Asked>>>);

@@ -1,67 +1,14 @@
 //! The verbs of the API on one object.
 
-use std::collections::BTreeSet;
-
-use entourage_core::object::{Gvk, Str};
 use serde_json::Value;
 
 use super::{Api, Call, Form, path::Path, read};
-use crate::{
-    error::{Class, Failure},
-    metrics::Verb,
-};
+use crate::{error::Failure, metrics::Verb};
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 
 impl Api {
-    /// In which version the server serves a kind: in the one that is asked for if it does, else in the one that it prefers;
-    /// `None` when in no version. An API server whose aggregated APIs are down says so with another failure than "not
-    /// found".
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn served_version(&self, gvk: &Gvk) -> Result<Option<Str>, Failure> {
-        let mut versions: Vec<Str> = vec![gvk.version.clone()];
-        if gvk.group.is_empty() {
-            versions.push("v1".into());
-        } else {
-            match self.get(&Path::group(gvk), Form::Whole).await {
-                Err(failure) if failure.class() == Class::Missing => return Ok(None),
-                answer => {
-                    let answer = answer?;
-                    let preferred = answer["preferredVersion"]["version"].as_str();
-                    let all = answer["versions"].as_array().into_iter().flatten();
-                    let all: Vec<&str> = all.filter_map(|each| each["version"].as_str()).collect();
-                    // What the group does not list it does not serve.
-                    versions.retain(|version| all.contains(&&**version));
-                    versions.extend(preferred.into_iter().chain(all).map(Str::from));
-                }
-            }
-        }
-        let mut asked = BTreeSet::new();
-        for version in versions {
-            if !asked.insert(version.clone()) {
-                continue;
-            }
-            let of_version = Gvk {
-                version: version.clone(),
-                ..gvk.clone()
-            };
-            match self.get(&Path::group_version(&of_version), Form::Whole).await {
-                Err(failure) if failure.class() == Class::Missing => {}
-                answer => {
-                    let answer = answer?;
-                    let mut resources = answer["resources"].as_array().into_iter().flatten();
-                    if resources.any(|each| each["kind"] == *gvk.kind) {
-                        return Ok(Some(version));
-                    }
-                }
-            }
-        }
-        Ok(None)
-    }
-
     /// GET.
     ///
     /// # Errors

@@ -83,7 +83,7 @@ impl Hands {
                 fetched.source
             }
             Err(failure)
-                if failure.class() == Class::Missing && self.is_absent(&order.id, &failure).await? =>
+                if failure.class() == Class::Missing && self.hub.is_gone(&order.id, &failure).await? =>
             {
                 self.tell(Observation::Absent(order.id.clone())).await;
                 return Ok(Delivered::NoSource("it does not exist on the hub".into()));

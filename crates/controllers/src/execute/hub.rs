@@ -81,7 +81,7 @@ impl Hands {
                 Outcome::Done
             }
             Err(failure) if failure.class() == Class::Missing => {
-                match self.is_absent(id, &failure).await {
+                match self.hub.is_gone(id, &failure).await {
                     Ok(true) => {}
                     Ok(false) => {
                         return Outcome::Failed {
@@ -101,12 +101,6 @@ impl Hands {
         }
     }
 
-    /// Whether a 404 says that a template is gone. A server that does not serve this version of the kind answers so to
-    /// everything, and that proves nothing.
-    pub(super) async fn is_absent(&self, id: &Id, failure: &Failure) -> Result<bool, Failure> {
-        Ok(failure.is_about_an_object() || self.hub.served_version(&id.gvk).await?.is_none())
-    }
-
     async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
         let (watch, form) = read_as(object);
         match failure.class() {
@@ -122,6 +116,14 @@ impl Hands {
                 match self.hub.get(&Path::hub(object), form).await {
                     Ok(standing) => self.see(&watch, standing).await,
                     Err(failure) if failure.class() == Class::Missing => {
+                        // Our own kinds and templates alike: an address that is not served is no news about the object.
+                        if !failure.is_about(&Path::hub(object).resource) {
+                            warn!(object = ?object, "the hub does not serve the address of an object now");
+                            return Outcome::Failed {
+                                trouble: Trouble::Busy,
+                                asked: None,
+                            };
+                        }
                         self.tell(Observation::Gone {
                             which: which(object),
                             uid: None,

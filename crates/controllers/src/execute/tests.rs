@@ -10,7 +10,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::client::tests::{Log, Reply, api, script, status};
+use crate::client::tests::{Log, Reply, api, gone, script, status};
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
@@ -144,11 +144,7 @@ fn ok(body: Value) -> Reply {
 
 /// The object is not there.
 fn no_object() -> Reply {
-    let details = json!({"kind": "configmaps", "name": "a"});
-    Reply::Json(
-        404,
-        json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": details}),
-    )
+    gone("configmaps")
 }
 
 fn no_namespace() -> Reply {
@@ -425,21 +421,38 @@ async fn a_template_that_is_gone_is_told_as_absent() {
 }
 
 #[tokio::test]
-async fn a_404_of_a_server_that_serves_the_kind_in_another_version_proves_nothing() {
-    let served = |kinds: Value| ok(json!({"kind": "APIResourceList", "resources": kinds}));
-    for (resources, absent) in [
-        (json!([{"name": "configmaps", "kind": "ConfigMap"}]), false),
-        (json!([]), true),
-    ] {
-        let source = "GET /api/v1/namespaces/ns/configmaps/a";
-        let replies = vec![
-            (source, status(404, "NotFound")),
-            ("GET /api/v1", served(resources)),
-        ];
+async fn a_404_that_names_no_object_proves_nothing_while_the_kind_may_have_objects() {
+    let thing = Id::new(Gvk::new("asked.example.com/v1", "Thing"), "ns", "a");
+    let group = json!([{"name": "asked.example.com", "versions": [{"version": "v2"}]}]);
+    let defined = json!([{"metadata": {"name": "things.asked.example.com"}}]);
+    let of_v2 = json!({"kind": "APIResourceList", "resources": [{"name": "things", "kind": "Thing"}]});
+    let of_v2 = ("GET /apis/asked.example.com/v2", ok(of_v2));
+    let groups = |groups: Value| ("GET /apis", ok(json!({"kind": "APIGroupList", "groups": groups})));
+    let definitions = |items: Value| {
+        let line = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=500";
+        (
+            line,
+            ok(json!({"metadata": {"resourceVersion": "1"}, "items": items})),
+        )
+    };
+    let cases = [
+        ("another version", vec![groups(group), of_v2], false),
+        (
+            "a definition",
+            vec![groups(json!([])), definitions(defined)],
+            false,
+        ),
+        ("a proxy", vec![], false),
+        ("nothing", vec![groups(json!([])), definitions(json!([]))], true),
+    ];
+    for (what, told, absent) in cases {
+        let source = "GET /apis/asked.example.com/v1/namespaces/ns/things/a";
+        let mut replies = vec![(source, status(404, "NotFound"))];
+        replies.extend(told);
         let mut bench = bench(replies, vec![]);
-        let (outcome, heard) = bench.carry_out(Change::Need(id("ConfigMap"))).await;
+        let (outcome, heard) = bench.carry_out(Change::Need(thing.clone())).await;
         let told = matches!(heard.as_slice(), [Observation::Absent(_)]);
-        assert_eq!((told, outcome == Outcome::Done), (absent, absent));
+        assert_eq!((told, outcome == Outcome::Done), (absent, absent), "{what}");
     }
 }
 
@@ -661,7 +674,7 @@ async fn the_answer_to_a_write_is_observed() {
 async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
     let put: &'static str = format!("PUT {BINDING}/status").leak();
     let get: &'static str = format!("GET {BINDING}").leak();
-    for (standing, gone) in [(ok(binding("9")), false), (status(404, "NotFound"), true)] {
+    for (standing, is_gone) in [(ok(binding("9")), false), (gone("resourcebindings"), true)] {
         let mut bench = bench(vec![(put, status(409, "Conflict")), (get, standing)], vec![]);
         let (outcome, heard) = bench.carry_out(write(Verb::ReplaceStatus(json!({})))).await;
         assert_eq!(
@@ -672,15 +685,37 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
             }
         );
         match heard.as_slice() {
-            [Observation::Seen(Subject::Binding(_))] => assert!(!gone),
+            [Observation::Seen(Subject::Binding(_))] => assert!(!is_gone),
             [
                 Observation::Gone {
                     which: Which::Binding(_),
                     ..
                 },
-            ] => assert!(gone),
+            ] => assert!(is_gone),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+#[tokio::test]
+async fn a_binding_is_not_gone_because_somebody_answers_404_to_everything() {
+    let (hub, _) = api(Server::Hub, |_| status(404, "NotFound"));
+    let mut bench = bench(vec![], vec![]);
+    bench.hands.hub = hub;
+    let delete = Verb::Delete {
+        uid: "b".into(),
+        resource_version: "8".into(),
+    };
+    for verb in [delete, Verb::ReplaceStatus(json!({})), Verb::Replace(json!({}))] {
+        let (outcome, heard) = bench.carry_out(write(verb)).await;
+        assert!(heard.is_empty(), "{heard:?}");
+        assert_eq!(
+            outcome,
+            Outcome::Failed {
+                trouble: Trouble::Busy,
+                asked: None
+            }
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use entourage_core::observation::{Server, Subject, Which};
 use serde_json::json;
 
 use super::*;
-use crate::client::tests::{Log, Reply, api, status};
+use crate::client::tests::{Log, Reply, api, served_nothing, status};
 
 const GVK: (&str, &str) = ("v1", "ConfigMap");
 
@@ -315,11 +315,50 @@ async fn two_kinds_of_a_server_are_listed_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_asked_for_slowly() {
-    let (mut inbox, log, _task) = start(templates(), vec![status(404, "NotFound"); 100]);
+    let (api, log) = api(Server::Hub, |asked| served_nothing(&asked.line));
+    let (brain, mut inbox) = mpsc::channel(100);
+    let gone = Watch::Templates(Gvk::new("slow.example.com/v1", "Thing"));
+    tokio::spawn(Watcher::new(api, gone, 1, &"hub".into(), brain).run());
     assert_eq!(hear(&mut inbox, 1).await, ["unserved"]);
     tokio::time::sleep(Duration::from_secs(51)).await;
-    // One of them asked what is served.
-    assert_eq!(log.lines().len(), 12);
+    // Two of them asked what is served and what is defined.
+    assert_eq!(log.lines().len(), 13);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_404_to_everything_is_an_outage() {
+    let (mut inbox, _log, _task) = start(templates(), vec![status(404, "NotFound"); 100]);
+    assert!(hear(&mut inbox, 1).await[0].starts_with("lost: "));
+    let custom = Watch::Templates(Gvk::new("proxied.example.com/v1", "Thing"));
+    let (mut inbox, _log, _task) = start(custom, vec![status(404, "NotFound"); 100]);
+    assert!(hear(&mut inbox, 1).await[0].starts_with("lost: "));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(inbox.try_recv().is_err(), "it is told once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_defined_and_served_in_no_version_keeps_its_objects() {
+    let (api, log) = api(Server::Hub, |asked| {
+        if asked.line.contains("customresourcedefinitions?") {
+            let items = json!([{"metadata": {"name": "things.kept.example.com"}}]);
+            return Reply::Json(200, json!({"metadata": {"resourceVersion": "1"}, "items": items}));
+        }
+        served_nothing(&asked.line)
+    });
+    let (brain, mut inbox) = mpsc::channel(100);
+    let kept = Watch::Templates(Gvk::new("kept.example.com/v1", "Thing"));
+    tokio::spawn(Watcher::new(api, kept, 1, &"hub".into(), brain).run());
+    assert_eq!(
+        hear(&mut inbox, 1).await,
+        ["served in v1"],
+        "and so nothing is gone"
+    );
+    tokio::time::sleep(Duration::from_secs(51)).await;
+    assert!(
+        inbox.try_recv().is_err() && log.lines().len() < 15,
+        "{:?}",
+        log.lines()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,15 +422,19 @@ async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
 
 /// What an API server says of a group and of one of its versions.
 fn discovery(line: &str, group: &str, version: &str, resources: &[(&str, &str)]) -> Option<Reply> {
-    if line == format!("GET /apis/{group}") {
-        let of_group = json!({"versions": [{"version": version}]});
-        return Some(Reply::Json(200, of_group));
+    if line == "GET /apis" {
+        let groups = json!([{"name": group, "versions": [{"version": version}]}]);
+        return Some(Reply::Json(
+            200,
+            json!({"kind": "APIGroupList", "groups": groups}),
+        ));
     }
     let all: Vec<Value> = resources
         .iter()
         .map(|(name, kind)| json!({"name": name, "kind": kind}))
         .collect();
-    (line == format!("GET /apis/{group}/{version}")).then(|| Reply::Json(200, json!({"resources": all})))
+    let all = json!({"kind": "APIResourceList", "resources": all});
+    (line == format!("GET /apis/{group}/{version}")).then(|| Reply::Json(200, all))
 }
 
 #[tokio::test(start_paused = true)]
@@ -400,7 +443,7 @@ async fn what_another_watch_learnt_of_a_plural_counts() {
     let is_served = served.clone();
     let (api, _log) = api(Server::Member("m1".into()), move |asked| {
         if !is_served.load(Ordering::Relaxed) {
-            return status(404, "NotFound");
+            return served_nothing(&asked.line);
         }
         if asked.line.contains("/podchaos?") && asked.line.contains("limit") {
             return list(10, "", &[]);
@@ -473,7 +516,7 @@ async fn a_kind_that_comes_in_another_version_is_found() {
     let calls = AtomicUsize::new(0);
     let (api, log) = api(Server::Hub, move |asked| {
         if calls.fetch_add(1, Ordering::Relaxed) < 20 {
-            return status(404, "NotFound");
+            return served_nothing(&asked.line);
         }
         discovery(&asked.line, "later.example.com", "v2", &[("gadgets", "Gadget")])
             .unwrap_or_else(|| status(404, "NotFound"))

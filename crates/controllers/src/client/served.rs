@@ -1,0 +1,198 @@
+//! What an API server serves of a kind, and when a 404 proves that something is gone.
+//!
+//! A 404 that names the object is about the object. Any other one is about the address, and many answer so who know
+//! nothing of objects: a proxy, a server that starts, one that ceased to serve a version while the objects stay stored. So
+//! that a kind has no objects is concluded only from what the server says when all goes well ([`Served::Nowhere`]): its list
+//! of groups, every version of the group that it lists, and its list of CustomResourceDefinitions, whose end takes the
+//! objects along. The core group is never concluded to lack a kind.
+//!
+//! What this cannot tell: an aggregated API whose APIService was deleted leaves no trace, and its server may hold objects
+//! still.
+
+use std::collections::BTreeSet;
+
+use entourage_core::object::{Gvk, Id, Str};
+use serde_json::Value;
+
+use super::{
+    Api, Call, Form,
+    path::{self, Path},
+    read,
+};
+use crate::{
+    error::{Class, Failure},
+    metrics::Verb,
+};
+
+/// The account may not do this.
+const FORBIDDEN: u16 = 403;
+
+/// In which version a server serves a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// In this one: the one that is asked for if it does, else the one that it prefers.
+    In(Str),
+    /// In none now, and objects of it may be stored: its definition stands, or our account may not see whether it does.
+    Withheld,
+    /// In none, and nothing defines it: there are no objects of it.
+    Nowhere,
+}
+
+impl Api {
+    /// Whether a failed request for an object proves that the object is gone. Cost: that of [`Self::served`] for a 404 that
+    /// does not name an object, else nothing.
+    ///
+    /// # Errors
+    /// As [`Self::served`].
+    pub async fn is_gone(&self, id: &Id, failure: &Failure) -> Result<bool, Failure> {
+        if failure.class() != Class::Missing {
+            return Ok(false);
+        }
+        let named = failure.is_about(&path::plural(&id.gvk));
+        Ok(named || self.served(&id.gvk).await? == Served::Nowhere)
+    }
+
+    /// What the server serves of a kind. Cost: a request for the groups, one for each version of the group, and if the kind
+    /// is in none of them one for the definitions and one for each of the group.
+    ///
+    /// # Errors
+    /// [`Failure`], also when the server does not answer as API servers do: then nothing is known. An API server whose
+    /// aggregated APIs are down says so with another failure than "not found".
+    pub async fn served(&self, gvk: &Gvk) -> Result<Served, Failure> {
+        let mut asked = BTreeSet::new();
+        let mut unsaid = None;
+        for version in self.versions(gvk).await? {
+            if !asked.insert(version.clone()) {
+                continue;
+            }
+            let of_version = Gvk {
+                version: version.clone(),
+                ..gvk.clone()
+            };
+            match self
+                .told(&Path::group_version(&of_version), "APIResourceList")
+                .await
+            {
+                Ok(answer) => {
+                    let mut resources = answer["resources"].as_array().into_iter().flatten();
+                    if resources.any(|each| each["kind"] == *gvk.kind) {
+                        return Ok(Served::In(version));
+                    }
+                }
+                // Listed and not found: it begins or ceases to be served just now. Another version may tell.
+                Err(failure @ Failure::Garbled(_)) => unsaid = Some(failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        if let Some(failure) = unsaid {
+            return Err(failure);
+        }
+        if gvk.group.is_empty() || self.may_be_defined(gvk).await? {
+            return Ok(Served::Withheld);
+        }
+        Ok(Served::Nowhere)
+    }
+
+    /// The versions in which the server serves the group of a kind, the one that is asked for first if it is among them.
+    async fn versions(&self, gvk: &Gvk) -> Result<Vec<Str>, Failure> {
+        if gvk.group.is_empty() {
+            return Ok(vec!["v1".into()]);
+        }
+        let answer = self
+            .told(&Path::raw("/apis", "discovery"), "APIGroupList")
+            .await?;
+        let mut groups = answer["groups"].as_array().into_iter().flatten();
+        let Some(group) = groups.find(|each| each["name"] == *gvk.group) else {
+            return Ok(Vec::new());
+        };
+        let preferred = group["preferredVersion"]["version"].as_str();
+        let all = group["versions"].as_array().into_iter().flatten();
+        let all: Vec<&str> = all.filter_map(|each| each["version"].as_str()).collect();
+        let wanted = all.iter().copied().find(|each| **each == *gvk.version);
+        let rest = preferred.into_iter().chain(all.iter().copied());
+        Ok(wanted.into_iter().chain(rest).map(Str::from).collect())
+    }
+
+    /// What an API server tells of itself. Who answers with anything else is none.
+    async fn told(&self, path: &Path, kind: &str) -> Result<Value, Failure> {
+        match self.get(path, Form::Whole).await {
+            Ok(answer) if answer["kind"] == *kind => Ok(answer),
+            Err(failure) if failure.class() != Class::Missing => Err(failure),
+            _ => Err(no_answer(path, kind)),
+        }
+    }
+
+    /// Whether a definition of the kind stands, or our account may not see whether one does.
+    async fn may_be_defined(&self, gvk: &Gvk) -> Result<bool, Failure> {
+        let likely = format!("{}.{}", path::plural(gvk), gvk.group);
+        let names = match self.definitions(&gvk.group).await {
+            Err(failure) if failure.code() == FORBIDDEN => return Ok(true),
+            Err(failure) if failure.class() == Class::Missing => {
+                return Err(no_answer(
+                    &Path::definitions(None),
+                    "CustomResourceDefinitionList",
+                ));
+            }
+            names => names?,
+        };
+        if names.contains(&likely) {
+            return Ok(true);
+        }
+        for name in names {
+            let path = Path::definitions(Some(&name));
+            match self.get(&path, Form::Whole).await {
+                Ok(definition) if definition["spec"]["names"]["kind"] == *gvk.kind => return Ok(true),
+                Ok(_) => {}
+                Err(failure) if failure.code() == FORBIDDEN => return Ok(true),
+                // It went since the names were listed.
+                Err(failure) if failure.class() == Class::Missing && failure.is_about(&path.resource) => {}
+                Err(failure) if failure.class() == Class::Missing => {
+                    return Err(no_answer(&path, "CustomResourceDefinition"));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The names of the CustomResourceDefinitions of a group.
+    async fn definitions(&self, group: &str) -> Result<Vec<String>, Failure> {
+        let (mut names, mut next) = (Vec::new(), String::new());
+        loop {
+            let mut path = Path::definitions(None).query("limit", "500");
+            if !next.is_empty() {
+                path = path.query("continue", &next);
+            }
+            let call = Call {
+                verb: Verb::List,
+                path: &path,
+                accept: Form::Metadata.accept_list(),
+                body: None,
+                deadline: None,
+            };
+            let bytes = self.bytes(call).await?;
+            let meta = read::list(&bytes, &mut |item| {
+                let name = item["metadata"]["name"].as_str().unwrap_or_default();
+                if name.split_once('.').is_some_and(|(_, of)| of == group) {
+                    names.push(name.to_owned());
+                }
+            })
+            .map_err(|error| Failure::garbled(&error))?;
+            if meta.resource_version.is_empty() {
+                return Err(no_answer(&path, "CustomResourceDefinitionList"));
+            }
+            if meta.next.is_empty() {
+                return Ok(names);
+            }
+            next = meta.next;
+        }
+    }
+}
+
+/// Somebody answers who does not speak as API servers do: a proxy, or a server that is about to start.
+fn no_answer(path: &Path, kind: &str) -> Failure {
+    Failure::Garbled(format!("the answer to {} is no {kind}", path.uri))
+}
+
+#[cfg(test)]
+mod tests;
