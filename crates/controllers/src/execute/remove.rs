@@ -92,7 +92,7 @@ impl Hands {
                     }
                     Removed::Gone
                 }
-                Err(failure) => failed(&failure, &id),
+                Err(failure) => failed(failure, &id, member).await,
             },
         };
         self.tell(Observation::Removed(cluster, id, removed)).await;
@@ -125,14 +125,13 @@ async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End>
             }
             Err(End::Held(answer))
         }
-        Err(failure) if failure.class() == Class::Missing => Ok(Removed::Gone),
         Err(failure) if failure.class() == Class::Abandoned => Err(End::Abandoned),
         Err(failure) if failure.class() == Class::Conflict => match member.api.get(&path, form(id)).await {
             Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
             Ok(live) => Err(End::Changed(live)),
-            Err(failure) => Ok(failed(&failure, id)),
+            Err(failure) => Ok(failed(failure, id, member).await),
         },
-        Err(failure) => Ok(failed(&failure, id)),
+        Err(failure) => Ok(failed(failure, id, member).await),
     }
 }
 
@@ -149,7 +148,7 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End
     for _ in 0..ROUNDS {
         let mut live = match member.api.get(&path, Form::Whole).await {
             Ok(live) => live,
-            Err(failure) => return Ok(failed(&failure, id)),
+            Err(failure) => return Ok(failed(failure, id, member).await),
         };
         let released = if is_other(&live, guard) {
             None
@@ -169,7 +168,7 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End
             }
             Err(failure) if failure.class() == Class::Conflict => {}
             Err(failure) if failure.class() == Class::Abandoned => return Err(End::Abandoned),
-            Err(failure) => return Ok(failed(&failure, id)),
+            Err(failure) => return Ok(failed(failure, id, member).await),
         }
     }
     Ok(Removed::Unreachable(
@@ -190,9 +189,15 @@ fn is_other(live: &Value, guard: &Guard) -> bool {
     live["metadata"]["uid"].as_str() != Some(&*guard.uid)
 }
 
-fn failed(failure: &Failure, id: &Id) -> Removed {
+/// What a failure says of a copy. Only a 404 that proves it says that the copy is gone: what is taken for gone and stands
+/// after all is never looked after again.
+async fn failed(failure: Failure, id: &Id, member: &Member) -> Removed {
     match failure.class() {
-        Class::Missing => Removed::Gone,
+        Class::Missing => match member.api.is_gone(id, &failure).await {
+            Ok(true) => Removed::Gone,
+            Ok(false) => Removed::Unreachable(failure.text(&id.gvk)),
+            Err(failure) => Removed::Unreachable(failure.text(&id.gvk)),
+        },
         Class::Refused => Removed::Rejected(failure.text(&id.gvk)),
         _ => Removed::Unreachable(failure.text(&id.gvk)),
     }

@@ -10,7 +10,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::client::tests::{Log, Reply, api, gone, script, status};
+use crate::client::tests::{Log, Reply, api, gone, script, served_nothing, status};
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
@@ -551,11 +551,42 @@ async fn a_removal_names_the_copy_exactly() {
 
 #[tokio::test]
 async fn a_copy_that_is_not_there_any_more_is_gone() {
-    let mut bench = bench(vec![], vec![(DELETE, status(404, "NotFound"))]);
+    let mut bench = bench(vec![], vec![(DELETE, no_object())]);
     let (outcome, heard) = bench.remove(How::Delete).await;
     assert_eq!(outcome, Outcome::Done);
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{heard:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_know_the_member() {
+    for (how, first) in [(How::Delete, DELETE), (How::Release, LIVE)] {
+        for reply in [status(404, "NotFound"), gone("clusters")] {
+            let mut bench = bench(vec![], vec![(first, reply)]);
+            let (outcome, heard) = bench.remove(how).await;
+            assert_eq!(outcome, Outcome::Done);
+            assert!(
+                matches!(heard, Some(Observation::Removed(_, _, Removed::Unreachable(_)))),
+                "{heard:?}"
+            );
+        }
+    }
+    // Nothing defines the kind any more: its objects went with it.
+    let thing = Id::new(Gvk::new("removed.example.com/v1", "Thing"), "ns", "a");
+    let (member, _) = api(Server::Member("m1".into()), |asked| served_nothing(&asked.line));
+    let mut bench = bench(vec![], vec![]);
+    bench.member = Arc::new(Member::new(member));
+    let change = Change::Remove {
+        id: thing,
+        cluster: "m1".into(),
+        guard: guard("7"),
+        how: How::Delete,
+    };
+    let (_, heard) = bench.carry_out(change).await;
+    assert!(
+        matches!(heard.as_slice(), [Observation::Removed(_, _, Removed::Gone)]),
         "{heard:?}"
     );
 }
@@ -622,7 +653,9 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
     let cases = [
         (ok(live("9", "v")), "seen"),
         (ok(foreign()), "gone"),
-        (status(404, "NotFound"), "gone"),
+        (no_object(), "gone"),
+        (status(404, "NotFound"), "unreachable"),
+        (gone("clusters"), "unreachable"),
         (Reply::Broken, "unreachable"),
     ];
     for (reply, expected) in cases {
