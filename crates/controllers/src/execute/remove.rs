@@ -38,7 +38,7 @@ impl Hands {
                 "there is no connection to the member".into(),
             )),
             (Some(member), How::Delete) => delete(&id, &guard, member).await,
-            (Some(member), How::Release) => release(&id, &guard, member).await,
+            (Some(member), How::Release) => release(&id, &guard, &self.hub_id, member).await,
         };
         match result {
             Ok(removed) => {
@@ -143,7 +143,7 @@ fn is_held(meta: &Value) -> bool {
     !meta["deletionTimestamp"].is_null() && (finalizers || grace)
 }
 
-async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End> {
+async fn release(id: &Id, guard: &Guard, hub: &str, member: &Member) -> Result<Removed, End> {
     let path = Path::object(id);
     for _ in 0..ROUNDS {
         let mut live = match member.api.get(&path, Form::Whole).await {
@@ -153,7 +153,7 @@ async fn release(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End
         let released = if is_other(&live, guard) {
             None
         } else {
-            render::release(&live)
+            render::release(&live, hub)
         };
         wipe(&mut live);
         let Some(mut released) = released else {

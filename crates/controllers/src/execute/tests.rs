@@ -649,6 +649,39 @@ async fn a_released_copy_loses_our_marks_and_stays() {
 }
 
 #[tokio::test]
+async fn a_copy_that_another_hub_took_over_is_neither_released_nor_written() {
+    let mut theirs = live("9", "v");
+    theirs["metadata"]["labels"]["entourage.dev/hub"] = json!("other");
+    let mut released = bench(vec![], vec![(LIVE, ok(theirs.clone()))]);
+    let (_, heard) = released.remove(How::Release).await;
+    assert!(
+        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{heard:?}"
+    );
+    assert_eq!(released.on_member.lines(), [LIVE]);
+    let mut delivered = bench(vec![(SOURCE, ok(template()))], vec![(LIVE, ok(theirs))]);
+    let change = Change::Deliver {
+        id: id("ConfigMap"),
+        cluster: "m1".into(),
+        recipe: Recipe {
+            written_uid: Some("copy".into()),
+            ..recipe()
+        },
+        live: Some(guard("7")),
+        read_first: true,
+    };
+    let (_, heard) = delivered.carry_out(change).await;
+    assert!(
+        matches!(
+            heard.as_slice(),
+            [.., Observation::Delivered(_, _, Delivered::Foreign)]
+        ),
+        "{heard:?}"
+    );
+    assert_eq!(delivered.on_member.lines(), [LIVE]);
+}
+
+#[tokio::test]
 async fn after_an_unknown_outcome_the_member_is_asked() {
     let cases = [
         (ok(live("9", "v")), "seen"),

@@ -60,7 +60,8 @@ pub enum Refusal {
 /// Whose an object on a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It carries our hub's id and this binding's namespace and name, or it is the very object that we wrote.
+    /// It carries our hub's id and this binding's namespace and name, or it is the very object that we wrote and carries no
+    /// other hub's id.
     Ours,
     /// It is not ours, and the policy says Overwrite.
     Adoptable,
@@ -72,7 +73,8 @@ pub enum Standing {
 #[must_use]
 pub fn standing(recipe: &Recipe, live: &Value) -> Standing {
     let live = Meta::of(live);
-    let written_by_us = recipe.written_uid.as_ref().is_some_and(|uid| *uid == live.uid);
+    let written_by_us = recipe.written_uid.as_ref().is_some_and(|uid| *uid == live.uid)
+        && !is_of_another_hub(&live, &recipe.hub);
     if written_by_us || is_ours(&live, &recipe.hub, &recipe.binding) {
         Standing::Ours
     } else if recipe.overwrite {
@@ -184,9 +186,12 @@ pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
 }
 
 /// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14).
-/// `None` when it carries none.
+/// `None` when it carries none, or those of another hub than `hub`.
 #[must_use]
-pub fn release(live: &Value) -> Option<Value> {
+pub fn release(live: &Value, hub: &str) -> Option<Value> {
+    if is_of_another_hub(&Meta::of(live), hub) {
+        return None;
+    }
     let mut object = live.clone();
     let ours = |key: &str| RELEASED_LABELS.contains(&key) || RELEASED_ANNOTATIONS.contains(&key);
     let mut changed = false;
@@ -201,6 +206,11 @@ pub fn release(live: &Value) -> Option<Value> {
         meta.remove("managedFields");
     }
     changed.then_some(object)
+}
+
+/// Whether an object on a member carries the id of another hub: it took the object over, whoever made it.
+fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
+    live.label(label::HUB).is_some_and(|other| other != hub)
 }
 
 pub(super) const RELEASED_LABELS: &[&str] = &[
@@ -252,5 +262,49 @@ fn keep_foreign(
         {
             wanted.insert(key.as_str().into(), value.into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Named;
+
+    /// An object with the uid that we wrote, and this hub's id on it.
+    fn live(hub: Option<&str>) -> Value {
+        let mut live = json!({"metadata": {"name": "a", "namespace": "ns", "uid": "copy", "labels": {}}});
+        if let Some(hub) = hub {
+            live["metadata"]["labels"][label::HUB] = json!(hub);
+        }
+        live
+    }
+
+    #[test]
+    fn what_another_hub_took_over_is_not_ours_although_we_wrote_it() {
+        let mut recipe = Recipe {
+            hub: "a".into(),
+            binding: Named::new("ns", "a-configmap"),
+            permanent_id: "p".into(),
+            replicas: None,
+            completions: None,
+            overrides: Default::default(),
+            overwrite: false,
+            written_uid: Some("copy".into()),
+        };
+        for (hub, expected) in [
+            (Some("a"), Standing::Ours),
+            (None, Standing::Ours),
+            (Some("b"), Standing::Foreign),
+        ] {
+            assert_eq!(standing(&recipe, &live(hub)), expected, "{hub:?}");
+        }
+        recipe.overwrite = true;
+        assert_eq!(standing(&recipe, &live(Some("b"))), Standing::Adoptable);
+    }
+
+    #[test]
+    fn the_marks_of_another_hub_stay() {
+        assert!(release(&live(Some("a")), "a").is_some());
+        assert_eq!(release(&live(Some("b")), "a"), None);
     }
 }

@@ -148,7 +148,8 @@ impl Rehearsal {
                         Removed::Accepted
                     }
                     How::Release => {
-                        let mut freed = render::release(&live).unwrap_or_else(|| live.clone());
+                        let mut freed =
+                            render::release(&live, &self.index.config.hub).unwrap_or_else(|| live.clone());
                         without_empty(&mut freed);
                         let freed = self.versions.replaced(id, &live, freed);
                         member.objects.insert(id.clone(), freed);

@@ -743,7 +743,7 @@ impl World {
                                 Removed::Accepted
                             }
                             entourage_core::plan::How::Release => {
-                                let freed = render::release(&live).expect("marked");
+                                let freed = render::release(&live, HUB_ID).expect("marked");
                                 let freed = self.put(&live, freed);
                                 self.members
                                     .get_mut(&*cluster)
