@@ -289,10 +289,15 @@ impl<D: Decide> Brain<D> {
         }
     }
 
+    /// Cost: O(1) while the demand is as it was, which is looked at for every batch of messages.
     fn demand(&mut self) {
+        let changes = self.options.decider.demand_changes();
+        if !self.watches.is_outdated(changes) {
+            return;
+        }
         let (hub, connections) = (&self.options.hands.hub, &self.connections);
         self.watches
-            .demand(self.options.decider.demand(), |server| match server {
+            .demand(changes, self.options.decider.demand(), |server| match server {
                 Server::Hub => Some(hub.clone()),
                 Server::Member(name) => connections.get(name).map(|member| member.api.clone()),
             });

@@ -109,6 +109,7 @@ pub struct Index {
     pub(crate) tombstones: BTreeMap<Id, Tombstone>,
     pub(crate) buried: VecDeque<(Time, Id)>,
     pub(crate) demand: BTreeSet<Watch>,
+    pub(crate) demand_changes: u64,
     /// Watches that have listed at least once.
     pub(crate) listed: BTreeSet<Watch>,
     /// Watches that are listed and healthy now.
@@ -158,6 +159,7 @@ impl Index {
                 .chain(OVERRIDES)
                 .chain([Watch::Namespaces])
                 .collect(),
+            demand_changes: 0,
             listed: BTreeSet::new(),
             synced: BTreeSet::new(),
             reached: BTreeMap::new(),
@@ -178,6 +180,12 @@ impl Index {
     #[must_use]
     pub fn demand(&self) -> &BTreeSet<Watch> {
         &self.demand
+    }
+
+    /// How often [`Self::demand`] has changed: while this stays, so does that. Cost: O(1).
+    #[must_use]
+    pub fn demand_changes(&self) -> u64 {
+        self.demand_changes
     }
 
     /// A Cluster object.

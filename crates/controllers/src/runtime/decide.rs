@@ -18,6 +18,8 @@ pub trait Decide: Send + 'static {
     fn plan(&mut self, key: &Key, now: Time) -> Plan;
     /// Which list-and-watches must run.
     fn demand(&self) -> &BTreeSet<Watch>;
+    /// While this stays as it is, so does what is demanded.
+    fn demand_changes(&self) -> u64;
     /// A Cluster as last seen.
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>>;
     /// Whether everything that must be listed was listed.
@@ -42,6 +44,10 @@ impl Decide for Index {
 
     fn demand(&self) -> &BTreeSet<Watch> {
         Self::demand(self)
+    }
+
+    fn demand_changes(&self) -> u64 {
+        Self::demand_changes(self)
     }
 
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {

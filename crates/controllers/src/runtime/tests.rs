@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use entourage_api::cluster::Cluster;
@@ -49,7 +52,8 @@ struct Script {
     synced: bool,
 }
 
-struct Shared(Mutex<Script>, BTreeSet<Watch>);
+/// The script, what is demanded, and how often that was asked.
+struct Shared(Mutex<Script>, BTreeSet<Watch>, Arc<AtomicUsize>);
 
 impl Decide for Shared {
     fn observe(&mut self, seen: Observation, _: Time) -> Vec<Key> {
@@ -85,7 +89,12 @@ impl Decide for Shared {
     }
 
     fn demand(&self) -> &BTreeSet<Watch> {
+        self.2.fetch_add(1, Ordering::Relaxed);
         &self.1
+    }
+
+    fn demand_changes(&self) -> u64 {
+        0
     }
 
     fn cluster(&self, _: &str) -> Option<Arc<Cluster>> {
@@ -125,6 +134,7 @@ fn name(key: &Key) -> &str {
 /// A running brain.
 struct Bench {
     diary: Diary,
+    demanded: Arc<AtomicUsize>,
     hub: Log,
     brain: mpsc::Sender<Message>,
     leading: watch::Sender<bool>,
@@ -167,7 +177,8 @@ fn start(
         plans: Box::new(plans),
         synced: false,
     };
-    let decider = Shared(Mutex::new(script), demand);
+    let demanded = Arc::new(AtomicUsize::new(0));
+    let decider = Shared(Mutex::new(script), demand, demanded.clone());
     let (leading, leads) = watch::channel(true);
     let (synced, is_synced) = watch::channel(false);
     let options = BrainOptions {
@@ -184,6 +195,7 @@ fn start(
     let task = tokio::spawn(run(options, stop.clone()));
     Bench {
         diary,
+        demanded,
         hub,
         brain,
         leading,
@@ -253,6 +265,16 @@ async fn keys_that_are_dirtied_again_before_their_turn_are_planned_once() {
     bench.see("b").await;
     let diary = bench.wait(13).await;
     assert_eq!(diary[11..], ["plan a", "plan b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_demanded_is_looked_at_when_it_changed_and_not_with_every_event() {
+    let bench = start(&[], |_, _| Plan::nothing(), |_| Reply::Broken);
+    for n in 0..10 {
+        bench.see("a").await;
+        bench.wait(2 * n + 2).await;
+    }
+    assert_eq!(bench.demanded.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]

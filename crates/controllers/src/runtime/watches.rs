@@ -17,6 +17,8 @@ pub(super) struct Watches {
     hub: Str,
     brain: mpsc::Sender<Message>,
     demanded: BTreeSet<Watch>,
+    /// How often the demand had changed when it was last taken in.
+    changes: Option<u64>,
     running: BTreeMap<Watch, (u64, AbortOnDropHandle<()>)>,
     runs: HashSet<u64>,
     next: u64,
@@ -30,6 +32,7 @@ impl Watches {
             hub,
             brain,
             demanded: BTreeSet::new(),
+            changes: None,
             running,
             runs,
             next: 0,
@@ -41,11 +44,20 @@ impl Watches {
         self.runs.contains(&run)
     }
 
-    /// Starts what is newly demanded and has a client, and ends what is not demanded any more.
-    pub(super) fn demand(&mut self, demand: &BTreeSet<Watch>, api: impl Fn(&Server) -> Option<Api>) {
-        if self.demanded == *demand {
-            return;
-        }
+    /// Whether the demand may be another one than the one that was taken in: it has changed this often.
+    pub(super) fn is_outdated(&self, changes: u64) -> bool {
+        self.changes != Some(changes)
+    }
+
+    /// Starts what is newly demanded and has a client, and ends what is not demanded any more; the demand has changed this
+    /// often. Cost: O(watches).
+    pub(super) fn demand(
+        &mut self,
+        changes: u64,
+        demand: &BTreeSet<Watch>,
+        api: impl Fn(&Server) -> Option<Api>,
+    ) {
+        self.changes = Some(changes);
         self.demanded.clone_from(demand);
         let ended: Vec<Watch> = self
             .running

@@ -20,6 +20,7 @@ impl Index {
         if !self.kinds.insert(gvk.clone()) {
             return;
         }
+        self.demand_changes += 1;
         self.demand.insert(Watch::Templates(gvk.clone()));
         for cluster in self.members.keys() {
             self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
@@ -37,6 +38,7 @@ impl Index {
             ..old.clone()
         };
         self.kinds.replace(new.clone());
+        self.demand_changes += 1;
         let of_it = |watch: &Watch| match watch {
             Watch::Templates(held) | Watch::Copies(_, held) => *held == old,
             _ => false,
@@ -88,9 +90,13 @@ impl Index {
         }
     }
 
-    /// A member exists. Cost: O(kinds in use).
+    /// A member exists. Cost: O(kinds in use) the first time, else O(log watches).
     pub(super) fn use_member(&mut self, cluster: &Str) {
-        self.demand.insert(Watch::MemberNamespaces(cluster.clone()));
+        // Its kinds were taken up with it, or are taken up one by one.
+        if !self.demand.insert(Watch::MemberNamespaces(cluster.clone())) {
+            return;
+        }
+        self.demand_changes += 1;
         for gvk in &self.kinds {
             self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
         }
@@ -100,6 +106,7 @@ impl Index {
     pub(super) fn forget_member(&mut self, cluster: &Str) {
         let of_it = |watch: &Watch| matches!(watch, Watch::Copies(name, _) | Watch::MemberNamespaces(name) if name == cluster);
         self.namespaces.forget_member(cluster);
+        self.demand_changes += 1;
         self.demand.retain(|watch| !of_it(watch));
         self.listed.retain(|watch| !of_it(watch));
         self.synced.retain(|watch| !of_it(watch));

@@ -10,6 +10,7 @@ use crate::{
     condition, config_map, deployment,
     policies::{cluster_policy, widget, with, world},
     policy_of,
+    world::World,
 };
 
 fn widgets(version: &str) -> Value {
@@ -323,4 +324,35 @@ fn a_version_that_the_hub_does_not_serve_gives_way_to_one_that_it_does() {
     world.delete("Widget", "w");
     assert!(world.settle());
     assert!(world.holders("Widget", "w").is_empty());
+}
+
+#[test]
+fn how_often_the_demand_changed_tells_whether_it_did() {
+    let mut world = World::new(&["member1", "member2"]);
+    let mut before = (world.index.demand_changes(), world.index.demand().clone());
+    let mut changed = Vec::new();
+    let steps: [fn(&mut World); 8] = [
+        |_| {},
+        |world| world.apply(widget("w")),
+        |world| world.apply(widgets("v1beta1")),
+        |world| world.apply(deployment("one", &["red"])),
+        |world| world.apply(policy_of("q", "apps/v1", "Deployment", "one", &["member1"])),
+        |world| {
+            world.unserve(
+                Watch::Templates(Gvk::new("example.com/v1beta1", "Widget")),
+                Some("v1"),
+            )
+        },
+        |world| world.set_down("member1", true),
+        |world| world.delete("Cluster", "member2"),
+    ];
+    for step in steps {
+        step(&mut world);
+        assert!(world.settle());
+        let after = (world.index.demand_changes(), world.index.demand().clone());
+        assert_eq!(after.0 == before.0, after.1 == before.1);
+        changed.push(after.0 != before.0);
+        before = after;
+    }
+    assert_eq!(changed, [true, false, true, false, true, true, false, true]);
 }
