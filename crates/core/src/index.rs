@@ -123,6 +123,9 @@ pub struct Index {
     pub(crate) unlistable: BTreeMap<Watch, String>,
     /// Watches that the server refuses to our account, and its words.
     pub(crate) refused: BTreeMap<Watch, String>,
+    /// Watches of copies, refused or of a kind that is not served, of which nothing has told of a copy since that began: a
+    /// part of those of which nothing does.
+    pub(crate) traceless: BTreeSet<Watch>,
     /// Whether who held what before this process began is remembered; see [`proof`].
     pub(crate) remembers_former: bool,
     /// Who waits for proof.
@@ -166,6 +169,7 @@ impl Index {
             floors: floors::Floors::default(),
             unlistable: BTreeMap::new(),
             refused: BTreeMap::new(),
+            traceless: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),
             namespaces: Namespaces::default(),

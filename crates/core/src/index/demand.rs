@@ -50,6 +50,7 @@ impl Index {
             self.synced.remove(&watch);
             self.unlistable.remove(&watch);
             self.unserved.remove(&watch);
+            self.traceless.remove(&watch);
             self.kindless.remove(&watch);
             self.demand.insert(match watch {
                 Watch::Copies(cluster, _) => Watch::Copies(cluster, new.clone()),
@@ -112,6 +113,7 @@ impl Index {
         self.synced.retain(|watch| !of_it(watch));
         self.unlistable.retain(|watch, _| !of_it(watch));
         self.unserved.retain(|watch| !of_it(watch));
+        self.traceless.retain(|watch| !of_it(watch));
         self.kindless.retain(|watch| !of_it(watch));
     }
 }

@@ -9,28 +9,52 @@
 use std::collections::BTreeSet;
 
 use super::{CopyState, Entity, Index};
-use crate::object::{Gvk, Id, Str};
+use crate::{
+    object::{Gvk, Id, Str},
+    observation::Watch,
+};
 
 impl Index {
     /// Whether a copy may still stand on the member, where it cannot be asked because it refuses the kind to our account or
-    /// does not serve it, too. Cost: O(1), and O(objects of the kind) there.
+    /// does not serve it, too. Cost: that of [`Self::is_unwritten`] there, else O(1).
     pub(crate) fn may_stand(&self, id: &Id, cluster: &Str) -> bool {
         self.may_exist(id, cluster) && !self.is_unwritten(cluster, &id.gvk)
     }
 
     /// Whether nothing of a kind was ever written to a member, as far as any record tells, and nothing is now: its list is
-    /// refused to an account that is otherwise welcome there, or the kind is not served. Cost: O(objects of the kind) then.
+    /// refused to an account that is otherwise welcome there, or the kind is not served. Cost: O(log kinds); O(objects of the kind) then, if something told of a copy when that
+    /// began, or does since.
     pub(crate) fn is_unwritten(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         (self.refused.contains_key(&copies) || self.unserved.contains(&copies))
             && !self.listed.contains(&copies)
             && self.namespaces.is_listed(cluster)
             && self.are_bindings_listed()
-            && !self
-                .entities
-                .range(Id::new(gvk.clone(), "", "")..)
-                .take_while(|(id, _)| id.gvk == *gvk)
-                .any(|(_, entity)| tells_of_a_copy(entity, cluster))
+            && (self.traceless.contains(&copies) || !self.has_traces(cluster, gvk))
+    }
+
+    /// A kind is refused or not served on a member: whether anything tells of a copy there is found out once, and not for
+    /// every binding that waits to know. Cost: O(objects of the kind).
+    pub(super) fn look_for_traces(&mut self, watch: &Watch) {
+        if let Watch::Copies(cluster, gvk) = watch
+            && !self.has_traces(cluster, gvk)
+        {
+            self.traceless.insert(watch.clone());
+        }
+    }
+
+    /// Something tells of a copy, or is about to. Cost: O(1) while every member serves and allows what it should.
+    pub(super) fn leaves_a_trace(&mut self, cluster: &Str, gvk: &Gvk) {
+        if !self.traceless.is_empty() {
+            let copies = self.copies(cluster, gvk);
+            self.traceless.remove(&copies);
+        }
+    }
+
+    fn has_traces(&self, cluster: &Str, gvk: &Gvk) -> bool {
+        let first = Id::new(gvk.clone(), "", "");
+        let mut of_kind = self.entities.range(first..).take_while(|(id, _)| id.gvk == *gvk);
+        of_kind.any(|(_, entity)| tells_of_a_copy(entity, cluster))
     }
 
     /// The kinds of which nothing was ever written to a member, see [`Self::is_unwritten`]. Cost: O(kinds), and O(their

@@ -224,3 +224,20 @@ fn a_member_does_not_leave_before_it_is_known_what_was_placed_there() {
         );
     }
 }
+
+#[test]
+fn a_record_that_comes_to_light_after_a_refusal_counts() {
+    let mut world = world();
+    world.apply(net("net"));
+    world.apply(nets(&["member1"]));
+    assert!(world.settle());
+    world.forbidden.insert(copies_on("member1"));
+    world.restart();
+    // What is refused is told before any binding is listed.
+    world.shut.insert(Watch::Bindings);
+    assert!(world.settle());
+    world.shut.clear();
+    world.delete("NetworkPolicy", "net");
+    assert!(world.settle_for(120_000));
+    assert!(bound(&world) && world.on("member1", "NetworkPolicy", "net").is_some());
+}

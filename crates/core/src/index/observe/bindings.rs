@@ -39,6 +39,12 @@ impl Index {
             return;
         }
         entity.binding_floor = meta.revision();
+        for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
+            if item.copy.is_some() || item.applied {
+                self.leaves_a_trace(&item.cluster_name.as_str().into(), &id.gvk);
+            }
+        }
+        let entity = self.unbury(&id);
         if let Some(permanent_id) = meta.label(twin::binding(&name.namespace).id_label) {
             entity.permanent_id = Some(permanent_id.into());
         }

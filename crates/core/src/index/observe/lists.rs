@@ -164,6 +164,7 @@ impl Index {
         self.synced.remove(watch);
         self.kindless.remove(watch);
         self.unserved.insert(watch.clone());
+        self.look_for_traces(watch);
         self.unlistable.insert(watch.clone(), why);
         self.dirty_policies_of(watch, dirty);
         self.dirty_kind(gvk, dirty);

@@ -16,6 +16,7 @@ impl Index {
             return;
         }
         self.refused.insert(watch.clone(), why);
+        self.look_for_traces(watch);
         if let Watch::Copies(cluster, gvk) = watch {
             self.dirty_refused(cluster, gvk, dirty);
         }

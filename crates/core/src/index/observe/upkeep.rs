@@ -54,6 +54,7 @@ impl Index {
     }
 
     pub(super) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
+        self.leaves_a_trace(cluster, &id.gvk);
         self.unbury(id).copies.entry(cluster.clone()).or_default()
     }
 
