@@ -137,6 +137,8 @@ struct Inner {
     not_before: AtomicI64,
     /// What is known of the APIs it serves may be out of date.
     doubted: AtomicBool,
+    /// How often it was found to have gone back.
+    restores: AtomicUsize,
 }
 
 impl Api {
@@ -152,6 +154,7 @@ impl Api {
             lists: Semaphore::new(LISTS),
             not_before: AtomicI64::new(i64::MIN),
             doubted: AtomicBool::new(false),
+            restores: AtomicUsize::new(0),
         }))
     }
 
@@ -190,6 +193,20 @@ impl Api {
     #[must_use]
     pub fn take_doubt(&self) -> bool {
         self.0.doubted.swap(false, Ordering::Relaxed)
+    }
+
+    /// The server has not come as far as it had: it was restored from a backup, and nothing that was told before is certain.
+    /// Counts once for all who `know` of as many restores.
+    pub fn was_restored(&self, known: usize) {
+        let (relaxed, more) = (Ordering::Relaxed, known + 1);
+        // A failure means that somebody else has told.
+        let _ = self.0.restores.compare_exchange(known, more, relaxed, relaxed);
+    }
+
+    /// How often the server was found to have been restored: while this stays, its watches may be resumed.
+    #[must_use]
+    pub fn restores(&self) -> usize {
+        self.0.restores.load(Ordering::Relaxed)
     }
 
     /// Waits for one's turn to list: a list holds much in memory.

@@ -6,7 +6,9 @@
 //!
 //! 1. list in pages (consistent: no resourceVersion is asked for); told is `Listing` before the first item, every
 //!    item as `Seen`, then `Listed` with all of them;
-//! 2. watch from the list's resourceVersion, with bookmarks, and tell how far that was `Reached`; resume from the last resourceVersion after an ordinary end;
+//! 2. watch from the list's resourceVersion, with bookmarks, and tell how far that was `Reached`; resume from the last resourceVersion after an ordinary end,
+//!    and after any other one if the server has come as far: one that was restored meanwhile takes a version that it has not
+//!    reached and says nothing until it has. It is listed again, and so is everything else of that server when its watch ends;
 //! 3. 410 or an ERROR event: list again. A failure to list, and the second in a row to open the watch, is told as
 //!    `Lost`; after it a watch that opens is closed for a new list;
 //! 4. what is not found is looked up anew (the server may call it otherwise by now), and if the server says what it serves
@@ -101,6 +103,12 @@ pub struct Watcher {
     missing: bool,
     /// Since when the first list is tried; `None` after it.
     waiting: Option<Instant>,
+    /// The last watch broke or did not open: another server may answer now, or the same one restored from a backup.
+    doubtful: bool,
+    /// How often the server had been found to be restored when it was last listed.
+    restores: usize,
+    /// How far the server had come then, or when a watch last ended.
+    reached: u64,
 }
 
 /// What the brain knows of a watch.
@@ -126,6 +134,8 @@ enum End {
     Relist,
     /// It can be resumed from here.
     Resume(String),
+    /// It broke: it can be resumed from here if the server has come as far.
+    Broken(String),
     /// The brain is gone.
     Stop,
 }
@@ -155,12 +165,16 @@ impl Watcher {
             asked: None,
             missing,
             waiting: Some(Instant::now()),
+            doubtful: false,
+            restores: 0,
+            reached: 0,
         }
     }
 
     /// Lists and watches until the brain is gone; drop the future to end it earlier.
     pub async fn run(mut self) {
         loop {
+            let restores = self.api.restores();
             let listed = match self.look_up().await {
                 Ok(()) => self.list().await,
                 Err(failure) => Err(failure),
@@ -180,22 +194,25 @@ impl Watcher {
                 self.api.doubt_apis();
             }
             (self.told, self.waiting, self.failures) = (Told::Works, None, 0);
+            self.was_listed(restores, revision(&from));
             loop {
                 let began = Instant::now();
-                match self.follow(from.clone()).await {
+                match self.resume(from.clone()).await {
                     Ok(End::Stop) => return,
-                    // It opened after an outage that was told: only a list ends that.
-                    Ok(End::Relist) if self.told != Told::Works => {
-                        self.failures = 0;
-                        self.breathe(began).await;
-                        break;
-                    }
                     Ok(End::Relist) => {
+                        // It opened after an outage that was told: only a list ends that.
+                        if self.told != Told::Works {
+                            self.failures = 0;
+                        }
                         self.breathe(began).await;
                         break;
                     }
                     Ok(End::Resume(version)) => {
-                        from = version;
+                        (self.reached, from) = (revision(&version), version);
+                        self.breathe(began).await;
+                    }
+                    Ok(End::Broken(version)) => {
+                        (self.reached, from, self.doubtful) = (revision(&version), version, true);
                         self.breathe(began).await;
                     }
                     Err(failure) if failure.class() == Class::Expired => {
@@ -204,6 +221,7 @@ impl Watcher {
                     }
                     Err(failure) => {
                         debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "a watch could not be opened");
+                        self.doubtful = true;
                         if self.failures > 0 && self.give_up(&failure).await.is_none() {
                             return;
                         }
@@ -265,7 +283,8 @@ impl Watcher {
             let frame = match timeout(idle, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
                 // Ended by the server, broken or dead: all that came is handed over, so it can be resumed.
-                Ok(None | Some(Err(_))) | Err(_) => return Ok(End::Resume(version)),
+                Ok(None) => return Ok(End::Resume(version)),
+                Ok(Some(Err(_))) | Err(_) => return Ok(End::Broken(version)),
             };
             let Ok(data) = frame.into_data() else { continue };
             lines.push(&data);

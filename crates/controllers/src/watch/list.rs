@@ -1,4 +1,4 @@
-//! The list before the watch.
+//! The list before the watch, and whether a watch may go on without one.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,9 @@ use entourage_core::{
     object::revision,
     observation::{self, Observation, Which},
 };
+use tracing::warn;
 
-use super::{LIST_DEADLINE, PAGE, PAGE_WHOLE, Watcher};
+use super::{End, LIST_DEADLINE, PAGE, PAGE_WHOLE, Told, Watcher};
 use crate::{
     client::{
         Call, Form,
@@ -68,6 +69,51 @@ impl Watcher {
             }
             next = meta.next;
         }
+    }
+
+    /// A list is complete, and shows how far the server has come; it began when the server had been found to be restored so
+    /// often. Whatever was doubtful is not any more.
+    pub(super) fn was_listed(&mut self, restores: usize, revision: u64) {
+        if revision < self.reached && restores == self.restores {
+            self.api.was_restored(restores);
+            self.restores += 1;
+        } else {
+            self.restores = restores;
+        }
+        (self.reached, self.doubtful) = (revision, false);
+    }
+
+    /// Watches from here on, if the server is known to have come as far, and no other watch has found that it had not. After an
+    /// outage that was told there is a new list whatever it says.
+    pub(super) async fn resume(&mut self, version: String) -> Result<End, Failure> {
+        if self.restores != self.api.restores() {
+            return Ok(End::Relist);
+        }
+        if self.doubtful && self.told == Told::Works {
+            if self.revision_now().await? < revision(&version) {
+                warn!(cluster = self.api.name(), resource = %self.list.resource, "the server has not come as far as it had: it was restored; listing again");
+                self.api.was_restored(self.restores);
+                return Ok(End::Relist);
+            }
+            self.doubtful = false;
+        }
+        self.follow(version).await
+    }
+
+    /// How far the server has come. Cost: a list of one object.
+    async fn revision_now(&self) -> Result<u64, Failure> {
+        let path = self.list.clone().query("limit", "1");
+        let call = Call {
+            verb: Verb::List,
+            path: &path,
+            accept: Form::Metadata.accept_list(),
+            body: None,
+            deadline: None,
+        };
+        let bytes = self.api.bytes(call).await?;
+        let meta = read::list(&bytes, &mut |mut item| self.wipe(&mut item))
+            .map_err(|error| Failure::garbled(&error))?;
+        Ok(revision(&meta.resource_version))
     }
 
     fn page(

@@ -199,7 +199,7 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
         templates(),
         vec![
             list(10, "", &[]),
-            Reply::Broken, // the watch; tried again from the same version
+            Reply::Broken, // the watch; tried again from the same version, if the server has come as far
             Reply::Broken,
             Reply::Broken,
             status(503, "ServiceUnavailable"),
@@ -214,9 +214,67 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
         ("listed 0", &["seen a 1".to_owned(), "listed 1".to_owned()][..])
     );
     assert!(
-        log.lines()[2].contains("watch=true"),
+        log.lines()[2].ends_with("?limit=1"),
         "one failure alone needs no new list"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_restored_while_a_watch_was_broken_is_listed_again() {
+    // It takes the version that it has not reached, and says nothing.
+    for broken in [
+        Reply::Broken,
+        Reply::Lines(vec![], true),
+        status(503, "ServiceUnavailable"),
+    ] {
+        let (mut inbox, log, _task) = start(
+            templates(),
+            vec![
+                list(10, "", &[item("a", 1), item("b", 9)]),
+                broken,
+                list(7, "next page", &[item("a", 1)]),
+                list(7, "", &[item("a", 1)]),
+                Reply::Lines(vec![], true),
+            ],
+        );
+        let heard = hear(&mut inbox, 5).await;
+        assert_eq!(heard[2..], ["listed 2", "seen a 1", "listed 1"]);
+        let lines = log.lines();
+        assert!(
+            lines[2].ends_with("?limit=1") && lines[3].ends_with("?limit=500"),
+            "{lines:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_one_watch_finds_a_server_restored_the_others_list_again_at_their_next_end() {
+    let restored = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_restored = restored.clone();
+    let (api, log) = api(Server::Hub, move |asked| {
+        let is_restored = is_restored.load(Ordering::Relaxed);
+        match (asked.line.contains("watch=true"), asked.line.contains("secrets")) {
+            // What it counted meanwhile has gone past what this one knew.
+            (false, true) => list(if is_restored { 7 } else { 5 }, "", &[]),
+            (false, false) => list(if is_restored { 7 } else { 10 }, "", &[]),
+            (true, _) if is_restored => Reply::Silence,
+            (true, _) => Reply::Lines(vec![], true),
+        }
+    });
+    let (brain, mut inbox) = mpsc::channel(100);
+    let secrets = Watch::Templates(Gvk::new("v1", "Secret"));
+    for watch in [templates(), secrets] {
+        tokio::spawn(Watcher::new(api.clone(), watch, 1, &"hub".into(), brain.clone()).run());
+    }
+    assert_eq!(hear(&mut inbox, 2).await, ["listed 0", "listed 0"]);
+    restored.store(true, Ordering::Relaxed);
+    // Both are idle for too long, and look.
+    tokio::time::sleep(IDLE * 2).await;
+    for resource in ["configmaps", "secrets"] {
+        let lists = log.lines().into_iter();
+        let lists = lists.filter(|line| line.contains(resource) && line.contains("limit=500"));
+        assert_eq!(lists.count(), 2, "{resource}: {:?}", log.lines());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,6 +284,7 @@ async fn a_call_that_succeeds_ends_the_row_of_failures() {
     replies.extend([list(10, "", &[]), busy(), busy()]);
     replies.extend(vec![busy(); 6]);
     replies.extend([Reply::Lines(vec![], true), busy(), list(20, "", &[]), busy()]);
+    replies.push(list(20, "", &[]));
     replies.push(Reply::Lines(vec![event("ADDED", &item("a", 21))], true));
     let (mut inbox, _log, _task) = start(templates(), replies);
     assert_eq!(hear(&mut inbox, 1).await, ["listed 0"]);
@@ -275,7 +334,7 @@ async fn a_kind_that_may_be_listed_but_not_watched_is_lost_and_stays_so() {
     assert_eq!(hear(&mut inbox, 2).await[1], "refused: 403 Forbidden");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(inbox.try_recv().is_err());
-    assert!(log.lines()[1..].iter().all(|line| line.contains("watch=true")));
+    assert!(log.lines()[3..].iter().all(|line| line.contains("watch=true")));
     assert!(log.lines().len() < 20, "{}", log.lines().len());
 }
 
@@ -369,13 +428,15 @@ async fn a_watch_that_says_nothing_is_opened_again() {
         vec![
             list(10, "", &[]),
             Reply::Lines(vec![], true),
+            list(12, "", &[]),
             Reply::Lines(vec![bookmark], true),
+            list(15, "", &[]),
             Reply::Lines(vec![event("ADDED", &item("a", 16))], true),
         ],
     );
     let began = Instant::now();
     assert_eq!(hear(&mut inbox, 2).await.len(), 2);
-    assert_eq!(log.lines().len(), 4);
+    assert_eq!(log.lines().len(), 6);
     assert!(began.elapsed() < IDLE + IDLE_WITH_BOOKMARKS + Duration::from_secs(5));
 }
 
