@@ -250,7 +250,7 @@ pub fn merged(index: &Index, entity: &Entity) -> Merged {
 /// Who may hold an object on a cluster: everyone who names it, and who named it. Who is named in the stored `requiredBy` and
 /// in neither of them let it go: what was stored before this process began is remembered before anything is removed
 /// ([`Index::is_removal_safe`]).
-fn holders<'a>(entity: &'a Entity) -> impl Iterator<Item = &'a Id> {
+fn holders(entity: &Entity) -> impl Iterator<Item = &Id> {
     entity.referrers.iter().chain(&entity.former)
 }
 
