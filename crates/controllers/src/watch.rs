@@ -107,7 +107,7 @@ pub struct Watcher {
     doubtful: bool,
     /// How often the server had been found to be restored when it was last listed.
     restores: usize,
-    /// How far the server had come then, or when a watch last ended.
+    /// How far the server had come then, or had by what it told since.
     reached: u64,
 }
 
@@ -208,11 +208,11 @@ impl Watcher {
                         break;
                     }
                     Ok(End::Resume(version)) => {
-                        (self.reached, from) = (revision(&version), version);
+                        from = version;
                         self.breathe(began).await;
                     }
                     Ok(End::Broken(version)) => {
-                        (self.reached, from, self.doubtful) = (revision(&version), version, true);
+                        (from, self.doubtful) = (version, true);
                         self.breathe(began).await;
                     }
                     Err(failure) if failure.class() == Class::Expired => {
@@ -266,7 +266,7 @@ impl Watcher {
     }
 
     /// Watches until the server ends it.
-    async fn follow(&self, mut version: String) -> Result<End, Failure> {
+    async fn follow(&mut self, mut version: String) -> Result<End, Failure> {
         let path = self
             .list
             .clone()
@@ -315,6 +315,7 @@ impl Watcher {
             }
             let reached = revision(&version);
             if reached > before {
+                self.reached = reached;
                 seen.push(Observation::Reached {
                     watch: self.watch.clone(),
                     revision: reached,

@@ -278,6 +278,29 @@ async fn when_one_watch_finds_a_server_restored_the_others_list_again_at_their_n
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_is_behind_what_a_watch_told_finds_the_server_restored() {
+    let bookmark = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "15"}}));
+    let error = event("ERROR", &json!({"code": 410}));
+    let next = AtomicUsize::new(0);
+    let replies = [
+        list(10, "", &[]),
+        Reply::Lines(vec![bookmark, error], true),
+        list(12, "", &[]),
+    ];
+    let (api, _log) = api(Server::Hub, move |_| {
+        let reply = replies.get(next.fetch_add(1, Ordering::Relaxed));
+        reply.cloned().unwrap_or(Reply::Silence)
+    });
+    let (brain, mut inbox) = mpsc::channel(100);
+    tokio::spawn(Watcher::new(api.clone(), templates(), 1, &"hub".into(), brain).run());
+    assert_eq!(hear(&mut inbox, 1).await, ["listed 0"]);
+    assert_eq!(api.restores(), 0);
+    assert_eq!(hear(&mut inbox, 1).await, ["listed 0"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(api.restores(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_succeeds_ends_the_row_of_failures() {
     let busy = || status(503, "ServiceUnavailable");
     let mut replies = vec![busy(); 8];

@@ -8,6 +8,8 @@
 //!   the list lacks is gone. What is held counts until then, and proves nothing.
 //! - Versions that were counted twice may name two contents: what was written from one proves nothing any more, so every
 //!   copy is rendered, compared, and written where it differs.
+//! - Other watches of that server that are ahead of it prove nothing either until they list again, which the shell sees to:
+//!   so in whatever order they do, nothing is concluded from a part that is new and a part that is old.
 //! - Without it nothing is forgotten, and nothing of other watches ever is.
 
 use super::lists::first;
@@ -20,13 +22,18 @@ use crate::{
 const UNKNOWN: u64 = u64::MAX;
 
 impl Index {
-    /// Cost: O(log watches); that of [`Self::went_back`] when the revision is below what was reached.
+    /// Cost: O(log watches); O(watches) and that of [`Self::went_back`] when the revision is below what was reached.
     pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64) {
         if revision == UNKNOWN {
             return;
         }
         let before = self.reached.insert(watch.clone(), revision);
         if before.is_some_and(|before| revision < before) {
+            let server = watch.server();
+            let reached = &self.reached;
+            let is_ahead = |each: &Watch| reached.get(each).is_some_and(|reached| *reached > revision);
+            self.synced
+                .retain(|each| each.server() != server || !is_ahead(each));
             self.went_back(watch);
         }
     }
