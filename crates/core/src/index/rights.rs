@@ -2,9 +2,9 @@
 //!
 //! A copy is written only after its kind was listed there, and what was written is recorded in the status of its binding.
 //! So of a kind that the member has refused to list ever since this process began, or has not served, and of which no record
-//! tells, nothing of ours stands there. What this leaves out is an account that lost its rights between a write and its record, while this
-//! process was not there; a record of any other copy of the kind tells that there were rights once, and then nothing is
-//! taken for granted.
+//! tells, nothing of ours stands there. What this leaves out is an account that lost its rights, or a kind that ceased to be
+//! served, between a write and its record, while this process was not there; a record of any other copy of the kind tells
+//! that it could be written once, and then nothing is taken for granted.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ impl Index {
     }
 
     /// Whether nothing of a kind was ever written to a member, as far as any record tells, and nothing is now: its list is
-    /// refused to an account that is otherwise welcome there, or the kind is not served. Cost: O(log kinds); O(objects of the kind) then, if something told of a copy when that
-    /// began, or does since.
+    /// refused to an account that is otherwise welcome there, or the kind is not served. Cost: O(log kinds); O(objects of the
+    /// kind) then, if something told of a copy when that began, or does since.
     pub(crate) fn is_unwritten(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         (self.refused.contains_key(&copies) || self.unserved.contains(&copies))
