@@ -344,7 +344,7 @@ mod tests {
     fn a_version_that_cannot_be_one_still_makes_an_address() {
         let gvk = Gvk::new("batch/v1 beta/1", "CronJob");
         assert_eq!(
-            Path::watched(&Watch::Templates(gvk.clone())).uri,
+            Path::watched(&Watch::Templates(gvk)).uri,
             "/apis/batch/v1%20beta%2F1/cronjobs"
         );
     }

@@ -518,7 +518,7 @@ fn discovery(line: &str, group: &str, version: &str, resources: &[(&str, &str)])
         .map(|(name, kind)| json!({"name": name, "kind": kind}))
         .collect();
     let all = json!({"kind": "APIResourceList", "resources": all});
-    (line == format!("GET /apis/{group}/{version}")).then(|| Reply::Json(200, all))
+    (line == format!("GET /apis/{group}/{version}")).then_some(Reply::Json(200, all))
 }
 
 #[tokio::test(start_paused = true)]
