@@ -79,7 +79,7 @@ pub const CRDS: &[CrdEntry] = &[
     CrdEntry {
         name: "resourcedistributions.apps.kruise.io",
         summary: "One ConfigMap or Secret in many namespaces.",
-        make: || finish(without_a_spec(kruise::ResourceDistribution::crd())),
+        make: || finish(with_beta(without_a_spec(kruise::ResourceDistribution::crd()))),
     },
     CrdEntry {
         name: "resourceexploringwebhookconfigurations.config.karmada.io",
@@ -172,6 +172,22 @@ fn with_older(
     older: CustomResourceDefinition,
 ) -> CustomResourceDefinition {
     crd.spec.versions.splice(..0, older.spec.versions);
+    crd
+}
+
+/// A definition that serves its one version as v1beta1 also, with the same fields: nothing converts.
+fn with_beta(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let beta: Vec<_> = crd
+        .spec
+        .versions
+        .iter()
+        .map(|version| CustomResourceDefinitionVersion {
+            name: "v1beta1".into(),
+            storage: false,
+            ..version.clone()
+        })
+        .collect();
+    crd.spec.versions.extend(beta);
     crd
 }
 

@@ -49,6 +49,8 @@ table! {
         /// Ours. On a copy on a member: the id of the hub that made it, which is the uid of the hub's
         /// `kube-system` namespace. With the binding's namespace and name it proves ownership (architecture 2.3).
         HUB = "entourage.dev/hub";
+        /// Ours. On a copy that a ResourceDistribution made on a member: the id of the hub. Copies on the hub have an owner instead.
+        DISTRIBUTED_BY = "entourage.dev/distributed-by";
     }
 }
 
@@ -115,10 +117,31 @@ table! {
         /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
         /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";
+        /// On a copy that a ResourceDistribution made: the distribution's name. Source: ResourceDistribution reference 1.
+        DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from";
+        /// On a copy that a ResourceDistribution made: SHA-256 of the resource, hex. Source: ResourceDistribution reference 3.5.
+        DISTRIBUTED_HASH = "kruise.io/resourcedistribution.resource.hashcode";
+        /// Ours. On a copy that a ResourceDistribution made: comma separated, sorted keys of the labels and annotations that it
+        /// set, labels with `l:` before them, annotations with `a:`.
+        DISTRIBUTED_KEYS = "entourage.dev/distributed-keys";
+        /// Ours. On a ResourceDistribution: [`super::TRUE`] confirms that its copies shall go although its targets mean no
+        /// namespace.
+        ALLOW_EMPTY_TARGETS = "entourage.dev/allow-empty-targets";
+        /// Ours. On a ResourceDistribution: `false` keeps copies from being deleted and made again where an update cannot
+        /// change them.
+        ALLOW_RECREATION = "entourage.dev/allow-recreation";
+        /// Ours. On a ConfigMap or Secret: the ResourceDistributions that may distribute it, by name, comma separated; `*` for
+        /// all. The consent that `resourceFrom` needs.
+        DISTRIBUTION_ALLOWED = "entourage.dev/distribution-allowed";
+        /// Ours. On a Namespace: [`super::DENY`] keeps every ResourceDistribution from writing into it.
+        DISTRIBUTION = "entourage.dev/distribution";
         /// Ours. On the Secret with a member's credentials: when the token ends, RFC 3339. Absent if it does not.
         TOKEN_EXPIRES = "entourage.dev/token-expires";
     }
 }
+
+/// Value of [`annotation::DISTRIBUTION`] that forbids.
+pub const DENY: &str = "deny";
 
 /// Value of [`annotation::ON_UNJOIN`]: the copies stay on the member, without our marks.
 pub const ON_UNJOIN_RELEASE: &str = "Release";
@@ -149,6 +172,8 @@ table! {
         CLUSTER_PROPAGATION_POLICY = "karmada.io/cluster-propagation-policy-controller";
         /// On an independent ResourceBinding with `propagateDeps`.
         DEPENDENCIES = "karmada.io/binding-dependencies-distributor";
+        /// Ours. On a ResourceDistribution whose copies are not collected as garbage: they stay, or lie on members.
+        DISTRIBUTION = "entourage.dev/distribution";
     }
 }
 
@@ -217,6 +242,16 @@ table! {
         INTERPRET_HEALTH_SUCCEED = "InterpretHealthSucceed";
         /// Warning: a copy's health could not be judged.
         INTERPRET_HEALTH_FAILED = "InterpretHealthFailed";
+        /// Ours. Normal, on a ResourceDistribution: every namespace that it means has its copy.
+        DISTRIBUTED = "Distributed";
+        /// Ours. Warning, on a ResourceDistribution: it cannot be distributed as it is written.
+        DISTRIBUTION_INVALID = "DistributionInvalid";
+        /// Ours. Warning, on a ResourceDistribution: an object of somebody else has the name in some namespace.
+        DISTRIBUTION_CONFLICT = "DistributionConflict";
+        /// Ours. Warning, on a ResourceDistribution: some copy cannot be read, written or deleted.
+        DISTRIBUTION_FAILED = "DistributionFailed";
+        /// Ours. Warning, on a ResourceDistribution: its targets mean no namespace any more, and its copies are kept.
+        DISTRIBUTION_HELD = "DistributionHeld";
         /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
     }

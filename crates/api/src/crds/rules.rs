@@ -15,6 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 mod cluster;
+mod distribution;
 mod hook;
 mod overrides;
 mod policy;
@@ -36,7 +37,13 @@ pub type Path = &'static [&'static str];
 
 /// The rules by what they are about. The one place to add some; each rule has a refused object in
 /// `testdata/rules.yaml`.
-const RULES: &[&[Rule]] = &[cluster::RULES, hook::RULES, overrides::RULES, policy::RULES];
+const RULES: &[&[Rule]] = &[
+    cluster::RULES,
+    distribution::RULES,
+    hook::RULES,
+    overrides::RULES,
+    policy::RULES,
+];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

@@ -19,12 +19,24 @@ const STRICTER: &[(&str, &str)] = &[
         "a policy says in its status whether it propagates anything: the status subresource is an addition",
     ),
     (
-        "resourcedistributions v1beta1 ",
-        "no release of OpenKruise serves it, and converting the fields that it renames takes a webhook",
-    ),
-    (
         "resourcedistributions v1alpha1 #version",
         "v1alpha1 is stored, as in every release of OpenKruise",
+    ),
+    (
+        "resourcedistributions v1beta1 #version",
+        "v1alpha1 is stored, as in every release of OpenKruise",
+    ),
+    (
+        " .spec.resource object - required",
+        "what is distributed may be an object that stands somewhere: resourceFrom",
+    ),
+    (
+        ".spec.targets.namespaceLabelSelector object -",
+        "labels alone, as in the first proposal, are kept instead of being dropped in silence",
+    ),
+    (
+        ".spec.targets.namespaceSelector object -",
+        "labels alone, as in the first proposal, are kept instead of being dropped in silence",
     ),
 ];
 
@@ -117,6 +129,16 @@ fn what_we_add_to_the_reference_schema_is_known() {
         "clusterresourcebindings v1alpha2 .status.aggregatedStatus[].copy",
         "propagationpolicies v1alpha1 .status",
         "resourcebindings v1alpha2 .status.aggregatedStatus[].copy",
+        "resourcedistributions v1alpha1 .spec.deletionPolicy",
+        "resourcedistributions v1alpha1 .spec.resourceFrom",
+        "resourcedistributions v1alpha1 .spec.targets.",
+        "resourcedistributions v1alpha1 .spec.writePolicy",
+        "resourcedistributions v1alpha1 .status.",
+        "resourcedistributions v1beta1 .spec.deletionPolicy",
+        "resourcedistributions v1beta1 .spec.resourceFrom",
+        "resourcedistributions v1beta1 .spec.targets.",
+        "resourcedistributions v1beta1 .spec.writePolicy",
+        "resourcedistributions v1beta1 .status.",
         "resourceexploringwebhookconfigurations v1alpha1 ",
     ];
     for path in added {
