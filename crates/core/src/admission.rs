@@ -16,9 +16,11 @@ use std::fmt;
 use serde_json::Value;
 
 pub mod configuration;
+mod distribution;
 mod failover;
 #[cfg(test)]
 mod golden;
+pub mod inquiry;
 mod interpreter;
 mod overrides;
 mod patch;
@@ -99,7 +101,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(field: impl Into<String>, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             cause: cause.into(),
@@ -264,16 +266,8 @@ fn is_unset(value: &Value) -> bool {
 
 /// Whether a text can be the key of a label: a name of at most 63 characters, behind a DNS name and a slash if it has one.
 fn is_label_key(text: &str) -> bool {
-    let is_dns = |prefix: &str| {
-        let part = |part: &str| {
-            let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-            let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            ends(part.chars().next()) && ends(part.chars().last()) && part.chars().all(inner)
-        };
-        prefix.len() <= 253 && prefix.split('.').all(part)
-    };
     let name = match text.split_once('/') {
-        Some((prefix, name)) if is_dns(prefix) => name,
+        Some((prefix, name)) if is_subdomain(prefix) => name,
         Some(_) => return false,
         None => text,
     };
@@ -283,4 +277,14 @@ fn is_label_key(text: &str) -> bool {
         && ends(name.chars().next())
         && ends(name.chars().last())
         && name.chars().all(inner)
+}
+
+/// Whether a text can be the name of most objects, or the domain of a label: a DNS-1123 subdomain.
+pub(crate) fn is_subdomain(text: &str) -> bool {
+    let part = |part: &str| {
+        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        ends(part.chars().next()) && ends(part.chars().last()) && part.chars().all(inner)
+    };
+    text.len() <= 253 && text.split('.').all(part)
 }

@@ -14,6 +14,7 @@ mod proof;
 mod rights;
 mod selecting;
 
+use demand::Demand;
 pub(crate) use overriding::Overriding;
 use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
@@ -35,6 +36,7 @@ use entourage_api::{
 
 use crate::{
     detector::matching,
+    distribution::held::Distributions,
     interpreter::references::DependencyReference,
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
     observation::Watch,
@@ -45,7 +47,7 @@ use crate::{
 pub struct Config {
     /// Our hub's id: the uid of its kube-system namespace.
     pub hub: Str,
-    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gate").
+    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gates").
     pub propagate_deps: bool,
     /// How long the copies of a dependency that was deleted on the hub while referenced outlive its binding's
     /// deletionTimestamp. Default 5,000.
@@ -60,6 +62,8 @@ pub struct Config {
     pub status_interval: i64,
     /// How long a member must fail its probes before its Ready condition turns False. Default 30,000.
     pub cluster_failure_threshold: i64,
+    /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates"). Default: off.
+    pub distribute: bool,
     /// Namespaces that belong to the system besides those of [`crate::detector::matching::is_skipped_namespace`]: the
     /// clusters' and the Lease's. Default: none.
     pub reserved: BTreeSet<Str>,
@@ -78,6 +82,7 @@ impl Config {
             status_delay: 200,
             status_interval: 1_000,
             cluster_failure_threshold: 30_000,
+            distribute: false,
             reserved: BTreeSet::new(),
         }
     }
@@ -108,8 +113,9 @@ pub struct Index {
     /// Forgotten entities: below these revisions events are old news. Bounded.
     pub(crate) tombstones: BTreeMap<Id, Tombstone>,
     pub(crate) buried: VecDeque<(Time, Id)>,
-    pub(crate) demand: BTreeSet<Watch>,
-    pub(crate) demand_changes: u64,
+    pub(crate) demand: Demand,
+    /// Watches that were forgotten since the shell last asked, whether they are demanded again or not.
+    pub(crate) ended: BTreeSet<Watch>,
     /// Watches that have listed at least once.
     pub(crate) listed: BTreeSet<Watch>,
     /// Watches that are listed and healthy now.
@@ -134,6 +140,8 @@ pub struct Index {
     pub(crate) namespaces: Namespaces,
     /// (kind, namespace) → templates that select objects of it by label.
     pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<Id>>,
+    /// Distributions, their places and the objects of their names.
+    pub(crate) distributions: Distributions,
     /// Kinds in use, each in the version that is watched.
     pub(crate) kinds: BTreeSet<Gvk>,
     /// Watches of kinds that the server, by its own word, does not serve now in the version that is asked for.
@@ -146,6 +154,7 @@ impl Index {
     /// An empty index that demands the base watches.
     #[must_use]
     pub fn new(config: Config) -> Self {
+        let distributions = config.distribute.then_some(Watch::Distributions);
         Self {
             config,
             policies: BTreeMap::new(),
@@ -161,8 +170,9 @@ impl Index {
                 .into_iter()
                 .chain(OVERRIDES)
                 .chain([Watch::Namespaces])
+                .chain(distributions)
                 .collect(),
-            demand_changes: 0,
+            ended: BTreeSet::new(),
             listed: BTreeSet::new(),
             synced: BTreeSet::new(),
             reached: BTreeMap::new(),
@@ -174,6 +184,7 @@ impl Index {
             waiting: Waiting::default(),
             namespaces: Namespaces::default(),
             selectors: BTreeMap::new(),
+            distributions: Distributions::default(),
             kinds: BTreeSet::new(),
             unserved: BTreeSet::new(),
             kindless: BTreeSet::new(),
@@ -186,10 +197,16 @@ impl Index {
         &self.demand
     }
 
+    /// Watches that were forgotten since this was last asked: one of them that runs must end, and list afresh if it is
+    /// demanded again. Cost: O(1).
+    pub fn take_ended(&mut self) -> BTreeSet<Watch> {
+        std::mem::take(&mut self.ended)
+    }
+
     /// How often [`Self::demand`] has changed: while this stays, so does that. Cost: O(1).
     #[must_use]
     pub fn demand_changes(&self) -> u64 {
-        self.demand_changes
+        self.demand.changes()
     }
 
     /// A Cluster object.
@@ -219,14 +236,16 @@ impl Index {
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let watched = self.demand.iter().all(|watch| match watch {
-            Watch::Copies(cluster, _) | Watch::MemberNamespaces(cluster) => {
+            Watch::Copies(cluster, _)
+            | Watch::MemberNamespaces(cluster)
+            | Watch::Distributed(Some(cluster), ..) => {
                 !self.answers(cluster)
                     || self.synced.contains(watch)
                     || self.unlistable.contains_key(watch)
                     || self.kindless.contains(watch)
             }
             // A kind that the hub does not serve stands in nobody's way; its policy says so.
-            Watch::Templates(_) | Watch::Namespaces => {
+            Watch::Templates(_) | Watch::Namespaces | Watch::Distributions | Watch::Distributed(None, ..) => {
                 self.synced.contains(watch)
                     || self.unlistable.contains_key(watch)
                     || self.kindless.contains(watch)

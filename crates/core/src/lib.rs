@@ -14,6 +14,7 @@
 //! | [`dependencies`] | who needs an object where, and what holds it there |
 //! | [`binding`] | what a binding says: the one writer of its metadata and spec |
 //! | [`delivery`] | what a copy looks like, when it is written, released or removed |
+//! | [`distribution`] | which namespaces a ResourceDistribution means, and what becomes of its copies |
 //! | [`overrides`] | what is changed in copies on some clusters |
 //! | [`status`] | what bindings and templates report |
 //! | [`cluster`] | what a Cluster reports and when it may go |
@@ -31,6 +32,7 @@ pub mod condition;
 pub mod delivery;
 pub mod dependencies;
 pub mod detector;
+pub mod distribution;
 pub mod index;
 pub mod interpreter;
 pub mod namespaces;
@@ -62,5 +64,8 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
         Key::Copy(id, cluster) => delivery::plan::plan(index, id, cluster, now),
         Key::Cluster(name) => cluster::plan(index, name, now),
         Key::Namespace(name, cluster) => namespaces::plan(index, name, cluster, now),
+        Key::Distribution(name) => distribution::plan_end(index, name),
+        Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
+        Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
     }
 }

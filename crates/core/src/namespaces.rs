@@ -35,6 +35,10 @@ pub struct Seen {
     marks: Box<[(Str, u64)]>,
     /// It is being deleted.
     pub deleting: bool,
+    /// Its labels.
+    pub labels: BTreeMap<Str, Str>,
+    /// Whether its owner keeps distributions out.
+    pub denied: bool,
 }
 
 impl Seen {
@@ -46,6 +50,8 @@ impl Seen {
             revision: meta.revision(),
             marks: list::hashes(&meta),
             deleting: meta.deleting.is_some(),
+            denied: crate::distribution::is_denied(&meta),
+            labels: meta.labels,
         }
     }
 

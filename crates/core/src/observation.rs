@@ -2,6 +2,7 @@
 //!
 //! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
 
+mod outcome;
 mod watch;
 
 use std::{
@@ -19,6 +20,10 @@ use serde_json::Value;
 
 use crate::{
     delivery::marks,
+    distribution::{
+        Place,
+        observed::{Distribution, Part},
+    },
     interpreter::{
         self, Health, NativeKind,
         references::{DependencyReference, DependencySelection},
@@ -27,6 +32,7 @@ use crate::{
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
 };
 
+pub use outcome::{Delivered, Removed, Wrote};
 pub use watch::Watch;
 
 /// An API server.
@@ -155,6 +161,10 @@ pub enum Subject {
     Namespace(Str, Meta),
     /// A namespace of a member.
     MemberNamespace(Str, Str, namespaces::Seen),
+    /// A ResourceDistribution.
+    Distribution(Str, Arc<Distribution>),
+    /// An object, of the hub or of a member, that has the name of what is distributed.
+    Distributed(Option<Str>, Id, Part),
 }
 
 /// Which object an event is about, when the object itself is not at hand.
@@ -174,48 +184,10 @@ pub enum Which {
     Copy(Str, Id),
     /// A namespace: of a member, or of the hub.
     Namespace(Option<Str>, Str),
-}
-
-/// What became of one attempt to write a copy.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Delivered {
-    /// Written, or found equal: the copy as it is now, and the source version it was rendered from.
-    Applied {
-        /// The copy as the member answered.
-        copy: Copy,
-        /// The version of the template that was rendered, in the form of [`crate::delivery::source_version`].
-        source: String,
-        /// Where the copy that was read differed from what was then written, as a path without values; `None` when
-        /// nothing had to be written, or nothing was read before.
-        differed: Option<String>,
-    },
-    /// An object that is not ours stands there and the policy says Abort.
-    Foreign,
-    /// The source does not exist any more, or must never travel; nothing was written.
-    NoSource(String),
-    /// A rule of an override policy cannot be applied to the object: which, why, and what to do. Nothing was written.
-    BadOverride(String),
-    /// The member refused the object: its answer, without any of the object's content.
-    Rejected(String),
-    /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.
-    Unreachable(String),
-    /// Nothing was sent, for a reason of our own (leadership was lost, we stop): it is planned again.
-    Abandoned,
-}
-
-/// What became of one attempt to remove or release a copy.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Removed {
-    /// The DELETE was accepted; the copy is gone when the watch says so.
-    Accepted,
-    /// 404, another uid, or not ours any more: there is nothing of ours left.
-    Gone,
-    /// Our marks were taken off; the object stays.
-    Released,
-    /// The member refused.
-    Rejected(String),
-    /// The member could not be reached, or the outcome is unknown.
-    Unreachable(String),
+    /// A ResourceDistribution.
+    Distribution(Str),
+    /// An object, of the hub or of a member, that has the name of what is distributed.
+    Distributed(Option<Str>, Id),
 }
 
 /// A group version that a member serves, and its kinds as (plural, kind).
@@ -311,6 +283,8 @@ pub enum Observation {
     Delivered(Str, Id, Delivered),
     /// The outcome of [`crate::plan::Change::Remove`].
     Removed(Str, Id, Removed),
+    /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
+    Distributed(Str, Place, Wrote),
     /// A member was probed.
     Probed(Str, Probe),
     /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.
@@ -349,6 +323,15 @@ pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
             identity(gvk, object)?,
             copy(gvk, object),
         )),
+        Watch::Distributions => Some(Subject::Distribution(
+            object["metadata"]["name"].as_str()?.into(),
+            Arc::new(Distribution::of(object)),
+        )),
+        Watch::Distributed(cluster, gvk, _) => Some(Subject::Distributed(
+            cluster.clone(),
+            identity(gvk, object)?,
+            Part::of(object),
+        )),
     }
 }
 
@@ -369,6 +352,10 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
         Watch::MemberNamespaces(cluster) => Which::Namespace(Some(cluster.clone()), name.into()),
         Watch::Templates(gvk) => Which::Template(Id::new(gvk.clone(), namespace, name)),
         Watch::Copies(cluster, gvk) => Which::Copy(cluster.clone(), Id::new(gvk.clone(), namespace, name)),
+        Watch::Distributions => Which::Distribution(name.into()),
+        Watch::Distributed(cluster, gvk, _) => {
+            Which::Distributed(cluster.clone(), Id::new(gvk.clone(), namespace, name))
+        }
     })
 }
 
@@ -454,7 +441,7 @@ pub fn refers(gvk: &Gvk) -> bool {
 #[must_use]
 pub fn is_whole(watch: &Watch) -> bool {
     match watch {
-        Watch::Namespaces | Watch::MemberNamespaces(_) => false,
+        Watch::Namespaces | Watch::MemberNamespaces(_) | Watch::Distributed(..) => false,
         Watch::Templates(gvk) => is_interpreted(gvk),
         Watch::Copies(_, gvk) => is_copied_whole(gvk),
         _ => true,

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     delivery::Recipe,
+    distribution::{self, Place},
     object::{Gvk, Id, Named, Str, Time},
     observation::Server,
 };
@@ -33,6 +34,12 @@ pub enum Key {
     Cluster(Str),
     /// A namespace on a member.
     Namespace(Str, Str),
+    /// A ResourceDistribution: its finalizer.
+    Distribution(Str),
+    /// A ResourceDistribution: its status.
+    DistributionStatus(Str),
+    /// The copy of a ResourceDistribution in a namespace.
+    Distributed(Str, Place),
 }
 
 impl Key {
@@ -41,6 +48,7 @@ impl Key {
     pub fn server(&self) -> Server {
         match self {
             Self::Copy(_, cluster) | Self::Namespace(_, cluster) => Server::Member(cluster.clone()),
+            Self::Distributed(_, place) => place.server(),
             _ => Server::Hub,
         }
     }
@@ -51,6 +59,7 @@ impl Key {
         match self {
             Self::TemplateStatus(id) => Self::Template(id.clone()),
             Self::BindingStatus(id) => Self::Binding(id.clone()),
+            Self::DistributionStatus(name) => Self::Distribution(name.clone()),
             other => other.clone(),
         }
     }
@@ -65,6 +74,7 @@ impl Key {
             Self::Copy(..) => "delivery",
             Self::Cluster(_) => "cluster",
             Self::Namespace(..) => "namespaces",
+            Self::Distribution(_) | Self::DistributionStatus(_) | Self::Distributed(..) => "distribution",
         }
     }
 }
@@ -160,6 +170,8 @@ pub enum HubObject {
     Cluster(Str),
     /// A template.
     Template(Id),
+    /// A ResourceDistribution.
+    Distribution(Str),
 }
 
 /// How a hub object is written. Bodies hold objects that are the control plane's alone, never a template's payload.
@@ -231,6 +243,24 @@ pub enum Change {
         id: Id,
         /// The member.
         cluster: Str,
+        /// Exactly this object; anything else is left alone.
+        guard: Guard,
+        /// Delete it, or release it.
+        how: How,
+    },
+    /// Bring the copy of a distribution in line: fetch what is distributed, render it, and write it. See
+    /// [`crate::distribution`].
+    Distribute(Box<distribution::Order>),
+    /// End a copy of a distribution.
+    Withdraw {
+        /// The distribution.
+        distribution: Str,
+        /// Where.
+        place: Place,
+        /// The copy.
+        id: Id,
+        /// The distribution's uid.
+        uid: Str,
         /// Exactly this object; anything else is left alone.
         guard: Guard,
         /// Delete it, or release it.

@@ -4,6 +4,7 @@
 use entourage_api::keys::event;
 
 use crate::{
+    distribution,
     index::Index,
     plan::{Event, Key, Regarding},
     twin,
@@ -29,6 +30,13 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
             name: name.clone(),
             uid: index.members.get(name)?.meta.uid.clone(),
         },
+        Key::Distribution(name) | Key::DistributionStatus(name) | Key::Distributed(name, _) => Regarding {
+            api_version: distribution::API_VERSION.into(),
+            kind: distribution::KIND.into(),
+            namespace: "".into(),
+            name: name.clone(),
+            uid: index.distributions.held.get(name)?.object.meta.uid.clone(),
+        },
         Key::Template(id)
         | Key::TemplateStatus(id)
         | Key::Binding(id)
@@ -46,8 +54,9 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
         Key::TemplateStatus(_) => "the status merged from its members",
         Key::Binding(_) => "its ResourceBinding",
         Key::BindingStatus(_) => "the status of its ResourceBinding",
-        Key::Policy(_) | Key::Cluster(_) => "what the control plane adds",
-        Key::Copy(..) | Key::Namespace(..) => "its copy",
+        Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) => "what the control plane adds",
+        Key::DistributionStatus(_) => "its status",
+        Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) => "its copy",
     };
     let (reason, message) = match key {
         Key::Namespace(name, cluster) => (

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Operation, Problem, Request, failover, interpreter, overrides, placement, policy, protection, spread,
-    taints,
+    Operation, Problem, Request, distribution, failover, interpreter, overrides, placement, policy,
+    protection, spread, taints,
 };
 
 /// A kind that rules are about.
@@ -45,6 +45,8 @@ const INTERPRETER_WEBHOOK: Kind = kind(
     "ResourceInterpreterWebhookConfiguration",
     "resourceinterpreterwebhookconfigurations",
 );
+/// One ConfigMap or Secret in many namespaces; every version of it.
+pub(super) const DISTRIBUTION: Kind = kind("apps.kruise.io", "ResourceDistribution", "resourcedistributions");
 /// Every kind with rules of its own. Users write them all: what only the control plane writes, bindings above all, must not
 /// wait for a webhook, not even for one that hangs.
 pub const KINDS: &[Kind] = &[
@@ -55,6 +57,7 @@ pub const KINDS: &[Kind] = &[
     TAINTS,
     CUSTOMIZATION,
     INTERPRETER_WEBHOOK,
+    DISTRIBUTION,
 ];
 
 /// Which kinds a rule is about.
@@ -68,6 +71,7 @@ pub enum Kinds {
 
 const POLICIES: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY]);
 const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
+const DISTRIBUTIONS: Kinds = Kinds::These(&[DISTRIBUTION]);
 
 /// What a rule does, and what it looks at.
 #[derive(Clone, Copy)]
@@ -130,7 +134,8 @@ const fn rule(name: &'static str, on: Kinds, act: Act, says: &'static str, reaso
     }
 }
 
-/// Every rule: first what is filled in, in this order, then what is refused. Source: Karmada reference 6.1, 6.2.
+/// Every rule: first what is filled in, in this order, then what is refused. Source: Karmada reference 6.1, 6.2,
+/// ResourceDistribution reference 2.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[
     rule("fill-selector-namespace", Kinds::These(&[POLICY, OVERRIDE]), Act::Fill(policy::fill_namespaces),
@@ -200,6 +205,18 @@ pub const RULES: &[Rule] = &[
         "interpreter webhooks have full names of their own", "errors and events name them"),
     rule("interpreter-clients", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::clients),
         "interpreter webhooks have one address, 1 to 30 seconds and a version we speak", "they could not be called"),
+    rule("distribution-name", DISTRIBUTIONS, Act::Check(distribution::name),
+        "the name of a distribution is a DNS name", "copies tell it"),
+    rule("distribution-source", DISTRIBUTIONS, Act::Check(distribution::source),
+        "either resource or resourceFrom says what is distributed", "which of two counts cannot be told"),
+    rule("distribution-resource", DISTRIBUTIONS, Act::Check(distribution::resource),
+        "what is distributed is a ConfigMap or a Secret of v1 that a server would take", "it would fail in every namespace"),
+    rule("distribution-targets", DISTRIBUTIONS, Act::Check(distribution::targets),
+        "targets have names of namespaces and selectors that can be read, and do not both name and exclude", "which namespaces are meant could not be told"),
+    rule("distribution-identity", DISTRIBUTIONS, Act::Freeze(distribution::same_identity),
+        "apiVersion, kind and name of what is distributed do not change", "copies under the old name would be nobody's"),
+    rule("distribution-emptied", DISTRIBUTIONS, Act::Freeze(distribution::not_emptied),
+        "targets that meant a namespace are not emptied, unless the annotation entourage.dev/allow-empty-targets says so", "a slip would delete every copy"),
 
     rule("deletion-protection", Kinds::All, Act::Keep(protection::protected),
         "what is labelled resourcetemplate.karmada.io/deletion-protected: Always is not deleted", "a namespace or a Secret deleted by a slip takes a fleet down"),

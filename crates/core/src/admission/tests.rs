@@ -92,6 +92,10 @@ fn objects_of_any_shape_are_judged_without_a_panic() {
             "spec.placement.spreadConstraints",
             "spec.overrideRules",
             "spec.taints",
+            "spec.resource",
+            "spec.resourceFrom",
+            "spec.targets",
+            "metadata.annotations",
             "metadata.labels",
         ] {
             for value in &odd {
@@ -145,6 +149,52 @@ fn nothing_of_a_protected_secret_is_told() {
 }
 
 #[test]
+fn nothing_of_what_is_distributed_is_told_but_its_kind_and_its_name() {
+    let metadata =
+        json!({"name": "s", "annotations": {"a": "c4n4ry"}, "labels": {"c4n4ry c4n4ry": "c4n4ry"}});
+    let fine =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"c4n4ry": "YzRuNHJ5"}});
+    let with = |part: &str, value: Value| {
+        let mut resource = fine.clone();
+        resource[part] = value;
+        resource
+    };
+    let distribution = |resource: &Value, targets: Value| {
+        json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "metadata": {"name": "d"},
+            "spec": {"resource": resource, "targets": targets}})
+    };
+    let old = distribution(&fine, json!({"allNamespaces": true}));
+    for resource in [
+        json!("c4n4ry"),
+        json!(["c4n4ry"]),
+        json!({"c4n4ry": "c4n4ry"}),
+        with("apiVersion", json!("c4n4ry/v1")),
+        with("apiVersion", json!({"c4n4ry": 1})),
+        with("kind", json!("c4n4ry c4n4ry")),
+        with("metadata", json!({"name": "c4n4ry c4n4ry"})),
+        with("metadata", json!({"generateName": "c4n4ry"})),
+        with("metadata", json!("c4n4ry")),
+        with("items", json!(["c4n4ry"])),
+        with("data", json!({"c4n4ry c4n4ry": "YzRuNHJ5"})),
+        with("data", json!({"c4n4ry": "%c4n4ry%"})),
+        with("data", json!({"c4n4ry": {"c4n4ry": "c4n4ry"}})),
+        with("data", json!("c4n4ry")),
+        with("stringData", json!(["c4n4ry"])),
+        with("immutable", json!("c4n4ry")),
+        with("type", json!("kubernetes.io/service-account-token")),
+    ] {
+        let new = distribution(&resource, json!({"namespaces": [{"name": "a"}]}));
+        for old in [None, Some(&old)] {
+            let mut request = request(Some(&new), old);
+            (request.group, request.kind) = ("apps.kruise.io", "ResourceDistribution");
+            let refusal = validate(&request).unwrap_err();
+            let said = format!("{refusal} {refusal:?} {request:?}");
+            assert!(!said.contains("c4n4ry") && !said.contains("YzRuNHJ5"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
     let address = Address::Service {
         namespace: "karmada-system".into(),
@@ -195,6 +245,7 @@ fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
         "clustertaintpolicies",
         "resourceinterpretercustomizations",
         "resourceinterpreterwebhookconfigurations",
+        "resourcedistributions",
     ];
     for at in [0, 1] {
         assert_eq!(listed(hooks[at], "resources"), filled);

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A copy ready to be sent. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
-pub struct Rendered(Value);
+pub struct Rendered(pub(crate) Value);
 
 impl Rendered {
     /// The object to send.

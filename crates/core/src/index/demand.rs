@@ -1,5 +1,7 @@
 //! Which list-and-watches must run: demand-driven, by the kinds in use and the members that exist.
 
+use std::{collections::BTreeSet, ops::Deref};
+
 use super::Index;
 use crate::{
     detector::matching,
@@ -7,6 +9,56 @@ use crate::{
     observation::Watch,
     plan::Key,
 };
+
+/// What is demanded, and how often that has changed. Read it as the set that it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Demand {
+    watches: BTreeSet<Watch>,
+    changes: u64,
+}
+
+impl Demand {
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Answers whether it is new.
+    pub(super) fn insert(&mut self, watch: Watch) -> bool {
+        let is_new = self.watches.insert(watch);
+        self.changes += u64::from(is_new);
+        is_new
+    }
+
+    /// Answers whether it was there.
+    pub(super) fn remove(&mut self, watch: &Watch) -> bool {
+        let was_there = self.watches.remove(watch);
+        self.changes += u64::from(was_there);
+        was_there
+    }
+
+    pub(super) fn retain(&mut self, keeps: impl FnMut(&Watch) -> bool) {
+        let before = self.watches.len();
+        self.watches.retain(keeps);
+        self.changes += u64::from(self.watches.len() != before);
+    }
+}
+
+impl Deref for Demand {
+    type Target = BTreeSet<Watch>;
+
+    fn deref(&self) -> &BTreeSet<Watch> {
+        &self.watches
+    }
+}
+
+impl FromIterator<Watch> for Demand {
+    fn from_iter<I: IntoIterator<Item = Watch>>(watches: I) -> Self {
+        Self {
+            watches: watches.into_iter().collect(),
+            changes: 0,
+        }
+    }
+}
 
 impl Index {
     /// A kind is in use: a policy selects it, a binding is for it, or a reference names it. Kinds stay in use until the
@@ -20,7 +72,6 @@ impl Index {
         if !self.kinds.insert(gvk.clone()) {
             return;
         }
-        self.demand_changes += 1;
         self.demand.insert(Watch::Templates(gvk.clone()));
         for cluster in self.members.keys() {
             self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
@@ -38,7 +89,6 @@ impl Index {
             ..old.clone()
         };
         self.kinds.replace(new.clone());
-        self.demand_changes += 1;
         let of_it = |watch: &Watch| match watch {
             Watch::Templates(held) | Watch::Copies(_, held) => *held == old,
             _ => false,
@@ -87,7 +137,12 @@ impl Index {
             Key::Binding(id) => Key::Binding(watched(id)),
             Key::BindingStatus(id) => Key::BindingStatus(watched(id)),
             Key::Copy(id, cluster) => Key::Copy(watched(id), cluster.clone()),
-            Key::Policy(_) | Key::Cluster(_) | Key::Namespace(..) => key.clone(),
+            Key::Policy(_)
+            | Key::Cluster(_)
+            | Key::Namespace(..)
+            | Key::Distribution(_)
+            | Key::DistributionStatus(_)
+            | Key::Distributed(..) => key.clone(),
         }
     }
 
@@ -97,17 +152,35 @@ impl Index {
         if !self.demand.insert(Watch::MemberNamespaces(cluster.clone())) {
             return;
         }
-        self.demand_changes += 1;
         for gvk in &self.kinds {
             self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
         }
     }
 
+    /// Somebody wants a watch. Cost: O(log watches).
+    pub(super) fn want_watch(&mut self, watch: Watch) {
+        self.demand.insert(watch);
+    }
+
+    /// Nobody wants a watch any more. What it reached is forgotten, too: it may list afresh later, and must, even if
+    /// somebody wants it again before the shell has ended it.
+    pub(super) fn forget_watch(&mut self, watch: &Watch) {
+        if self.demand.remove(watch) {
+            self.ended.insert(watch.clone());
+        }
+        self.listed.remove(watch);
+        self.synced.remove(watch);
+        self.unlistable.remove(watch);
+        self.refused.remove(watch);
+        self.reached.remove(watch);
+    }
+
     /// A member is gone, with everything that was known of its copies. Cost: O(watches).
     pub(super) fn forget_member(&mut self, cluster: &Str) {
-        let of_it = |watch: &Watch| matches!(watch, Watch::Copies(name, _) | Watch::MemberNamespaces(name) if name == cluster);
+        let of_it = |watch: &Watch| watch.server() == crate::observation::Server::Member(cluster.clone());
         self.namespaces.forget_member(cluster);
-        self.demand_changes += 1;
+        self.ended
+            .extend(self.demand.iter().filter(|watch| of_it(watch)).cloned());
         self.demand.retain(|watch| !of_it(watch));
         self.listed.retain(|watch| !of_it(watch));
         self.synced.retain(|watch| !of_it(watch));

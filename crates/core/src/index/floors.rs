@@ -60,7 +60,7 @@ impl Floors {
 
     /// A member is gone, with its namespaces. Cost: O(remembered).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
-        let of_it = |which: &Which| matches!(which, Which::Namespace(Some(name), _) if name == cluster);
+        let of_it = |which: &Which| matches!(which, Which::Namespace(Some(name), _) | Which::Distributed(Some(name), _) if name == cluster);
         self.gone.retain(|which, _| !of_it(which));
         self.order.retain(|(_, which)| !of_it(which));
         self.outdated.retain(|which| !of_it(which));

@@ -6,7 +6,11 @@
 mod bindings;
 mod copies;
 mod dirty;
+mod distributed;
+mod distributions;
+mod judging;
 mod lists;
+mod looking;
 mod members;
 mod namespaces;
 mod overrides;
@@ -102,6 +106,9 @@ impl Index {
             Observation::Removed(cluster, id, outcome) => {
                 self.removed(&cluster, &id, outcome, now, &mut dirty)
             }
+            Observation::Distributed(name, place, wrote) => {
+                self.distributed(&name, &place, wrote, now, &mut dirty)
+            }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Tick => {}
         }
@@ -111,6 +118,7 @@ impl Index {
                 self.remember_former();
             }
             self.wake(&watch, now, &mut dirty);
+            self.distributions_told(&watch, now, &mut dirty);
         }
         dirty
     }
@@ -120,10 +128,14 @@ impl Index {
             Subject::Policy(policy) => self.policy_seen(&policy, now, dirty),
             Subject::Override(policy) => self.override_seen(&policy, dirty),
             Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),
-            Subject::Cluster(cluster) => self.cluster_seen(cluster, dirty),
+            Subject::Cluster(cluster) => self.cluster_seen(cluster, now, dirty),
             Subject::Template(id, template) => self.template_seen(&id, template, now, dirty),
             Subject::Copy(cluster, id, copy) => self.copy_seen(&cluster, &id, copy, now, dirty),
-            Subject::Namespace(name, meta) => self.hub_namespace_seen(&name, meta, dirty),
+            Subject::Namespace(name, meta) => self.hub_namespace_seen(&name, meta, now, dirty),
+            Subject::Distribution(name, object) => self.distribution_seen(&name, object, now, dirty),
+            Subject::Distributed(cluster, id, part) => {
+                self.part_seen(cluster.as_ref(), &id, part, now, dirty)
+            }
             Subject::MemberNamespace(cluster, name, seen) => {
                 self.member_namespace_seen(&cluster, &name, seen, now, dirty)
             }
@@ -138,6 +150,8 @@ impl Index {
             Which::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
             Which::Template(id) => self.template_gone(id, deletion, now, dirty),
             Which::Copy(cluster, id) => self.copy_gone(cluster, id, deletion, now, dirty),
+            Which::Distribution(name) => self.distribution_gone(name, deletion, now, dirty),
+            Which::Distributed(cluster, id) => self.part_gone(cluster.as_ref(), id, deletion, now, dirty),
             Which::Namespace(member, name) => {
                 self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
             }

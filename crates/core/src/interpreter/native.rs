@@ -23,6 +23,7 @@ mod pod;
 mod pod_disruption_budget;
 mod replica_set;
 mod replication_controller;
+mod resource_distribution;
 mod resource_quota;
 mod secret;
 mod service;
@@ -72,6 +73,8 @@ pub const NATIVE: &[&dyn NativeKind] = &[
     &pod_disruption_budget::PodDisruptionBudget("v1beta1"),
     &replica_set::ReplicaSet,
     &replication_controller::ReplicationController,
+    &resource_distribution::ResourceDistribution("v1alpha1"),
+    &resource_distribution::ResourceDistribution("v1beta1"),
     &resource_quota::ResourceQuota,
     &secret::Secret,
     &service::Service,

@@ -49,6 +49,7 @@ pub const OPERATIONS: &[(&str, &[Operation])] = &[
     ("PodDisruptionBudget", &[Reflect, Aggregate, Health]),
     ("ReplicaSet", &[References, Replicas, Revise, Prune, Retain, Reflect, Aggregate, Health]),
     ("ReplicationController", &[References, Replicas, Revise, Retain, Reflect, Aggregate, Health]),
+    ("ResourceDistribution", &[Reflect, Aggregate, Health]),
     ("ResourceQuota", &[Reflect]),
     ("Secret", &[]),
     ("Service", &[Prune, Retain, Reflect, Aggregate, Health]),

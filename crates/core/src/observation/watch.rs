@@ -36,6 +36,11 @@ pub enum Watch {
     /// Our copies of a kind on a member (label `entourage.dev/hub` = our hub's id): metadata for kinds that are known to
     /// have nothing to report, whole objects for the others.
     Copies(Str, Gvk),
+    /// ResourceDistributions of the hub, whole objects.
+    Distributions,
+    /// Objects of a kind and a name in all namespaces, of the hub or of a member, metadata: copies of a distribution, and what
+    /// stands in their way.
+    Distributed(Option<Str>, Gvk, Str),
 }
 
 impl PartialEq for Watch {
@@ -79,6 +84,11 @@ impl Watch {
             Self::MemberNamespaces(cluster) => (8, cluster, None, ""),
             Self::Templates(gvk) => (9, "", Some(gvk), &gvk.version),
             Self::Copies(cluster, gvk) => (10, cluster, Some(gvk), &gvk.version),
+            Self::Distributions => (11, "", None, ""),
+            // The hub's before the members': no member has an empty name.
+            Self::Distributed(cluster, gvk, name) => {
+                (12, cluster.as_deref().unwrap_or_default(), Some(gvk), name)
+            }
         }
     }
 
@@ -86,7 +96,9 @@ impl Watch {
     #[must_use]
     pub fn server(&self) -> Server {
         match self {
-            Self::Copies(cluster, _) | Self::MemberNamespaces(cluster) => Server::Member(cluster.clone()),
+            Self::Copies(cluster, _)
+            | Self::MemberNamespaces(cluster)
+            | Self::Distributed(Some(cluster), ..) => Server::Member(cluster.clone()),
             _ => Server::Hub,
         }
     }

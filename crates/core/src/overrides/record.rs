@@ -46,7 +46,7 @@ pub fn records(rules: &[Arc<Rule>], id: &Id) -> Vec<(&'static str, Str)> {
             continue;
         }
         rules.sort_by(|one, other| one.policy.name.cmp(&other.policy.name));
-        let shown = |rule: &&Rule| match is_secret(id) {
+        let shown = |rule: &&Rule| match may_hold_secret(id) {
             true => rule.record_for_secrets.clone(),
             false => rule.record.clone(),
         };
@@ -60,9 +60,14 @@ pub fn records(rules: &[Arc<Rule>], id: &Id) -> Vec<(&'static str, Str)> {
     records
 }
 
-/// Whether what an object holds is nobody's business.
+/// Whether an object is a Secret.
 pub(super) fn is_secret(id: &Id) -> bool {
     id.gvk.group.is_empty() && *id.gvk.kind == *"Secret"
+}
+
+/// Whether what an object holds is nobody's business. A distribution may hold a Secret.
+fn may_hold_secret(id: &Id) -> bool {
+    is_secret(id) || *id.gvk.kind == *crate::distribution::KIND
 }
 
 /// The JSON of one entry. Like Karmada's it is fit for HTML.

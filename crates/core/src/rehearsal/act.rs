@@ -122,7 +122,10 @@ impl Rehearsal {
                     Observation::Found(id, template)
                 }
             }]),
-            Change::Refuse(_) | Change::Emit(_) => Some(Vec::new()),
+            // Distributions are not rehearsed.
+            Change::Distribute(_) | Change::Withdraw { .. } | Change::Refuse(_) | Change::Emit(_) => {
+                Some(Vec::new())
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Rehearsal;
 use crate::{
-    interpreter,
+    distribution, interpreter,
     object::{Gvk, Id, Named, Str},
     observation::{Observation, Server, Watch, project, which},
     plan::HubObject,
@@ -24,6 +24,7 @@ pub(super) fn kind_of(object: &HubObject) -> Id {
         HubObject::Binding(name) => of(twin::BINDING_API, twin::binding(&name.namespace).kind, name),
         HubObject::Cluster(name) => of(CLUSTER, "Cluster", &Named::new("", name)),
         HubObject::Template(id) => id.clone(),
+        HubObject::Distribution(name) => Id::new(distribution::gvk(), "", name),
     }
 }
 
@@ -39,7 +40,8 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
         Watch::Clusters => Gvk::new(CLUSTER, "Cluster"),
         Watch::Namespaces | Watch::MemberNamespaces(_) => Gvk::new("v1", "Namespace"),
-        Watch::Templates(gvk) | Watch::Copies(_, gvk) => gvk.clone(),
+        Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),
+        Watch::Distributions => distribution::gvk(),
     }
 }
 
@@ -82,6 +84,7 @@ pub(super) fn covers(watch: &Watch, hub: &str, id: &Id, object: &Value) -> bool 
         && match watch {
             Watch::Templates(_) => !interpreter::never_travels(object),
             Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
+            Watch::Distributed(_, _, name) => id.name == *name,
             _ => true,
         }
 }

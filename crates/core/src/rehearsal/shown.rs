@@ -74,44 +74,61 @@ pub(super) fn clean(object: &Value) -> Value {
     object
 }
 
-/// Both as they may be shown. Of a Secret the keys are shown; a value that differs says so and no more.
+/// Both as they may be shown. Of a Secret the keys are shown; a value that differs says so and no more. So it is of one that
+/// a ResourceDistribution holds.
 #[must_use]
 pub fn pair(before: Option<&Value>, after: Option<&Value>) -> (Option<Value>, Option<Value>) {
     let (mut one, mut two) = (before.map(clean), after.map(clean));
-    let is_secret = |object: &Option<Value>| object.as_ref().is_some_and(|object| object["kind"] == "Secret");
-    if !is_secret(&one) && !is_secret(&two) {
+    let all = [one.as_ref(), two.as_ref()];
+    let Some(secret) = all.into_iter().flatten().find_map(secret_in) else {
         return (one, two);
-    }
+    };
     let value = |object: Option<&Value>, field: &str, key: &str| -> Option<Value> {
-        object.and_then(|object| object[field].get(key)).cloned()
+        object
+            .and_then(|object| object.pointer(secret)?[field].get(key))
+            .cloned()
     };
     for field in ["data", "stringData"] {
-        if let Some(data) = data_of(&mut two, field) {
+        if let Some(data) = data_of(&mut two, secret, field) {
             for (key, text) in data.iter_mut() {
                 let held = value(before, field, key);
                 let changed = held.is_some_and(|held| held != *text);
                 *text = json!(if changed { REDACTED_CHANGED } else { REDACTED });
             }
         }
-        if let Some(data) = data_of(&mut one, field) {
+        if let Some(data) = data_of(&mut one, secret, field) {
             data.values_mut().for_each(|text| *text = json!(REDACTED));
         }
     }
     for object in [&mut one, &mut two] {
-        redact_annotations(object);
+        redact_annotations(object, "");
+        redact_annotations(object, secret);
     }
     (one, two)
 }
 
-fn data_of<'a>(object: &'a mut Option<Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
-    object.as_mut()?.get_mut(field)?.as_object_mut()
+/// Where a Secret lies in an object: it is one, or it distributes one.
+fn secret_in(object: &Value) -> Option<&'static str> {
+    const INSIDE: &str = "/spec/resource";
+    if object["kind"] == "Secret" {
+        return Some("");
+    }
+    let is_inside = object["kind"] == crate::distribution::KIND
+        && object
+            .pointer(INSIDE)
+            .is_some_and(|inside| inside["kind"] == "Secret");
+    is_inside.then_some(INSIDE)
+}
+
+fn data_of<'a>(object: &'a mut Option<Value>, at: &str, field: &str) -> Option<&'a mut Map<String, Value>> {
+    object.as_mut()?.pointer_mut(at)?.get_mut(field)?.as_object_mut()
 }
 
 /// What tools write on a Secret about itself may quote it: of annotations that look like objects only the key is shown.
-fn redact_annotations(object: &mut Option<Value>) {
+fn redact_annotations(object: &mut Option<Value>, at: &str) {
     let all = object
         .as_mut()
-        .and_then(|object| object.pointer_mut("/metadata/annotations"))
+        .and_then(|object| object.pointer_mut(at)?.pointer_mut("/metadata/annotations"))
         .and_then(Value::as_object_mut);
     for (_, value) in all.into_iter().flatten() {
         let text = value.as_str().unwrap_or_default().trim_start();
@@ -135,6 +152,23 @@ mod tests {
             },
             "data": {"password": value, "user": "same"},
         })
+    }
+
+    #[test]
+    fn a_secret_that_is_distributed_shows_its_keys_alone() {
+        let distribution = |value: &str| {
+            json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "metadata": {"name": "d"},
+                "spec": {"targets": {"allNamespaces": true}, "resource": {"apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"name": "s", "annotations": {"tool": format!("{{\"k\": \"{value}\"}}")}},
+                    "data": {"k": value, "same": "canary"}, "stringData": {"plain": value}}}})
+        };
+        let (before, after) = pair(Some(&distribution("canary1")), Some(&distribution("canary2")));
+        let (before, after) = (before.unwrap(), after.unwrap());
+        assert!(!format!("{before}{after}").contains("canary"), "{before} {after}");
+        let inside = |object: &Value, key: &str| object["spec"]["resource"]["data"][key].clone();
+        assert_eq!(inside(&after, "k"), REDACTED_CHANGED);
+        assert_eq!(inside(&after, "same"), REDACTED);
+        assert_eq!(before["spec"]["targets"], json!({"allNamespaces": true}));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery::plan::wants,
+    distribution,
     index::Index,
     interpreter,
     object::{Id, Str, Time},
@@ -23,6 +24,12 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     if !is_interpreted(&id.gvk) || stored.meta.deleting.is_some() || template.meta.deleting.is_some() {
+        return Plan::nothing();
+    }
+    // A distribution is carried out here or on its members, and who carries it out reports: one writer
+    // (`distribution::status`). Copies may outlast a policy that took it there once.
+    let is_distribution = index.config.distribute && *id.gvk.kind == *distribution::KIND;
+    if is_distribution && !distribution::observed::is_claimed(&template.meta) {
         return Plan::nothing();
     }
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {

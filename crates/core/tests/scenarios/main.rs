@@ -2,7 +2,12 @@
 //! after any change leads to the same end.
 
 mod chaos;
+mod chaos_distributions;
 mod chaos_policies;
+mod distributions;
+mod distributions_claimed;
+mod distributions_crash;
+mod distributions_members;
 mod gone;
 mod natives;
 mod overrides;

@@ -2,6 +2,8 @@
 //! generation, preconditions, finalizers, owner references), and a shell that carries out plans one at a time.
 //! It can crash after any change, lose all memory, and start again from lists.
 
+mod distributing;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use entourage_api::names;
@@ -73,6 +75,13 @@ pub(crate) struct World {
     slow_lists: BTreeMap<Watch, Time>,
     /// Under chaos, how many more outages of single watches there will be.
     pub(crate) outages: usize,
+    /// What is demanded, as it was when it was last looked at: when it had changed this often.
+    demanded: BTreeSet<Watch>,
+    demand_taken: Option<u64>,
+    /// The gate of distributions.
+    distribute: bool,
+    /// The uids of distributions that are gone, whose copies are not collected yet.
+    garbage: Vec<Value>,
 }
 
 /// A seeded source of disorder (splitmix64).
@@ -122,6 +131,10 @@ impl World {
             mute: false,
             slow_lists: BTreeMap::new(),
             outages: 0,
+            demanded: BTreeSet::new(),
+            demand_taken: None,
+            distribute: false,
+            garbage: Vec::new(),
         };
         for member in members {
             world.members.insert((*member).into(), Cluster::default());
@@ -130,6 +143,14 @@ impl World {
                 "spec": {"syncMode": "Push", "apiEndpoint": "https://x"},
             }));
         }
+        world
+    }
+
+    /// One where distributions are carried out.
+    pub(crate) fn distributing(members: &[&str]) -> Self {
+        let mut world = Self::new(members);
+        world.distribute = true;
+        world.restart();
         world
     }
 
@@ -354,7 +375,9 @@ impl World {
     pub(crate) fn restart(&mut self) {
         let mut config = Config::new(HUB_ID);
         config.propagate_deps = self.gate;
+        config.distribute = self.distribute;
         self.index = Index::new(config);
+        self.demand_taken = None;
         self.queue.clear();
         self.timers.clear();
         self.watches.clear();
@@ -375,10 +398,14 @@ impl World {
             self.tell_old_news();
             self.number_a_rollout();
             self.cut_a_watch();
+            self.collect_garbage(false);
             if let Some(key) = self.next_key() {
                 if !self.work(&key) {
                     return false;
                 }
+                continue;
+            }
+            if self.collect_garbage(true) {
                 continue;
             }
             let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
@@ -434,7 +461,7 @@ impl World {
     fn refuse_watches(&mut self) {
         self.refused.retain(|watch| self.forbidden.contains(watch));
         let forbidden = |watch: &&Watch| self.forbidden.contains(*watch) && !self.refused.contains(*watch);
-        let demanded: Vec<Watch> = self.index.demand().iter().filter(forbidden).cloned().collect();
+        let demanded: Vec<Watch> = self.demanded.iter().filter(forbidden).cloned().collect();
         for watch in demanded {
             self.watches.remove(&watch);
             self.refused.insert(watch.clone());
@@ -446,9 +473,10 @@ impl World {
     /// Lists what is demanded: at once and in order, or under chaos one watch after another, each in its own time, while
     /// keys are planned.
     fn open_watches(&mut self) {
-        self.refuse_watches();
         loop {
-            let closed = self.index.demand().iter().filter(|watch| self.can_open(watch));
+            self.close_watches();
+            self.refuse_watches();
+            let closed = self.demanded.iter().filter(|watch| self.can_open(watch));
             let closed: Vec<Watch> = closed.cloned().collect();
             let watch = match &mut self.chaos {
                 None => closed.into_iter().next(),
@@ -494,6 +522,23 @@ impl World {
                     self.probe(&member);
                 }
             }
+        }
+    }
+
+    /// Ends what is not demanded any more, as the shell does: when it is asked for again, it lists again.
+    fn close_watches(&mut self) {
+        let changes = self.index.demand_changes();
+        if self.demand_taken == Some(changes) {
+            return;
+        }
+        self.demand_taken = Some(changes);
+        self.demanded.clone_from(self.index.demand());
+        let mut ended = self.index.take_ended();
+        ended.extend(self.watches.difference(&self.demanded).cloned());
+        for watch in ended {
+            self.watches.remove(&watch);
+            // What it told is not told again: the shell drops the last words of a watch that was ended.
+            self.told.retain(|told| !is_told_by(&watch, told));
         }
     }
 
@@ -638,6 +683,11 @@ impl World {
         self.observe(Observation::Probed(member.into(), probe));
     }
 
+    /// Something is told that may be old.
+    pub(crate) fn tell_again(&mut self, observation: Observation) {
+        self.observe(observation);
+    }
+
     fn observe(&mut self, observation: Observation) {
         let dirty = self.index.observe(observation, self.now);
         self.queue.extend(dirty);
@@ -759,6 +809,15 @@ impl World {
                 };
                 Some(vec![Observation::Removed(cluster, id, outcome)])
             }
+            Change::Distribute(order) => Some(self.distribute(&order)),
+            Change::Withdraw {
+                distribution,
+                place,
+                id,
+                uid,
+                guard,
+                how,
+            } => Some(self.withdraw((distribution, uid), &place, &id, &guard, how)),
             Change::Confirm { id, cluster } => {
                 Some(vec![match self.members[&*cluster].objects.get(&id_key(&id)) {
                     Some(live) => Observation::Seen(Subject::Copy(
@@ -947,9 +1006,7 @@ impl World {
                     eprintln!("PUT {name}\n  from {held}\n  to   {next}");
                 }
                 if next["metadata"]["deletionTimestamp"].is_string() && no_finalizers(&next) {
-                    self.hub.remove(&key);
-                    self.collect(&held["metadata"]["uid"]);
-                    self.hub_gone(&key, &held);
+                    self.end(&key, &held);
                     return Some(vec![]);
                 }
                 self.hub.insert(key.clone(), next);
@@ -966,6 +1023,7 @@ impl World {
             HubObject::Binding(name) => Which::Binding(name.clone()),
             HubObject::Cluster(name) => Which::Cluster(name.clone()),
             HubObject::Template(id) => Which::Template(id.clone()),
+            HubObject::Distribution(name) => Which::Distribution(name.clone()),
         };
         self.observe(Observation::Gone {
             which,
@@ -1027,9 +1085,7 @@ impl World {
         };
         if no_finalizers(&held) {
             self.version += 1;
-            self.hub.remove(key);
-            self.collect(&held["metadata"]["uid"]);
-            self.hub_gone(key, &held);
+            self.end(key, &held);
         } else if held["metadata"]["deletionTimestamp"].is_null() {
             self.version += 1;
             let mut next = held;
@@ -1039,6 +1095,17 @@ impl World {
             self.hub.insert(key.clone(), next);
             self.hub_changed(key);
         }
+    }
+
+    /// An object of the hub is gone. What it owned goes with it; the copies of a distribution some time later.
+    fn end(&mut self, key: &(String, String, String), held: &Value) {
+        self.hub.remove(key);
+        if distributing::is_distribution(held) {
+            self.garbage.push(held["metadata"]["uid"].clone());
+        } else {
+            self.collect(&held["metadata"]["uid"]);
+        }
+        self.hub_gone(key, held);
     }
 
     /// The garbage collector: dependents of a uid that is gone.
@@ -1118,7 +1185,9 @@ impl World {
         let kind = some["kind"].as_str().expect("kind");
         let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), kind);
         let of_kind = |watch: &&Watch| match watch {
-            Watch::Copies(name, other) => **name == *member && *other == gvk,
+            Watch::Copies(name, other) | Watch::Distributed(Some(name), other, _) => {
+                **name == *member && *other == gvk
+            }
             Watch::MemberNamespaces(name) => **name == *member,
             _ => false,
         };
@@ -1240,7 +1309,7 @@ impl World {
         }
         for (member, cluster) in &self.members {
             for (key, object) in &cluster.objects {
-                all.insert(format!("{member} {}/{}", key.0, key.2), masked(object));
+                all.insert(format!("{member} {}/{}/{}", key.0, key.1, key.2), masked(object));
             }
         }
         all
@@ -1321,6 +1390,8 @@ fn covers(watch: &Watch, object: &Value) -> bool {
         Watch::ClusterBindings => kind == "ClusterResourceBinding",
         Watch::Clusters => kind == "Cluster",
         Watch::Namespaces | Watch::MemberNamespaces(_) => kind == "Namespace",
+        Watch::Distributions => distributing::is_distribution(object),
+        Watch::Distributed(_, gvk, name) => is_of(gvk, object) && object["metadata"]["name"] == **name,
         Watch::Templates(gvk) => {
             is_of(gvk, object) && object["type"] != "kubernetes.io/service-account-token"
         }
@@ -1328,6 +1399,16 @@ fn covers(watch: &Watch, object: &Value) -> bool {
             is_of(gvk, object) && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID
         }
     }
+}
+
+/// Whether it is of a watch of distributed objects that this was told.
+fn is_told_by(watch: &Watch, told: &Observation) -> bool {
+    let (Watch::Distributed(cluster, gvk, name), Observation::Seen(Subject::Distributed(of, id, _))) =
+        (watch, told)
+    else {
+        return false;
+    };
+    of == cluster && id.gvk == *gvk && id.name == *name
 }
 
 /// A watch shows every object of the kind, whatever version it was made in.
@@ -1347,6 +1428,7 @@ fn is_cluster_scoped(kind: &str) -> bool {
         "Namespace",
         "PersistentVolume",
         "PriorityClass",
+        "ResourceDistribution",
     ]
     .contains(&kind)
 }
@@ -1417,6 +1499,7 @@ fn hub_key(object: &HubObject) -> (String, String, String) {
         HubObject::Binding(name) => named(twin::binding(&name.namespace).kind, name),
         HubObject::Cluster(name) => ("Cluster".into(), String::new(), name.to_string()),
         HubObject::Template(id) => id_key(id),
+        HubObject::Distribution(name) => ("ResourceDistribution".into(), String::new(), name.to_string()),
     }
 }
 

@@ -86,7 +86,12 @@ impl Index {
             Watch::Overrides | Watch::ClusterOverrides | Watch::Bindings | Watch::ClusterBindings => {
                 self.dirty_namespaces("", dirty)
             }
-            Watch::Policies | Watch::ClusterPolicies | Watch::Clusters | Watch::Namespaces => {}
+            Watch::Policies
+            | Watch::ClusterPolicies
+            | Watch::Clusters
+            | Watch::Namespaces
+            | Watch::Distributions
+            | Watch::Distributed(..) => {}
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
         }
     }
@@ -237,6 +242,11 @@ impl Index {
             Watch::Namespaces => self.namespaces.held(None),
             Watch::MemberNamespaces(cluster) => self.namespaces.held(Some(cluster)),
             Watch::Clusters => self.members.keys().cloned().map(Which::Cluster).collect(),
+            Watch::Distributions => {
+                let names = self.distributions.held.keys().cloned();
+                names.map(Which::Distribution).collect()
+            }
+            Watch::Distributed(cluster, gvk, name) => self.distributions.which(cluster, gvk, name),
             Watch::Templates(gvk) => self
                 .entities
                 .range(first(gvk)..)

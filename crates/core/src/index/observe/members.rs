@@ -15,7 +15,7 @@ use crate::{
 
 impl Index {
     /// Cost: O(bindings with a placement) when something that scheduling looks at changed, else O(1).
-    pub(super) fn cluster_seen(&mut self, cluster: Arc<Cluster>, dirty: &mut Dirty) {
+    pub(super) fn cluster_seen(&mut self, cluster: Arc<Cluster>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
         let before = self.members.get(&name);
@@ -46,6 +46,7 @@ impl Index {
         self.use_member(&name);
         dirty.push(Key::Cluster(name.clone()));
         if changed {
+            self.distributions_on(&name, now, dirty);
             self.dirty_scheduled(dirty);
             if going {
                 self.dirty_copies_on(&name, dirty);
@@ -68,6 +69,7 @@ impl Index {
         self.floors.gone(which, deletion.floor(floor), now);
         self.members.remove(name);
         self.forget_member(name);
+        self.distributions_on(name, now, dirty);
         self.floors.forget_member(name);
         self.refused
             .retain(|watch, _| watch.server() != Server::Member(name.clone()));
@@ -97,6 +99,7 @@ impl Index {
         dirty.push(Key::Cluster(cluster.clone()));
         // The first probe counts whatever it found: statuses wait for it.
         if answered != Some(answers) {
+            self.distributions_answered(cluster, answers, now, dirty);
             for (id, entity) in &mut self.entities {
                 let Some(state) = entity.copies.get_mut(cluster) else {
                     continue;

@@ -4,12 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Deletion, Dirty};
 use crate::{
+    distribution::Place,
     index::{Index, is_old},
     namespaces::{self, Seen, Unrest},
     object::{Meta, Str, Time},
     observation::Which,
     plan::Key,
 };
+
+fn on_hub(name: &Str) -> Place {
+    Place {
+        cluster: None,
+        namespace: name.clone(),
+    }
+}
+
+fn on_member(cluster: &Str, name: &Str) -> Place {
+    Place {
+        cluster: Some(cluster.clone()),
+        namespace: name.clone(),
+    }
+}
 
 /// Namespaces as seen.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +48,11 @@ impl Namespaces {
     /// Until when a namespace of a member is left alone, because it is changed again and again. Cost: O(log those).
     pub(crate) fn restless_until(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
         self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
+    }
+
+    /// The names of a member's namespaces, in order.
+    pub(crate) fn names_on(&self, cluster: &str) -> impl Iterator<Item = &Str> {
+        self.members.get(cluster).into_iter().flat_map(BTreeMap::keys)
     }
 
     /// Whether what a member has is known.
@@ -71,14 +91,16 @@ impl Namespaces {
 
 impl Index {
     /// Cost: O(members).
-    pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, dirty: &mut Dirty) {
+    pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, now: Time, dirty: &mut Dirty) {
         let held = self.namespaces.hub.get(name).map(Meta::revision);
         let which = Which::Namespace(None, name.clone());
         if is_old(&meta.resource_version, self.floors.of(&which, held)) {
             return;
         }
         self.floors.seen(&which);
-        self.namespaces.hub.insert(name.clone(), meta);
+        let before = self.namespaces.hub.insert(name.clone(), meta);
+        let labels = before.map(|meta| meta.labels).unwrap_or_default();
+        self.namespace_changed(&on_hub(name), &labels, now, dirty);
         for cluster in self.members.keys() {
             dirty.push(Key::Namespace(name.clone(), cluster.clone()));
         }
@@ -112,7 +134,9 @@ impl Index {
         }
         self.floors.seen(&which);
         let of_it = self.namespaces.members.entry(cluster.clone()).or_default();
-        of_it.insert(name.clone(), seen);
+        let before = of_it.insert(name.clone(), seen);
+        let labels = before.map(|seen| seen.labels).unwrap_or_default();
+        self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
         dirty.push(Key::Namespace(name.clone(), cluster.clone()));
     }
 
@@ -138,13 +162,16 @@ impl Index {
         self.floors.gone(which, deletion.floor(floor), now);
         match member {
             None => {
-                self.namespaces.hub.remove(name);
+                let before = self.namespaces.hub.remove(name);
+                let labels = before.map(|meta| meta.labels).unwrap_or_default();
+                self.namespace_changed(&on_hub(name), &labels, now, dirty);
                 self.namespaces.unrest.retain(|(_, each), _| each != name);
             }
             Some(cluster) => {
-                if let Some(of_it) = self.namespaces.members.get_mut(cluster) {
-                    of_it.remove(name);
-                }
+                let of_it = self.namespaces.members.get_mut(cluster);
+                let before = of_it.and_then(|of_it| of_it.remove(name));
+                let labels = before.map(|seen| seen.labels).unwrap_or_default();
+                self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
                 if floor > 0 && self.namespaces.hub.contains_key(name) {
                     self.disturbed(cluster, name, now);
                 }

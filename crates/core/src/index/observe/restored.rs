@@ -95,8 +95,12 @@ impl Index {
                 }
             }
             _ => {
-                if let Watch::MemberNamespaces(cluster) = watch {
-                    self.namespaces.lost(cluster);
+                match watch {
+                    Watch::MemberNamespaces(cluster) => self.namespaces.lost(cluster),
+                    Watch::Distributed(cluster, gvk, name) => {
+                        self.distributions.forget_written(cluster, gvk, name)
+                    }
+                    _ => {}
                 }
                 let held = self.held(watch);
                 self.floors.went_back(held, |which| is_under(watch, which));
@@ -123,6 +127,10 @@ fn is_under(watch: &Watch, which: &Which) -> bool {
         }
         (Watch::Clusters, Which::Cluster(_)) | (Watch::Namespaces, Which::Namespace(None, _)) => true,
         (Watch::MemberNamespaces(cluster), Which::Namespace(Some(name), _)) => name == cluster,
+        (Watch::Distributions, Which::Distribution(_)) => true,
+        (Watch::Distributed(cluster, gvk, name), Which::Distributed(other, id)) => {
+            cluster == other && id.gvk == *gvk && id.name == *name
+        }
         _ => false,
     }
 }

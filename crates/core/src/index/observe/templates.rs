@@ -75,6 +75,9 @@ impl Index {
         if relabelled {
             self.reselect(id, now, dirty);
         }
+        if relabelled || appeared {
+            self.workload_changed(id, now, dirty);
+        }
         dirty.push(Key::Template(id.clone()));
         self.dirty_entity(id, dirty);
     }
@@ -110,6 +113,7 @@ impl Index {
         // What it takes along may be needed by nobody now.
         self.dirty_dependencies(id, dirty);
         self.dirty_entity(id, dirty);
+        self.workload_changed(id, now, dirty);
         self.forget_if_empty(id, now);
     }
 

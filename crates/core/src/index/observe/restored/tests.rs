@@ -28,6 +28,7 @@ fn watches() -> Vec<Watch> {
         Watch::MemberNamespaces("m1".into()),
         Watch::Templates(gvk()),
         Watch::Copies("m1".into(), gvk()),
+        Watch::Distributions,
     ]
 }
 
@@ -141,6 +142,19 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
         Which::Namespace(Some(cluster), name) => {
             let seen = index.namespaces.on(cluster, name).expect("held");
             (name.to_string(), seen.revision)
+        }
+        Which::Distribution(name) => {
+            let held = &index.distributions.held[name];
+            (name.to_string(), held.object.meta.revision())
+        }
+        Which::Distributed(cluster, id) => {
+            let at = crate::distribution::held::Where {
+                cluster: cluster.clone(),
+                gvk: id.gvk.clone(),
+                name: id.name.clone(),
+            };
+            let part = index.distributions.part(&at, &id.namespace);
+            (id.name.to_string(), part.expect("held").revision())
         }
     };
     index.held(watch).iter().map(revision).collect()

@@ -1,0 +1,200 @@
+//! Rules of ResourceDistribution. Their texts hold nothing of what is distributed but its kind and its name.
+//!
+//! Whether a server would take the copies, and whether the author may write them, is not in the object:
+//! [`inquiry`](super::inquiry). Source: ResourceDistribution reference 2.
+
+use entourage_api::{
+    keys::{TRUE, annotation},
+    kruise::DistributionTargets,
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::{Problem, is_subdomain, text};
+use crate::distribution::{
+    targets::{Targets, is_dns_label},
+    template,
+};
+
+/// The kinds that are distributed, and the only version of either.
+const KINDS: [&str; 2] = ["ConfigMap", "Secret"];
+const VERSION: &str = "v1";
+
+/// The name is one that an object of the API can have; copies tell it.
+pub(super) fn name(object: &Value, problems: &mut Vec<Problem>) {
+    let name = text(&object["metadata"]["name"]);
+    // A server makes a name out of generateName.
+    if !name.is_empty() && !is_subdomain(name) {
+        problems.push(Problem::new(
+            "metadata.name",
+            format!("{name:?} is no DNS name"),
+            "use lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
+        ));
+    }
+}
+
+/// What is distributed is given once, and where it stands can be found.
+pub(super) fn source(object: &Value, problems: &mut Vec<Problem>) {
+    let spec = &object["spec"];
+    let remedy = "give one of the two";
+    match (is_given(&spec["resource"]), is_given(&spec["resourceFrom"])) {
+        (true, true) => problems.push(Problem::new(
+            "spec.resourceFrom",
+            "what is distributed is given as resource, too",
+            remedy,
+        )),
+        (false, false) => problems.push(Problem::new(
+            "spec.resource",
+            "neither resource nor resourceFrom says what is distributed",
+            remedy,
+        )),
+        (false, true) => found(&spec["resourceFrom"], problems),
+        (true, false) => {}
+    }
+}
+
+fn found(from: &Value, problems: &mut Vec<Problem>) {
+    let mut wrong = |field: &str, cause: &str, remedy: &str| {
+        problems.push(Problem::new(format!("spec.resourceFrom.{field}"), cause, remedy));
+    };
+    if !KINDS.contains(&text(&from["kind"])) {
+        wrong(
+            "kind",
+            "it is no kind that is distributed",
+            "give ConfigMap or Secret",
+        );
+    }
+    if !is_dns_label(text(&from["namespace"])) {
+        wrong(
+            "namespace",
+            "it cannot be the name of a namespace",
+            "give the namespace in which it stands",
+        );
+    }
+    if !is_subdomain(text(&from["name"])) {
+        wrong(
+            "name",
+            "it cannot be the name of an object",
+            "give the name of the ConfigMap or Secret",
+        );
+    }
+}
+
+/// What is distributed can be.
+pub(super) fn resource(object: &Value, problems: &mut Vec<Problem>) {
+    let resource = &object["spec"]["resource"];
+    if is_given(resource)
+        && let Err(wrong) = template::read(resource)
+    {
+        problems.extend(wrong);
+    }
+}
+
+/// Targets can be read, and do not contradict themselves.
+pub(super) fn targets(object: &Value, problems: &mut Vec<Problem>) {
+    match read_targets(object).map(|targets| Targets::compile(&targets)) {
+        Some(Ok(_)) => {}
+        Some(Err(wrong)) => problems.extend(wrong),
+        None => problems.push(Problem::new(
+            "spec.targets",
+            "there are none, or not in the form of targets",
+            "see kubectl explain resourcedistribution.spec.targets; {} means no namespace",
+        )),
+    }
+}
+
+/// The identity of what is distributed stays: copies with the one before would be nobody's. What could not be distributed
+/// has no copies, and may become anything.
+pub(super) fn same_identity(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
+    let (Some(new), Some(old)) = (identity(object), identity(old)) else {
+        return;
+    };
+    if old.api_version != VERSION || !KINDS.contains(&old.kind) || old.name.is_empty() {
+        return;
+    }
+    for (field, is, was) in [
+        (new.paths[0], new.api_version, old.api_version),
+        (new.paths[1], new.kind, old.kind),
+        (new.paths[2], new.name, old.name),
+    ] {
+        if is != was {
+            problems.push(Problem::new(
+                field,
+                format!("it was {was:?}, by which the copies are known, and does not change"),
+                "keep it, and make another ResourceDistribution for another object",
+            ));
+        }
+    }
+}
+
+/// Targets that meant namespaces go on to mean some, unless it is said that the copies shall go.
+pub(super) fn not_emptied(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
+    let means_nothing = |object| compiled_targets(object).map(|targets| targets.mean_nothing());
+    if means_nothing(old) != Some(false) || means_nothing(object) != Some(true) {
+        return;
+    }
+    let confirmed = &object["metadata"]["annotations"][annotation::ALLOW_EMPTY_TARGETS];
+    if *confirmed != TRUE {
+        problems.push(Problem::new(
+            "spec.targets",
+            "no namespace is meant any more: every copy would be deleted",
+            format!(
+                "mean at least one, or confirm it with the annotation {}: \"{TRUE}\"",
+                annotation::ALLOW_EMPTY_TARGETS
+            ),
+        ));
+    }
+}
+
+/// What is distributed, as far as it says, and where it says so.
+pub(super) struct Identity<'a> {
+    /// Of the API version, of the kind, and of the name.
+    paths: [&'static str; 3],
+    api_version: &'a str,
+    /// Its kind.
+    pub(super) kind: &'a str,
+    /// Its name, which is also that of the copies.
+    pub(super) name: &'a str,
+}
+
+/// `None` when it is not given once.
+pub(super) fn identity(object: &Value) -> Option<Identity<'_>> {
+    let (resource, from) = (&object["spec"]["resource"], &object["spec"]["resourceFrom"]);
+    match (is_given(resource), is_given(from)) {
+        (true, false) => Some(Identity {
+            paths: [
+                "spec.resource.apiVersion",
+                "spec.resource.kind",
+                "spec.resource.metadata.name",
+            ],
+            api_version: text(&resource["apiVersion"]),
+            kind: text(&resource["kind"]),
+            name: text(&resource["metadata"]["name"]),
+        }),
+        (false, true) => Some(Identity {
+            paths: [
+                "spec.resourceFrom",
+                "spec.resourceFrom.kind",
+                "spec.resourceFrom.name",
+            ],
+            api_version: VERSION,
+            kind: text(&from["kind"]),
+            name: text(&from["name"]),
+        }),
+        _ => None,
+    }
+}
+
+/// Its targets, if they can be read and nothing is wrong with them.
+pub(super) fn compiled_targets(object: &Value) -> Option<Targets> {
+    Targets::compile(&read_targets(object)?).ok()
+}
+
+fn read_targets(object: &Value) -> Option<DistributionTargets> {
+    DistributionTargets::deserialize(&object["spec"]["targets"]).ok()
+}
+
+/// A null is as good as nothing: so servers store it.
+pub(super) fn is_given(value: &Value) -> bool {
+    !value.is_null()
+}

@@ -1,0 +1,113 @@
+//! The golden cases in `testdata/distribution`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
+//!
+//! A case is a resource, and the live object where there is one; it wants what is wrong with the resource, or the copy and
+//! how it compares with the live object. With `release: true` it wants the live object released.
+
+use std::{fs, path::Path};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    render::{Mark, Recipe, Standing, difference, must_be_recreated, release, render, standing},
+    template::read,
+};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/distribution");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// The id of the hub, for a copy on a member.
+    #[serde(default)]
+    hub: Option<String>,
+    #[serde(default)]
+    resource: Value,
+    #[serde(default)]
+    live: Option<Value>,
+    #[serde(default)]
+    release: bool,
+    /// Compared as text.
+    #[serde(default, rename = "want")]
+    _want: serde::de::IgnoredAny,
+}
+
+#[test]
+fn every_case_comes_out_as_its_file_says() {
+    let mut files: Vec<_> = fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 40, "{FOLDER} holds {} cases", files.len());
+    let wrong: Vec<String> = files.iter().filter_map(|file| run(file)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
+        wrong.join("\n")
+    );
+}
+
+/// What is wrong with a case.
+fn run(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let case: Case = serde_saphyr::from_str_with_options(&text, options)
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let got = serde_saphyr::to_string(&json!({"want": outcome(&case)})).unwrap();
+    let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
+    if format!("want:{want}") == got {
+        return None;
+    }
+    if is_updating() {
+        fs::write(file, format!("{given}\n{got}")).unwrap();
+        return None;
+    }
+    Some(format!("--- {}\nwant:{want}+++ got\n{got}", file.display()))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the switch of a test, not an input of a decision"
+)]
+fn is_updating() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
+fn outcome(case: &Case) -> Value {
+    let recipe = Recipe {
+        distribution: "dist".into(),
+        uid: "uid-of-dist".into(),
+        namespace: "ns-1".into(),
+        mark: case
+            .hub
+            .as_deref()
+            .map_or(Mark::Owner, |hub| Mark::Hub(hub.into())),
+        take_over: false,
+    };
+    if case.release {
+        return json!({"released": release(&recipe, case.live.as_ref().unwrap())});
+    }
+    if let Err(problems) = read(&case.resource) {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(
+            !problems.iter().any(|text| text.contains("canary")),
+            "{problems:?}"
+        );
+        return json!({"problems": problems});
+    }
+    let copy = render(&recipe, &case.resource, case.live.as_ref());
+    let mut outcome = Map::new();
+    if let Some(live) = &case.live {
+        let standing = match standing(&recipe, live) {
+            Standing::Ours => "ours".to_owned(),
+            Standing::Free => "free".to_owned(),
+            Standing::Held(holder) => format!("held by {holder}"),
+        };
+        outcome.insert("standing".to_owned(), json!(standing));
+        outcome.insert("difference".to_owned(), json!(difference(&copy, live)));
+        outcome.insert("recreated".to_owned(), json!(must_be_recreated(&copy, live)));
+    }
+    outcome.insert("copy".to_owned(), copy.object().clone());
+    Value::Object(outcome)
+}

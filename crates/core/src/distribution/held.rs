@@ -1,0 +1,253 @@
+//! What the Index holds of distributions: what they say, how each of their places stands, and the objects of their names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Place, Step, Verdict,
+    observed::{Distribution, Part},
+    targets::Candidates,
+};
+use crate::{
+    delivery::fight::Fight,
+    object::{Gvk, Id, Str, Time},
+    observation::{Watch, Which},
+};
+
+/// Objects of one kind and name, on the hub or on a member: what one watch tells.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Where {
+    pub(crate) cluster: Option<Str>,
+    pub(crate) gvk: Gvk,
+    pub(crate) name: Str,
+}
+
+impl Where {
+    pub(crate) fn watch(&self) -> Watch {
+        Watch::Distributed(self.cluster.clone(), self.gvk.clone(), self.name.clone())
+    }
+}
+
+/// A copy as it was last written or found equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) uid: Str,
+    pub(crate) resource_version: Str,
+    pub(crate) content: u64,
+}
+
+/// The last attempt, which failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) step: Step,
+    /// For a person.
+    pub(crate) message: String,
+    /// What was to be written.
+    pub(crate) content: u64,
+    pub(crate) attempts: u32,
+    pub(crate) retry_at: Time,
+}
+
+/// One place of a distribution.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spot {
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) written: Option<Written>,
+    pub(crate) failure: Option<Failure>,
+    /// What was written last was not what is known of the distribution: news of it is on its way, or its server was restored.
+    /// Nothing is written before then, so that no server is asked again and again for what it does not have.
+    pub(crate) not_before: Option<Time>,
+    /// How often in a row it was put right. Boxed: few have it.
+    pub(crate) fight: Option<Box<Fight>>,
+}
+
+/// A distribution.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) object: Arc<Distribution>,
+    /// Every place that is meant, or where a copy stands.
+    pub(crate) spots: BTreeMap<Place, Spot>,
+    /// The places by verdict.
+    pub(crate) by_verdict: BTreeMap<Verdict, BTreeSet<Place>>,
+    /// The workloads that its selector matches, by namespace.
+    pub(crate) workloads: BTreeMap<Str, BTreeSet<Id>>,
+    /// Namespaces that the last such workload left, and when.
+    pub(crate) left: BTreeMap<Str, Time>,
+    /// Copies of a strict one that were made since it was last complete: a conflict takes them back, and no others.
+    pub(crate) made: BTreeSet<Place>,
+    /// When the status was last written.
+    pub(crate) status_written: Option<Time>,
+    /// Since when something is under way; for the lag.
+    pub(crate) under_way_since: Option<Time>,
+}
+
+impl Held {
+    pub(crate) fn new(object: Arc<Distribution>) -> Self {
+        Self {
+            object,
+            spots: BTreeMap::new(),
+            by_verdict: BTreeMap::new(),
+            workloads: BTreeMap::new(),
+            left: BTreeMap::new(),
+            made: BTreeSet::new(),
+            status_written: None,
+            under_way_since: None,
+        }
+    }
+
+    /// How many places have this verdict. Cost: O(log verdicts).
+    pub(crate) fn count(&self, verdict: Verdict) -> usize {
+        self.by_verdict.get(&verdict).map_or(0, BTreeSet::len)
+    }
+
+    /// How many places are meant. Cost: O(verdicts).
+    pub(crate) fn meant(&self) -> usize {
+        let meant = self.by_verdict.iter().filter(|(verdict, _)| verdict.is_meant());
+        meant.map(|(_, places)| places.len()).sum()
+    }
+
+    /// Whether something is to be done that nothing stands in the way of.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.by_verdict.keys().any(|verdict| verdict.is_under_way())
+    }
+
+    /// Where every place holds its copy, a conflict that comes later takes nothing back. Cost: O(verdicts), and O(copies made)
+    /// once.
+    pub(crate) fn note_completeness(&mut self) {
+        if !self.made.is_empty() && self.meant() == self.count(Verdict::Done) {
+            self.made.clear();
+        }
+    }
+
+    /// Notes a verdict; `None` forgets the place. Answers whether it changed. Cost: O(log places).
+    pub(crate) fn set(&mut self, place: &Place, verdict: Option<Verdict>, now: Time) -> bool {
+        let before = self.spots.get(place).and_then(|spot| spot.verdict);
+        if let Some(before) = before
+            && verdict != Some(before)
+            && let Some(places) = self.by_verdict.get_mut(&before)
+        {
+            places.remove(place);
+            if places.is_empty() {
+                self.by_verdict.remove(&before);
+            }
+        }
+        match verdict {
+            Some(verdict) => {
+                self.spots.entry(place.clone()).or_default().verdict = Some(verdict);
+                if before != Some(verdict) {
+                    self.by_verdict.entry(verdict).or_default().insert(place.clone());
+                }
+            }
+            None => {
+                self.spots.remove(place);
+                self.made.remove(place);
+            }
+        }
+        match (self.is_under_way(), self.under_way_since) {
+            (true, None) => self.under_way_since = Some(now),
+            (false, Some(_)) => self.under_way_since = None,
+            _ => {}
+        }
+        before != verdict
+    }
+}
+
+/// All distributions.
+#[derive(Debug, Default)]
+pub(crate) struct Distributions {
+    pub(crate) held: BTreeMap<Str, Held>,
+    /// Namespace → distributions that may mean it.
+    pub(crate) candidates: Candidates,
+    /// Distributions whose targets select by workloads.
+    pub(crate) by_workload: BTreeSet<Str>,
+    /// Place → distributions that have it among theirs.
+    pub(crate) at: BTreeMap<Place, BTreeSet<Str>>,
+    /// Where → distributions that look there, and the objects there by namespace.
+    pub(crate) looked: BTreeMap<Where, Looked>,
+}
+
+/// What is known of one [`Where`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Looked {
+    pub(crate) by: BTreeSet<Str>,
+    pub(crate) parts: BTreeMap<Str, Part>,
+}
+
+impl Distributions {
+    /// An object of a name. Cost: O(log).
+    pub(crate) fn part(&self, at: &Where, namespace: &Str) -> Option<&Part> {
+        self.looked.get(at)?.parts.get(namespace)
+    }
+
+    /// Where a distribution looks for its copy in a place; `None` when it cannot be read.
+    pub(crate) fn place_of(&self, name: &Str, place: &Place) -> Option<Where> {
+        let spec = self.held.get(name)?.object.spec.as_ref().ok()?;
+        Some(Where {
+            cluster: place.cluster.clone(),
+            gvk: spec.gvk.clone(),
+            name: spec.name.clone(),
+        })
+    }
+
+    /// From which version a copy was written is not known any more. Cost: O(copies of the name).
+    pub(crate) fn forget_written(&mut self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) {
+        for held in self.held.values_mut() {
+            let of_it = matches!(&held.object.spec, Ok(spec) if spec.gvk == *gvk && spec.name == *name);
+            for (place, spot) in held.spots.iter_mut().filter(|_| of_it) {
+                if place.cluster == *cluster {
+                    spot.written = None;
+                }
+            }
+        }
+    }
+
+    /// Every object that is known of one kind and name on one server.
+    pub(crate) fn which(&self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Vec<Which> {
+        let at = Where {
+            cluster: cluster.clone(),
+            gvk: gvk.clone(),
+            name: name.clone(),
+        };
+        let looked = self.looked.get(&at).into_iter();
+        let namespaces = looked.flat_map(|looked| looked.parts.keys());
+        namespaces
+            .map(|namespace| {
+                let id = Id {
+                    gvk: gvk.clone(),
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                };
+                Which::Distributed(cluster.clone(), id)
+            })
+            .collect()
+    }
+
+    /// What a source consists of, where the distribution has one and it is known. Cost: O(log).
+    pub(crate) fn source(&self, id: &Id) -> Option<&Part> {
+        let at = Where {
+            cluster: None,
+            gvk: id.gvk.clone(),
+            name: id.name.clone(),
+        };
+        self.part(&at, &id.namespace)
+    }
+}
+
+/// The kinds that a selector of workloads is about. Source: ResourceDistribution reference 6.4; Pods and ReplicaSets come and
+/// go, and a hub has none.
+pub(crate) fn workload_kinds() -> Vec<Gvk> {
+    [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+        ("apps.kruise.io/v1alpha1", "CloneSet"),
+        ("apps.kruise.io/v1beta1", "StatefulSet"),
+        ("apps.kruise.io/v1alpha1", "DaemonSet"),
+    ]
+    .map(|(api_version, kind)| Gvk::new(api_version, kind))
+    .into()
+}

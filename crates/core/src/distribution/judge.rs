@@ -1,0 +1,208 @@
+//! How a distribution stands in one place: from what was observed alone.
+
+use entourage_api::{keys::annotation, kruise::WritePolicy, policy::ClusterAffinity};
+
+use super::{Place, Step, Verdict, held::Held, is_denied, is_protected, observed::Spec};
+use crate::{
+    index::{Index, Member},
+    object::{Str, Time},
+    scheduler::{Candidate, affinity},
+};
+
+fn candidate<'a>(name: &'a str, member: &'a Member) -> Candidate<'a> {
+    Candidate {
+        name,
+        labels: &member.meta.labels,
+        cluster: &member.object,
+        ready: true,
+        deleting: false,
+    }
+}
+
+/// How long a namespace is meant after the last workload that is selected left it, in milliseconds: a workload that is
+/// replaced takes nothing away.
+pub(crate) const WORKLOAD_GRACE: i64 = 30_000;
+
+/// What stands in the way of reading what is distributed, where it stands by itself.
+pub(crate) enum NoSource {
+    /// It is not known yet whether it is there.
+    Unknown,
+    /// For a person.
+    Because(String),
+}
+
+impl Index {
+    /// The verdict on a place; `None` where nothing is meant and nothing stands. Cost: O(log), and that of the selectors.
+    pub(crate) fn verdict(&self, name: &Str, place: &Place, now: Time) -> Option<Verdict> {
+        let held = self.distributions.held.get(name)?;
+        let Ok(spec) = &held.object.spec else { return None };
+        let at = self.distributions.place_of(name, place)?;
+        let part = self.distributions.part(&at, &place.namespace);
+        let hub = place.cluster.as_ref().map(|_| &*self.config.hub);
+        let ours = part.filter(|part| part.is_of(name, &held.object.meta.uid, hub));
+        if held.object.is_claimed() {
+            return ours.map(|_| Verdict::Kept);
+        }
+        let ending = held.object.meta.deleting.is_some();
+        let failure = held.spots.get(place).and_then(|spot| spot.failure.as_ref());
+        // A removal that failed says nothing of a copy that is meant again, and the other way round.
+        let failed = |content| {
+            let failure =
+                failure.filter(|failure| failure.step != Step::Delete && failure.content == content)?;
+            Some(failure.step)
+        };
+        let leaving = match failure {
+            Some(failure) if failure.step == Step::Delete => Verdict::Failed(Step::Delete),
+            _ => Verdict::Leaving,
+        };
+        if ending || !self.is_meant(held, spec, place, now) {
+            ours?;
+            let is_kept = !ending && self.is_held_back(held);
+            return Some(if is_kept { Verdict::Kept } else { leaving });
+        }
+        if !self.has_namespace(place) {
+            return Some(Verdict::NoNamespace);
+        }
+        let watch = at.watch();
+        if !self.listed.contains(&watch) && self.unlistable.contains_key(&watch) {
+            return Some(Verdict::Failed(Step::Get));
+        }
+        let content = match self.content(name, spec) {
+            Ok(content) => content,
+            Err(NoSource::Unknown) => return Some(Verdict::Pending),
+            // What stands there stays as it is.
+            Err(NoSource::Because(_)) => return Some(Verdict::Failed(Step::Get)),
+        };
+        let strict = spec.write_policy == WritePolicy::Strict;
+        let is_shut = strict && held.count(Verdict::Conflict) > 0;
+        match (part, ours) {
+            (Some(part), None) => {
+                if part.holder.is_none() && spec.write_policy == WritePolicy::Overwrite {
+                    return Some(failed(content).map_or(Verdict::Pending, Verdict::Failed));
+                }
+                return Some(Verdict::Conflict);
+            }
+            (_, Some(part)) => {
+                let spot = held.spots.get(place);
+                // All or nothing: what was made before the conflict was found goes again.
+                if is_shut && held.made.contains(place) {
+                    return Some(leaving);
+                }
+                let written = spot.and_then(|spot| spot.written.as_ref());
+                let is_current = written.is_some_and(|written| {
+                    written.content == content
+                        && written.uid == part.uid
+                        && written.resource_version == part.resource_version
+                });
+                if is_current && part.deleting.is_none() {
+                    return Some(Verdict::Done);
+                }
+            }
+            (None, None) => {}
+        }
+        if is_shut {
+            return Some(Verdict::Blocked);
+        }
+        Some(failed(content).map_or(Verdict::Pending, Verdict::Failed))
+    }
+
+    /// Whether a place is meant.
+    fn is_meant(&self, held: &Held, spec: &Spec, place: &Place, now: Time) -> bool {
+        if is_protected(&self.config, &place.namespace) {
+            return false;
+        }
+        let is_source = spec
+            .source
+            .as_ref()
+            .is_some_and(|source| place.cluster.is_none() && source.namespace == place.namespace);
+        if is_source {
+            return false;
+        }
+        let labels = match (&place.cluster, &spec.clusters) {
+            (None, None) => match self.namespaces.hub.get(&place.namespace) {
+                Some(meta) if is_denied(meta) => return false,
+                Some(meta) => Some(&meta.labels),
+                None => None,
+            },
+            (Some(cluster), Some(affinity)) => {
+                if !self.is_selected(cluster, affinity) {
+                    return false;
+                }
+                match self.namespaces.on(cluster, &place.namespace) {
+                    Some(seen) if seen.denied => return false,
+                    Some(seen) => Some(&seen.labels),
+                    None => None,
+                }
+            }
+            _ => return false,
+        };
+        let has_workload = held.workloads.contains_key(&place.namespace)
+            || held
+                .left
+                .get(&place.namespace)
+                .is_some_and(|left| now < left.plus(WORKLOAD_GRACE));
+        match labels {
+            Some(labels) => spec.targets.means(&place.namespace, labels, has_workload),
+            // One that does not exist is meant if it is named.
+            None => spec.targets.named().contains(&place.namespace),
+        }
+    }
+
+    /// Whether an affinity selects a member that stays.
+    pub(crate) fn is_selected(&self, cluster: &Str, wanted: &ClusterAffinity) -> bool {
+        self.members.get(cluster).is_some_and(|member| {
+            member.meta.deleting.is_none() && affinity::selects(wanted, &candidate(cluster, member))
+        })
+    }
+
+    fn has_namespace(&self, place: &Place) -> bool {
+        match &place.cluster {
+            None => self
+                .namespaces
+                .hub
+                .get(&place.namespace)
+                .is_some_and(|meta| meta.deleting.is_none()),
+            Some(cluster) => self
+                .namespaces
+                .on(cluster, &place.namespace)
+                .is_some_and(|seen| !seen.deleting),
+        }
+    }
+
+    /// The number of what copies are to hold, or why that cannot be said.
+    pub(crate) fn content(&self, name: &Str, spec: &Spec) -> Result<u64, NoSource> {
+        let Some(source) = &spec.source else {
+            return Ok(spec.content);
+        };
+        match self.distributions.source(source) {
+            Some(part) if part.deleting.is_some() => Err(NoSource::Because(format!(
+                "{source} is being deleted: its copies stay as they are"
+            ))),
+            Some(part) if part.consents_to(name) => Ok(part.version()),
+            Some(_) => Err(NoSource::Because(format!(
+                "{source} may not be distributed: its owner consents by the annotation {}: {name}",
+                annotation::DISTRIBUTION_ALLOWED
+            ))),
+            None => {
+                let watch =
+                    crate::observation::Watch::Distributed(None, source.gvk.clone(), source.name.clone());
+                if self.listed.contains(&watch) {
+                    Err(NoSource::Because(format!(
+                        "{source} does not exist: its copies stay as they are"
+                    )))
+                } else {
+                    Err(NoSource::Unknown)
+                }
+            }
+        }
+    }
+
+    /// Whether copies stay although no namespace is meant: what the distribution says was changed so since it was last
+    /// reported on, which may be a mistake, and nobody confirmed it. The generation in the status stays behind until then, so
+    /// that a restart knows.
+    pub(crate) fn is_held_back(&self, held: &Held) -> bool {
+        held.meant() == 0
+            && !held.object.may_be_empty()
+            && held.object.meta.generation.unwrap_or_default() != held.object.observed_generation()
+    }
+}

@@ -1,0 +1,309 @@
+//! What is done to a copy, and to a distribution itself.
+
+use entourage_api::{
+    keys::finalizer,
+    kruise::{DeletionPolicy, WritePolicy},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    API_VERSION, KIND, Place, Step, Verdict,
+    held::{Held, Where},
+    observed::Spec,
+    render::{Mark, Recipe},
+};
+use crate::{
+    index::Index,
+    object::{Id, Str, Time},
+    observation::Watch,
+    plan::{Change, Guard, How, HubObject, Plan, Verb},
+};
+
+/// How a copy is brought in line: data only.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Order {
+    /// The distribution.
+    pub distribution: Str,
+    /// Where.
+    pub place: Place,
+    /// The copy.
+    pub id: Id,
+    /// How it is made.
+    pub recipe: Recipe,
+    /// The object that is distributed where it stands by itself; else it is in the distribution.
+    pub source: Option<Id>,
+    /// What stands there, as last seen; `None` creates it.
+    pub live: Option<Guard>,
+    /// Whether it must be read before it is written.
+    pub read_first: bool,
+    /// Whether it may be deleted and made again where an update cannot change it.
+    pub may_recreate: bool,
+}
+
+/// Plans one copy. Cost: O(log), and that of the selectors.
+#[must_use]
+pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> Plan {
+    let Some(held) = index.distributions.held.get(name) else {
+        return Plan::nothing();
+    };
+    let (Ok(spec), Some(at)) = (&held.object.spec, index.distributions.place_of(name, place)) else {
+        return Plan::nothing();
+    };
+    if held.object.is_claimed() {
+        return Plan::wait("a policy takes the distribution to members: it is carried out there");
+    }
+    let Some(verdict) = index.verdict(name, place, now) else {
+        return Plan::nothing();
+    };
+    let mut plan = match verdict {
+        Verdict::Pending | Verdict::Failed(Step::Get | Step::Create | Step::Update) => {
+            write(index, name, held, spec, &at, place, now)
+        }
+        Verdict::Leaving | Verdict::Failed(Step::Delete) => remove(index, name, held, spec, &at, place, now),
+        Verdict::Done | Verdict::Blocked | Verdict::Kept | Verdict::NoNamespace | Verdict::Conflict => {
+            Plan::nothing()
+        }
+    };
+    // A namespace that the last selected workload left is looked at again when its time has come.
+    if let Some(left) = held.left.get(&place.namespace) {
+        let until = left.plus(super::judge::WORKLOAD_GRACE);
+        if until > now {
+            plan.again_at = Some(plan.again_at.map_or(until, |held| held.min(until)));
+        }
+    }
+    plan
+}
+
+fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place: &Place, now: Time) -> Plan {
+    if !index.listed.contains(&Watch::Distributions)
+        || !index.are_namespaces_listed(place)
+        || !index.listed.contains(&at.watch())
+    {
+        return Plan::wait("distributions, namespaces, or the objects of this name are not known yet");
+    }
+    if spec.needs_finalizer() && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
+        return Plan::wait("the distribution gets its finalizer first");
+    }
+    let Ok(content) = index.content(name, spec) else {
+        return Plan::wait("what is distributed is not there, or may not be distributed");
+    };
+    let part = index.distributions.part(at, &place.namespace);
+    if part.is_some_and(|part| part.deleting.is_some()) {
+        return Plan::wait("it is being deleted, and made again when it is gone");
+    }
+    let spot = held.spots.get(place);
+    let failure = spot
+        .and_then(|spot| spot.failure.as_ref())
+        .filter(|failure| failure.step != Step::Delete);
+    if let Some(failure) = failure.filter(|failure| failure.content == content && now < failure.retry_at) {
+        return Plan::wait_until(failure.retry_at, "the last attempt failed");
+    }
+    if let Some(time) = spot.and_then(|spot| spot.not_before).filter(|time| now < *time) {
+        return Plan::wait_until(time, "what was written is not what is known of the distribution");
+    }
+    let written = spot.and_then(|spot| spot.written.as_ref());
+    let fight = spot.and_then(|spot| spot.fight.as_ref());
+    if let Some(fight) = fight
+        .filter(|fight| now < fight.retry_at() && written.is_some_and(|written| written.content == content))
+    {
+        return Plan::wait_until(fight.retry_at(), "something changes it back each time");
+    }
+    let is_as_written = part.is_some_and(|part| {
+        written.is_some_and(|written| {
+            written.uid == part.uid && written.resource_version == part.resource_version
+        })
+    });
+    let order = Order {
+        distribution: name.clone(),
+        place: place.clone(),
+        id: Id {
+            gvk: spec.gvk.clone(),
+            namespace: place.namespace.clone(),
+            name: spec.name.clone(),
+        },
+        recipe: Recipe {
+            distribution: name.clone(),
+            uid: held.object.meta.uid.clone(),
+            namespace: place.namespace.clone(),
+            mark: match place.cluster {
+                None => Mark::Owner,
+                Some(_) => Mark::Hub(index.config.hub.clone()),
+            },
+            take_over: spec.write_policy == WritePolicy::Overwrite,
+        },
+        source: spec.source.clone(),
+        live: part.map(|part| Guard {
+            uid: part.uid.clone(),
+            resource_version: part.resource_version.clone(),
+        }),
+        read_first: part.is_some_and(|part| part.foreign) || !is_as_written,
+        may_recreate: held.object.may_recreate(),
+    };
+    let why = if part.is_some() {
+        "what stands there is not known to be as it should"
+    } else {
+        "it is meant there and not there"
+    };
+    Plan::one(Change::Distribute(Box::new(order)), why)
+}
+
+fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place: &Place, now: Time) -> Plan {
+    let ending = held.object.meta.deleting.is_some();
+    if ending && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
+        return Plan::wait("the distribution ends: garbage collection takes its copies");
+    }
+    if !index.is_distribution_known(spec, at, place) {
+        return Plan::wait("something that may mean this namespace is not known as it is now");
+    }
+    let Some(part) = index.distributions.part(at, &place.namespace) else {
+        return Plan::nothing();
+    };
+    if part.deleting.is_some() {
+        return Plan::wait("it is being deleted");
+    }
+    let failure = held.spots.get(place).and_then(|spot| spot.failure.as_ref());
+    if let Some(failure) = failure.filter(|failure| failure.step == Step::Delete && now < failure.retry_at) {
+        return Plan::wait_until(failure.retry_at, "the last attempt failed");
+    }
+    let released = ending && spec.deletion_policy == DeletionPolicy::Orphan;
+    let change = Change::Withdraw {
+        distribution: name.clone(),
+        place: place.clone(),
+        id: Id {
+            gvk: spec.gvk.clone(),
+            namespace: place.namespace.clone(),
+            name: spec.name.clone(),
+        },
+        uid: held.object.meta.uid.clone(),
+        guard: Guard {
+            uid: part.uid.clone(),
+            resource_version: part.resource_version.clone(),
+        },
+        how: if released { How::Release } else { How::Delete },
+    };
+    Plan::one(change, "it is not meant there any more")
+}
+
+/// Plans the distribution itself: its finalizer. Cost: O(members), and O(1) without one.
+#[must_use]
+pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
+    let Some(held) = index.distributions.held.get(name) else {
+        return Plan::nothing();
+    };
+    let meta = &held.object.meta;
+    let has = meta.has_finalizer(finalizer::DISTRIBUTION);
+    let needs = match &held.object.spec {
+        Ok(spec) => spec.needs_finalizer() && !held.object.is_claimed(),
+        // What it said before is not known: it keeps what it has.
+        Err(_) => has,
+    };
+    let ours: Vec<&Place> = held.spots.keys().collect();
+    if meta.deleting.is_none() {
+        let known = |spec| index.is_all_known(name, held, spec);
+        let on_members =
+            ours.iter().any(|place| place.cluster.is_some()) || !held.object.spec.as_ref().is_ok_and(known);
+        return match (needs, has) {
+            (true, false) => finalizers(held, name, true, "copies are not collected as garbage"),
+            (false, true) if !on_members => {
+                finalizers(held, name, false, "its copies are collected as garbage")
+            }
+            _ => Plan::nothing(),
+        };
+    }
+    if !has {
+        return Plan::nothing();
+    }
+    if held.object.is_claimed() || held.object.spec.is_err() {
+        return finalizers(held, name, false, "nothing here is of it, as far as can be known");
+    }
+    if !ours.is_empty() {
+        return Plan::wait("copies of it are still there");
+    }
+    let known = |spec| index.is_all_known(name, held, spec);
+    if !held.object.spec.as_ref().is_ok_and(known) {
+        return Plan::wait("it is not known whether copies of it are still somewhere");
+    }
+    finalizers(held, name, false, "no copy of it is left")
+}
+
+fn finalizers(held: &Held, name: &Str, with: bool, why: &str) -> Plan {
+    let meta = &held.object.meta;
+    let mut wanted: Vec<&str> = meta
+        .finalizers
+        .iter()
+        .map(|each| &**each)
+        .filter(|each| *each != finalizer::DISTRIBUTION)
+        .collect();
+    if with {
+        wanted.push(finalizer::DISTRIBUTION);
+    }
+    let patch = json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": &**name,
+            "uid": &*meta.uid,
+            "resourceVersion": &*meta.resource_version,
+            "finalizers": wanted,
+        },
+    });
+    let change = Change::Hub {
+        object: HubObject::Distribution(name.clone()),
+        verb: Verb::Merge(patch),
+    };
+    Plan::one(change, why)
+}
+
+impl Index {
+    /// Whether the namespaces of a place's server were listed.
+    fn are_namespaces_listed(&self, place: &Place) -> bool {
+        self.listed.contains(&namespaces_of(place))
+    }
+
+    /// Whether everything that could mean a place, and what stands there, is known as it is now: the proof that a removal
+    /// needs.
+    fn is_distribution_known(&self, spec: &Spec, at: &Where, place: &Place) -> bool {
+        let of_member = place.cluster.is_none() || self.synced.contains(&Watch::Clusters);
+        let workloads = spec.targets.workloads().is_none()
+            || super::held::workload_kinds().iter().all(|gvk| {
+                let templates = self.templates(gvk);
+                self.synced.contains(&templates) || self.kindless.contains(&templates)
+            });
+        self.synced.contains(&Watch::Distributions)
+            && self.synced.contains(&namespaces_of(place))
+            && self.synced.contains(&at.watch())
+            && of_member
+            && workloads
+    }
+
+    /// Whether it is known of every server where a copy of a distribution may stand whether one does: of those that it
+    /// means, and of those that its status lists. Cost: O(members).
+    fn is_all_known(&self, name: &Str, held: &Held, spec: &Spec) -> bool {
+        let may_hold = |at: &Where| match (&at.cluster, &spec.clusters) {
+            (None, _) => true,
+            (Some(cluster), wanted) => {
+                let selected = match wanted {
+                    Some(wanted) => self.is_selected(cluster, wanted),
+                    // It meant some before; one that answers tells soon.
+                    None => self.answers(cluster),
+                };
+                held.object.reported_on(cluster) || selected
+            }
+        };
+        self.synced.contains(&Watch::Distributions)
+            && self.synced.contains(&Watch::Clusters)
+            && self
+                .wheres(name)
+                .iter()
+                .filter(|at| may_hold(at))
+                .all(|at| self.synced.contains(&at.watch()))
+    }
+}
+
+fn namespaces_of(place: &Place) -> Watch {
+    match &place.cluster {
+        None => Watch::Namespaces,
+        Some(cluster) => Watch::MemberNamespaces(cluster.clone()),
+    }
+}

@@ -1,0 +1,452 @@
+//! What a distribution reports: counts, six conditions in a fixed order, a sentence, and events on transition.
+//!
+//! The six conditions are OpenKruise's, in its order, and always there: users and tests index them. A status is written when
+//! nothing is under way any more, and while much is, every [`PROGRESS`]: a thousand namespaces cost one to three writes.
+//! Lists are sorted and end after [`NAMED`] names; the count beside them says how many there are.
+
+use entourage_api::{
+    keys::{annotation, event},
+    kruise::WritePolicy,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    API_VERSION, KIND, Place, Step, Verdict,
+    held::{Held, Where},
+    judge::NoSource,
+};
+use crate::{
+    index::Index,
+    object::{Str, Time},
+    plan::{Change, Event, HubObject, Plan, Regarding, Verb},
+};
+
+/// How many names a list has at most.
+const NAMED: usize = 100;
+/// How long a status waits while something is under way, in milliseconds.
+const PROGRESS: i64 = 5_000;
+/// The least time between two status writes, in milliseconds.
+const INTERVAL: i64 = 1_000;
+
+/// The six conditions in their order, and the verdicts that make each True. Source: ResourceDistribution reference 1.
+const CONDITIONS: [(&str, &[Verdict]); 6] = [
+    ("GetResourceFailed", &[Verdict::Failed(Step::Get)]),
+    ("CreateResourceFailed", &[Verdict::Failed(Step::Create)]),
+    ("UpdateResourceFailed", &[Verdict::Failed(Step::Update)]),
+    ("DeleteResourceFailed", &[Verdict::Failed(Step::Delete)]),
+    (CONFLICT, &[Verdict::Conflict]),
+    ("NamespaceNotExists", &[Verdict::NoNamespace]),
+];
+
+const CONFLICT: &str = "ConflictOccurred";
+
+/// The text of a condition that is False.
+pub(crate) const SUCCEEDED: &str = "Succeeded";
+
+/// The types of the six conditions in their order.
+pub(crate) fn condition_types() -> impl Iterator<Item = &'static str> {
+    CONDITIONS.iter().map(|(type_, _)| *type_)
+}
+
+/// Plans the status. Cost: O(places that failed, up to a hundred each, + members); O(1) while it waits.
+#[must_use]
+pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
+    let Some(held) = index.distributions.held.get(name) else {
+        return Plan::nothing();
+    };
+    if held.object.meta.deleting.is_some() {
+        return Plan::nothing();
+    }
+    // The members report, and what they report is summed up: one writer (`status::template`).
+    if held.object.is_claimed() {
+        return Plan::nothing();
+    }
+    if !index.are_distributions_judged(name) {
+        return Plan::wait("namespaces, or the objects of its name, are not known yet");
+    }
+    let wanted = report(index, name, held, now);
+    if is_same(&held.object.status, &wanted) {
+        return Plan::nothing();
+    }
+    let earliest = held.status_written.map_or(now, |last| last.plus(INTERVAL));
+    let earliest = match held.under_way_since.filter(|_| held.is_under_way()) {
+        Some(since) => earliest.max(held.status_written.unwrap_or(since).max(since).plus(PROGRESS)),
+        None => earliest,
+    };
+    if now < earliest {
+        return Plan::wait_until(earliest, "more is under way");
+    }
+    let meta = &held.object.meta;
+    let mut changes = vec![Change::Hub {
+        object: HubObject::Distribution(name.clone()),
+        verb: Verb::MergeStatus(json!({
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {
+                "name": &**name,
+                "uid": &*meta.uid,
+                "resourceVersion": &*meta.resource_version,
+            },
+            "status": patch(&held.object.status, &wanted),
+        })),
+    }];
+    changes.extend(events(&held.object.status, &wanted, held).into_iter().map(
+        |(warning, reason, message)| {
+            Change::Emit(Event {
+                regarding: Regarding {
+                    api_version: API_VERSION.into(),
+                    kind: KIND.into(),
+                    namespace: "".into(),
+                    name: name.clone(),
+                    uid: meta.uid.clone(),
+                },
+                warning,
+                reason,
+                message,
+            })
+        },
+    ));
+    Plan {
+        changes,
+        ..Plan::default()
+    }
+}
+
+/// The status as it should be; transition times are those of what is stored where the condition stands.
+fn report(index: &Index, name: &Str, held: &Held, now: Time) -> Value {
+    let (desired, succeeded) = (held.meant(), held.count(Verdict::Done));
+    let generation = held.object.meta.generation.unwrap_or_default();
+    let kept = held.count(Verdict::Kept);
+    // Stays behind until somebody confirms, so that a restart knows.
+    let observed = if kept > 0 {
+        held.object.observed_generation()
+    } else {
+        generation
+    };
+    let invalid = match &held.object.spec {
+        Err(why) => Some(why.clone()),
+        Ok(spec) => match index.content(name, spec) {
+            Err(NoSource::Because(why)) => Some(why),
+            _ => None,
+        },
+    };
+    let conditions: Vec<Value> = CONDITIONS
+        .iter()
+        .enumerate()
+        .map(|(at, (type_, verdicts))| {
+            let invalid = invalid.as_ref().filter(|_| at == 0);
+            condition(index, name, held, type_, verdicts, invalid, now)
+        })
+        .collect();
+    let mut status = json!({
+        "desired": desired,
+        "succeeded": succeeded,
+        "failed": desired - succeeded,
+        "observedGeneration": observed,
+        "conditions": conditions,
+        "description": description(held, invalid.as_deref(), desired, succeeded, kept),
+    });
+    let conflicting = conflicting(index, name, held);
+    if !conflicting.is_empty() {
+        status["conflictingNamespaces"] = conflicting.into();
+    }
+    let clusters = if held.object.looks_at_members() {
+        clusters(index, name, held)
+    } else {
+        Vec::new()
+    };
+    if !clusters.is_empty() {
+        status["clusters"] = clusters.into();
+    }
+    status
+}
+
+fn condition(
+    index: &Index,
+    name: &Str,
+    held: &Held,
+    type_: &str,
+    verdicts: &[Verdict],
+    invalid: Option<&String>,
+    now: Time,
+) -> Value {
+    let places = || {
+        verdicts
+            .iter()
+            .filter_map(|verdict| held.by_verdict.get(verdict))
+            .flatten()
+    };
+    let count = places().count();
+    let is_true = count > 0 || invalid.is_some();
+    let status = if is_true { "True" } else { "False" };
+    let before = held.object.status["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|each| each["type"] == *type_);
+    let time = before
+        .filter(|each| each["status"] == *status)
+        .map(|each| each["lastTransitionTime"].clone())
+        .filter(Value::is_string)
+        .unwrap_or_else(|| json!(now.to_k8s()));
+    let reason = match (invalid, places().next()) {
+        (Some(why), _) => why.clone(),
+        (None, Some(place)) => reason(index, name, held, type_, place),
+        (None, None) => SUCCEEDED.into(),
+    };
+    let mut condition = json!({
+        "type": type_,
+        "status": status,
+        "lastTransitionTime": time,
+        "reason": reason,
+    });
+    if count > 0 {
+        let named: Vec<String> = places().take(NAMED).map(ToString::to_string).collect();
+        condition["failedNamespace"] = json!(named);
+        condition["failedNamespaces"] = json!(named);
+        condition["count"] = json!(count);
+    }
+    condition
+}
+
+/// Why, with the first place of those that are sorted: what, where, cause, remedy.
+fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) -> String {
+    let spot = held.spots.get(place);
+    match type_ {
+        CONFLICT => {
+            let owner = index
+                .distributions
+                .place_of(name, place)
+                .and_then(|at| {
+                    index
+                        .distributions
+                        .part(&at, &place.namespace)
+                        .map(super::observed::Part::owner)
+                })
+                .filter(|owner| !owner.is_empty())
+                .map_or_else(|| "nobody's controller".to_owned(), |owner| format!("of {owner}"));
+            format!(
+                "namespace {place}: an object of this kind and name, {owner}, is there already: delete or rename it, exclude \
+                 the namespace, or say writePolicy: overwrite where it has no controller"
+            )
+        }
+        "NamespaceNotExists" => {
+            format!(
+                "namespace {place} does not exist or is being deleted: create it, or take it out of the targets"
+            )
+        }
+        _ => {
+            let words = spot
+                .and_then(|spot| spot.failure.as_ref())
+                .map(|failure| failure.message.clone())
+                .or_else(|| index.unread(name, place))
+                .unwrap_or_else(|| "it cannot be read".into());
+            format!("namespace {place}: {words}")
+        }
+    }
+}
+
+fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: usize, kept: usize) -> String {
+    if let Some(why) = invalid {
+        return format!("Nothing is written: {why}");
+    }
+    if kept > 0 {
+        return format!(
+            "The targets mean no namespace any more; {kept} copies are kept. If they shall go, annotate it {}: \"true\"",
+            annotation::ALLOW_EMPTY_TARGETS
+        );
+    }
+    let conflicts = held.count(Verdict::Conflict);
+    let strict = matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
+    if conflicts > 0 && strict {
+        return format!(
+            "Name conflict in {conflicts} of {desired} namespaces: nothing is written (writePolicy strict)"
+        );
+    }
+    if conflicts > 0 {
+        return format!("Name conflict in {conflicts} of {desired} namespaces; {succeeded} hold it");
+    }
+    if desired == 0 {
+        return "The targets mean no namespace".into();
+    }
+    format!("{succeeded} of {desired} namespaces hold it")
+}
+
+fn conflicting(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
+    let places = held.by_verdict.get(&Verdict::Conflict).into_iter().flatten();
+    places
+        .take(NAMED)
+        .map(|place| {
+            let part = index
+                .distributions
+                .place_of(name, place)
+                .and_then(|at| index.distributions.part(&at, &place.namespace).cloned())
+                .unwrap_or_default();
+            let mut entry = Map::new();
+            entry.insert("name".into(), json!(&*place.namespace));
+            if let Some(cluster) = &place.cluster {
+                entry.insert("cluster".into(), json!(&**cluster));
+            }
+            let owner = part.owner();
+            let reason = if owner.is_empty() {
+                "NotControlled"
+            } else {
+                "ControlledByOther"
+            };
+            if !owner.is_empty() {
+                entry.insert("owner".into(), json!(owner));
+            }
+            entry.insert("reason".into(), json!(reason));
+            Value::Object(entry)
+        })
+        .collect()
+}
+
+/// One entry a member that is meant, where a copy stands, or where one may stand: a member of an earlier report is kept as
+/// long as it cannot be asked, so that a restart knows where to look. Cost: O(members + places on members).
+fn clusters(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
+    let mut all: std::collections::BTreeMap<&Str, (i64, i64, Option<String>)> =
+        std::collections::BTreeMap::new();
+    for (place, spot) in &held.spots {
+        let (Some(cluster), Some(verdict)) = (&place.cluster, spot.verdict) else {
+            continue;
+        };
+        let (desired, succeeded, reason) = all.entry(cluster).or_default();
+        *desired += i64::from(verdict.is_meant());
+        *succeeded += i64::from(verdict == Verdict::Done);
+        // An attempt that failed and does not matter any more is no reason.
+        if let (None, Verdict::Failed(_), Some(failure)) = (&reason, verdict, &spot.failure) {
+            *reason = Some(format!("namespace {}: {}", place.namespace, failure.message));
+        }
+    }
+    for at in index.wheres(name) {
+        if let Some(cluster) = at
+            .cluster
+            .as_ref()
+            .and_then(|cluster| index.members.get_key_value(cluster))
+            && held.object.reported_on(cluster.0)
+            && !index.synced.contains(&at.watch())
+        {
+            all.entry(cluster.0).or_default();
+        }
+    }
+    all.into_iter()
+        .map(|(name, (desired, succeeded, reason))| {
+            let mut entry = json!({
+                "name": &**name, "desired": desired, "succeeded": succeeded, "failed": desired - succeeded,
+            });
+            if let Some(reason) = reason {
+                entry["reason"] = json!(reason);
+            }
+            entry
+        })
+        .collect()
+}
+
+/// Whether what is stored says the same; fields that are not ours do not count.
+fn is_same(stored: &Value, wanted: &Value) -> bool {
+    let map = |value: &Value| value.as_object().cloned().unwrap_or_default();
+    let (stored, wanted) = (map(stored), map(wanted));
+    let gone = OPTIONAL
+        .iter()
+        .any(|field| stored.contains_key(*field) && !wanted.contains_key(*field));
+    !gone && wanted.iter().all(|(key, value)| stored.get(key) == Some(value))
+}
+
+/// Fields of the status that are not always there.
+const OPTIONAL: [&str; 2] = ["conflictingNamespaces", "clusters"];
+
+/// A merge patch from what is stored to what is wanted.
+fn patch(stored: &Value, wanted: &Value) -> Value {
+    let mut patch = wanted.clone();
+    for field in OPTIONAL {
+        if !stored[field].is_null() && patch[field].is_null() {
+            patch[field] = Value::Null;
+        }
+    }
+    if let Some(map) = patch.as_object_mut() {
+        map.retain(|key, value| !value.is_null() || !stored[key.as_str()].is_null());
+    }
+    patch
+}
+
+/// What is told: warning or not, reason, words. On transition only: what is stored said otherwise.
+fn events(stored: &Value, wanted: &Value, held: &Held) -> Vec<(bool, &'static str, String)> {
+    let turned = |at: usize| {
+        let is_true = |status: &Value| status["conditions"][at]["status"] == "True";
+        is_true(wanted) && !is_true(stored)
+    };
+    let words = |at: usize| {
+        let text = wanted["conditions"][at]["reason"].as_str().unwrap_or_default();
+        let count = wanted["conditions"][at]["count"].as_i64().unwrap_or_default();
+        if count > 1 {
+            format!("{text} (and {} more)", count - 1)
+        } else {
+            text.to_owned()
+        }
+    };
+    let sentence = || wanted["description"].as_str().unwrap_or_default().to_owned();
+    let mut all = Vec::new();
+    let invalid = sentence().starts_with("Nothing is written");
+    if turned(0) {
+        let reason = if invalid {
+            event::DISTRIBUTION_INVALID
+        } else {
+            event::DISTRIBUTION_FAILED
+        };
+        all.push((true, reason, words(0)));
+    }
+    for at in [1, 2, 3, 5] {
+        if turned(at) {
+            all.push((true, event::DISTRIBUTION_FAILED, words(at)));
+        }
+    }
+    if turned(4) {
+        all.push((true, event::DISTRIBUTION_CONFLICT, words(4)));
+    }
+    if held.count(Verdict::Kept) > 0 && stored["description"] != wanted["description"] {
+        all.push((true, event::DISTRIBUTION_HELD, sentence()));
+    }
+    let complete = |status: &Value| {
+        status["desired"].as_i64().is_some_and(|desired| desired > 0)
+            && status["desired"] == status["succeeded"]
+    };
+    let anew = stored["observedGeneration"] != wanted["observedGeneration"];
+    if complete(wanted) && (anew || !complete(stored)) {
+        all.push((false, event::DISTRIBUTED, sentence()));
+    }
+    all
+}
+
+impl Index {
+    /// Whether the places of a distribution are known: its server's namespaces and the objects of its name were listed, or
+    /// cannot be. Cost: O(members) for one that means members, else O(1).
+    fn are_distributions_judged(&self, name: &Str) -> bool {
+        use crate::observation::Watch;
+        let known = |watch: &Watch| {
+            self.listed.contains(watch)
+                || self.unlistable.contains_key(watch)
+                || self.kindless.contains(watch)
+        };
+        let held = self.distributions.held.get(name);
+        let looks_at_members = held.is_some_and(|held| held.object.looks_at_members());
+        self.listed.contains(&Watch::Distributions)
+            && (self.listed.contains(&Watch::Clusters) || !looks_at_members)
+            && known(&Watch::Namespaces)
+            && self.wheres(name).iter().all(|at: &Where| match &at.cluster {
+                None => known(&at.watch()),
+                // A member that does not answer holds up no report on the others, once that is known of it.
+                Some(cluster) if self.was_probed(cluster) && !self.answers(cluster) => true,
+                Some(cluster) => known(&at.watch()) && known(&Watch::MemberNamespaces(cluster.clone())),
+            })
+    }
+
+    /// Why objects of a name cannot be listed.
+    fn unread(&self, name: &Str, place: &Place) -> Option<String> {
+        let at = self.distributions.place_of(name, place)?;
+        self.unlistable.get(&at.watch()).cloned()
+    }
+}
+
+#[cfg(test)]
+mod waiting;

@@ -1,0 +1,137 @@
+//! Distributions by what they may mean: an index over compiled targets.
+//!
+//! Targets stand in a bucket for each way in which they may mean a namespace. A label selector stands under one thing that
+//! it demands, since it can only match where that is there:
+//!
+//! | demanded | buckets |
+//! |---|---|
+//! | a label with one value of a few | one for each of the values |
+//! | a label, whatever its value | one for the key |
+//! | only that labels or values are absent | the one that is always looked at |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::Targets;
+use crate::object::Str;
+
+/// Where targets stand.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Bucket {
+    /// They may mean any namespace: all are meant, or what is selected cannot be looked up.
+    Any,
+    /// They select by workloads.
+    Workloads,
+    /// They name this namespace.
+    Named(Str),
+    /// They demand this label with this value.
+    Labelled(Str, Str),
+    /// They demand this label.
+    Keyed(Str),
+}
+
+/// Which distributions may mean a namespace: a namespace event costs what can match, not all of them. A distribution is in
+/// it once: before it comes with other targets it is taken away with those that it came with.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    buckets: BTreeMap<Bucket, BTreeSet<Str>>,
+}
+
+impl Candidates {
+    /// Adds a distribution. Cost: O(names and values in the targets · log size).
+    pub fn insert(&mut self, distribution: &Str, targets: &Targets) {
+        for bucket in buckets(targets) {
+            self.buckets
+                .entry(bucket)
+                .or_default()
+                .insert(distribution.clone());
+        }
+    }
+
+    /// Takes away a distribution that was added with the same targets. Cost: as [`insert`](Self::insert).
+    pub fn remove(&mut self, distribution: &Str, targets: &Targets) {
+        for bucket in buckets(targets) {
+            if let Some(distributions) = self.buckets.get_mut(&bucket) {
+                distributions.remove(distribution);
+                if distributions.is_empty() {
+                    self.buckets.remove(&bucket);
+                }
+            }
+        }
+    }
+
+    /// Distributions that may mean a namespace with these labels; those that select by workloads are among them. Some of
+    /// them may not mean it, none that does is missing. Cost: O(labels · log size + candidates).
+    #[must_use]
+    pub fn of(&self, namespace: &str, labels: &BTreeMap<Str, Str>) -> BTreeSet<Str> {
+        let found = wanted(namespace, labels).filter_map(|bucket| self.buckets.get(&bucket));
+        found.flatten().cloned().collect()
+    }
+
+    /// Distributions that select by workloads. Cost: O(them).
+    pub fn by_workloads(&self) -> impl Iterator<Item = &Str> {
+        self.buckets.get(&Bucket::Workloads).into_iter().flatten()
+    }
+
+    /// How many entries there are; 0 once everything was taken away.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.buckets.values().map(BTreeSet::len).sum()
+    }
+
+    /// How many entries [`of`](Self::of) looks at.
+    #[cfg(test)]
+    pub(super) fn looked_at(&self, namespace: &str, labels: &BTreeMap<Str, Str>) -> usize {
+        let found = wanted(namespace, labels).filter_map(|bucket| self.buckets.get(&bucket));
+        found.map(BTreeSet::len).sum()
+    }
+}
+
+/// The buckets in which a namespace with these labels is looked for.
+fn wanted<'a>(namespace: &'a str, labels: &'a BTreeMap<Str, Str>) -> impl Iterator<Item = Bucket> + use<'a> {
+    let always = [Bucket::Any, Bucket::Workloads, Bucket::Named(namespace.into())];
+    let labelled = labels.iter().flat_map(|(key, value)| {
+        [
+            Bucket::Labelled(key.clone(), value.clone()),
+            Bucket::Keyed(key.clone()),
+        ]
+    });
+    always.into_iter().chain(labelled)
+}
+
+/// The buckets in which targets stand: always the same for equal targets.
+fn buckets(targets: &Targets) -> Vec<Bucket> {
+    if targets.everything || targets.all_but.is_some() {
+        // Whatever else they say, they are found there.
+        let workloads = targets.workloads.as_ref().map(|_| Bucket::Workloads);
+        return [Bucket::Any].into_iter().chain(workloads).collect();
+    }
+    let mut buckets: Vec<Bucket> = targets.named.iter().cloned().map(Bucket::Named).collect();
+    if targets.workloads.is_some() {
+        buckets.push(Bucket::Workloads);
+    }
+    if let Some(selector) = &targets.labels {
+        buckets.extend(demanded(selector));
+    }
+    buckets
+}
+
+/// What a selector demands, in as few buckets as it can be: the first of its labels, else the shortest list of values, else
+/// the first key.
+fn demanded(selector: &LabelSelector) -> Vec<Bucket> {
+    if let Some((key, value)) = selector.match_labels.iter().flatten().next() {
+        return vec![Bucket::Labelled(key.as_str().into(), value.as_str().into())];
+    }
+    let requirements = || selector.match_expressions.iter().flatten();
+    let values = requirements()
+        .filter(|each| each.operator == "In")
+        .map(|each| (each.key.as_str(), each.values.as_deref().unwrap_or_default()))
+        .min_by_key(|(_, values)| values.len());
+    if let Some((key, values)) = values {
+        let labelled = |value: &String| Bucket::Labelled(key.into(), value.as_str().into());
+        return values.iter().map(labelled).collect();
+    }
+    let exists = requirements().find(|each| each.operator == "Exists");
+    vec![exists.map_or(Bucket::Any, |each| Bucket::Keyed(each.key.as_str().into()))]
+}

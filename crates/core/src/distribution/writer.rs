@@ -1,0 +1,95 @@
+//! Who writes the status of a distribution.
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::label;
+use serde_json::{Value, json};
+
+use crate::{
+    distribution::{API_VERSION, KIND, gvk},
+    index::{Config, Index},
+    object::{Gvk, Id, Time},
+    observation::{Observation, Watch, project},
+    plan as plan_key,
+    plan::{Change, Key, Plan, Verb},
+};
+
+const NOW: Time = Time(1_700_000_000_000);
+
+fn list(index: &mut Index, watch: &Watch, object: Option<&Value>) {
+    let mut present = BTreeSet::new();
+    if let Some(object) = object {
+        present.extend(crate::observation::which(watch, object));
+        index.observe(Observation::Seen(project(watch, object).expect("readable")), NOW);
+    }
+    let listed = Observation::Listed {
+        watch: watch.clone(),
+        present,
+        revision: 9,
+    };
+    index.observe(listed, NOW);
+}
+
+/// A distribution with a binding, claimed by a policy or not, and everything known.
+fn index(claimed: bool) -> Index {
+    let mut config = Config::new("hub");
+    config.distribute = true;
+    let mut index = Index::new(config);
+    let mut distribution = json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": "settings", "uid": "u", "resourceVersion": "3", "generation": 1},
+        "spec": {
+            "resource": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}},
+            "targets": {"allNamespaces": true},
+        },
+    });
+    if claimed {
+        distribution["metadata"]["labels"] = json!({label::CLUSTER_PROPAGATION_POLICY_ID: "p"});
+    }
+    let binding = json!({
+        "metadata": {"name": "settings-resourcedistribution", "uid": "b", "resourceVersion": "4"},
+        "spec": {"resource": {"apiVersion": API_VERSION, "kind": KIND, "name": "settings"}},
+    });
+    list(&mut index, &Watch::Clusters, None);
+    list(&mut index, &Watch::Namespaces, None);
+    list(&mut index, &Watch::ClusterBindings, Some(&binding));
+    list(&mut index, &Watch::Templates(gvk()), Some(&distribution));
+    list(&mut index, &Watch::Distributions, Some(&distribution));
+    let copies = Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "settings".into());
+    list(&mut index, &copies, None);
+    index
+}
+
+/// The description that each of the two planners writes.
+fn written(claimed: bool) -> [Option<String>; 2] {
+    let index = index(claimed);
+    let described = |plan: Plan| {
+        plan.changes.iter().find_map(|change| match change {
+            Change::Hub {
+                verb: Verb::MergeStatus(body),
+                ..
+            } => body["status"]["description"].as_str().map(str::to_owned),
+            _ => None,
+        })
+    };
+    let template = Id::new(gvk(), "", "settings");
+    [
+        Key::DistributionStatus("settings".into()),
+        Key::TemplateStatus(template),
+    ]
+    .map(|key| described(plan_key(&index, &key, NOW)))
+}
+
+#[test]
+fn who_carries_a_distribution_out_is_the_one_writer_of_its_status() {
+    let [here, members] = written(false);
+    assert_eq!(here.as_deref(), Some("The targets mean no namespace"));
+    assert_eq!(members, None, "a policy that took it there once has let it go");
+    let [here, members] = written(true);
+    assert_eq!(here, None, "the members carry it out");
+    assert_eq!(
+        members.as_deref(),
+        Some("A policy takes it to 0 clusters: 0 of 0 namespaces there hold it")
+    );
+}

@@ -1,0 +1,217 @@
+//! The objects of the names that are distributed, and what became of writing copies.
+
+use entourage_api::kruise::WritePolicy;
+
+use super::{Deletion, Dirty};
+use crate::{
+    delivery::fight::Fight,
+    distribution::{
+        Place, Verdict,
+        held::{Failure, Where, Written},
+        observed::Part,
+    },
+    index::{Index, is_old},
+    object::{Id, Str, Time},
+    observation::{Which, Wrote},
+    plan::Key,
+};
+
+/// The first pause after an attempt that failed, in milliseconds; each is twice the one before.
+const FIRST_PAUSE: i64 = 1_000;
+/// The longest such pause, in milliseconds.
+const LONGEST_PAUSE: i64 = 300_000;
+
+impl Index {
+    /// Cost: O(distributions of this name of object); O(copies of a distribution whose source it is.)
+    pub(super) fn part_seen(
+        &mut self,
+        cluster: Option<&Str>,
+        id: &Id,
+        part: Part,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let at = where_of(cluster, id);
+        if !self.distributions.looked.contains_key(&at) {
+            return;
+        }
+        let held = self.distributions.part(&at, &id.namespace);
+        let which = Which::Distributed(cluster.cloned(), id.clone());
+        let floor = self.floors.of(&which, held.map(Part::revision));
+        if is_old(&part.resource_version, floor) || (floor > 0 && held == Some(&part)) {
+            return;
+        }
+        let is_another = held.is_some_and(|held| held.uid != part.uid);
+        self.floors.seen(&which);
+        if let Some(looked) = self.distributions.looked.get_mut(&at) {
+            looked.parts.insert(id.namespace.clone(), part);
+        }
+        self.part_changed(&at, id, is_another, now, dirty);
+    }
+
+    /// Cost: as [`Self::part_seen`].
+    pub(super) fn part_gone(
+        &mut self,
+        cluster: Option<&Str>,
+        id: &Id,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let at = where_of(cluster, id);
+        let Some(held) = self.distributions.part(&at, &id.namespace) else {
+            return;
+        };
+        let which = Which::Distributed(cluster.cloned(), id.clone());
+        let floor = self.floors.of(&which, Some(held.revision()));
+        if deletion.is_not_of(&held.uid, floor) {
+            return;
+        }
+        self.floors.gone(which, deletion.floor(floor), now);
+        if let Some(looked) = self.distributions.looked.get_mut(&at) {
+            looked.parts.remove(&id.namespace);
+        }
+        self.part_changed(&at, id, true, now, dirty);
+    }
+
+    /// What became of an attempt to write or to take away a copy. Cost: as [`Self::judge`].
+    pub(super) fn distributed(
+        &mut self,
+        name: &Str,
+        place: &Place,
+        wrote: Wrote,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(at) = self.distributions.place_of(name, place) else {
+            return;
+        };
+        let id = Id {
+            gvk: at.gvk.clone(),
+            namespace: place.namespace.clone(),
+            name: at.name.clone(),
+        };
+        let content_now = self.content_now(name);
+        match wrote {
+            Wrote::Applied {
+                part,
+                content,
+                differed,
+                created,
+            } => {
+                let Some(held) = self.distributions.held.get_mut(name) else {
+                    return;
+                };
+                let is_strict =
+                    matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
+                let spot = held.spots.entry(place.clone()).or_default();
+                let same_content = spot
+                    .written
+                    .as_ref()
+                    .is_some_and(|written| written.content == content);
+                if let Some(path) = differed.filter(|_| same_content) {
+                    let before = spot.fight.take().map(|fight| *fight);
+                    spot.fight = Some(Box::new(Fight::corrected(before, path, now)));
+                } else if !same_content {
+                    spot.fight = None;
+                }
+                spot.failure = None;
+                spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
+                spot.written = Some(Written {
+                    uid: part.uid.clone(),
+                    resource_version: part.resource_version.clone(),
+                    content,
+                });
+                if created && is_strict {
+                    held.made.insert(place.clone());
+                }
+                self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
+            }
+            Wrote::Failed { step, message } => {
+                let Some(held) = self.distributions.held.get_mut(name) else {
+                    return;
+                };
+                let Some(spot) = held.spots.get_mut(place) else {
+                    return;
+                };
+                let attempts = spot
+                    .failure
+                    .as_ref()
+                    .filter(|failure| failure.step == step && failure.content == content_now)
+                    .map_or(1, |failure| failure.attempts.saturating_add(1));
+                let pause = (FIRST_PAUSE << (attempts - 1).min(20)).min(LONGEST_PAUSE);
+                let is_news = spot
+                    .failure
+                    .as_ref()
+                    .is_none_or(|failure| failure.message != message);
+                spot.failure = Some(Failure {
+                    step,
+                    message,
+                    content: content_now,
+                    attempts,
+                    retry_at: now.plus(pause),
+                });
+                if is_news {
+                    dirty.push(Key::DistributionStatus(name.clone()));
+                }
+            }
+            Wrote::Gone { uid } => {
+                let deletion = Deletion {
+                    uid: Some(uid),
+                    revision: None,
+                };
+                self.part_gone(at.cluster.as_ref(), &id, &deletion, now, dirty);
+            }
+            Wrote::Abandoned => {}
+        }
+        self.judge(name, place, now, dirty);
+    }
+
+    fn part_changed(&mut self, at: &Where, id: &Id, is_another: bool, now: Time, dirty: &mut Dirty) {
+        let place = Place {
+            cluster: at.cluster.clone(),
+            namespace: id.namespace.clone(),
+        };
+        let by: Vec<Str> = match self.distributions.looked.get(at) {
+            Some(looked) => looked.by.iter().cloned().collect(),
+            None => return,
+        };
+        for name in by {
+            let Some(held) = self.distributions.held.get_mut(&name) else {
+                continue;
+            };
+            if is_another && let Some(spot) = held.spots.get_mut(&place) {
+                (spot.failure, spot.written) = (None, None);
+            }
+            let is_source = place.cluster.is_none()
+                && matches!(&held.object.spec, Ok(spec) if spec.source.as_ref() == Some(id));
+            if is_source {
+                dirty.push(Key::DistributionStatus(name.clone()));
+                self.judge_all(&name, None, now, dirty);
+            } else {
+                self.judge(&name, &place, now, dirty);
+            }
+            // The report tells whose it is.
+            let held = self.distributions.held.get(&name);
+            if held.and_then(|held| held.spots.get(&place)?.verdict) == Some(Verdict::Conflict) {
+                dirty.push(Key::DistributionStatus(name));
+            }
+        }
+    }
+
+    fn content_now(&self, name: &Str) -> u64 {
+        let Some(held) = self.distributions.held.get(name) else {
+            return 0;
+        };
+        let Ok(spec) = &held.object.spec else { return 0 };
+        self.content(name, spec).unwrap_or_default()
+    }
+}
+
+fn where_of(cluster: Option<&Str>, id: &Id) -> Where {
+    Where {
+        cluster: cluster.cloned(),
+        gvk: id.gvk.clone(),
+        name: id.name.clone(),
+    }
+}

@@ -1,0 +1,117 @@
+//! Judging places of distributions anew, when something that their verdicts look at changed.
+
+use std::collections::BTreeSet;
+
+use entourage_api::kruise::WritePolicy;
+
+use super::Dirty;
+use crate::{
+    distribution::{Place, Verdict},
+    index::Index,
+    object::{Str, Time},
+    plan::Key,
+};
+
+impl Index {
+    /// Judges every place of a distribution, or those on one member. Cost: O(namespaces + places).
+    pub(super) fn judge_all(&mut self, name: &Str, only: Option<&Str>, now: Time, dirty: &mut Dirty) {
+        let Some(held) = self.distributions.held.get(name) else {
+            return;
+        };
+        let mut places: BTreeSet<Place> = held.spots.keys().cloned().collect();
+        for at in self.wheres(name) {
+            let in_place = |namespace: &Str| Place {
+                cluster: at.cluster.clone(),
+                namespace: namespace.clone(),
+            };
+            if let Some(looked) = self.distributions.looked.get(&at) {
+                places.extend(looked.parts.keys().map(in_place));
+            }
+            match &at.cluster {
+                None => places.extend(self.namespaces.hub.keys().map(in_place)),
+                Some(cluster) => places.extend(self.namespaces.names_on(cluster).map(in_place)),
+            }
+            if let Ok(spec) = &held.object.spec {
+                places.extend(spec.targets.named().iter().map(in_place));
+            }
+        }
+        let of_it = |place: &&Place| only.is_none() || place.cluster.as_ref() == only;
+        for place in places.iter().filter(of_it) {
+            self.judge_one(name, place, now, dirty);
+        }
+        self.judge_dependent(name, now, dirty);
+    }
+
+    /// Judges one place, and those whose verdict depends on how many there are of some. Cost: O(distribution's places) when
+    /// the first conflict of a strict one comes or the last goes, or when the first namespace is meant or the last is not
+    /// any more; else that of the selectors.
+    pub(super) fn judge(&mut self, name: &Str, place: &Place, now: Time, dirty: &mut Dirty) {
+        let counts = |index: &Self| {
+            let held = index.distributions.held.get(name);
+            held.map(|held| (held.meant() == 0, held.count(Verdict::Conflict) == 0))
+        };
+        let before = counts(self);
+        self.judge_one(name, place, now, dirty);
+        if before != counts(self) {
+            self.judge_dependent(name, now, dirty);
+        } else if let Some(held) = self.distributions.held.get_mut(name) {
+            held.note_completeness();
+        }
+    }
+
+    /// Cost: O(places whose verdict depends on others).
+    fn judge_dependent(&mut self, name: &Str, now: Time, dirty: &mut Dirty) {
+        let Some(held) = self.distributions.held.get(name) else {
+            return;
+        };
+        let is_strict = matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
+        let depends = |verdict: &Verdict| match verdict {
+            Verdict::Leaving | Verdict::Kept => true,
+            Verdict::Pending | Verdict::Blocked | Verdict::Done | Verdict::Failed(_) => is_strict,
+            _ => false,
+        };
+        let of_it = held.by_verdict.iter().filter(|(verdict, _)| depends(verdict));
+        let places: Vec<Place> = of_it.flat_map(|(_, places)| places.iter().cloned()).collect();
+        for place in places {
+            self.judge_one(name, &place, now, dirty);
+        }
+        if let Some(held) = self.distributions.held.get_mut(name) {
+            held.note_completeness();
+        }
+    }
+
+    fn judge_one(&mut self, name: &Str, place: &Place, now: Time, dirty: &mut Dirty) {
+        let verdict = self.verdict(name, place, now);
+        let Some(held) = self.distributions.held.get_mut(name) else {
+            return;
+        };
+        let changed = held.set(place, verdict, now);
+        if changed {
+            dirty.push(Key::DistributionStatus(name.clone()));
+            if verdict.is_none() {
+                dirty.push(Key::Distribution(name.clone()));
+            }
+        }
+        match verdict {
+            Some(_) => {
+                let names = self.distributions.at.entry(place.clone()).or_default();
+                names.insert(name.clone());
+            }
+            None => self.leave(name, place),
+        }
+        let acts =
+            verdict.is_some_and(|verdict| verdict.is_under_way() || matches!(verdict, Verdict::Failed(_)));
+        if acts {
+            dirty.push(Key::Distributed(name.clone(), place.clone()));
+        }
+    }
+
+    pub(super) fn leave(&mut self, name: &Str, place: &Place) {
+        if let Some(names) = self.distributions.at.get_mut(place) {
+            names.remove(name);
+            if names.is_empty() {
+                self.distributions.at.remove(place);
+            }
+        }
+    }
+}
