@@ -9,6 +9,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`review`] | from the JSON of a review to the JSON of its answer |
+//! | `distributions` | what the hub is asked about a ResourceDistribution and its author |
 //! | [`server`] | HTTPS: routes, bounds, deadlines, a graceful end |
 //! | [`certificates`] | an authority and a certificate of our own, and when they are renewed |
 //! | [`register`] | the Secret that replicas share, and the configurations that point here |
@@ -27,12 +28,14 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::{info, warn};
 
 pub mod certificates;
+mod distributions;
 pub mod register;
 pub mod review;
 pub mod server;
 #[cfg(test)]
 mod tests;
 
+use distributions::Distributions;
 use register::Registrar;
 use server::Server;
 
@@ -49,12 +52,14 @@ pub struct Options {
     pub bind: SocketAddr,
     /// Where the hub's API server finds it; `None`: at the address that it listens on.
     pub address: Option<Address>,
-    /// Where the Secret with its certificates lies.
+    /// Where the Secret with its certificates lies, and where copies are tried, without a trace.
     pub namespace: String,
     /// Name of that Secret.
     pub secret: String,
     /// What is allowed.
     pub settings: Settings,
+    /// Whether authors of ResourceDistributions must be allowed to write the copies themselves.
+    pub authorize_distributions: bool,
     /// Whether its configurations are removed from the hub when it ends: on a machine where nothing will come in its place.
     pub remove_on_exit: bool,
     /// How often certificates and configurations are looked after.
@@ -71,6 +76,7 @@ impl Default for Options {
             namespace: "karmada-system".to_owned(),
             secret: "entourage-webhook".to_owned(),
             settings: Settings::default(),
+            authorize_distributions: true,
             remove_on_exit: false,
             round: Duration::from_secs(60),
             linger: Duration::from_secs(3),
@@ -139,7 +145,12 @@ pub async fn run(
     let registrar = Registrar::new(client.clone(), &options, address);
     let (tls, current) = watch::channel(None);
     let (told, is_ready) = watch::channel(false);
-    let server = Server::new(client, options.settings, current, is_ready);
+    let distributions = Distributions::new(
+        client.clone(),
+        options.namespace.clone(),
+        options.authorize_distributions,
+    );
+    let server = Server::new(client, options.settings, distributions, current, is_ready);
     let end = CancellationToken::new();
     let served = AbortOnDropHandle::new(tokio::spawn(server.serve(listener, end.clone())));
     let mut ready = ready;

@@ -1,7 +1,12 @@
 //! From the JSON of a review to the JSON of its answer. Nothing is read but what a rule looks at, nothing is logged.
 
+use std::collections::BTreeMap;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use entourage_core::admission::{self, Operation, Refusal, Request, Settings, configuration};
+use entourage_core::admission::{
+    self, Operation, Refusal, Request, Settings, configuration,
+    inquiry::{self, Inquiry},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,8 +45,24 @@ struct Asked {
     #[serde(default)]
     name: String,
     operation: String,
+    #[serde(default)]
+    user_info: Author,
     object: Option<Value>,
     old_object: Option<Value>,
+}
+
+/// Who asks for a write.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Author {
+    /// The name of the user.
+    pub username: String,
+    /// What tells users of one name apart; often empty.
+    pub uid: String,
+    /// The user's groups.
+    pub groups: Vec<String>,
+    /// What else authentication says.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -137,6 +158,37 @@ impl Review {
             },
         };
         self.answer(&response)
+    }
+
+    /// What only the hub can say before a write may be that the rules have nothing against, who writes, and whether it is a
+    /// change.
+    #[must_use]
+    pub fn inquiry(&self) -> Option<(Inquiry, &Author, bool)> {
+        let asked = self.request.as_ref()?;
+        let request = asked.request(&[], Settings::default())?;
+        let is_change = request.operation == Operation::Update;
+        Some((inquiry::inquiry(&request)?, &asked.user_info, is_change))
+    }
+
+    /// The answer to a write that may be, with warnings for its author.
+    #[must_use]
+    pub fn allowed(&self, warnings: &[String]) -> Value {
+        let mut response = json!({"allowed": true});
+        if !warnings.is_empty() {
+            response["warnings"] = warnings.into();
+        }
+        self.answer(&response)
+    }
+
+    /// The answer to a write that may not be.
+    #[must_use]
+    pub fn denied(&self, refusal: &Refusal) -> Value {
+        let asked = self.request.as_ref();
+        let request = asked.and_then(|asked| asked.request(&[], Settings::default()));
+        match request {
+            Some(request) => self.answer(&refused(refusal, &request)),
+            None => self.unanswerable(&refusal.to_string()),
+        }
     }
 
     /// The answer to a review that cannot be judged now.

@@ -25,7 +25,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
-use crate::review::{Question, Review};
+use crate::{
+    distributions::{Denial, Distributions},
+    review::{Question, Review},
+};
 
 /// The largest review that is read, in bytes: two objects of the largest size that an API server stores, and their books.
 pub const LARGEST: usize = 8 << 20;
@@ -40,6 +43,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// has to wait longer than a second passes.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How long a look at other objects may take when something changes: less than the second that the API server waits for us
+/// then, since it lets a change pass that it gets no answer to.
+const LOOK_AT_CHANGE: Duration = Duration::from_millis(700);
+
 /// How long requests that have begun may take to end.
 const END: Duration = Duration::from_secs(5);
 
@@ -51,6 +58,7 @@ pub(crate) type Current = Option<(Vec<u8>, Arc<ServerConfig>)>;
 pub(crate) struct Server {
     client: kube::Client,
     settings: Settings,
+    distributions: Distributions,
     tls: watch::Receiver<Current>,
     ready: watch::Receiver<bool>,
 }
@@ -59,12 +67,14 @@ impl Server {
     pub(crate) const fn new(
         client: kube::Client,
         settings: Settings,
+        distributions: Distributions,
         tls: watch::Receiver<Current>,
         ready: watch::Receiver<bool>,
     ) -> Self {
         Self {
             client,
             settings,
+            distributions,
             tls,
             ready,
         }
@@ -198,7 +208,19 @@ impl Server {
             },
             _ => Vec::new(),
         };
-        review.answered(question, &others, self.settings)
+        let answer = review.answered(question, &others, self.settings);
+        if question != Question::Validate || answer["response"]["allowed"] != true {
+            return answer;
+        }
+        let Some((inquiry, author, is_change)) = review.inquiry() else {
+            return answer;
+        };
+        let patience = if is_change { LOOK_AT_CHANGE } else { LOOK };
+        match self.distributions.judged(&inquiry, author, patience).await {
+            Ok(warnings) => review.allowed(&warnings),
+            Err(Denial::Refused(refusal)) => review.denied(&refusal),
+            Err(Denial::Unknown(why)) => review.unanswerable(&why),
+        }
     }
 
     /// All objects of a kind.

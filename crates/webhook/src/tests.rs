@@ -23,6 +23,8 @@ use tokio::{net::TcpStream, sync::oneshot};
 
 use super::*;
 
+mod distributions;
+
 /// A hub that keeps objects by their paths, and counts writes.
 #[derive(Clone, Default)]
 struct Hub(Arc<Mutex<(BTreeMap<String, Value>, u64)>>);
@@ -36,7 +38,15 @@ impl Hub {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.expect("a body");
                 let body = serde_json::from_slice(&body).unwrap_or_default();
-                let (code, value) = hub.answer(&parts.method, parts.uri.path(), body);
+                let is_trial = parts
+                    .uri
+                    .query()
+                    .is_some_and(|query| query.contains("dryRun=All"));
+                let (code, value) = if is_trial {
+                    hub.trial(parts.uri.path(), body)
+                } else {
+                    hub.answer(&parts.method, parts.uri.path(), body)
+                };
                 let body = Full::new(Bytes::from(value.to_string()));
                 let mut response = Response::new(body);
                 *response.status_mut() = http::StatusCode::from_u16(code).expect("a code");
@@ -47,6 +57,9 @@ impl Hub {
     }
 
     fn answer(&self, method: &Method, path: &str, mut body: Value) -> (u16, Value) {
+        if path == SUBJECT_ACCESS_REVIEWS {
+            return self.judge(body);
+        }
         let failed = |code: u16| {
             let reason = if code == 404 { "NotFound" } else { "Conflict" };
             let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no",
@@ -100,6 +113,52 @@ impl Hub {
         }
     }
 
+    /// Who may do what: what stands under `/rights/USER` lists `verb resource namespace/name`.
+    fn judge(&self, mut review: Value) -> (u16, Value) {
+        let asked = &review["spec"]["resourceAttributes"];
+        let word = |key: &str| asked[key].as_str().unwrap_or_default().to_owned();
+        let wanted = format!(
+            "{} {} {}/{}",
+            word("verb"),
+            word("resource"),
+            word("namespace"),
+            word("name")
+        );
+        let user = review["spec"]["user"].as_str().unwrap_or_default();
+        let rights = self.get(&format!("/rights/{user}"));
+        if rights.is_null() {
+            return (
+                500,
+                json!({"kind": "Status", "code": 500, "reason": "InternalError", "message": "no"}),
+            );
+        }
+        let allowed = rights.as_array().is_some_and(|all| all.contains(&wanted.into()));
+        self.note("/asked", &review["spec"]);
+        review["status"] = json!({"allowed": allowed});
+        (201, review)
+    }
+
+    /// A dry run: what stands under `/trial` is the answer, code first; else the object.
+    fn trial(&self, path: &str, body: Value) -> (u16, Value) {
+        self.note(&format!("/tried{path}"), &body);
+        let answer = self.get("/trial");
+        match answer[0].as_u64() {
+            Some(code) => (u16::try_from(code).expect("a code"), answer[1].clone()),
+            None => (201, body),
+        }
+    }
+
+    /// Adds a value to a list.
+    fn note(&self, path: &str, value: &Value) {
+        let mut list = self.get(path).as_array().cloned().unwrap_or_default();
+        list.push(value.clone());
+        self.put(path, list.into());
+    }
+
+    fn noted(&self, path: &str) -> usize {
+        self.get(path).as_array().map_or(0, Vec::len)
+    }
+
     fn writes(&self) -> u64 {
         self.0.lock().expect("no panic").1
     }
@@ -125,12 +184,18 @@ impl Hub {
 
 const CONFIGURATIONS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/entourage";
+const SUBJECT_ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const SECRET: &str = "/api/v1/namespaces/karmada-system/secrets/entourage-webhook";
 
 fn server(hub: &Hub) -> Server {
+    server_that(hub, true)
+}
+
+fn server_that(hub: &Hub, authorizes: bool) -> Server {
     let (_, tls) = watch::channel(None);
     let (_, ready) = watch::channel(true);
-    Server::new(hub.client(), Settings::default(), tls, ready)
+    let distributions = Distributions::new(hub.client(), "karmada-system".to_owned(), authorizes);
+    Server::new(hub.client(), Settings::default(), distributions, tls, ready)
 }
 
 async fn asked(
