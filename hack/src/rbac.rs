@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use entourage_controllers::controllers::{CONTROLLERS, SYSTEM_NAMESPACE, Within};
+use entourage_controllers::controllers::{CONTROLLERS, Controller, SYSTEM_NAMESPACE, Within};
 
 use crate::{Outcome, only_check, tree};
 
@@ -16,30 +16,68 @@ const HEADER: &str =
 /// Writes `config/rbac`, or with `--check` compares it. Errors: the files that differ or belong to nothing.
 pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let check = only_check(args)?;
-    let files = files();
-    tree::generate(&tree::root().join("config/rbac"), ".yaml", &files, check)?;
+    let mut count = 0;
+    for part in PARTS {
+        let files = files(part);
+        tree::generate(&tree::root().join(part.folder), ".yaml", &files, check)?;
+        count += files.len();
+    }
     Ok(Outcome::Done(format!(
-        "{} files from {} controllers",
-        files.len(),
+        "{count} files from {} controllers",
         CONTROLLERS.len()
     )))
 }
 
+/// The rights of the controllers that run with one feature gate, or always.
+struct Part {
+    gate: Option<&'static str>,
+    /// Under the root of the repository.
+    folder: &'static str,
+    /// The name of the roles and the bindings.
+    name: &'static str,
+}
+
+/// One part for each gate of the table.
+const PARTS: &[Part] = &[
+    Part {
+        gate: None,
+        folder: "config/rbac",
+        name: NAME,
+    },
+    Part {
+        gate: Some("ResourceDistributionGate"),
+        folder: "config/rbac-distribution",
+        name: "entourage-distribution",
+    },
+];
+
+/// Its controllers.
+fn rows(part: &Part) -> impl Iterator<Item = &'static Controller> {
+    let gate = part.gate;
+    CONTROLLERS.iter().filter(move |row| row.gate == gate)
+}
+
 /// File name to content.
-fn files() -> BTreeMap<String, String> {
-    let (roles, bindings) = roles();
+fn files(part: &Part) -> BTreeMap<String, String> {
+    let (roles, bindings) = roles(part);
     let account = format!(
         "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {NAME}\n  namespace: {SYSTEM_NAMESPACE}\n{}",
         labels()
     );
-    let list = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - role.yaml\n  \
-                - role_binding.yaml\n  - service_account.yaml\n";
-    let named = [
-        ("kustomization.yaml", list.to_owned()),
+    let mut named = vec![
         ("role.yaml", roles.join("---\n")),
         ("role_binding.yaml", bindings.join("---\n")),
-        ("service_account.yaml", account),
     ];
+    // The account is that of the controllers, whatever they may do.
+    if part.gate.is_none() {
+        named.push(("service_account.yaml", account));
+    }
+    let mut list =
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n".to_owned();
+    for (name, _) in &named {
+        list += &format!("  - {name}\n");
+    }
+    named.push(("kustomization.yaml", list));
     named
         .into_iter()
         .map(|(name, content)| (name.to_owned(), format!("{HEADER}{content}")))
@@ -47,9 +85,9 @@ fn files() -> BTreeMap<String, String> {
 }
 
 /// A role for the whole hub and one for each namespace that a rule names, each with its binding.
-fn roles() -> (Vec<String>, Vec<String>) {
+fn roles(part: &Part) -> (Vec<String>, Vec<String>) {
     let mut namespaces: BTreeSet<Option<&str>> = BTreeSet::from([None]);
-    for rule in CONTROLLERS.iter().flat_map(|row| row.rules) {
+    for rule in rows(part).flat_map(|row| row.rules) {
         if let Within::Namespace(name) = rule.within {
             namespaces.insert(Some(name));
         }
@@ -59,15 +97,17 @@ fn roles() -> (Vec<String>, Vec<String>) {
         let place = namespace.map_or_else(String::new, |name| format!("  namespace: {name}\n"));
         let head = |kind: &str| {
             format!(
-                "apiVersion: rbac.authorization.k8s.io/v1\nkind: {prefix}{kind}\nmetadata:\n  name: {NAME}\n{place}{}",
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: {prefix}{kind}\nmetadata:\n  name: {}\n{place}{}",
+                part.name,
                 labels()
             )
         };
-        let role = format!("{}rules:\n{}", head("Role"), rules(namespace));
+        let role = format!("{}rules:\n{}", head("Role"), rules(part, namespace));
         let binding = format!(
-            "{}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {prefix}Role\n  name: {NAME}\nsubjects:\n  \
+            "{}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {prefix}Role\n  name: {}\nsubjects:\n  \
              - kind: ServiceAccount\n    name: {NAME}\n    namespace: {SYSTEM_NAMESPACE}\n",
-            head("RoleBinding")
+            head("RoleBinding"),
+            part.name
         );
         (role, binding)
     };
@@ -83,9 +123,9 @@ struct Grant {
 
 /// The rules of one role: each resource once, with the verbs of every controller; resources that share group, verbs and
 /// reasons share a rule.
-fn rules(namespace: Option<&str>) -> String {
+fn rules(part: &Part, namespace: Option<&str>) -> String {
     let mut grants: BTreeMap<(Within, String, String), Grant> = BTreeMap::new();
-    for row in CONTROLLERS {
+    for row in rows(part) {
         for rule in row.rules {
             let holds_in = match rule.within {
                 Within::Namespace(name) => Some(name),
@@ -141,8 +181,8 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn documents(name: &str) -> Vec<Value> {
-        let files = files();
+    fn documents(part: &Part, name: &str) -> Vec<Value> {
+        let files = files(part);
         let documents = files[name].split("---\n");
         documents
             .map(|text| serde_saphyr::from_str(text).unwrap())
@@ -150,9 +190,23 @@ mod tests {
     }
 
     #[test]
-    fn every_right_of_the_table_is_granted_and_no_other() {
+    fn every_right_of_the_table_is_granted_in_the_part_of_its_gate_and_no_other() {
+        for part in PARTS {
+            assert_eq!(granted(part), wanted(part), "{}", part.folder);
+        }
+        let gates: BTreeSet<_> = CONTROLLERS.iter().map(|row| row.gate).collect();
+        assert_eq!(
+            gates,
+            PARTS.iter().map(|part| part.gate).collect(),
+            "a gate has no part"
+        );
+    }
+
+    type Rights = BTreeSet<(String, String, String, String)>;
+
+    fn wanted(part: &Part) -> Rights {
         let mut wanted = BTreeSet::new();
-        for rule in CONTROLLERS.iter().flat_map(|row| row.rules) {
+        for rule in rows(part).flat_map(|row| row.rules) {
             let place = match rule.within {
                 Within::Namespace(name) => name.to_owned(),
                 Within::All => String::new(),
@@ -169,6 +223,10 @@ mod tests {
                 }
             }
         }
+        wanted
+    }
+
+    fn granted(part: &Part) -> Rights {
         let strings = |value: &Value| -> Vec<String> {
             let items = value.as_array().into_iter().flatten();
             items
@@ -176,7 +234,7 @@ mod tests {
                 .collect()
         };
         let mut granted = BTreeSet::new();
-        for role in documents("role.yaml") {
+        for role in documents(part, "role.yaml") {
             for rule in role["rules"].as_array().unwrap() {
                 let names = strings(&rule["resourceNames"]);
                 let place = match role["metadata"]["namespace"].as_str() {
@@ -195,33 +253,37 @@ mod tests {
                 }
             }
         }
-        assert_eq!(granted, wanted);
+        granted
     }
 
     #[test]
     fn every_role_is_bound_to_the_account() {
-        let (roles, bindings) = (documents("role.yaml"), documents("role_binding.yaml"));
-        assert_eq!(roles.len(), bindings.len());
-        let account = &documents("service_account.yaml")[0];
-        for (role, binding) in roles.iter().zip(&bindings) {
-            assert_eq!(binding["roleRef"]["kind"], role["kind"]);
-            assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
-            assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
-            assert_eq!(binding["subjects"][0]["name"], account["metadata"]["name"]);
-            assert_eq!(
-                binding["subjects"][0]["namespace"],
-                account["metadata"]["namespace"]
-            );
+        let account = &documents(&PARTS[0], "service_account.yaml")[0];
+        for part in PARTS {
+            let (roles, bindings) = (documents(part, "role.yaml"), documents(part, "role_binding.yaml"));
+            assert_eq!(roles.len(), bindings.len());
+            for (role, binding) in roles.iter().zip(&bindings) {
+                assert_eq!(binding["roleRef"]["kind"], role["kind"]);
+                assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+                assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
+                assert_eq!(binding["subjects"][0]["name"], account["metadata"]["name"]);
+                assert_eq!(
+                    binding["subjects"][0]["namespace"],
+                    account["metadata"]["namespace"]
+                );
+            }
         }
     }
 
     #[test]
     fn every_file_is_in_the_kustomization() {
-        let listed = &documents("kustomization.yaml")[0]["resources"];
-        let names: Vec<String> = files()
-            .into_keys()
-            .filter(|name| name != "kustomization.yaml")
-            .collect();
-        assert_eq!(*listed, serde_json::json!(names));
+        for part in PARTS {
+            let listed = &documents(part, "kustomization.yaml")[0]["resources"];
+            let names: Vec<String> = files(part)
+                .into_keys()
+                .filter(|name| name != "kustomization.yaml")
+                .collect();
+            assert_eq!(*listed, serde_json::json!(names));
+        }
     }
 }

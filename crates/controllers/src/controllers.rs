@@ -32,6 +32,8 @@ pub struct Controller {
     pub summary: &'static str,
     /// The module that decides, or, for a part of the shell, the one that acts.
     pub module: &'static str,
+    /// The feature gate that it runs with; `None`: always. Its rights are granted only where the gate is on.
+    pub gate: Option<&'static str>,
     /// What it may do on the hub.
     pub rules: &'static [Rule],
 }
@@ -76,6 +78,7 @@ pub enum Within {
 const POLICY: &str = "policy.karmada.io";
 const WORK: &str = "work.karmada.io";
 const CLUSTER: &str = "cluster.karmada.io";
+const KRUISE: &str = "apps.kruise.io";
 
 /// Every controller, sorted by name.
 pub const CONTROLLERS: &[Controller] = &[
@@ -83,6 +86,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "cluster",
         summary: "says of each Cluster whether its member answers and what it serves, and lets it go when nothing is left there",
         module: "entourage_core::cluster",
+        gate: None,
         rules: &[
             rule(
                 Resources::Of(CLUSTER, &["clusters"]),
@@ -100,6 +104,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "delivery",
         summary: "brings copies to members and takes them away",
         module: "entourage_core::delivery",
+        gate: None,
         rules: &[rule(
             Resources::Templates,
             &["get"],
@@ -110,6 +115,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "dependencies",
         summary: "writes bindings: where a template goes by its policy, and where because something there needs it",
         module: "entourage_core::binding",
+        gate: None,
         rules: &[
             rule(
                 Resources::Of(WORK, &["clusterresourcebindings", "resourcebindings"]),
@@ -132,6 +138,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "detector",
         summary: "decides which policy claims a template",
         module: "entourage_core::detector",
+        gate: None,
         rules: &[
             rule(
                 Resources::Of(POLICY, &["clusterpropagationpolicies", "propagationpolicies"]),
@@ -154,9 +161,43 @@ pub const CONTROLLERS: &[Controller] = &[
         ],
     },
     Controller {
+        name: "distribution",
+        summary: "keeps the copies of ResourceDistributions in step",
+        module: "entourage_core::distribution",
+        gate: Some("ResourceDistributionGate"),
+        rules: &[
+            rule(
+                Resources::Of(KRUISE, &["resourcedistributions"]),
+                &["get", "list", "patch", "watch"],
+                "what is distributed, where to; its finalizer",
+            ),
+            rule(
+                Resources::Of(KRUISE, &["resourcedistributions/status"]),
+                &["patch"],
+                "counts and six conditions",
+            ),
+            rule(
+                Resources::Of(KRUISE, &["resourcedistributions/finalizers"]),
+                &["update"],
+                "a copy is owned by its distribution and blocks its deletion: some hubs ask for this then",
+            ),
+            rule(
+                Resources::Of("", &["configmaps", "secrets"]),
+                &["create", "delete", "get", "list", "update", "watch"],
+                "the copies; all but create may be limited to the distributed names with resourceNames",
+            ),
+            rule(
+                Resources::Of("", &["namespaces"]),
+                &["get", "list", "watch"],
+                "which are meant",
+            ),
+        ],
+    },
+    Controller {
         name: "events",
         summary: "records Events on the objects that they are about",
         module: "entourage_controllers::execute::events",
+        gate: None,
         rules: &[rule(
             Resources::Of("", &["events"]),
             &["create", "patch"],
@@ -167,6 +208,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "identity",
         summary: "reads the id of the hub, which marks its copies on members",
         module: "entourage_controllers",
+        gate: None,
         rules: &[Rule {
             within: Within::Objects(&["kube-system"]),
             ..rule(
@@ -180,6 +222,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "lease",
         summary: "lets one process act at a time",
         module: "entourage_controllers::lease",
+        gate: None,
         rules: &[Rule {
             within: Within::Namespace(SYSTEM_NAMESPACE),
             ..rule(
@@ -193,6 +236,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "members",
         summary: "connects to members and probes them",
         module: "entourage_controllers::members",
+        gate: None,
         rules: &[Rule {
             within: Within::Namespace(CLUSTER_NAMESPACE),
             ..rule(
@@ -206,6 +250,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "namespaces",
         summary: "brings the hub's namespaces to every member, with their labels",
         module: "entourage_core::namespaces",
+        gate: None,
         rules: &[rule(
             Resources::Of("", &["namespaces"]),
             &["get", "list", "watch"],
@@ -216,6 +261,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "overrides",
         summary: "changes copies where override policies say so",
         module: "entourage_core::overrides",
+        gate: None,
         rules: &[rule(
             Resources::Of(POLICY, &["clusteroverridepolicies", "overridepolicies"]),
             &["list", "watch"],
@@ -226,6 +272,7 @@ pub const CONTROLLERS: &[Controller] = &[
         name: "status",
         summary: "reports how a template fares on its members",
         module: "entourage_core::status",
+        gate: None,
         rules: &[
             rule(
                 Resources::Of(
@@ -297,6 +344,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use entourage_core::{
+        distribution::Place,
         object::{Id, Named},
         plan::Key,
     };
@@ -357,6 +405,15 @@ mod tests {
             Key::Copy(id, "m1".into()),
             Key::Cluster("m1".into()),
             Key::Namespace("ns".into(), "m1".into()),
+            Key::Distribution("a".into()),
+            Key::DistributionStatus("a".into()),
+            Key::Distributed(
+                "a".into(),
+                Place {
+                    cluster: None,
+                    namespace: "ns".into(),
+                },
+            ),
         ];
         for key in keys {
             // A new kind of key has no arm here, which is a reminder to add it above.
@@ -368,7 +425,10 @@ mod tests {
                 | Key::BindingStatus(_)
                 | Key::Copy(..)
                 | Key::Cluster(_)
-                | Key::Namespace(..) => {}
+                | Key::Namespace(..)
+                | Key::Distribution(_)
+                | Key::DistributionStatus(_)
+                | Key::Distributed(..) => {}
             }
             let row = row(key.controller());
             assert!(row.module.starts_with("entourage_core::"), "{}", row.name);

@@ -290,7 +290,9 @@ impl fmt::Debug for Failure {
 /// Whether refusals of a kind may quote data that must not be shown.
 #[must_use]
 pub fn holds_data(gvk: &Gvk) -> bool {
-    gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap")
+    (gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap"))
+        // A distribution holds one.
+        || (&*gvk.group == "apps.kruise.io" && &*gvk.kind == "ResourceDistribution")
 }
 
 fn is_about_credentials(error: &kube::Error) -> bool {

@@ -22,6 +22,7 @@ use crate::{
 };
 
 mod deliver;
+mod distribute;
 pub mod events;
 mod hub;
 mod namespace;
@@ -89,6 +90,18 @@ impl Hands {
                     guard,
                     how,
                 } => self.remove(id, cluster, guard, how, member).await,
+                Change::Distribute(order) => self.distribute(*order, member).await,
+                Change::Withdraw {
+                    distribution,
+                    place,
+                    id,
+                    uid,
+                    guard,
+                    how,
+                } => {
+                    self.withdraw((distribution, uid), place, id, guard, how, member)
+                        .await
+                }
                 Change::Confirm { id, cluster } => self.confirm(id, cluster, member).await,
                 Change::Namespace {
                     cluster,

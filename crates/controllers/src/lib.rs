@@ -63,8 +63,10 @@ use source::Sources;
 /// How the control plane runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gate").
+    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gates").
     pub propagate_deps: bool,
+    /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates").
+    pub distribute: bool,
     /// The only namespace that Secrets of Clusters may lie in (architecture 2.15).
     pub cluster_namespace: String,
     /// How long the copies of a dependency that was deleted on the hub while referenced are left alone.
@@ -89,6 +91,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             propagate_deps: true,
+            distribute: false,
             cluster_namespace: "karmada-cluster".to_owned(),
             deletion_grace: Duration::from_secs(5),
             dependency_wait: Duration::from_secs(30),
@@ -199,6 +202,7 @@ pub async fn run(
             info!(hub = %hub_id, "controllers started");
             let mut config = Config::new(&hub_id);
             config.propagate_deps = propagate_deps;
+            config.distribute = options.distribute;
             config.deletion_grace = millis(deletion_grace);
             config.dependency_wait = millis(dependency_wait);
             config.reserved = [&cluster_namespace, &options.lease_namespace]

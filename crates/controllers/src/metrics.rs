@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use entourage_core::distribution;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -110,6 +111,8 @@ struct Inner {
     in_flight: Family<ServerLabels, Gauge>,
     limit: Family<ServerLabels, Gauge<f64, AtomicU64>>,
     objects: Family<KindLabels, Gauge>,
+    distributions: Family<DistributionLabels, Gauge>,
+    lag: Family<NameLabels, Gauge<f64, AtomicU64>>,
     leading: Gauge,
     pending: Gauge,
     synced: Gauge,
@@ -143,6 +146,17 @@ struct ServerLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabels {
     kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DistributionLabels {
+    distribution: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabels {
+    distribution: String,
 }
 
 impl Metrics {
@@ -193,6 +207,17 @@ impl Metrics {
             "Records held in memory, by kind of record",
             objects.clone(),
         );
+        let (distributions, lag) = (Family::default(), Family::default());
+        ours.register(
+            "distribution_copies",
+            "Namespaces of a ResourceDistribution, by how they stand: desired, succeeded, failed, conflicts",
+            distributions.clone(),
+        );
+        ours.register(
+            "distribution_lag_seconds",
+            "For how long copies of a ResourceDistribution have been waiting to be written, 0 when none are",
+            lag.clone(),
+        );
         ours.register("leading", "1 while this process may act", leading.clone());
         ours.register(
             "synced",
@@ -215,6 +240,8 @@ impl Metrics {
             in_flight,
             limit,
             objects,
+            distributions,
+            lag,
             leading,
             pending,
             synced,
@@ -268,6 +295,31 @@ impl Metrics {
             .objects
             .get_or_create(&KindLabels { kind })
             .set(gauge(count));
+    }
+
+    /// Sets how every distribution stands; what is not among them is forgotten.
+    pub fn distributions(&self, reports: &[distribution::Report]) {
+        self.0.distributions.clear();
+        self.0.lag.clear();
+        for report in reports {
+            let states = [
+                ("desired", report.desired),
+                ("succeeded", report.succeeded),
+                ("failed", report.failed),
+                ("conflicts", report.conflicts),
+            ];
+            for (state, count) in states {
+                let labels = DistributionLabels {
+                    distribution: report.name.to_string(),
+                    state,
+                };
+                self.0.distributions.get_or_create(&labels).set(gauge(count));
+            }
+            let labels = NameLabels {
+                distribution: report.name.to_string(),
+            };
+            self.0.lag.get_or_create(&labels).set(report.lag as f64 / 1000.0);
+        }
     }
 
     /// Sets how many keys wait, are being carried out, or come back at a time.

@@ -13,7 +13,8 @@ use std::{
 };
 
 use entourage_core::{
-    object::{Str, Time},
+    distribution,
+    object::{Id, Str, Time},
     observation::{Observation, Probe, Server, Subject, Which},
     plan::Key,
 };
@@ -259,8 +260,15 @@ impl<D: Decide> Brain<D> {
             Observation::Seen(Subject::Template(id, template)) | Observation::Found(id, template) => {
                 self.options.hands.sources.saw(id, template.meta.revision());
             }
+            Observation::Seen(Subject::Distribution(name, object)) => {
+                let id = Id::new(distribution::gvk(), "", name);
+                self.options.hands.sources.saw(&id, object.meta.revision());
+            }
+            Observation::Seen(Subject::Distributed(None, id, part)) => {
+                self.options.hands.sources.saw(id, part.revision());
+            }
             Observation::Gone {
-                which: Which::Template(id),
+                which: Which::Template(id) | Which::Distributed(None, id),
                 ..
             } => self.options.hands.sources.gone(id),
             _ => {}
@@ -294,6 +302,9 @@ impl<D: Decide> Brain<D> {
         let changes = self.options.decider.demand_changes();
         if !self.watches.is_outdated(changes) {
             return;
+        }
+        for watch in self.options.decider.take_ended() {
+            self.watches.end(&watch);
         }
         let (hub, connections) = (&self.options.hands.hub, &self.connections);
         self.watches

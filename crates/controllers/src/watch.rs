@@ -21,7 +21,6 @@
 
 use std::time::Duration;
 
-use entourage_api::keys::label;
 use entourage_core::{
     delivery::render::wipe,
     object::{Gvk, Str, revision},
@@ -149,7 +148,7 @@ impl Watcher {
         } else {
             Form::Metadata
         };
-        let list = listed(&watch, hub);
+        let list = list::listed(&watch, hub);
         let missing = matches!(&watch, Watch::Copies(_, gvk) if !path::is_built_in(gvk));
         Self {
             api,
@@ -241,7 +240,7 @@ impl Watcher {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
             return Ok(());
         };
-        self.list = listed(&self.watch, &self.hub);
+        self.list = list::listed(&self.watch, &self.hub);
         let is_doubtful = self.missing && self.failures > 0;
         if path::is_built_in(gvk) || (path::is_known(gvk) && !is_doubtful) {
             return Ok(());
@@ -261,7 +260,7 @@ impl Watcher {
             return Err(Failure::not_served(gvk));
         };
         path::learn(gvk, plural);
-        self.list = listed(&self.watch, &self.hub);
+        self.list = list::listed(&self.watch, &self.hub);
         Ok(())
     }
 
@@ -353,10 +352,14 @@ impl Watcher {
 
     /// What was read of kinds that hold data is not left in memory: kubectl's annotation may hold all of it.
     fn wipe(&self, object: &mut Value) {
-        if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = &self.watch
-            && is_secret(gvk)
-        {
-            wipe(object);
+        match &self.watch {
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _)
+                if is_secret(gvk) =>
+            {
+                wipe(object);
+            }
+            Watch::Distributions => wipe(object),
+            _ => {}
         }
     }
 
@@ -466,18 +469,6 @@ impl Watcher {
             _ => pause(self.failures, LONGEST),
         };
         sleep(wait.max(failure.retry_after().unwrap_or_default())).await;
-    }
-}
-
-/// What a watch asks for.
-fn listed(watch: &Watch, hub: &Str) -> Path {
-    let all = Path::watched(watch);
-    match watch {
-        Watch::Templates(gvk) if is_secret(gvk) => {
-            all.query("fieldSelector", "type!=kubernetes.io/service-account-token")
-        }
-        Watch::Copies(..) => all.query("labelSelector", &format!("{}={hub}", label::HUB)),
-        _ => all,
     }
 }
 

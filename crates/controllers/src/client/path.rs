@@ -54,6 +54,7 @@ const PLURALS: &[(&str, &str, &str)] = &[
     ("apps", "Deployment", "deployments"),
     ("apps", "ReplicaSet", "replicasets"),
     ("apps", "StatefulSet", "statefulsets"),
+    ("apps.kruise.io", "ResourceDistribution", DISTRIBUTIONS),
     (
         "autoscaling",
         "HorizontalPodAutoscaler",
@@ -112,7 +113,10 @@ impl Path {
             Watch::ClusterBindings => Self::build(WORK, Cow::Borrowed("clusterresourcebindings"), "", None),
             Watch::Clusters => Self::build(CLUSTER, Cow::Borrowed("clusters"), "", None),
             Watch::Namespaces | Watch::MemberNamespaces(_) => Self::namespace(None),
-            Watch::Templates(gvk) | Watch::Copies(_, gvk) => Self::within(gvk, "", None),
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => {
+                Self::within(gvk, "", None)
+            }
+            Watch::Distributions => Self::build(KRUISE, Cow::Borrowed(DISTRIBUTIONS), "", None),
         }
     }
 
@@ -156,6 +160,7 @@ impl Path {
             }
             HubObject::Binding(named) => (WORK, "resourcebindings", named.clone()),
             HubObject::Cluster(name) => (CLUSTER, "clusters", Named::new("", name)),
+            HubObject::Distribution(name) => (KRUISE, DISTRIBUTIONS, Named::new("", name)),
             HubObject::Template(id) => {
                 return if one {
                     Self::object(id)
@@ -204,6 +209,8 @@ impl Path {
 const POLICY: &str = "/apis/policy.karmada.io/v1alpha1";
 const WORK: &str = "/apis/work.karmada.io/v1alpha2";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
+const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";
+const DISTRIBUTIONS: &str = "resourcedistributions";
 
 fn root(gvk: &Gvk) -> String {
     // Users name groups and versions: whatever they hold, the address is one that a server can answer.

@@ -286,7 +286,7 @@ impl Delivery<'_> {
 }
 
 /// An object of a member that may hold a Secret.
-struct Wiped(Value);
+pub(super) struct Wiped(pub(super) Value);
 
 impl Drop for Wiped {
     fn drop(&mut self) {

@@ -2,7 +2,7 @@
 
 use entourage_core::delivery::render::wipe;
 use entourage_core::{
-    interpreter,
+    distribution, interpreter,
     object::{Gvk, Id},
     observation::{self, Observation, Watch, Which},
     plan::{HubObject, Verb},
@@ -146,7 +146,7 @@ impl Hands {
 
     async fn see(&self, watch: &Watch, mut object: Value) {
         let seen = observation::project(watch, &object);
-        if let Watch::Templates(_) = watch {
+        if let Watch::Templates(_) | Watch::Distributions = watch {
             wipe(&mut object);
         }
         match seen {
@@ -173,6 +173,7 @@ fn read_as(object: &HubObject) -> (Watch, Form) {
         HubObject::Binding(name) if name.namespace.is_empty() => (Watch::ClusterBindings, Form::Whole),
         HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
         HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
+        HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
         HubObject::Template(id) => {
             let form = if observation::is_interpreted(&id.gvk) {
                 Form::Whole
@@ -189,6 +190,7 @@ fn which(object: &HubObject) -> Which {
         HubObject::Policy(named) => Which::Policy(named.clone()),
         HubObject::Binding(named) => Which::Binding(named.clone()),
         HubObject::Cluster(name) => Which::Cluster(name.clone()),
+        HubObject::Distribution(name) => Which::Distribution(name.clone()),
         HubObject::Template(id) => Which::Template(id.clone()),
     }
 }
@@ -200,5 +202,6 @@ fn gvk_of(object: &HubObject) -> Gvk {
         HubObject::Binding(name) => Gvk::new(twin::BINDING_API, twin::binding(&name.namespace).kind),
         HubObject::Policy(name) => Gvk::new(twin::POLICY_API, twin::policy(name).kind),
         HubObject::Cluster(_) => Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
+        HubObject::Distribution(_) => distribution::gvk(),
     }
 }

@@ -137,7 +137,7 @@ async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End>
 
 /// Whether a deleted object stays for a while: for its finalizers, or for its grace. A Pod that goes at once is answered
 /// with a deletionTimestamp as well; its end may have been told before this answer comes.
-fn is_held(meta: &Value) -> bool {
+pub(super) fn is_held(meta: &Value) -> bool {
     let finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
     let grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
     !meta["deletionTimestamp"].is_null() && (finalizers || grace)

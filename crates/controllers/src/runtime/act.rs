@@ -190,6 +190,7 @@ impl<D: Decide> Brain<D> {
         metrics.objects("clusters", stats.clusters);
         metrics.objects("policies", stats.policies);
         metrics.objects("unaccounted", stats.unaccounted);
+        metrics.distributions(&self.options.decider.distributions(now));
     }
 
     /// Nothing new is begun; what is being carried out may end.

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::cluster::Cluster;
 use entourage_core::{
+    distribution,
     index::{Index, Stats},
     object::Time,
     observation::{Observation, Watch},
@@ -20,12 +21,21 @@ pub trait Decide: Send + 'static {
     fn demand(&self) -> &BTreeSet<Watch>;
     /// While this stays as it is, so does what is demanded.
     fn demand_changes(&self) -> u64;
+    /// Watches that end now even if they are demanded again: they list afresh then.
+    fn take_ended(&mut self) -> BTreeSet<Watch> {
+        BTreeSet::new()
+    }
     /// A Cluster as last seen.
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>>;
     /// Whether everything that must be listed was listed.
     fn is_synced(&self) -> bool;
     /// Sizes, for metrics.
     fn stats(&self) -> Stats;
+    /// How each ResourceDistribution stands, for metrics.
+    fn distributions(&self, now: Time) -> Vec<distribution::Report> {
+        let _ = now;
+        Vec::new()
+    }
     /// What is to be said to a person when the hub refuses a key's write, in the hub's words.
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {
         let _ = (key, words);
@@ -50,6 +60,10 @@ impl Decide for Index {
         Self::demand_changes(self)
     }
 
+    fn take_ended(&mut self) -> BTreeSet<Watch> {
+        Self::take_ended(self)
+    }
+
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
         Self::cluster(self, name)
     }
@@ -60,6 +74,10 @@ impl Decide for Index {
 
     fn stats(&self) -> Stats {
         Self::stats(self)
+    }
+
+    fn distributions(&self, now: Time) -> Vec<distribution::Report> {
+        distribution::reports(self, now)
     }
 
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {

@@ -125,7 +125,8 @@ impl Watches {
             .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
-    fn end(&mut self, watch: &Watch) -> bool {
+    /// Ends a watch; whether it ran is answered.
+    pub(super) fn end(&mut self, watch: &Watch) -> bool {
         let Some((run, _)) = self.running.remove(watch) else {
             return false;
         };

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use entourage_api::keys::label;
 use entourage_core::{
-    object::revision,
-    observation::{self, Observation, Which},
+    object::{Str, revision},
+    observation::{self, Observation, Watch, Which},
 };
 use tracing::warn;
 
-use super::{End, LIST_DEADLINE, PAGE, PAGE_WHOLE, Told, Watcher};
+use super::{End, LIST_DEADLINE, PAGE, PAGE_WHOLE, Told, Watcher, is_secret};
 use crate::{
     client::{
         Call, Form,
+        path::Path,
         read::{self, ListMeta},
     },
     error::Failure,
@@ -129,5 +131,18 @@ impl Watcher {
         })
         .map_err(|error| Failure::garbled(&error))?;
         Ok((seen, meta))
+    }
+}
+
+/// What a watch asks for.
+pub(super) fn listed(watch: &Watch, hub: &Str) -> Path {
+    let all = Path::watched(watch);
+    match watch {
+        Watch::Templates(gvk) if is_secret(gvk) => {
+            all.query("fieldSelector", "type!=kubernetes.io/service-account-token")
+        }
+        Watch::Copies(..) => all.query("labelSelector", &format!("{}={hub}", label::HUB)),
+        Watch::Distributed(_, _, name) => all.query("fieldSelector", &format!("metadata.name={name}")),
+        _ => all,
     }
 }
