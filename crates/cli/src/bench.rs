@@ -252,6 +252,20 @@ impl Bench {
         Ok(floor)
     }
 
+    /// Begins to watch the bench's own objects of a kind on the hub.
+    ///
+    /// # Errors
+    /// The hub's.
+    pub async fn watch_hub(&mut self, kind: Kind) -> Result<()> {
+        let target = watch::Target {
+            server: self.servers[0].clone(),
+            place: 0,
+            kind,
+            label: Some(format!("{LABEL}={}", self.options.prefix)),
+        };
+        watch::start(target, self.seen.clone(), &mut self.tasks).await
+    }
+
     /// Begins to watch the members.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ pub mod demo;
 pub mod get;
 pub mod graph;
 pub mod join;
+pub mod kustomize_generator;
 pub mod plan;
 pub mod unjoin;
 pub mod up;
@@ -49,6 +50,11 @@ pub enum Command {
     Graph(Box<graph::GraphArgs>),
     /// Make a cluster a member of a hub
     Join(join::JoinArgs),
+    /// Make a ResourceDistribution out of literals and files, for kustomize or without it
+    ///
+    /// As an exec function of kustomize it reads a ResourceList from standard input. FILE, the configuration alone, or flags
+    /// print the object by itself.
+    KustomizeGenerator(Box<kustomize_generator::KustomizeGeneratorArgs>),
     /// Say what an apply would create, change and remove, and where
     ///
     /// The same decisions as the controllers', made on a model of the servers: nothing is written. Without --kubeconfig and
@@ -89,6 +95,7 @@ impl Cli {
             Command::Get(args) => get::run(args, out).await,
             Command::Graph(args) => graph::run(*args, out).await,
             Command::Join(args) => join::run(args, out).await,
+            Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             Command::Plan(args) => return plan::run(*args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             Command::Up(args) => up::run(args, out).await,
@@ -140,6 +147,11 @@ mod tests {
             "entourage get policies -o name",
             "entourage graph -A -o mermaid",
             "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
+            "entourage kustomize-generator",
+            "entourage kustomize-generator generator.yaml",
+            "entourage kustomize-generator --name rd --kind Secret --resource-name x --from-literal a=b --all-namespaces",
+            "entourage kustomize-generator --name rd --kind Secret --resource-name x --type kubernetes.io/tls \
+             --from-file tls.key --from-file tls.crt=a/b --from-env-file e --namespace a b --exclude-namespace c",
             "entourage plan -f config/samples/myapp",
             "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
             "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
@@ -166,6 +178,12 @@ mod tests {
             "entourage get pods",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
+            "entourage kustomize-generator a.yaml b.yaml",
+            "entourage kustomize-generator a.yaml --name rd",
+            "entourage kustomize-generator --name rd --kind Secret --resource-name x",
+            "entourage kustomize-generator --name rd --kind Pod --resource-name x --all-namespaces",
+            "entourage kustomize-generator --name rd --kind Secret --all-namespaces",
+            "entourage kustomize-generator --from-literal a=b",
             "entourage plan -o yaml -f a.yaml",
             "entourage webhook --url http://hooks.example.com",
             "entourage webhook --url https://a --service b/c",

@@ -100,6 +100,15 @@ struct Running {
     task: AbortOnDropHandle<Result<(), entourage_controllers::Error>>,
 }
 
+/// How the controllers of a fleet run: with every feature that there is. In a process of one's own nothing is asked of anybody.
+#[must_use]
+pub fn options() -> Options {
+    Options {
+        distribute: true,
+        ..Options::default()
+    }
+}
+
 impl Fleet {
     /// Starts a hub and this many members, `member1` to `memberN`, brings our kinds to the hub, joins the members and starts
     /// the controllers.

@@ -144,14 +144,7 @@ fn read_file(path: &Path) -> Result<Vec<Manifest>> {
 /// # Errors
 /// When it is no YAML, or a document is no object that can be applied.
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
-    // As kubectl reads it: `mode: 0644` is octal.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        let place = error.location().map_or_else(String::new, |place| {
-            format!(", line {} column {}", place.line(), place.column())
-        });
-        anyhow!("{origin}{place}: this is no valid YAML")
-    })?;
+    let documents = documents(text, origin)?;
     let several = documents.len() > 1;
     let lines = Some(beginnings(text)).filter(|lines| lines.len() == documents.len());
     let mut manifests = Vec::new();
@@ -174,6 +167,21 @@ pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
         }
     }
     Ok(manifests)
+}
+
+/// The YAML documents of a text. `origin` is what the text is called in errors, which never show what it says.
+///
+/// # Errors
+/// When it is no YAML.
+pub fn documents(text: &str, origin: &str) -> Result<Vec<Value>> {
+    // As kubectl reads it: `mode: 0644` is octal.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+        let place = error.location().map_or_else(String::new, |place| {
+            format!(", line {} column {}", place.line(), place.column())
+        });
+        anyhow!("{origin}{place}: this is no valid YAML")
+    })
 }
 
 /// The lines, counted from 1, at which the documents of a text begin that hold more than comments.

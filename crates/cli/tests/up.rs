@@ -14,6 +14,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/myapp");
+const REGISTRY: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../config/samples/distribution/registry"
+);
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 const MYAPP: &str = "/apis/apps/v1/namespaces/default/deployments/myapp";
 const MY_CONFIG: &str = "/api/v1/namespaces/default/configmaps/my-config";
@@ -171,6 +175,71 @@ async fn it_serves_until_it_is_interrupted_and_leaves_nothing() {
     }
     up.interrupt();
     assert!(!directory.exists());
+}
+
+/// The example of the README, with what it says happens next.
+#[tokio::test]
+async fn the_sample_of_a_distribution_does_what_the_readme_says() {
+    let up = Up::start(
+        &["--members", "1", "--apply", REGISTRY],
+        "hub: namespace shop-lab",
+    );
+    let kubeconfig = up.kubeconfig();
+    let hub = client(&kubeconfig, "hub").await;
+    let pull = |namespace: &str| format!("/api/v1/namespaces/{namespace}/secrets/pull");
+    let succeeded = async || {
+        let path = "/apis/apps.kruise.io/v1alpha1/resourcedistributions/registry";
+        let status = get(&hub, path).await.unwrap_or_default()["status"].take();
+        (status["desired"].clone(), status["succeeded"].clone())
+    };
+    until("the team has it", async || {
+        succeeded().await == (json!(1), json!(1))
+    })
+    .await;
+    let uid = get(&hub, &pull("shop")).await.unwrap()["metadata"]["uid"].clone();
+    assert!(get(&hub, &pull("shop-lab")).await.is_none());
+
+    let two = json!({"metadata": {"name": "shop-two", "labels": {"team": "shop"}}});
+    ask(&hub, "POST", "/api/v1/namespaces", &two).await.unwrap();
+    until("a namespace that comes gets it", async || {
+        succeeded().await == (json!(2), json!(2))
+    })
+    .await;
+    let all = ["get", "distributions", "registry", "--kubeconfig"];
+    let got = Command::new(env!("CARGO_BIN_EXE_entourage"))
+        .args(all)
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    let got = String::from_utf8(got.stdout).unwrap();
+    assert!(got.contains("2 of 2 namespaces hold it"), "{got}");
+    let got = Command::new(env!("CARGO_BIN_EXE_entourage"))
+        .args(["get", "copies", "pull", "-A", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    let got = String::from_utf8(got.stdout).unwrap();
+    assert_eq!(
+        got.matches("made from the resource as it is now").count(),
+        2,
+        "{got}"
+    );
+
+    ask(&hub, "DELETE", &pull("shop"), &Value::Null).await.unwrap();
+    until("a copy that is deleted is made again", async || {
+        let pull = get(&hub, &pull("shop")).await.unwrap_or_default();
+        pull["metadata"]["uid"].is_string() && pull["metadata"]["uid"] != uid
+    })
+    .await;
+    let unlabelled = json!({"metadata": {"labels": {"team": null}}});
+    ask(&hub, "PATCH", "/api/v1/namespaces/shop-two", &unlabelled)
+        .await
+        .unwrap();
+    until("a namespace that loses the label loses it", async || {
+        get(&hub, &pull("shop-two")).await.is_none()
+    })
+    .await;
+    up.interrupt();
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub enum Kind {
     Binding,
     /// The bench's own copy of the ResourceBinding definition, which no control plane looks at: what the floor writes.
     FloorBinding,
+    /// ResourceDistribution.
+    Distribution,
 }
 
 /// Group of the definition that the floor writes.
@@ -50,6 +52,13 @@ const ROWS: &[Row] = &[
         "v1alpha2",
         "floorbindings",
         "FloorBinding",
+    ),
+    (
+        Kind::Distribution,
+        "apps.kruise.io",
+        "v1alpha1",
+        "resourcedistributions",
+        "ResourceDistribution",
     ),
 ];
 

@@ -17,6 +17,7 @@ use super::{
 };
 
 pub mod cold;
+pub mod distribution;
 pub mod growth;
 pub mod idle;
 pub mod kills;
@@ -48,7 +49,10 @@ pub enum Scenario {
     /// S1 at 100, 300 and 900 Deployments
     #[value(name = "S7", alias = "s7")]
     Growth,
-    /// All of them
+    /// Distribution into as many namespaces as --workloads says
+    #[value(name = "S8", alias = "s8")]
+    Distribution,
+    /// S1 to S7
     #[value(name = "all")]
     All,
 }
@@ -68,6 +72,7 @@ impl Scenario {
             Self::Restart => "S4",
             Self::Removal => "S5",
             Self::Growth => "S7",
+            Self::Distribution => "S8",
             Self::All => "all",
         }
     }
@@ -83,6 +88,7 @@ impl Scenario {
             Self::Restart => "restart",
             Self::Removal => "removal",
             Self::Growth => "growth: cold propagation",
+            Self::Distribution => "distribution: copies in namespaces of the hub",
             Self::All => "everything",
         }
     }
@@ -95,7 +101,8 @@ impl Scenario {
 pub async fn run(bench: &mut Bench) -> Result<()> {
     let all = bench.options.scenarios.contains(&Scenario::All);
     let scenarios = bench.options.scenarios.clone();
-    let asked = |each: &Scenario| scenarios.contains(each) || (all && *each != Scenario::Floor);
+    let apart = [Scenario::Floor, Scenario::Distribution];
+    let asked = |each: &Scenario| scenarios.contains(each) || (all && !apart.contains(each));
     let on_one_world: Vec<_> = Scenario::ON_ONE_WORLD.into_iter().filter(asked).collect();
     let (growth, floor, kills) = (
         asked(&Scenario::Growth),
@@ -113,8 +120,16 @@ pub async fn run(bench: &mut Bench) -> Result<()> {
                 .await?;
         }
     }
+    let distribution = asked(&Scenario::Distribution);
     if growth || !on_one_world.is_empty() || kills > 0 {
         bench.watch().await?;
+    }
+    if distribution {
+        bench.watch_hub(Kind::Secret).await?;
+        for number in 1..=runs {
+            bench.say(&format!("distribution, run {number} of {runs}"));
+            distribution::run(bench, number).await?;
+        }
     }
     if !on_one_world.is_empty() {
         for number in 1..=runs {
@@ -148,7 +163,7 @@ async fn one_world(bench: &mut Bench, number: usize, asked: &[Scenario]) -> Resu
             Scenario::Idle => idle::run(bench, &world).await?,
             Scenario::Restart => restart::run(bench, &world).await?,
             Scenario::Removal => removal::run(bench, &world, Some(&floor)).await?,
-            Scenario::Floor | Scenario::Cold | Scenario::Growth | Scenario::All => {}
+            Scenario::Floor | Scenario::Cold | Scenario::Growth | Scenario::Distribution | Scenario::All => {}
         }
     }
     if asked.contains(&Scenario::Removal) {

@@ -130,6 +130,7 @@ pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Config> {
 fn options(args: &ControllersArgs, in_pod: bool) -> Options {
     Options {
         propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
+        distribute: args.feature_gates.is_on(features::RESOURCE_DISTRIBUTION),
         cluster_namespace: args.cluster_namespace.clone(),
         deletion_grace: args.dependency_deletion_grace,
         dependency_wait: args.dependency_wait,

@@ -63,12 +63,7 @@ async fn play(look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
             "A workload never travels alone: a Deployment, and the ConfigMap it mounts, on two of three clusters."
         )
     )?;
-    let fleet = Fleet::start(
-        MEMBERS,
-        &Place::Nowhere,
-        entourage_controllers::Options::default(),
-    )
-    .await?;
+    let fleet = Fleet::start(MEMBERS, &Place::Nowhere, crate::fleet::options()).await?;
     let mut demo = Demo {
         fleet,
         look,
@@ -236,8 +231,7 @@ impl Demo<'_> {
         let note = json!({"metadata": {"annotations": {"demo": "while none ran"}}});
         self.patch(&DEPLOYMENT, "myapp", &note).await?;
         let begin = Instant::now();
-        self.fleet
-            .start_controllers(entourage_controllers::Options::default());
+        self.fleet.start_controllers(crate::fleet::options());
         self.until(begin, "the change is delivered", async |see| {
             for member in ["member2", "member3"] {
                 let copy = see.copy(member, &DEPLOYMENT, "myapp").await?.context("no copy")?;

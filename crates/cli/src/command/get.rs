@@ -1,28 +1,34 @@
-//! `entourage get`: bindings, copies, clusters and policies, with what users ask first. It reads the hub alone.
+//! `entourage get`: bindings, copies, clusters, policies and distributions, with what users ask first. It reads the hub alone.
 
 use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use entourage_core::{
+    distribution,
     object::{Gvk, Time},
     twin,
 };
-use kube::{Client, api::ListParams};
+use kube::{
+    Client,
+    api::{ApiResource, ListParams},
+};
 use serde_json::{Value, json};
 
 use crate::{
     args::HubArgs,
-    connect::{self, explain},
+    connect::{self, explain, within},
     rehearse::{
-        kinds::Kinds,
-        live::{PAGE, list},
+        kinds::{Kinds, Served},
+        live::{PAGE, api, list},
     },
 };
 
 mod bindings;
 mod clusters;
 mod copies;
+mod distributed;
+mod distributions;
 mod policies;
 mod table;
 
@@ -43,6 +49,9 @@ pub enum What {
     /// What each policy selects and where it sends it
     #[value(alias = "policy", alias = "pp", alias = "cpp")]
     Policies,
+    /// Each ConfigMap or Secret for many namespaces: how many hold it, which do not, and why
+    #[value(alias = "distribution", alias = "distributor", alias = "rd")]
+    Distributions,
 }
 
 /// How it is printed.
@@ -65,7 +74,7 @@ pub struct GetArgs {
     #[arg(value_enum)]
     pub what: What,
 
-    /// Only this one: the name of a binding, a template, a cluster, a policy
+    /// Only this one: the name of a binding, a template, a cluster, a policy, a distribution
     pub name: Option<String>,
 
     /// Which hub.
@@ -110,6 +119,12 @@ pub struct Seen {
     pub clusters: Vec<Value>,
     /// PropagationPolicies and ClusterPropagationPolicies.
     pub policies: Vec<Value>,
+    /// ResourceDistributions.
+    pub distributions: Vec<Value>,
+    /// ConfigMaps and Secrets of the hub with the names that are distributed; metadata alone.
+    pub distributed: Vec<Value>,
+    /// Kinds and names of those that cannot be read, and why: bindings can be shown all the same.
+    pub unread: Vec<(String, String, String)>,
 }
 
 const BINDINGS: [&str; 2] = [twin::BINDING.kind, twin::CLUSTER_BINDING.kind];
@@ -121,10 +136,11 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     let policies = POLICIES.map(|kind| gvk(twin::POLICY_API, kind));
     let cluster = gvk("cluster.karmada.io/v1alpha1", "Cluster");
     let mut kinds = Kinds::default();
+    let distribution = distribution::gvk();
     let wanted: BTreeSet<Gvk> = bindings
         .iter()
         .chain(&policies)
-        .chain([&cluster])
+        .chain([&cluster, &distribution])
         .cloned()
         .collect();
     kinds
@@ -158,6 +174,23 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
         What::Copies => {
             seen.bindings = read(&bindings, namespace).await?;
             seen.clusters = read(&[cluster], "").await?;
+            seen.distributions = read(&[distribution], "").await?;
+            let sources = seen.distributions.iter().map(distributions::Source::of);
+            let mut names: BTreeSet<(&str, &str)> = sources
+                .map(|source| (source.kind, source.name))
+                .filter(|(_, name)| !name.is_empty())
+                .collect();
+            if let Some(asked) = args.name.as_deref() {
+                names.retain(|(_, name)| *name == asked);
+            }
+            let mut unread = Vec::new();
+            for (kind, name) in names {
+                match metadata(hub, kind, namespace, name).await.map_err(explain) {
+                    Ok(copies) => seen.distributed.extend(copies),
+                    Err(why) => unread.push((kind.to_owned(), name.to_owned(), why.to_string())),
+                }
+            }
+            seen.unread = unread;
         }
         What::Clusters => {
             seen.clusters = read(&[cluster], "").await?;
@@ -169,8 +202,48 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             seen.policies.extend(read(&policies[1..], "").await?);
             seen.bindings = read(&bindings, "").await?;
         }
+        What::Distributions => {
+            seen.distributions = read(&[distribution], "").await?;
+            seen.bindings = read(&bindings[1..], "").await?;
+        }
     }
     Ok(seen)
+}
+
+/// Metadata of the ConfigMaps or Secrets of one name: what they hold is not asked for.
+async fn metadata(hub: &Client, kind: &str, namespace: &str, name: &str) -> kube::Result<Vec<Value>> {
+    let plural = match kind {
+        "ConfigMap" => "configmaps",
+        "Secret" => "secrets",
+        _ => return Ok(Vec::new()),
+    };
+    let resource = ApiResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    };
+    let served = Served {
+        resource,
+        namespaced: true,
+    };
+    let mut params = ListParams::default()
+        .fields(&format!("metadata.name={name}"))
+        .limit(PAGE);
+    let api = api(hub, &served, namespace);
+    let mut all = Vec::new();
+    loop {
+        let page = within(api.list_metadata(&params)).await?;
+        let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        for object in page.items {
+            all.push(json!({ "apiVersion": "v1", "kind": kind, "metadata": object.metadata }));
+        }
+        match next {
+            Some(next) => params.continue_token = Some(next),
+            None => return Ok(all),
+        }
+    }
 }
 
 /// What was read, as asked for; `namespace` is empty for all of them.
@@ -184,6 +257,7 @@ pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<
         What::Copies => (copies::view(seen, name), namespace),
         What::Clusters => (clusters::view(seen, name, now), ""),
         What::Policies => (policies::view(seen, name, now), namespace),
+        What::Distributions => (distributions::view(seen, name, now), ""),
     };
     let here = if within.is_empty() {
         String::new()

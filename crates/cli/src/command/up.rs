@@ -61,7 +61,7 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
         .map_or(Place::Temporary("entourage-up-"), Place::Kept);
     let mut fleet = tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        fleet = Fleet::start(args.members.into(), &place, entourage_controllers::Options::default()) => fleet?,
+        fleet = Fleet::start(args.members.into(), &place, crate::fleet::options()) => fleet?,
     };
     let served = tokio::select! {
         () = stop.cancelled() => Ok(()),

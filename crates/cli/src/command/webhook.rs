@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use entourage_core::admission::{Settings, configuration::Address};
 use entourage_webhook::Options;
 use jiff::Timestamp;
@@ -50,6 +50,10 @@ pub struct WebhookArgs {
     /// Let ClusterTaintPolicies set NoExecute taints, which evict workloads
     #[arg(long)]
     pub allow_no_execute_taint_policy: bool,
+
+    /// Whether authors of ResourceDistributions must be allowed to write the copies themselves, and to read what is distributed
+    #[arg(long, action = ArgAction::Set, default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub authorize_distributions: bool,
 
     /// Whether to remove the configurations from the hub at the end; auto: when only this machine can reach the webhook
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
@@ -101,6 +105,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         url,
         namespace,
         allow_no_execute_taint_policy,
+        authorize_distributions,
         remove_on_exit,
         log: _,
     } = args;
@@ -116,6 +121,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         settings: Settings {
             allow_no_execute: *allow_no_execute_taint_policy,
         },
+        authorize_distributions: *authorize_distributions,
         remove_on_exit: match remove_on_exit {
             RemoveOnExit::Auto => address.as_ref().is_none_or(Address::is_loopback),
             RemoveOnExit::True => true,
@@ -173,7 +179,22 @@ mod tests {
         let options = options(&args("")).unwrap();
         assert_eq!(options.bind, SocketAddr::from(([127, 0, 0, 1], 8443)));
         assert_eq!((options.address, options.remove_on_exit), (None, true));
-        assert!(!options.settings.allow_no_execute);
+        assert!(!options.settings.allow_no_execute && options.authorize_distributions);
+    }
+
+    #[test]
+    fn authors_are_judged_unless_it_is_said_that_they_are_not() {
+        for (line, judged) in [
+            ("--authorize-distributions=false", false),
+            ("--authorize-distributions=true", true),
+            ("--authorize-distributions", true),
+        ] {
+            assert_eq!(
+                options(&args(line)).unwrap().authorize_distributions,
+                judged,
+                "{line}"
+            );
+        }
     }
 
     #[test]

@@ -14,11 +14,21 @@ pub struct Feature {
 }
 
 /// Every feature gate.
-pub const FEATURES: &[Feature] = &[Feature {
-    name: PROPAGATE_DEPS,
-    default: true,
-    summary: "a workload whose policy says propagateDeps takes along what it refers to",
-}];
+pub const FEATURES: &[Feature] = &[
+    Feature {
+        name: PROPAGATE_DEPS,
+        default: true,
+        summary: "a workload whose policy says propagateDeps takes along what it refers to",
+    },
+    Feature {
+        name: RESOURCE_DISTRIBUTION,
+        default: false,
+        summary: "ResourceDistributions are carried out; takes the rights of config/rbac-distribution on the hub",
+    },
+];
+
+/// ResourceDistributions are carried out. OpenKruise's gate, with its default.
+pub const RESOURCE_DISTRIBUTION: &str = "ResourceDistributionGate";
 
 /// Dependencies travel with workloads.
 pub const PROPAGATE_DEPS: &str = "PropagateDeps";

@@ -42,6 +42,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
             ("PROBLEM", Shown::Always),
         ],
         rows: all.into_iter().map(|binding| row(seen, binding, now)).collect(),
+        more: Vec::new(),
     }
 }
 

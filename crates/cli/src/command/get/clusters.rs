@@ -33,6 +33,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
             ("PROBLEM", Shown::Always),
         ],
         rows: all.into_iter().map(|cluster| row(seen, cluster, now)).collect(),
+        more: Vec::new(),
     }
 }
 

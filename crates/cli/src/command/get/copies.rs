@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     Seen,
     bindings::{clusters, copy, is_of, needed_by, policy_of, template},
+    distributed,
     table::{Row, Shown, View, condition as condition_of, items, names, text},
 };
 use crate::apply::label;
@@ -38,6 +39,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
                 .map(|cluster| row(seen, binding, cluster, wanted.contains(cluster))),
         );
     }
+    rows.extend(distributed::rows(seen, name));
     View {
         columns: vec![
             ("NAMESPACE", Shown::AllNamespaces),
@@ -50,6 +52,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
             ("MESSAGE", Shown::Always),
         ],
         rows,
+        more: Vec::new(),
     }
 }
 

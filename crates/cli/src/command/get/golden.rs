@@ -67,7 +67,8 @@ fn printed(args: &GetArgs) -> String {
 
 /// The hub as it is read for a namespace.
 fn seen(what: What, namespace: &str) -> Seen {
-    let everywhere = namespace.is_empty() || matches!(what, What::Clusters | What::Policies);
+    let everywhere =
+        namespace.is_empty() || matches!(what, What::Clusters | What::Policies | What::Distributions);
     let hub = manifests::read(&[Path::new(FOLDER).join("hub.yaml")]).unwrap();
     let mut seen = Seen::default();
     for object in hub.iter().map(|each| each.value().unwrap()) {
@@ -75,6 +76,10 @@ fn seen(what: What, namespace: &str) -> Seen {
         let here = everywhere || object["metadata"]["namespace"] == namespace;
         if kind == "Cluster" {
             seen.clusters.push(object);
+        } else if kind == "ResourceDistribution" {
+            seen.distributions.push(object);
+        } else if ["ConfigMap", "Secret"].contains(&kind) && here {
+            seen.distributed.push(object);
         } else if POLICIES.contains(&kind) {
             seen.policies.push(object);
         } else if BINDINGS.contains(&kind) && here {

@@ -44,6 +44,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
             ("PROBLEM", Shown::Always),
         ],
         rows: all.into_iter().map(|policy| row(seen, policy, now)).collect(),
+        more: Vec::new(),
     }
 }
 

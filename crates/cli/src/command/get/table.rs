@@ -24,6 +24,8 @@ pub(super) enum Shown {
 pub(super) struct View {
     pub(super) columns: Vec<(&'static str, Shown)>,
     pub(super) rows: Vec<Row>,
+    /// Further tables below it, for people only.
+    pub(super) more: Vec<Self>,
 }
 
 /// One row.
@@ -71,6 +73,10 @@ impl View {
                 .collect();
             text.push_str(parts.join(GAP).trim_end());
             text.push('\n');
+        }
+        for view in &self.more {
+            text.push('\n');
+            text.push_str(&view.table(wide, all_namespaces));
         }
         text
     }

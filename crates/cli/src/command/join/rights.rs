@@ -42,6 +42,7 @@ const ON_REQUEST: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "apiservices"),
+    ("apps.kruise.io", "resourcedistributions"),
     ("rbac.authorization.k8s.io", "clusterroles"),
 ];
 
@@ -97,6 +98,10 @@ pub fn rules(extras: &[Extra]) -> Value {
         rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": MANAGE}));
     }
     rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create", "patch"]}));
+    // Whether a kind that is not served is gone, with its objects, or is only not served for a while.
+    rules.push(json!({
+        "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list"],
+    }));
     rules.push(json!({"nonResourceURLs": PROBED, "verbs": ["get"]}));
     Value::Array(rules)
 }
@@ -211,7 +216,7 @@ mod tests {
             .collect();
         let mut wanted: Vec<_> = MANAGED.iter().map(|(group, _)| Some(*group)).collect();
         wanted.dedup();
-        wanted.extend([Some(""), None]);
+        wanted.extend([Some(""), Some("apiextensions.k8s.io"), None]);
         assert_eq!(groups, wanted);
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use entourage_core::{
+    distribution,
     object::{Gvk, LAST_APPLIED},
     rehearsal::{Rehearsal, overlay::overlay},
 };
@@ -167,9 +168,12 @@ impl Live<'_> {
     }
 }
 
-/// What the hub says against an object; of a Secret without the server's free text, which may quote values.
+/// What the hub says against an object; of a Secret, and of a ResourceDistribution that may hold one, without the server's
+/// free text, which may quote values.
 fn refused(object: &Value, error: kube::Error) -> Made {
-    let error = if object["kind"] == "Secret" {
+    let distributed = &object["spec"]["resource"]["kind"];
+    let is_inside = object["kind"] == distribution::KIND && distributed == "Secret";
+    let error = if object["kind"] == "Secret" || is_inside {
         without_values(error)
     } else {
         explain(error)

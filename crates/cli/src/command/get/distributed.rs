@@ -1,0 +1,154 @@
+//! Copies that ResourceDistributions made on the hub, among `entourage get copies`: who made each, from what, and whether
+//! that is what it says now. Their metadata alone is read, never what they hold.
+
+use entourage_api::keys::annotation;
+use entourage_core::distribution::hash::resource_hash;
+use serde_json::{Value, json};
+
+use super::{
+    Seen,
+    distributions::Source,
+    table::{Row, items, text},
+};
+
+/// Where such a copy stands.
+const HUB: &str = "(hub)";
+
+/// One row for each copy on the hub.
+pub(super) fn rows(seen: &Seen, name: Option<&str>) -> Vec<Row> {
+    let mut copies: Vec<&Value> = seen
+        .distributed
+        .iter()
+        .filter(|object| name.is_none_or(|name| text(object, "/metadata/name") == name))
+        .filter(|object| !own(object, annotation::DISTRIBUTED_FROM).is_empty())
+        .collect();
+    copies.sort_by_key(|object| {
+        let at = |pointer| text(object, pointer);
+        (at("/metadata/namespace"), at("/kind"), at("/metadata/name"))
+    });
+    let read = copies.into_iter().map(|object| row(seen, object));
+    read.chain(seen.unread.iter().map(unread)).collect()
+}
+
+/// Copies that cannot be read.
+fn unread((kind, name, why): &(String, String, String)) -> Row {
+    let message = format!("the hub does not let you list the {kind}s of this name: {why}");
+    let told = Told {
+        state: "Unknown",
+        from: None,
+        current: None,
+        message,
+    };
+    made(kind, "", name, "", "", &told)
+}
+
+fn own<'a>(object: &'a Value, key: &str) -> &'a str {
+    object["metadata"]["annotations"][key]
+        .as_str()
+        .unwrap_or_default()
+}
+
+fn row(seen: &Seen, object: &Value) -> Row {
+    let at = |pointer| text(object, pointer);
+    let maker = own(object, annotation::DISTRIBUTED_FROM);
+    let hash = own(object, annotation::DISTRIBUTED_HASH);
+    let told = told(seen, object, maker);
+    made(
+        at("/kind"),
+        at("/metadata/namespace"),
+        at("/metadata/name"),
+        maker,
+        hash,
+        &told,
+    )
+}
+
+fn made(kind: &str, namespace: &str, name: &str, maker: &str, hash: &str, told: &Told) -> Row {
+    let by = if maker.is_empty() {
+        String::new()
+    } else {
+        format!("ResourceDistribution {maker}")
+    };
+    Row {
+        name: format!("{HUB}/{}/{name}", kind.to_lowercase()),
+        cells: vec![
+            namespace.to_owned(),
+            format!("{kind} {name}"),
+            HUB.to_owned(),
+            told.state.to_owned(),
+            String::new(),
+            String::new(),
+            by,
+            told.message.clone(),
+        ],
+        item: json!({
+            "apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name, "cluster": "", "state": told.state,
+            "distribution": maker, "from": told.from, "hash": hash, "current": told.current, "message": told.message,
+        }),
+    }
+}
+
+/// What can be said of a copy.
+struct Told {
+    state: &'static str,
+    /// `resource`, or `Kind namespace/name`; nothing when its maker is gone.
+    from: Option<String>,
+    /// Whether it is of what its maker says now; nothing where that would take reading what is distributed.
+    current: Option<bool>,
+    message: String,
+}
+
+fn told(seen: &Seen, object: &Value, maker: &str) -> Told {
+    let unknown = |message: String| Told {
+        state: "Unknown",
+        from: None,
+        current: None,
+        message,
+    };
+    let mut all = seen.distributions.iter();
+    let Some(distribution) = all.find(|each| text(each, "/metadata/name") == maker) else {
+        return unknown(format!(
+            "its ResourceDistribution {maker} does not exist: nothing keeps it in step"
+        ));
+    };
+    let uid = text(distribution, "/metadata/uid");
+    let is_owned = items(object, "/metadata/ownerReferences")
+        .iter()
+        .any(|owner| owner["controller"] == true && text(owner, "/uid") == uid);
+    if !is_owned {
+        return unknown(format!(
+            "it carries the mark of ResourceDistribution {maker}, which does not own it and leaves it alone"
+        ));
+    }
+    let source = Source::of(distribution);
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    if (source.kind, source.name) != (kind, name) {
+        return unknown(format!(
+            "its ResourceDistribution {maker} distributes {} {} now",
+            source.kind, source.name
+        ));
+    }
+    if !source.namespace.is_empty() {
+        let from = format!("{kind} {}/{name}", source.namespace);
+        return Told {
+            state: "Applied",
+            current: None,
+            message: format!("made from {from}"),
+            from: Some(from),
+        };
+    }
+    let wanted = resource_hash(&distribution["spec"]["resource"]);
+    let current = own(object, annotation::DISTRIBUTED_HASH) == wanted;
+    Told {
+        state: if current { "Applied" } else { "Pending" },
+        from: Some("resource".to_owned()),
+        current: Some(current),
+        message: if current {
+            "made from the resource as it is now".to_owned()
+        } else {
+            format!(
+                "made from another version of the resource; ResourceDistribution {maker} says why it stays"
+            )
+        },
+    }
+}

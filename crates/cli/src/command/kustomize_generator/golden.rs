@@ -1,0 +1,81 @@
+//! The golden cases of `entourage kustomize-generator`: folders in `testdata/kustomize-generator`, each with a `config.yaml`
+//! and the files that it names, and the ResourceList that comes out in `want.yaml`. `UPDATE_GOLDEN=1` rewrites `want.yaml`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use entourage_api::kruise::ResourceDistribution;
+use serde_json::Value;
+
+use super::{Surroundings, of_config, of_list};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/kustomize-generator");
+
+#[test]
+fn every_case_comes_out_as_its_folder_says() {
+    let mut cases: Vec<_> = fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 40, "{FOLDER} holds {} cases", cases.len());
+    let wrong: Vec<String> = cases.iter().filter_map(|case| run(case)).collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
+        wrong.join("\n")
+    );
+}
+
+/// What is wrong with a case.
+fn run(case: &Path) -> Option<String> {
+    let config = fs::read_to_string(case.join("config.yaml")).unwrap();
+    let got = answered(case, &config);
+    let want = fs::read_to_string(case.join("want.yaml")).unwrap_or_default();
+    if want == got {
+        return None;
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(case.join("want.yaml"), got).unwrap();
+        return None;
+    }
+    Some(format!("--- {}\n{want}+++ got\n{got}", case.display()))
+}
+
+/// What kustomize gets. A file with the configuration has the same result, and no error shows a canary.
+fn answered(case: &Path, config: &str) -> String {
+    let around = Surroundings {
+        here: case,
+        environment: BTreeMap::from([("REGION".to_owned(), b"eu".to_vec())]),
+    };
+    let indented: String = config.lines().map(|line| format!("  {line}\n")).collect();
+    let list = format!(
+        "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  \
+         metadata: {{name: other}}\nfunctionConfig:\n{indented}"
+    );
+    let (mut answer, mut alone) = (Vec::new(), Vec::new());
+    let ended = of_list(&list, &around, &mut answer);
+    let ended_alone = of_config(config, "config.yaml", &around, &mut alone);
+    let answer = String::from_utf8(answer).unwrap();
+    let alone = String::from_utf8(alone).unwrap();
+    let read: Value = serde_saphyr::from_str(&answer).unwrap();
+    match ended {
+        Ok(()) => {
+            let alone: Value = serde_saphyr::from_str(&alone).unwrap();
+            assert_eq!(read["items"], serde_json::json!([alone]), "{}", case.display());
+            assert!(read["results"].is_null(), "{}", case.display());
+            let object = serde_json::from_value::<ResourceDistribution>(read["items"][0].clone());
+            assert!(object.is_ok(), "{}: {:?}", case.display(), object.err());
+        }
+        Err(error) => {
+            let (told, told_alone) = (error.to_string(), format!("{:#}", ended_alone.unwrap_err()));
+            assert!(told_alone.ends_with(&told), "{told_alone}");
+            assert_eq!(alone, "", "{}", case.display());
+            assert_eq!(read["items"], serde_json::json!([]), "{}", case.display());
+            for result in read["results"].as_array().unwrap() {
+                assert!(told.contains(result["message"].as_str().unwrap()), "{told}");
+            }
+            assert!(!format!("{answer}{told}").contains("canary"), "{answer}{told}");
+        }
+    }
+    answer
+}
