@@ -13,6 +13,7 @@ mod bed;
 mod canary;
 mod capture;
 mod controllers;
+mod distributing;
 mod eventually;
 mod kinds;
 pub mod manifests;
@@ -27,6 +28,7 @@ pub use bed::{Bed, MEMBERS};
 pub use canary::Canary;
 pub use capture::Capture;
 pub use controllers::Controllers;
+pub use distributing::{FAILURES, included};
 pub use eventually::{PATIENCE, eventually, eventually_within};
 pub use kinds::{DEPENDENCIES, KINDS, Kind, WORKLOADS, kind};
 pub use outline::{Outline, differences};
@@ -35,9 +37,20 @@ pub use scene::Scene;
 pub use server::{Server, status_code};
 pub use space::{Space, condition};
 
-/// The tests of a module: the names of its functions, which take `&mut Scene` and give a `Result`.
+/// The tests of a module: the names of its functions, which take `&mut Scene` and give a `Result`. With a lane and a colon
+/// before them they are of that lane only.
 #[macro_export]
 macro_rules! tests {
+    ($lane:ident: $($name:ident),* $(,)?) => {
+        /// The tests of this module, in the order in which they run.
+        pub(crate) fn tests() -> Vec<$crate::harness::Test> {
+            vec![$($crate::harness::Test::new(
+                concat!(module_path!(), "::", stringify!($name)),
+                |scene| Box::pin($name(scene)),
+            )
+            .only(&[$crate::harness::Lane::$lane])),*]
+        }
+    };
     ($($name:ident),* $(,)?) => {
         /// The tests of this module, in the order in which they run.
         pub(crate) fn tests() -> Vec<$crate::harness::Test> {

@@ -35,6 +35,24 @@ mod crash_policies;
 mod dependencies;
 #[path = "e2e/disagreements.rs"]
 mod disagreements;
+#[path = "e2e/distribution.rs"]
+mod distribution;
+#[path = "e2e/distribution_conflicts.rs"]
+mod distribution_conflicts;
+#[path = "e2e/distribution_content.rs"]
+mod distribution_content;
+#[path = "e2e/distribution_crash.rs"]
+mod distribution_crash;
+#[path = "e2e/distribution_end.rs"]
+mod distribution_end;
+#[path = "e2e/distribution_members.rs"]
+mod distribution_members;
+#[path = "e2e/distribution_namespaces.rs"]
+mod distribution_namespaces;
+#[path = "e2e/distribution_patience.rs"]
+mod distribution_patience;
+#[path = "e2e/distribution_source.rs"]
+mod distribution_source;
 #[path = "e2e/drift.rs"]
 mod drift;
 #[path = "e2e/example.rs"]
@@ -106,6 +124,15 @@ fn main() -> ExitCode {
         gate::tests(),
         secrets::tests(),
         bad_input::tests(),
+        distribution_patience::tests(),
+        distribution::tests(),
+        distribution_conflicts::tests(),
+        distribution_content::tests(),
+        distribution_namespaces::tests(),
+        distribution_source::tests(),
+        distribution_members::tests(),
+        distribution_end::tests(),
+        distribution_crash::tests(),
         crash::tests(),
         crash_policies::tests(),
         faults::tests(),

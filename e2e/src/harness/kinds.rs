@@ -107,6 +107,11 @@ pub const KINDS: &[Kind] = &[
         "work.karmada.io/v1alpha2",
         "clusterresourcebindings",
     ),
+    cluster(
+        "ResourceDistribution",
+        "apps.kruise.io/v1alpha1",
+        "resourcedistributions",
+    ),
     // Not built in: tests install it.
     namespaced("Widget", "e2e.entourage.dev/v1", "widgets"),
 ];
@@ -114,6 +119,7 @@ pub const KINDS: &[Kind] = &[
 /// The cluster-scoped kinds of which a test may leave objects; their names begin with the test's namespace.
 pub(super) const OWN: &[&str] = &[
     "ClusterPropagationPolicy",
+    "ResourceDistribution",
     "ClusterRole",
     "PriorityClass",
     "ClusterResourceBinding",
@@ -146,7 +152,8 @@ pub fn kind(name: &str) -> &'static Kind {
 
 /// Whether a kind is one of the control plane's own, which members do not serve.
 pub(super) fn is_ours(kind_name: &str) -> bool {
-    kind(kind_name).api_version.contains("karmada.io")
+    let api_version = kind(kind_name).api_version;
+    api_version.contains("karmada.io") || api_version.contains("kruise.io")
 }
 
 #[cfg(test)]

@@ -20,6 +20,24 @@ pub(super) async fn report(scene: &Scene) -> String {
         let deleting = &cluster["metadata"]["deletionTimestamp"];
         let _ = writeln!(text, "{name}: deleting {deleting}, {conditions}");
     }
+    for mut each in scene
+        .hub
+        .list("ResourceDistribution", "", "")
+        .await
+        .unwrap_or_default()
+    {
+        if name(&each).starts_with(&scene.own("")) {
+            let meta = &each["metadata"];
+            let (generation, deleting) = (meta["generation"].clone(), meta["deletionTimestamp"].clone());
+            // Never what it distributes.
+            let status = each["status"].take();
+            let _ = writeln!(
+                text,
+                "--- ResourceDistribution {} generation {generation} deleting {deleting}\n{status}",
+                name(&each)
+            );
+        }
+    }
     for ns in scene.namespaces() {
         for kind in ["PropagationPolicy", "ResourceBinding"] {
             for mut object in scene.hub.list(kind, ns, "").await.unwrap_or_default() {

@@ -67,6 +67,7 @@ impl Scene {
         let options = Options {
             // Long enough to look at what is there meanwhile, short enough for tests.
             deletion_grace: Duration::from_secs(2),
+            distribute: true,
             ..Options::default()
         };
         let mut scene = Self {
@@ -445,7 +446,8 @@ impl Scene {
                     &format!("no {kind} of ours is left in {ns} on {}", member.name),
                     async || {
                         self.play_volume_protection(ns).await?;
-                        let left = member.list(kind, ns, "entourage.dev/hub").await?;
+                        let mut left = member.list(kind, ns, "entourage.dev/hub").await?;
+                        left.extend(member.list(kind, ns, "entourage.dev/distributed-by").await?);
                         let names: Vec<&Value> = left.iter().map(|each| &each["metadata"]["name"]).collect();
                         ensure!(names.is_empty(), "{names:?}");
                         Ok(())

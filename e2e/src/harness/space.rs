@@ -373,7 +373,8 @@ impl Space {
     }
 
     /// Everything that should be equal between a disturbed and an undisturbed run, masked: what is in the namespace, the
-    /// namespace, and the cluster-scoped objects [of the test](Self::own). Secrets without their data.
+    /// namespace, the cluster-scoped objects [of the test](Self::own), and ConfigMaps in such namespaces. Secrets without
+    /// their data.
     ///
     /// # Errors
     /// When a server does not answer.
@@ -403,6 +404,13 @@ impl Space {
                         masked(&object, &self.ns),
                     );
                 }
+            }
+        }
+        for object in self.hub.list("ConfigMap", "", "").await? {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            if text("namespace").starts_with(&prefix) {
+                let at = format!("{}/{}", text("namespace"), text("name")).replace(&self.ns, "NS");
+                outline.insert(format!("hub ConfigMap/{at}"), masked(&object, &self.ns));
             }
         }
         Ok(outline)

@@ -206,7 +206,7 @@ pub(crate) async fn survives_crashes(scene: &mut Scene, scenario: Scenario) -> R
 /// Whether a write belongs to a space, or to something cluster-scoped; only Clusters are everybody's.
 fn is_about(call: &Call, space: &Space) -> bool {
     match call.namespace.as_deref() {
-        Some(ns) => ns == space.ns,
+        Some(ns) => ns == space.ns || ns.starts_with(&space.own("")),
         None => !call.resource.starts_with("clusters."),
     }
 }

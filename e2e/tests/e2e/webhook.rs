@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use entourage::manifests::{apply, read};
 use entourage_core::admission::configuration::Address;
 use entourage_e2e::{
-    harness::{PATIENCE, Scene, eventually, manifests, status_code},
+    harness::{PATIENCE, Scene, Server, eventually, manifests, status_code},
     tests,
 };
 use entourage_webhook::Options;
@@ -24,6 +24,7 @@ tests![
     a_webhook_that_hangs_delays_no_workload_and_keeps_no_policy_from_going,
     a_webhook_on_loopback_takes_its_configurations_along,
     the_rights_of_its_account_are_enough_and_no_more_than_it_needs,
+    a_distribution_reaches_no_further_than_its_author,
 ];
 
 const PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
@@ -385,10 +386,139 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
             bail!("two customizations of one operation")
         };
         ensure!(format!("{error:#}").contains("\"one\" has it"), "{error:#}");
+        // It asks what authors may do, and tries what is distributed.
+        let name = format!("{}-rights", scene.ns);
+        let made = scene.hub.call("POST", DISTRIBUTIONS, Some(&distribution(&name, &scene.ns))).await;
+        let tls = {
+            let mut object = distribution(&format!("{name}-tls"), &scene.ns);
+            object["spec"]["resource"]["type"] = json!("kubernetes.io/tls");
+            scene.hub.call("POST", DISTRIBUTIONS, Some(&object)).await
+        };
+        if made.is_ok() {
+            scene.hub.call("DELETE", &format!("{DISTRIBUTIONS}/{name}"), None).await?;
+        }
+        made?;
+        let Err(error) = tls else {
+            bail!("a certificate without one was taken")
+        };
+        let told = format!("{error:#}");
+        ensure!(told.contains("spec.resource.data[tls.crt]: a server refuses it: FieldValueRequired"), "{told}");
         webhook.end().await?;
         let left = scene.hub.call("GET", &configuration(CONFIGURATIONS[0]), None).await;
         ensure!(left.is_err_and(|error| status_code(&error) == 404), "it may remove them");
         Ok(())
+    })
+    .await
+}
+
+const DISTRIBUTIONS: &str = "/apis/apps.kruise.io/v1alpha1/resourcedistributions";
+
+/// A Secret for one namespace.
+fn distribution(name: &str, namespace: &str) -> Value {
+    json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "metadata": {"name": name},
+        "spec": {"targets": {"includedNamespaces": {"list": [{"name": namespace}]}},
+            "resource": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry"}, "data": {"token": "YQ=="}}}})
+}
+
+/// What a write was refused with.
+fn refused(code: u16, words: &str, result: Result<Value>) -> Result<()> {
+    let Err(error) = result else {
+        bail!("it was taken; wanted: {code} {words}")
+    };
+    let told = format!("{error:#}");
+    ensure!(
+        status_code(&error) == code && told.contains(words),
+        "wanted {code} {words}: {told}"
+    );
+    Ok(())
+}
+
+async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) -> Result<()> {
+    let mut author = scene.bed.fleet.hub.config();
+    author.auth_info.impersonate = Some(format!("jane-{}", scene.ns));
+    let jane = Server {
+        name: "hub".to_owned(),
+        client: kube::Client::try_from(author)?,
+    };
+    let (name, ns) = (format!("{}-author", scene.ns), scene.ns.clone());
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    let role = |kind: &str, group: &str, resource: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+            "rules": [{"apiGroups": [group], "resources": [resource], "verbs": ["create", "get", "update"]}]})
+    };
+    let binding = |kind: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": format!("jane-{ns}")}]})
+    };
+    with_webhook(scene, async |scene, _webhook| {
+        until_judged(scene).await?;
+        let hub = scene.hub.clone();
+        let all = [
+            (
+                "clusterroles",
+                role("ClusterRole", "apps.kruise.io", "resourcedistributions"),
+            ),
+            ("clusterrolebindings", binding("ClusterRole")),
+        ];
+        for (plural, object) in &all {
+            hub.call("POST", &format!("{RBAC}/{plural}"), Some(object))
+                .await?;
+        }
+        let path = format!("{DISTRIBUTIONS}/{name}");
+        let tested = async {
+            let object = distribution(&name, &ns);
+            eventually("the author may distribute, but not write there", async || {
+                let words = format!("may not create secrets in namespace \"{ns}\"");
+                refused(403, &words, jane.call("POST", DISTRIBUTIONS, Some(&object)).await)
+            })
+            .await?;
+            let own = format!("{RBAC}/namespaces/{ns}");
+            hub.call(
+                "POST",
+                &format!("{own}/roles"),
+                Some(&role("Role", "", "secrets")),
+            )
+            .await?;
+            hub.call("POST", &format!("{own}/rolebindings"), Some(&binding("Role")))
+                .await?;
+            eventually("the author may write there", async || {
+                jane.call("POST", DISTRIBUTIONS, Some(&object)).await.map(drop)
+            })
+            .await?;
+            let mut wider = jane.call("GET", &path, None).await?;
+            wider["spec"]["targets"] = json!({"allNamespaces": true});
+            let result = jane.call("PUT", &path, Some(&wider)).await;
+            refused(403, "may not create secrets in all namespaces", result)?;
+            hub.call("PUT", &path, Some(&wider)).await?;
+            // What the control plane writes is not asked about, whoever it is.
+            let mut held = jane.call("GET", &path, None).await?;
+            held["metadata"]["labels"] = json!({"a": "b"});
+            let held = jane.call("PUT", &path, Some(&held)).await?;
+            let mut renamed = held.clone();
+            renamed["spec"]["resource"]["metadata"]["name"] = json!("other");
+            refused(
+                422,
+                "does not change",
+                hub.call("PUT", &path, Some(&renamed)).await,
+            )?;
+            let mut emptied = held;
+            emptied["spec"]["targets"] = json!({});
+            let result = hub.call("PUT", &path, Some(&emptied)).await;
+            refused(422, "every copy would be deleted", result)
+        }
+        .await;
+        for path in [
+            path,
+            format!("{RBAC}/clusterroles/{name}"),
+            format!("{RBAC}/clusterrolebindings/{name}"),
+        ] {
+            match hub.call("DELETE", &path, None).await {
+                Err(error) if status_code(&error) == 404 => {}
+                gone => drop(gone?),
+            }
+        }
+        tested
     })
     .await
 }
