@@ -159,11 +159,14 @@ impl Hands {
             let seen = Distribution::of(object);
             let content = seen.spec.as_ref().map(|spec| spec.content).map_err(Clone::clone);
             let name = order.distribution.clone();
+            // Its copies may be seen to go before it is seen to end: made again, they would be collected once more.
+            let is_ending = seen.meta.deleting.is_some();
             if fetched.first {
                 self.tell(Observation::Seen(Subject::Distribution(name, Arc::new(seen))))
                     .await;
             }
             return match content {
+                _ if is_ending => Err(Stop::Abandoned),
                 Ok(content) => Ok((fetched.source, content)),
                 Err(why) => Err(Stop::Failed(Step::Get, why)),
             };
