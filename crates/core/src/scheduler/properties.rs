@@ -291,23 +291,7 @@ proptest! {
         members in vec(("[a-f]", vec("[a-f]", 1..=2), "[a-f]"), 16),
         some in subsequence((0..16).collect::<Vec<usize>>(), 2..=5),
     ) {
-        let count = |groups: Vec<&String>| groups.into_iter().collect::<std::collections::BTreeSet<_>>().len();
-        let some: Vec<_> = some.into_iter().map(|place| &members[place]).collect();
-        let bounds = [
-            (Some(SpreadField::Cluster), some.len()),
-            (Some(SpreadField::Region), count(some.iter().map(|each| &each.0).collect())),
-            (Some(SpreadField::Zone), count(some.iter().flat_map(|each| &each.1).collect())),
-            (None, count(some.iter().map(|each| &each.2).collect())),
-        ];
-        let exactly = |(field, groups): (Option<SpreadField>, usize)| SpreadConstraint {
-            spread_by_field: field,
-            spread_by_label: if field.is_none() { "rack".into() } else { String::new() },
-            min_groups: groups as i64,
-            max_groups: groups as i64,
-        };
-        let spread_constraints = bounds.into_iter().map(exactly).collect();
-        let placement = Placement { spread_constraints, ..Default::default() };
-        let outcome = outcome(&placement, &[], &named(members));
+        let outcome = as_bounded_by(members, &some);
         prop_assert!(matches!(outcome, Outcome::Placed { .. }), "{outcome:?}");
     }
 
@@ -472,4 +456,74 @@ fn divided(weights: Vec<(ClusterAffinity, i64)>) -> ReplicaSchedulingStrategy {
         "weightPreference": { "staticWeightList": rules.collect::<Vec<_>>() },
     }))
     .unwrap()
+}
+
+/// Groups of a member: its region, zones and rack.
+type Groups = (String, Vec<String>, String);
+
+/// What is chosen when the bounds leave exactly what some of the members have.
+fn as_bounded_by(members: Vec<Groups>, some: &[usize]) -> Outcome {
+    let count = |groups: Vec<&String>| {
+        groups
+            .into_iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    };
+    let some: Vec<_> = some.iter().map(|place| &members[*place]).collect();
+    let bounds = [
+        (Some(SpreadField::Cluster), some.len()),
+        (
+            Some(SpreadField::Region),
+            count(some.iter().map(|each| &each.0).collect()),
+        ),
+        (
+            Some(SpreadField::Zone),
+            count(some.iter().flat_map(|each| &each.1).collect()),
+        ),
+        (None, count(some.iter().map(|each| &each.2).collect())),
+    ];
+    let exactly = |(field, groups): (Option<SpreadField>, usize)| SpreadConstraint {
+        spread_by_field: field,
+        spread_by_label: if field.is_none() {
+            "rack".into()
+        } else {
+            String::new()
+        },
+        min_groups: groups as i64,
+        max_groups: groups as i64,
+    };
+    let placement = Placement {
+        spread_constraints: bounds.into_iter().map(exactly).collect(),
+        ..Default::default()
+    };
+    outcome(&placement, &[], &named(members))
+}
+
+/// What the search gave up on while it looked at the same choices in every order.
+#[test]
+fn sixteen_members_in_many_groups_are_few_enough_for_a_search() {
+    let members = [
+        ("a", "a", "a"),
+        ("a", "a", "b"),
+        ("e", "a", "b"),
+        ("e", "c", "c"),
+        ("a", "a", "b"),
+        ("a", "fc", "a"),
+        ("b", "d", "a"),
+        ("c", "fd", "e"),
+        ("a", "e", "a"),
+        ("a", "a", "c"),
+        ("b", "bc", "e"),
+        ("a", "b", "f"),
+        ("c", "bf", "a"),
+        ("d", "ef", "e"),
+        ("c", "a", "b"),
+        ("f", "b", "f"),
+    ];
+    let groups = |(region, zones, rack): (&str, &str, &str)| {
+        let zones = zones.chars().map(String::from).collect();
+        (region.to_owned(), zones, rack.to_owned())
+    };
+    let outcome = as_bounded_by(members.map(groups).into(), &[3, 4, 6, 11, 13]);
+    assert!(matches!(outcome, Outcome::Placed { .. }), "{outcome:?}");
 }

@@ -53,7 +53,8 @@ pub(super) fn choose<'a>(
     fill(&axes, &ranked, &mut choice);
     if choice.lacking(&axes).next().is_some() {
         let mut steps = LONGEST_SEARCH;
-        let found = search(&axes, &Choice::none(&axes, ranked.len()), &mut steps);
+        let (none, all) = (Choice::none(&axes, ranked.len()), vec![true; ranked.len()]);
+        let found = search(&axes, &none, &all, &mut steps);
         choice = found.ok_or_else(|| no_choice(ranked.len(), steps))?;
         fill(&axes, &ranked, &mut choice);
     }
@@ -90,7 +91,8 @@ pub(super) fn reserved(
     };
     axes.push(Axis::of(axes.len(), &by_seat, chosen));
     let mut steps = LONGEST_SEARCH;
-    let found = search(&axes, &Choice::none(&axes, chosen.len()), &mut steps);
+    let (none, all) = (Choice::none(&axes, chosen.len()), vec![true; chosen.len()]);
+    let found = search(&axes, &none, &all, &mut steps);
     found.map(|choice| choice.taken).ok_or_else(|| {
         let Axis {
             position, noun, min, ..
@@ -387,8 +389,9 @@ fn fill(axes: &[Axis], ranked: &[Ranked<'_>], choice: &mut Choice) {
 /// Looks for a choice that meets every lower bound within the upper ones: those that open the most of what is lacking
 /// first, then in the order of the ranking. It finds one if there is one and the steps suffice: any choice that does it has
 /// a cluster that opens a group of what is lacking, whichever lower bound is looked at. The one that the fewest clusters
-/// can help is.
-fn search(axes: &[Axis], choice: &Choice, steps: &mut u32) -> Option<Choice> {
+/// can help is. `open` are the clusters that may still be taken: once all choices with a cluster were looked at, the others
+/// are without it, so that no choice is looked at twice.
+fn search(axes: &[Axis], choice: &Choice, open: &[bool], steps: &mut u32) -> Option<Choice> {
     let lacking: Vec<usize> = choice.lacking(axes).collect();
     if lacking.is_empty() {
         return Some(choice.clone());
@@ -399,7 +402,7 @@ fn search(axes: &[Axis], choice: &Choice, steps: &mut u32) -> Option<Choice> {
         return None;
     }
     let possible: Vec<usize> = (0..choice.taken.len())
-        .filter(|cluster| choice.gain(axes, *cluster).is_some())
+        .filter(|cluster| open[*cluster] && choice.gain(axes, *cluster).is_some())
         .collect();
     let helpers = |axis: usize| {
         let all = possible.iter().copied();
@@ -425,21 +428,22 @@ fn search(axes: &[Axis], choice: &Choice, steps: &mut u32) -> Option<Choice> {
     };
     let mut candidates: Vec<usize> = helpers(axis).collect();
     candidates.sort_by_key(|cluster| Reverse(help(cluster)));
-    // Clusters in the same groups are as good as each other: one of them is tried.
+    // Clusters in the same groups are as good as each other: one of them is tried, and with it all of them.
     let mut tried: BTreeSet<Vec<&[usize]>> = BTreeSet::new();
+    let mut open = open.to_vec();
     for cluster in candidates {
         if *steps == 0 {
             return None;
         }
         let kind = axes.iter().filter(|axis| !axis.is_by_cluster);
-        if !tried.insert(kind.map(|axis| axis.of[cluster].as_slice()).collect()) {
-            continue;
+        if tried.insert(kind.map(|axis| axis.of[cluster].as_slice()).collect()) {
+            let mut next = choice.clone();
+            next.take(axes, cluster);
+            if let Some(found) = search(axes, &next, &open, steps) {
+                return Some(found);
+            }
         }
-        let mut next = choice.clone();
-        next.take(axes, cluster);
-        if let Some(found) = search(axes, &next, steps) {
-            return Some(found);
-        }
+        open[cluster] = false;
     }
     None
 }
