@@ -14,7 +14,7 @@
 //! 4. what is not found is looked up anew (the server may call it otherwise by now), and if the server says what it serves
 //!    instead, that is told as `Unserved`.
 //!
-//! Told is only what differs from what was told last, however often it is found again ([`Told`]): an outage that turns out
+//! Told is only what differs from what was told last, however often it is found again (`Told`): an outage that turns out
 //! to be an upgrade is told as both, one after the other.
 //!
 //! Nothing is repeated without a pause: what lives shorter than `SHORTEST` counts as a failure.

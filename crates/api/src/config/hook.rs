@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookClientConfig {
-    /// Its address, such as https://hooks.example.com/interpret.
+    /// Its address, such as `https://hooks.example.com/interpret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 

@@ -156,7 +156,7 @@ pub struct ImageOverrider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicate: Option<ImagePredicate>,
 
-    /// The part of the image, which reads as [registry/]repository[:tag][@digest].
+    /// The part of the image, which reads as `[registry/]repository[:tag][@digest]`.
     pub component: ImageComponent,
 
     /// What is done to the part: add appends the value to it.

@@ -75,7 +75,7 @@ impl Waiting {
 }
 
 impl Index {
-    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`crate::plan`].
+    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`crate::plan()`].
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
         let plan = crate::plan(self, key, now);
         debug_assert!(
