@@ -33,6 +33,8 @@ pub mod delivery;
 pub mod dependencies;
 pub mod detector;
 pub mod distribution;
+#[cfg(test)]
+mod golden;
 pub mod index;
 pub mod interpreter;
 pub mod namespaces;

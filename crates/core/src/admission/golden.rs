@@ -1,14 +1,13 @@
 //! The golden cases in `testdata/admission`: one file a case, named after its rule, `want` last. `UPDATE_GOLDEN=1` rewrites
 //! `want`.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{fmt::Write as _, path::Path};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Operation, RULES, Request, Rule, Settings, filled_by, mutate_by, validate_by};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/admission");
+use crate::golden;
 
 /// A review: the object after the write (none: it is deleted) and before it (none: it is made).
 #[derive(Deserialize)]
@@ -25,61 +24,28 @@ struct Case {
     _want: serde::de::IgnoredAny,
 }
 
-fn cases() -> Vec<(String, String, Case)> {
-    let mut files: Vec<_> = fs::read_dir(FOLDER)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    let read = |file: &Path| {
-        let text = fs::read_to_string(file).unwrap();
-        let case =
-            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        (name, text, case)
-    };
-    files.iter().map(|file| read(file)).collect()
-}
-
 #[test]
 fn every_case_comes_out_as_its_file_says() {
-    let mut wrong = Vec::new();
-    for (name, text, case) in cases() {
-        let got = told(RULES, &case);
-        let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
-        let want = format!("want:{want}");
-        if want == got {
-            continue;
-        }
-        if is_updating() {
-            fs::write(
-                Path::new(FOLDER).join(format!("{name}.yaml")),
-                format!("{given}\n{got}"),
-            )
-            .unwrap();
-        } else {
-            wrong.push(format!("--- {name}\n{want}+++ got\n{got}"));
-        }
-    }
-    assert!(
-        wrong.is_empty(),
-        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
-        wrong.join("\n")
-    );
+    golden::run("admission", RULES.len(), |case: &Case| told(RULES, case));
 }
 
 #[test]
 fn every_rule_has_a_case_in_which_it_acts_and_every_case_has_a_rule() {
-    let cases = cases();
+    let name = |file: &Path| file.file_stem().unwrap().to_string_lossy().into_owned();
+    let files = golden::files("admission");
+    let cases: Vec<(String, Case)> = files
+        .iter()
+        .map(|file| (name(file), golden::read(file)))
+        .collect();
     for rule in RULES {
-        let mut own = cases.iter().filter(|(name, ..)| belongs(name, rule));
+        let mut own = cases.iter().filter(|(name, _)| belongs(name, rule));
         assert!(
-            own.any(|(_, _, case)| told(&[*rule], case) != NOTHING),
+            own.any(|(_, case)| told(&[*rule], case) != NOTHING),
             "no case of {} shows it",
             rule.name
         );
     }
-    for (name, ..) in &cases {
+    for (name, _) in &cases {
         assert!(
             RULES.iter().any(|rule| belongs(name, rule)),
             "{name} is of no rule"
@@ -90,14 +56,6 @@ fn every_rule_has_a_case_in_which_it_acts_and_every_case_has_a_rule() {
 /// `rule.yaml` and `rule--what.yaml`.
 fn belongs(case: &str, rule: &Rule) -> bool {
     case.split("--").next() == Some(rule.name)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the switch of a test, not an input of a decision"
-)]
-fn is_updating() -> bool {
-    std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
 const NOTHING: &str = "want:\n  passes: true\n";

@@ -3,8 +3,6 @@
 //! A case is a resource, and the live object where there is one; it wants what is wrong with the resource, or the copy and
 //! how it compares with the live object. With `release: true` it wants the live object released.
 
-use std::{fs, path::Path};
-
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -12,8 +10,7 @@ use super::{
     render::{Mark, Recipe, Standing, difference, must_be_recreated, release, render, standing},
     template::read,
 };
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/distribution");
+use crate::golden;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,44 +31,7 @@ struct Case {
 
 #[test]
 fn every_case_comes_out_as_its_file_says() {
-    let mut files: Vec<_> = fs::read_dir(FOLDER)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    assert!(files.len() >= 40, "{FOLDER} holds {} cases", files.len());
-    let wrong: Vec<String> = files.iter().filter_map(|file| run(file)).collect();
-    assert!(
-        wrong.is_empty(),
-        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
-        wrong.join("\n")
-    );
-}
-
-/// What is wrong with a case.
-fn run(file: &Path) -> Option<String> {
-    let text = fs::read_to_string(file).unwrap();
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let case: Case = serde_saphyr::from_str_with_options(&text, options)
-        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let got = serde_saphyr::to_string(&json!({"want": outcome(&case)})).unwrap();
-    let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
-    if format!("want:{want}") == got {
-        return None;
-    }
-    if is_updating() {
-        fs::write(file, format!("{given}\n{got}")).unwrap();
-        return None;
-    }
-    Some(format!("--- {}\nwant:{want}+++ got\n{got}", file.display()))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the switch of a test, not an input of a decision"
-)]
-fn is_updating() -> bool {
-    std::env::var_os("UPDATE_GOLDEN").is_some()
+    golden::run("distribution", 40, |case: &Case| golden::wanted(&outcome(case)));
 }
 
 fn outcome(case: &Case) -> Value {

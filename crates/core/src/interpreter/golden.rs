@@ -18,6 +18,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{NATIVE, NativeKind, common_prune, difference, native, never_travels, references::references};
+use crate::golden::is_updating;
 
 pub(super) fn read(path: &Path) -> Option<Value> {
     let text = fs::read_to_string(path).ok()?;
@@ -37,15 +38,6 @@ pub(super) fn cases(kind: &str) -> Vec<PathBuf> {
     let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases
-}
-
-/// Whether the expected answers are written anew.
-pub(super) fn is_updating() -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the switch of a test, not an input of a decision"
-    )]
-    std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
 fn answers(case: &Path) -> Value {

@@ -82,10 +82,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::interpreter::{
-        NATIVE, common_prune,
-        golden::{cases, is_updating, read},
-        native,
+    use crate::{
+        golden::is_updating,
+        interpreter::{
+            NATIVE, common_prune,
+            golden::{cases, read},
+            native,
+        },
     };
 
     /// What the golden cases of a kind show.

@@ -1,6 +1,6 @@
 //! The golden cases in `testdata/overrides`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::BTreeMap;
 
 use entourage_api::{cluster::Cluster, policy::OverridePolicy};
 use serde::Deserialize;
@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::{Candidates, Policy, apply, records, select};
 use crate::{
+    golden,
     object::{Gvk, Id, Meta, Named, Str},
     scheduler::Candidate,
 };
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/overrides");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -42,44 +41,7 @@ struct Member {
 
 #[test]
 fn every_case_comes_out_as_its_file_says() {
-    let mut files: Vec<_> = fs::read_dir(FOLDER)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    assert!(files.len() >= 30, "{FOLDER} holds {} cases", files.len());
-    let wrong: Vec<String> = files.iter().filter_map(|file| run(file)).collect();
-    assert!(
-        wrong.is_empty(),
-        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
-        wrong.join("\n")
-    );
-}
-
-/// What is wrong with a case.
-fn run(file: &Path) -> Option<String> {
-    let text = fs::read_to_string(file).unwrap();
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let case: Case = serde_saphyr::from_str_with_options(&text, options)
-        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let got = serde_saphyr::to_string(&json!({"want": outcome(&case)})).unwrap();
-    let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
-    if format!("want:{want}") == got {
-        return None;
-    }
-    if is_updating() {
-        fs::write(file, format!("{given}\n{got}")).unwrap();
-        return None;
-    }
-    Some(format!("--- {}\nwant:{want}+++ got\n{got}", file.display()))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the switch of a test, not an input of a decision"
-)]
-fn is_updating() -> bool {
-    std::env::var_os("UPDATE_GOLDEN").is_some()
+    golden::run("overrides", 30, |case: &Case| golden::wanted(&outcome(case)));
 }
 
 /// The changed object with what is recorded on it, or the error; what is wrong may never show a canary.

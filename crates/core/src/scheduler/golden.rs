@@ -1,6 +1,6 @@
 //! The golden cases in `testdata/scheduler`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::Deserialize;
 
 use super::{Candidate, Outcome, Request, schedule};
-use crate::object::{Gvk, Str};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/scheduler");
+use crate::{
+    golden,
+    object::{Gvk, Str},
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -100,44 +101,7 @@ struct Member {
 
 #[test]
 fn every_case_comes_out_as_its_file_says() {
-    let mut files: Vec<_> = fs::read_dir(FOLDER)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    assert!(files.len() >= 20, "{FOLDER} holds {} cases", files.len());
-    let wrong: Vec<String> = files.iter().filter_map(|file| run(file)).collect();
-    assert!(
-        wrong.is_empty(),
-        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
-        wrong.join("\n")
-    );
-}
-
-/// What is wrong with a case.
-fn run(file: &Path) -> Option<String> {
-    let text = fs::read_to_string(file).unwrap();
-    let case: Case =
-        serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let got = told(&outcome(&case));
-    let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
-    let want = format!("want:{want}");
-    if want == got {
-        return None;
-    }
-    if is_updating() {
-        fs::write(file, format!("{given}\n{got}")).unwrap();
-        return None;
-    }
-    Some(format!("--- {}\n{want}+++ got\n{got}", file.display()))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the switch of a test, not an input of a decision"
-)]
-fn is_updating() -> bool {
-    std::env::var_os("UPDATE_GOLDEN").is_some()
+    golden::run("scheduler", 20, |case: &Case| told(&outcome(case)));
 }
 
 fn outcome(case: &Case) -> Outcome {
