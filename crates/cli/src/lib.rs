@@ -17,6 +17,8 @@ pub mod command;
 pub mod connect;
 pub mod diff;
 pub mod fleet;
+#[cfg(test)]
+mod golden;
 pub mod logging;
 pub mod manifests;
 #[cfg(test)]

@@ -7,38 +7,14 @@ use entourage_api::kruise::ResourceDistribution;
 use serde_json::Value;
 
 use super::{Surroundings, of_config, of_list};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/kustomize-generator");
+use crate::golden;
 
 #[test]
 fn every_case_comes_out_as_its_folder_says() {
-    let mut cases: Vec<_> = fs::read_dir(FOLDER)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    cases.sort();
-    assert!(cases.len() >= 40, "{FOLDER} holds {} cases", cases.len());
-    let wrong: Vec<String> = cases.iter().filter_map(|case| run(case)).collect();
-    assert!(
-        wrong.is_empty(),
-        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
-        wrong.join("\n")
-    );
-}
-
-/// What is wrong with a case.
-fn run(case: &Path) -> Option<String> {
-    let config = fs::read_to_string(case.join("config.yaml")).unwrap();
-    let got = answered(case, &config);
-    let want = fs::read_to_string(case.join("want.yaml")).unwrap_or_default();
-    if want == got {
-        return None;
-    }
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(case.join("want.yaml"), got).unwrap();
-        return None;
-    }
-    Some(format!("--- {}\n{want}+++ got\n{got}", case.display()))
+    golden::folders("kustomize-generator", "want.yaml", 40, |case| {
+        let config = fs::read_to_string(case.join("config.yaml")).unwrap();
+        answered(case, &config)
+    });
 }
 
 /// What kustomize gets. A file with the configuration has the same result, and no error shows a canary.
