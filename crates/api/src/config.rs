@@ -4,6 +4,8 @@
 //! proposal of the hooks had). Source: Karmada reference 3.3 and 3.4.
 
 pub mod customization;
+pub mod declarative;
+pub mod declarative_status;
 pub mod explorer;
 pub mod hook;
 pub mod interpreter;

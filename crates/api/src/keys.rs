@@ -114,6 +114,9 @@ table! {
         /// Ours. On a binding that too many others require to show them all: how many referrers `requiredBy` and the
         /// depended-by labels leave out. They count all the same.
         REQUIRED_BY_LEFT_OUT = "entourage.dev/required-by-left-out";
+        /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may take along what they
+        /// name in it. Only customizations make them name anything outside of their own.
+        REFERENCES_FROM = "entourage.dev/references-from";
         /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
         /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";
@@ -190,6 +193,8 @@ table! {
         SYNC_DEPENDENCIES_FAILED = "SyncScheduleResultToDependenciesFailed";
         /// Warning, on an attached binding: its referrers ask for different conflict or deletion behaviour.
         DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
+        /// Warning, on the template: what people taught us of its kind has no answer about it.
+        NO_ANSWER = "InterpretationFailed";
         /// Normal, on the template: a policy was applied to it.
         APPLY_POLICY_SUCCEED = "ApplyPolicySucceed";
         /// Warning, on the template: a policy could not be applied to it.
@@ -274,12 +279,16 @@ table! {
         COMPLETE_API_ENABLEMENTS = "CompleteAPIEnablements";
         /// Ours. On a Cluster that is being removed: False while rights are missing to give its copies back.
         RELEASED = "Released";
+        /// Ours. On a Cluster: False while it does not tell what copies of some kinds are there.
+        COPIES_WATCHED = "CopiesWatched";
         /// On a Work: its copy is on the member.
         APPLIED = "Applied";
         /// On a Work, and on the binding of push members: it is being delivered, or False while suspended.
         DISPATCHING = "Dispatching";
         /// Ours. On an attached binding: the policies of its referrers contradict each other.
         DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
+        /// Ours. False: what people taught us of the kind, by a customization, has no answer about the object.
+        INTERPRETED = "Interpreted";
     }
 }
 
@@ -320,6 +329,8 @@ table! {
         APPLIED_SUCCESSFUL = "AppliedSuccessful";
         /// Applied is False.
         APPLIED_FAILED = "AppliedFailed";
+        /// Ours. Interpreted is False.
+        NO_ANSWER = "NoAnswer";
         /// Ours. DependencyPolicyConflict is True.
         REFERRERS_DISAGREE = "ReferrersDisagree";
         /// Dispatching is True.
@@ -342,6 +353,8 @@ table! {
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
         /// Ours. Released of a Cluster is False: the member refuses to our account what copies may stand there of.
         RIGHTS_MISSING = "RightsMissing";
+        /// Ours. CopiesWatched of a Cluster is False: the member answers, and does not list some kinds.
+        LIST_FAILS = "ListFails";
         /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.
         TAINT_UNTOLERATED = "TaintUntolerated";
         /// Reason of an eviction task: the workload stayed unhealthy for too long.

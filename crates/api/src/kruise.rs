@@ -273,6 +273,10 @@ pub struct ResourceDistributionStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 
+    /// What is distributed. It stays what it was first: by it the copies are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distributed: Option<DistributedObject>,
+
     /// Namespaces where an object of somebody else has the name, with its owner; sorted, the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicting_namespaces: Vec<ConflictingNamespace>,
@@ -280,6 +284,17 @@ pub struct ResourceDistributionStatus {
     /// One entry a member cluster, when the targets name clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ClusterDistribution>,
+}
+
+/// What copies are called.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct DistributedObject {
+    /// ConfigMap or Secret.
+    pub kind: String,
+
+    /// The name.
+    pub name: String,
 }
 
 /// A namespace where an object of somebody else has the name.

@@ -4,6 +4,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::declarative::DeclarativeRules;
+
 /// A kind and the scripts that interpret it.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
@@ -27,8 +29,17 @@ pub struct CustomizationSpec {
     /// The kind.
     pub target: CustomizationTarget,
 
+    /// Whether the dependencies that it finds replace those that the layers below know (the pods of a Deployment, say), or
+    /// are added to them. Of several customizations of a kind all must say Add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeDependencies>,
+
     /// The scripts. An operation without one is left to the others that know the kind.
     pub customizations: CustomizationRules,
+
+    /// Rules that need no script. An operation that has a script is the script's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declarative: Option<DeclarativeRules>,
 }
 
 /// Names a kind.
@@ -40,6 +51,16 @@ pub struct CustomizationTarget {
 
     /// Kind.
     pub kind: String,
+}
+
+/// What becomes of dependencies that are known without a customization.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MergeDependencies {
+    /// They are left to the customization, as in Karmada.
+    #[default]
+    Replace,
+    /// They are taken along, too.
+    Add,
 }
 
 /// A script for each operation.

@@ -40,6 +40,57 @@ spec:
 }
 
 #[test]
+fn rules_without_scripts_survive_unchanged() {
+    let read: ResourceInterpreterCustomization = round_trip(
+        r#"
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: { name: farms }
+spec:
+  target: { apiVersion: example.com/v1, kind: Farm }
+  customizations: {}
+  declarative:
+    podTemplates:
+    - paths: ["spec.sheds[*].template"]
+      name: shed
+      nameFrom: name
+      replicas: { path: count, default: 1 }
+      namespaceFrom: $.spec.namespace
+      ownClaims: "claims[*].name"
+    containers: [spec.helper]
+    dependencies:
+    - paths: ["spec.refs[?@.type == 'Secret'].name"]
+      apiVersion: v1
+      kind: Secret
+      apiVersionFrom: apiVersion
+      kindFrom: kind
+      apiVersions: { Secret: v1 }
+      namespaceFrom: namespace
+      prefix: a-
+      suffix: -b
+      optional: true
+      optionalFrom: optional
+      when: [{ path: mode, in: [a], notIn: [b], default: a, exists: true }]
+    replicas: { path: spec.replicas, default: 1 }
+    retention: [spec.paused]
+    statusReflection: { paths: [ready], generations: true }
+    statusAggregation:
+      fields: [{ path: conditions, merge: Conditions, badWhenTrue: [Failed] }]
+      observedGeneration: true
+    health:
+      observedGeneration: true
+      conditions: [{ type: Ready, status: "True", mayBeAbsent: true }]
+      phases: [{ path: status.phase, healthy: [Up], unhealthy: [Down], default: Up }]
+      comparisons: [{ number: { path: status.ready }, atLeast: { default: 1 } }]
+"#,
+    );
+    assert_eq!(
+        read.spec.declarative.map(|rules| rules.dependencies.len()),
+        Some(1)
+    );
+}
+
+#[test]
 fn interpreting_hooks_survive_unchanged() {
     let read: ResourceInterpreterWebhookConfiguration = round_trip(
         r#"

@@ -67,6 +67,7 @@ fn every_field_of_ours_and_of_v1beta1_survives_unchanged() {
             "conditions": [{ "type": "ConflictOccurred", "status": "True", "reason": "taken", "count": 2,
                 "failedNamespace": ["b", "c"], "failedNamespaces": ["b", "c"] }],
             "description": "2 of 3 namespaces are taken",
+            "distributed": { "kind": "ConfigMap", "name": "settings" },
             "conflictingNamespaces": [
                 { "name": "b", "cluster": "member1", "owner": "Service web", "reason": "NotControlled" }, { "name": "c" }],
             "clusters": [{ "name": "member1", "desired": 3, "succeeded": 1, "failed": 2, "reason": "taken" }],
