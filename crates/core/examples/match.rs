@@ -146,7 +146,7 @@ impl World {
             .entry(watch.clone())
             .or_default()
             .extend(observation::which(watch, &object));
-        let Some(subject) = observation::project(watch, &object) else {
+        let Some(subject) = observation::project(watch, &Default::default(), &object) else {
             unreachable!("an object made here is readable")
         };
         subject

@@ -159,7 +159,7 @@ impl World {
         if let Some(which) = observation::which(watch, &object) {
             self.seen.entry(watch.clone()).or_default().insert(which);
         }
-        if let Some(subject) = observation::project(watch, &object) {
+        if let Some(subject) = observation::project(watch, &Default::default(), &object) {
             self.index.observe(Observation::Seen(subject), Time(1));
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! review ──► mutate(&request)  ──► changes as a JSON patch
 //!        ──► validate(&request) ──► nothing, or what is wrong, and what to do about it
+//!        ──► warnings(&request) ──► what may be, and may not be meant
 //! ```
 //!
 //! A webhook carries the reviews (`entourage-webhook`); nothing else depends on it. Every rule is a row of [`RULES`], over
@@ -17,13 +18,14 @@ use serde_json::Value;
 
 pub mod configuration;
 mod distribution;
+mod doubts;
 mod failover;
 #[cfg(test)]
 mod golden;
 pub mod inquiry;
 mod interpreter;
 mod overrides;
-mod patch;
+pub mod patch;
 mod placement;
 mod policy;
 mod protection;
@@ -158,6 +160,13 @@ pub fn validate(request: &Request<'_>) -> Result<(), Refusal> {
     validate_by(RULES, request)
 }
 
+/// What the author of a write that may be is told. What was so before a change is not told again: most changes are a
+/// controller's. Cost: as [`validate`].
+#[must_use]
+pub fn warnings(request: &Request<'_>) -> Vec<Problem> {
+    warnings_by(RULES, request)
+}
+
 /// Whether a rule wants to see the other objects of the request's kind.
 #[must_use]
 pub fn looks_around(request: &Request<'_>) -> bool {
@@ -222,10 +231,28 @@ fn wrong<'a>(rules: impl Iterator<Item = &'a Rule>, object: &Value, request: &Re
             Act::Check(check) => check(object, &mut problems),
             Act::CheckIn(check) => check(object, request, &mut problems),
             Act::Compare(check) => check(object, request.others, &mut problems),
-            Act::Fill(_) | Act::Freeze(_) | Act::Keep(_) => {}
+            Act::Fill(_) | Act::Freeze(_) | Act::Keep(_) | Act::Warn(_) => {}
         }
     }
     problems
+}
+
+fn warnings_by(rules: &[Rule], request: &Request<'_>) -> Vec<Problem> {
+    let Some(object) = request.object.filter(|object| !is_leaving(object)) else {
+        return Vec::new();
+    };
+    let mut doubts = Vec::new();
+    for rule in rules.iter().filter(|rule| rule.is_about(request)) {
+        if let Act::Warn(warn) = rule.act {
+            let (mut now, mut before) = (Vec::new(), Vec::new());
+            warn(object, &mut now);
+            if let Some(old) = request.old {
+                warn(old, &mut before);
+            }
+            doubts.extend(now.into_iter().filter(|doubt| !before.contains(doubt)));
+        }
+    }
+    doubts
 }
 
 fn refusal(code: u16, reason: &'static str, problems: Vec<Problem>) -> Result<(), Refusal> {

@@ -19,6 +19,7 @@ use crate::{
     dependencies::{self, Required},
     detector::{self, activation},
     index::{Binding, Entity, Index, Policy, is_kept_by_others},
+    interpreter::operations::Operation,
     object::{Id, Meta, Named, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
@@ -137,6 +138,16 @@ fn template_here(
             Some(_) if !index.is_removal_safe(&id.gvk) => not_proven(id),
             Some(binding) => delete(binding, "nobody needs it any more"),
         };
+    }
+    // Placed without its replicas being known it would run in full everywhere.
+    if binding.is_none()
+        && template.replicas.is_none()
+        && let Some(unanswered) = template.lacks(Operation::Replicas)
+    {
+        return Plan::one(
+            Change::Refuse(unanswered.to_string()),
+            "how many replicas it asks for was never told",
+        );
     }
     match binding {
         // Either somebody deleted it, or the garbage collector did with its template, and the template's end is told

@@ -58,7 +58,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
             return Plan::wait_until(until, "it may come back");
         }
     }
-    report(name, member, probe, now)
+    report(index, name, member, probe, now)
 }
 
 /// Nothing of ours must be left there, as far as that can be known.
@@ -110,17 +110,7 @@ fn tell_refused(name: &Str, member: &Member, refused: &[(&Gvk, &String)], now: T
     if refused.is_empty() {
         conditions::remove(&mut status.conditions, condition::RELEASED);
     } else {
-        let told: Vec<String> = refused
-            .iter()
-            .take(TOLD)
-            .map(|(gvk, why)| format!("{} {} ({why})", gvk.api_version(), gvk.kind))
-            .collect();
-        let more = refused.len().saturating_sub(TOLD);
-        let more = if more == 0 {
-            String::new()
-        } else {
-            format!(" and {more} more")
-        };
+        let told = told_kinds(refused);
         let resources: Option<Vec<String>> = refused
             .iter()
             .map(|(gvk, _)| resource_of(&member.object, gvk))
@@ -130,10 +120,9 @@ fn tell_refused(name: &Str, member: &Member, refused: &[(&Gvk, &String)], now: T
             |all| format!("--allow {}", all.join(",")),
         );
         let message = format!(
-            "copies may stand on {name} of what our account may not list and watch there any more: {}{more}. Give the rights with \
+            "copies may stand on {name} of what our account may not list and watch there any more: {told}. Give the rights with \
              `entourage join {name} {flag}` and the --allow that it was joined with, or give the copies up with `entourage \
-             unjoin {name} --force`",
-            told.join(", ")
+             unjoin {name} --force`"
         );
         conditions::set(
             &mut status.conditions,
@@ -148,6 +137,79 @@ fn tell_refused(name: &Str, member: &Member, refused: &[(&Gvk, &String)], now: T
         );
     }
     (status.conditions != before).then(|| write_status(name, member, &status, "rights are missing there"))
+}
+
+/// Some kinds with the words about each; how many more there are.
+fn told_kinds(kinds: &[(&Gvk, &String)]) -> String {
+    let told: Vec<String> = kinds
+        .iter()
+        .take(TOLD)
+        .map(|(gvk, why)| format!("{} {} ({why})", gvk.api_version(), gvk.kind))
+        .collect();
+    let more = kinds.len().saturating_sub(TOLD);
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    format!("{}{more}", told.join(", "))
+}
+
+/// Says which kinds a member that answers does not list, when that has lasted; answers when to look again. What never was
+/// granted, and so was never written there, is no news. While it is not known of every kind, what was said before stands: a
+/// restart takes nothing back. Cost: O(kinds); that of [`Index::is_unwritten`] for those that do not list.
+fn say_what_is_not_watched(
+    index: &Index,
+    name: &Str,
+    member: &Member,
+    conditions: &mut Vec<Condition>,
+    now: Time,
+) -> Option<Time> {
+    let (mut lasting, mut unsettled, mut again_at) = (Vec::new(), false, None);
+    for gvk in &index.kinds {
+        let watch = index.copies(name, gvk);
+        if !index.demand().contains(&watch)
+            || index.synced.contains(&watch)
+            || index.unserved.contains(&watch)
+        {
+            continue;
+        }
+        let Some((since, why)) = index.lost.get(&watch) else {
+            unsettled = true;
+            continue;
+        };
+        if index.is_unwritten(name, gvk) {
+            continue;
+        }
+        let until = since.plus(index.config.cluster_failure_threshold);
+        if until <= now {
+            lasting.push((gvk, why));
+        } else {
+            unsettled = true;
+            again_at = Some(again_at.map_or(until, |held: Time| held.min(until)));
+        }
+    }
+    if !lasting.is_empty() {
+        let message = format!(
+            "what {name} holds of some kinds is not known as it is now: {}. Until it lists them, changes of copies there are \
+             not seen, nothing of them is removed, and their bindings tell what was seen last",
+            told_kinds(&lasting)
+        );
+        conditions::set(
+            conditions,
+            Condition {
+                type_: condition::COPIES_WATCHED.into(),
+                status: "False".into(),
+                reason: reason::LIST_FAILS.into(),
+                message,
+                observed_generation: member.meta.generation,
+                last_transition_time: now.to_k8s(),
+            },
+        );
+    } else if !unsettled {
+        conditions::remove(conditions, condition::COPIES_WATCHED);
+    }
+    again_at
 }
 
 /// A kind as `--allow` names it, if the member was seen to serve it.
@@ -169,7 +231,7 @@ fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
     })
 }
 
-fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
+fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let generation = member.meta.generation;
     let fallback = if probe.healthy {
@@ -234,8 +296,14 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
             },
         );
     }
+    let again_at = if probe.healthy {
+        say_what_is_not_watched(index, name, member, &mut status.conditions, now)
+    } else {
+        None
+    };
     if status == before {
-        return Plan::nothing();
+        let waits = |until| Plan::wait_until(until, "kinds that do not list may do so soon");
+        return again_at.map_or_else(Plan::nothing, waits);
     }
     let told = before
         .conditions
@@ -243,6 +311,7 @@ fn report(name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
         .any(|each| each.type_ == condition::READY);
     let turned = !told || is_ready(&member.object) != probe.healthy;
     let mut plan = write_status(name, member, &status, "its status differs");
+    plan.again_at = again_at;
     if turned && !probe.healthy {
         plan.changes.push(Change::Emit(Event {
             regarding: Regarding {

@@ -18,6 +18,7 @@ use entourage_api::keys::label;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::interpreter::Interpretation;
 use crate::object::{Meta, Named, Str};
 use crate::overrides::Rules;
 
@@ -41,6 +42,8 @@ pub struct Recipe {
     pub overrides: Rules,
     /// Whether an object that is not ours may be taken over (`conflictResolution: Overwrite`).
     pub overwrite: bool,
+    /// What people taught us of the kind.
+    pub interpretation: Interpretation,
     /// The uid of the copy as we last wrote it: an object with this uid is ours even if somebody took our marks off.
     pub written_uid: Option<Str>,
 }
@@ -72,6 +75,9 @@ pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
         .map_or_else(String::new, |count| count.to_string()));
     if let Some(completions) = recipe.completions {
         add(&completions.to_string());
+    }
+    if let Some(version) = recipe.interpretation.rendering() {
+        add(version);
     }
     add(&RENDERER.to_string());
     let mut text = format!("{}.", template.uid);

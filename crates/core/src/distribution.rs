@@ -12,6 +12,7 @@
 //!
 //! Source: seeds 000 to 002, ResourceDistribution reference 3 and 6.
 
+pub mod errand;
 pub mod generator;
 #[cfg(test)]
 mod golden;
@@ -101,7 +102,7 @@ pub enum Step {
 pub enum Verdict {
     /// The copy is there and as it should be.
     Done,
-    /// It is to be written.
+    /// It is to be written, or looked at.
     Pending,
     /// It would be written, but for a conflict elsewhere (writePolicy strict).
     Blocked,
@@ -141,6 +142,11 @@ pub(crate) fn is_denied(namespace: &Meta) -> bool {
 /// ignore the kube-system and kube-public namespaces"; the control plane's own, reference 6.3.
 #[must_use]
 pub fn is_protected(config: &Config, namespace: &str) -> bool {
+    is_system(namespace) || config.reserved.contains(namespace)
+}
+
+/// Whether a namespace belongs to the system by its name, however the control plane is set up.
+pub(crate) fn is_system(namespace: &str) -> bool {
     const NAMES: [&str; 4] = ["kube-system", "kube-public", "karmada-system", "karmada-cluster"];
-    NAMES.contains(&namespace) || namespace.starts_with("karmada-es-") || config.reserved.contains(namespace)
+    NAMES.contains(&namespace) || namespace.starts_with("karmada-es-")
 }

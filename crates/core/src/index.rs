@@ -30,6 +30,7 @@ use std::{
 
 use entourage_api::{
     cluster::{Cluster, SyncMode},
+    config::ResourceInterpreterCustomization,
     keys::label,
     work::ResourceBinding,
 };
@@ -37,7 +38,7 @@ use entourage_api::{
 use crate::{
     detector::matching,
     distribution::held::Distributions,
-    interpreter::references::DependencyReference,
+    interpreter::{Interpreter, customized::Engine, references::DependencyReference},
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
     observation::Watch,
 };
@@ -67,6 +68,8 @@ pub struct Config {
     /// Namespaces that belong to the system besides those of [`crate::detector::matching::is_skipped_namespace`]: the
     /// clusters' and the Lease's. Default: none.
     pub reserved: BTreeSet<Str>,
+    /// What compiles the scripts of customizations. Default: none, and they answer nothing.
+    pub scripts: Option<Arc<dyn Engine>>,
 }
 
 impl Config {
@@ -84,6 +87,7 @@ impl Config {
             cluster_failure_threshold: 30_000,
             distribute: false,
             reserved: BTreeSet::new(),
+            scripts: None,
         }
     }
 
@@ -127,6 +131,8 @@ pub struct Index {
     pub(crate) floors: floors::Floors,
     /// Why a watch cannot list: one that failed and never listed, or whose kind or version the server does not serve.
     pub(crate) unlistable: BTreeMap<Watch, String>,
+    /// Watches of copies that do not list, since when while their member answers, and the first words about it.
+    pub(crate) lost: BTreeMap<Watch, (Time, String)>,
     /// Watches that the server refuses to our account, and its words.
     pub(crate) refused: BTreeMap<Watch, String>,
     /// Watches of copies, refused or of a kind that is not served, of which nothing has told of a copy since that began: a
@@ -136,6 +142,12 @@ pub struct Index {
     pub(crate) remembers_former: bool,
     /// Who waits for proof.
     pub(crate) waiting: Waiting,
+    /// What people teach us of kinds.
+    pub(crate) customizations: BTreeMap<Str, Arc<ResourceInterpreterCustomization>>,
+    /// The same, put together.
+    pub(crate) interpreter: Interpreter,
+    /// Namespace → templates of others that name something in it; empty for what has no namespace.
+    pub(crate) abroad: BTreeMap<Str, BTreeSet<Id>>,
     /// Namespaces of the hub and of members.
     pub(crate) namespaces: Namespaces,
     /// (kind, namespace) → templates that select objects of it by label.
@@ -169,7 +181,7 @@ impl Index {
             demand: BASE
                 .into_iter()
                 .chain(OVERRIDES)
-                .chain([Watch::Namespaces])
+                .chain([Watch::Customizations, Watch::Namespaces])
                 .chain(distributions)
                 .collect(),
             ended: BTreeSet::new(),
@@ -178,10 +190,14 @@ impl Index {
             reached: BTreeMap::new(),
             floors: floors::Floors::default(),
             unlistable: BTreeMap::new(),
+            lost: BTreeMap::new(),
             refused: BTreeMap::new(),
             traceless: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),
+            customizations: BTreeMap::new(),
+            interpreter: Interpreter::default(),
+            abroad: BTreeMap::new(),
             namespaces: Namespaces::default(),
             selectors: BTreeMap::new(),
             distributions: Distributions::default(),

@@ -7,24 +7,35 @@
 //! - [`references`](mod@references): the table of paths in a pod spec that name a ConfigMap, Secret, ServiceAccount or claim.
 //! - [`mod@requirements`]: what one replica of a workload needs from a cluster.
 //! - [`mod@native`]: the table of interpreted kinds, one file a kind with all its operations.
+//! - [`shipped`]: the third-party kinds that are known without configuration, one file of rules a kind.
+//! - [`declarative`]: how such rules are read; users may write them, too.
+//! - [`hook`]: webhooks that people name for kinds: which one is asked, in which words, and what its answer means.
 //! - [`operations`]: which kind has which operation.
 //! - [`equal`]: whether a live copy has to be written again.
 
+pub mod ask;
 pub mod content;
+pub mod customized;
+pub mod declarative;
 pub mod equal;
 #[cfg(test)]
 mod golden;
+pub mod hook;
 mod json;
+pub mod layers;
 pub mod native;
 pub mod operations;
 #[cfg(test)]
 mod properties;
-mod quantity;
+pub mod quantity;
+pub mod question;
 pub mod references;
 pub mod requirements;
+pub mod shipped;
 
 pub use content::content_number;
 pub use equal::{difference, differs};
+pub use layers::{Interpretation, Interpreter};
 pub use native::{
     Health, NATIVE, NativeGvk, NativeKind, aggregate_reads, common_prune, native, never_travels,
 };

@@ -296,6 +296,15 @@ pub fn revision(resource_version: &str) -> u64 {
     resource_version.parse().unwrap_or(u64::MAX)
 }
 
+/// Whether a deleted object, of which this is the metadata, stays for a while: for its finalizers, or for its grace. A Pod that
+/// goes at once is answered with a deletionTimestamp as well; its end may have been told before this answer comes.
+#[must_use]
+pub fn is_held(meta: &Value) -> bool {
+    let finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    let grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    !meta["deletionTimestamp"].is_null() && (finalizers || grace)
+}
+
 fn parse_time(text: &str) -> Time {
     Time(
         text.parse::<k8s_openapi::jiff::Timestamp>()

@@ -2,37 +2,39 @@
 //!
 //! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
 
+mod meta;
 mod outcome;
+mod taught;
 mod watch;
 
-use std::{
-    collections::BTreeSet,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::{
     cluster::Cluster,
+    config::ResourceInterpreterCustomization,
     policy::{OverridePolicy, PropagationPolicy},
     work::{ReplicaRequirements, ResourceBinding},
 };
 use serde_json::Value;
 
 use crate::{
-    delivery::marks,
     distribution::{
         Place,
         observed::{Distribution, Part},
     },
     interpreter::{
-        self, Health, NativeKind,
+        self, Health, Interpretation,
+        operations::Operation,
+        question::Unanswered,
         references::{DependencyReference, DependencySelection},
     },
     namespaces,
-    object::{Gvk, Id, Meta, Named, Str, Time, revision},
+    object::{Gvk, Id, Meta, Named, Str},
 };
 
+pub use meta::{CopyMeta, owner_hash};
 pub use outcome::{Delivered, Removed, Wrote};
+pub(crate) use taught::named;
 pub use watch::Watch;
 
 /// An API server.
@@ -63,72 +65,18 @@ pub struct Template {
     pub status: Option<Value>,
     /// What else the aggregation of its status looks at, where it lies in the object; null for most kinds.
     pub shape: Value,
+    /// What people taught us of the kind when this was read.
+    pub taught: Interpretation,
+    /// What could not be told of it by what they taught us; the fields above are empty there.
+    pub unanswered: Vec<Unanswered>,
 }
 
-/// What is kept of a copy's metadata. There are as many copies as objects times members, so labels and annotations are
-/// kept as what decisions ask of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CopyMeta {
-    /// The uid the member gave.
-    pub uid: Str,
-    /// The resourceVersion as served.
-    pub resource_version: Str,
-    /// `metadata.generation`, for kinds that have one, or what stands in for it
-    /// ([`interpreter::content_number`]).
-    pub generation: Option<i64>,
-    /// `metadata.deletionTimestamp`.
-    pub deleting: Option<Time>,
-    /// The value of the label [`entourage_api::keys::label::HUB`].
-    pub hub: Option<Str>,
-    /// [`owner_hash`] of the binding that its annotations name.
-    pub binding: u64,
-    /// The hash of the labels and annotations that the copy says are set by us; see [`crate::delivery::marks`].
-    pub marks: u64,
-    /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
-    pub foreign: bool,
-}
-
-impl CopyMeta {
-    /// Projects a copy's metadata.
+impl Template {
+    /// Why what people taught us of the kind does not tell this of it.
     #[must_use]
-    pub fn of(object: &Value) -> Self {
-        let meta = Meta::of(object);
-        let (marks, foreign) = marks::on(&meta);
-        let owned = object["metadata"]["ownerReferences"]
-            .as_array()
-            .is_some_and(|all| !all.is_empty());
-        let owner = marks::owner(&meta).unwrap_or_else(|| Named::new("", ""));
-        Self {
-            binding: owner_hash(&owner.namespace, &owner.name),
-            hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
-            uid: meta.uid,
-            resource_version: meta.resource_version,
-            generation: meta.generation,
-            deleting: meta.deleting,
-            marks,
-            foreign: foreign || owned,
-        }
+    pub fn lacks(&self, operation: Operation) -> Option<&Unanswered> {
+        self.unanswered.iter().find(|each| each.operation == operation)
     }
-
-    /// The resourceVersion as a number; see [`Meta::revision`].
-    #[must_use]
-    pub fn revision(&self) -> u64 {
-        revision(&self.resource_version)
-    }
-
-    /// Whether this is the very same version of the very same object.
-    #[must_use]
-    pub fn is_same_version(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.resource_version == other.resource_version
-    }
-}
-
-/// A binding as copies remember it; held in memory only.
-#[must_use]
-pub fn owner_hash(namespace: &str, name: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (namespace, name).hash(&mut hasher);
-    hasher.finish()
 }
 
 /// What decisions need of a copy on a member.
@@ -140,6 +88,10 @@ pub struct Copy {
     pub status: Option<Value>,
     /// Its health; kinds without a health rule count as healthy.
     pub health: Option<Health>,
+    /// What people taught us of the kind when this was read.
+    pub taught: Interpretation,
+    /// What could not be told of it by what they taught us; its status is then the one it had before. Boxed: few have it.
+    pub unanswered: Option<Box<Unanswered>>,
 }
 
 /// An object as projected.
@@ -149,6 +101,8 @@ pub enum Subject {
     Policy(Arc<PropagationPolicy>),
     /// An OverridePolicy, or without a namespace a ClusterOverridePolicy.
     Override(Arc<OverridePolicy>),
+    /// A ResourceInterpreterCustomization.
+    Customization(Arc<ResourceInterpreterCustomization>),
     /// A ResourceBinding.
     Binding(Arc<ResourceBinding>),
     /// A Cluster.
@@ -174,6 +128,8 @@ pub enum Which {
     Policy(Named),
     /// An OverridePolicy or a ClusterOverridePolicy.
     Override(Named),
+    /// A ResourceInterpreterCustomization.
+    Customization(Str),
     /// A ResourceBinding.
     Binding(Named),
     /// A Cluster.
@@ -285,6 +241,8 @@ pub enum Observation {
     Removed(Str, Id, Removed),
     /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
     Distributed(Str, Place, Wrote),
+    /// The outcome of [`crate::plan::Change::Aggregate`]: why what people taught us of the kind has no answer, if so.
+    Aggregated(Id, Option<Unanswered>),
     /// A member was probed.
     Probed(Str, Probe),
     /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.
@@ -294,14 +252,17 @@ pub enum Observation {
 /// Projects an object as a watch served it; `None` when the object cannot be read as what the watch promises
 /// (the caller logs and skips it: one bad object must not stop the others).
 ///
-/// Cost: O(size of the object).
+/// `taught` is what people taught us of the watch's kind.
+///
+/// Cost: O(size of the object), and what they taught us takes.
 #[must_use]
-pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
+pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option<Subject> {
     match watch {
         Watch::Policies | Watch::ClusterPolicies => read(object).map(|each| Subject::Policy(Arc::new(each))),
         Watch::Overrides | Watch::ClusterOverrides => {
             read(object).map(|each| Subject::Override(Arc::new(each)))
         }
+        Watch::Customizations => read(object).map(|each| Subject::Customization(Arc::new(each))),
         Watch::Bindings | Watch::ClusterBindings => read(object).map(|each| Subject::Binding(Arc::new(each))),
         Watch::Clusters => read(object).map(|each| Subject::Cluster(Arc::new(each))),
         Watch::Namespaces => Some(Subject::Namespace(
@@ -315,13 +276,13 @@ pub fn project(watch: &Watch, object: &Value) -> Option<Subject> {
         )),
         Watch::Templates(gvk) => {
             let id = identity(gvk, object)?;
-            let template = template(&id, object);
+            let template = template(taught, &id, object);
             Some(Subject::Template(id, template))
         }
         Watch::Copies(cluster, gvk) => Some(Subject::Copy(
             cluster.clone(),
             identity(gvk, object)?,
-            copy(gvk, object),
+            copy(taught, gvk, object),
         )),
         Watch::Distributions => Some(Subject::Distribution(
             object["metadata"]["name"].as_str()?.into(),
@@ -346,6 +307,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
     Some(match watch {
         Watch::Policies | Watch::ClusterPolicies => Which::Policy(Named::new(namespace, name)),
         Watch::Overrides | Watch::ClusterOverrides => Which::Override(Named::new(namespace, name)),
+        Watch::Customizations => Which::Customization(name.into()),
         Watch::Bindings | Watch::ClusterBindings => Which::Binding(Named::new(namespace, name)),
         Watch::Clusters => Which::Cluster(name.into()),
         Watch::Namespaces => Which::Namespace(None, name.into()),
@@ -361,7 +323,16 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
 
 /// Projects a template.
 #[must_use]
-pub fn template(id: &Id, object: &Value) -> Template {
+pub fn template(taught: &Interpretation, id: &Id, object: &Value) -> Template {
+    let mut template = template_as_known(id, object);
+    if !taught.version().is_empty() {
+        taught::tell(taught, id, object, &mut template);
+    }
+    template
+}
+
+/// What we know of it ourselves.
+fn template_as_known(id: &Id, object: &Value) -> Template {
     let meta = template_meta(&id.gvk, object);
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Template {
@@ -383,6 +354,7 @@ pub fn template(id: &Id, object: &Value) -> Template {
             .filter(|status| !status.is_null()),
         shape: interpreter::aggregate_reads(native, object),
         meta,
+        ..Template::default()
     }
 }
 
@@ -405,7 +377,16 @@ pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
 
 /// Projects a copy.
 #[must_use]
-pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
+pub fn copy(taught: &Interpretation, gvk: &Gvk, object: &Value) -> Copy {
+    let mut copy = copy_as_known(gvk, object);
+    if !taught.version().is_empty() {
+        taught::tell_copy(taught, object, &mut copy);
+    }
+    copy
+}
+
+/// What we know of it ourselves.
+fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
     let meta = CopyMeta::of(object);
     match interpreter::native(&gvk.group, &gvk.version, &gvk.kind) {
         Some(native) if native.reports_status() => Copy {
@@ -417,6 +398,7 @@ pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
             },
             status: native.reflect(object),
             health: Some(native.health(object)),
+            ..Copy::default()
         },
         Some(_) => Copy {
             meta,
@@ -427,37 +409,20 @@ pub fn copy(gvk: &Gvk, object: &Value) -> Copy {
             meta,
             status: object.get("status").filter(|status| status.is_object()).cloned(),
             health: Some(Health::Healthy),
+            ..Copy::default()
         },
     }
 }
 
-/// Whether objects of a kind may refer to others.
+/// Whether a watch asks for whole objects; the others ask for metadata. `taught` is what people taught us of its kind.
 #[must_use]
-pub fn refers(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(interpreter::references::refers)
-}
-
-/// Whether a watch asks for whole objects; the others ask for metadata.
-#[must_use]
-pub fn is_whole(watch: &Watch) -> bool {
+pub fn is_whole(watch: &Watch, taught: &Interpretation) -> bool {
     match watch {
         Watch::Namespaces | Watch::MemberNamespaces(_) | Watch::Distributed(..) => false,
-        Watch::Templates(gvk) => is_interpreted(gvk),
-        Watch::Copies(_, gvk) => is_copied_whole(gvk),
+        Watch::Templates(gvk) => taught.is_interpreted(gvk),
+        Watch::Copies(_, gvk) => taught.is_copied_whole(gvk),
         _ => true,
     }
-}
-
-/// Whether a kind's copies are watched, and asked for in answers to writes, as whole objects: their status is shown.
-#[must_use]
-pub fn is_copied_whole(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_none_or(NativeKind::reports_status)
-}
-
-/// Whether a kind's templates are watched as whole objects: it refers to others, or its status is reported.
-#[must_use]
-pub fn is_interpreted(gvk: &Gvk) -> bool {
-    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(NativeKind::reports_status)
 }
 
 fn identity(gvk: &Gvk, object: &Value) -> Option<Id> {

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use entourage_api::work::AggregatedStatusItem;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     delivery::Recipe,
     distribution::{self, Place},
+    interpreter::Interpretation,
     object::{Gvk, Id, Named, Str, Time},
     observation::Server,
 };
@@ -289,6 +291,17 @@ pub enum Change {
     /// The decision itself needs to know whether this template exists on the hub: a point GET of its metadata.
     /// Answered by `Absent`, `NeverTravels`, or `Found`.
     Need(Id),
+    /// The status of a template is made of its copies' by what people taught us of the kind, which needs the whole object:
+    /// it is read, asked about, and its status written if it differs ([`crate::status::template::aggregated`]). Answered by
+    /// `Aggregated`.
+    Aggregate {
+        /// The template.
+        id: Id,
+        /// What they taught us.
+        interpretation: Interpretation,
+        /// What each cluster reported.
+        items: Vec<AggregatedStatusItem>,
+    },
     /// Nothing can be done for the key before a person changes something, for this reason. It is told as a server's refusal
     /// is: once, see [`crate::refusal`]. Alone in a plan it is not tried again: what the decision looked at dirties the key.
     Refuse(String),

@@ -340,7 +340,10 @@ impl Rehearsal {
         let mut seen = Vec::new();
         for (id, object) in held.iter() {
             if servers::covers(&watch, &hub_id, id, object)
-                && let (Some(which), Some(subject)) = (which(&watch, object), project(&watch, object))
+                && let (Some(which), Some(subject)) = (
+                    which(&watch, object),
+                    project(&watch, &self.index.taught_to(&watch), object),
+                )
             {
                 present.insert(which);
                 seen.push(subject);
@@ -386,6 +389,13 @@ impl Rehearsal {
     fn observe(&mut self, seen: Observation) {
         let dirty = self.index.observe(seen, self.now);
         self.queue.extend(dirty);
+        // What is taught of a kind changed: its objects are read again.
+        for watch in self.index.take_ended() {
+            if self.open.remove(&watch) && self.index.demand().contains(&watch) {
+                let server = watch.server();
+                self.open_watch(watch, &server);
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub mod told;
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
-    keys::{condition, reason},
+    keys::{annotation, condition, reason},
     work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -21,10 +21,10 @@ use places::{Place, places, suspended};
 
 use crate::{
     binding, condition as conditions, dependencies,
-    index::{Binding, Entity, Index, referred},
+    index::{Binding, Entity, Index, Trouble, referred},
     interpreter::{self, Health},
     object::{Id, Str, Time},
-    observation::{Template, is_interpreted},
+    observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
 };
 
@@ -137,7 +137,8 @@ fn fill(
             )
         })
         .collect();
-    if interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind).is_none() {
+    let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
+    if native.is_none_or(|native| native.reflects_all()) {
         room::share(&mut status.aggregated_status);
     }
     let generation = stored.meta.generation;
@@ -205,6 +206,12 @@ fn fill(
             reason::REFERRERS_DISAGREE,
             dependencies::policy_conflict(index, entity),
         ),
+        (
+            condition::INTERPRETED,
+            false,
+            reason::NO_ANSWER,
+            unanswered(index, id, template, entity),
+        ),
     ];
     for (type_, good, reason, message) in exceptions {
         match message {
@@ -256,6 +263,50 @@ fn fill(
     }
 }
 
+/// What is not known of a template and its copies because what people taught us of the kind has no answer, and who was
+/// asked. Of copies one stands for all.
+fn unanswered(index: &Index, id: &Id, template: &Template, entity: &Entity) -> Option<String> {
+    let of_copies = entity
+        .copies
+        .values()
+        .filter_map(|state| state.live.as_ref()?.unanswered.as_deref());
+    let mut all: Vec<String> = template
+        .unanswered
+        .iter()
+        .chain(of_copies.take(1))
+        .chain(&entity.unaggregated)
+        .map(|each| format!("{each}; what it answered last stays in force"))
+        .collect();
+    all.extend(
+        index
+            .kept_out(id, template)
+            .iter()
+            .map(|namespace| kept_out(index, id, namespace)),
+    );
+    let delivery = entity.copies.values().filter_map(|state| state.problem.as_ref());
+    all.extend(
+        delivery
+            .filter(|problem| problem.trouble == Trouble::Interpretation)
+            .take(1)
+            .map(|problem| problem.message.clone()),
+    );
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn kept_out(index: &Index, id: &Id, namespace: &str) -> String {
+    if index.config.is_reserved(namespace) {
+        return format!("what it needs of namespace {namespace} is never taken along: that is the system's");
+    }
+    if namespace.is_empty() {
+        return "what has no namespace is not taken along by what has one; propagate it by a policy of its own".to_owned();
+    }
+    format!(
+        "what it needs of namespace {namespace} is not taken along: let it by annotating that namespace with {}: {}",
+        annotation::REFERENCES_FROM,
+        id.namespace
+    )
+}
+
 /// The entry of a place; what a member that cannot be asked reported last stays.
 fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
     let held = held.filter(|_| !place.answers && place.state.live.is_none());
@@ -265,7 +316,9 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         Some(Health::Healthy) => ResourceHealth::Healthy,
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
         Some(Health::Unknown) => ResourceHealth::Unknown,
-        None if live.is_some() && applied && !is_interpreted(&id.gvk) => ResourceHealth::Healthy,
+        None if applied && live.is_some_and(|live| !live.taught.is_interpreted(&id.gvk)) => {
+            ResourceHealth::Healthy
+        }
         None => held
             .and_then(|held| held.health)
             .unwrap_or(ResourceHealth::Unknown),

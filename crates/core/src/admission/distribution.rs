@@ -190,7 +190,8 @@ pub(super) fn compiled_targets(object: &Value) -> Option<Targets> {
     Targets::compile(&read_targets(object)?).ok()
 }
 
-fn read_targets(object: &Value) -> Option<DistributionTargets> {
+/// Its targets as they are written, if they can be read.
+pub(super) fn read_targets(object: &Value) -> Option<DistributionTargets> {
     DistributionTargets::deserialize(&object["spec"]["targets"]).ok()
 }
 

@@ -6,7 +6,7 @@ use std::{fmt::Write as _, path::Path};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Operation, RULES, Request, Rule, Settings, filled_by, mutate_by, validate_by};
+use super::{Operation, RULES, Request, Rule, Settings, filled_by, mutate_by, validate_by, warnings_by};
 use crate::golden;
 
 /// A review: the object after the write (none: it is deleted) and before it (none: it is made).
@@ -100,7 +100,16 @@ fn told(rules: &[Rule], case: &Case) -> String {
         ..request
     };
     match validate_by(rules, &request) {
-        Ok(()) => text.push_str("  passes: true\n"),
+        Ok(()) => {
+            text.push_str("  passes: true\n");
+            let doubts = warnings_by(rules, &request);
+            if !doubts.is_empty() {
+                text.push_str("  warns:\n");
+            }
+            for doubt in doubts {
+                writeln!(text, "    - {:?}", doubt.to_string()).unwrap();
+            }
+        }
         Err(refusal) => {
             writeln!(text, "  refused: {} {}", refusal.code, refusal.reason).unwrap();
             text.push_str("  problems:\n");

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use entourage_api::config::declarative::DeclarativeRules;
+use serde::Deserialize as _;
 use serde_json::Value;
+
+use crate::interpreter::declarative::Declared;
 
 use super::{Problem, is_unset, items, text};
 
@@ -43,6 +47,25 @@ fn operations(object: &Value) -> BTreeSet<&str> {
         .filter(|(name, value)| *name != SHARED && !value.is_null())
         .map(|(name, _)| name.as_str())
         .collect()
+}
+
+/// The declarative rules can be followed: the first that cannot is told with its place.
+pub(super) fn declarative(object: &Value, problems: &mut Vec<Problem>) {
+    let given = &object["spec"]["declarative"];
+    if given.is_null() {
+        return;
+    }
+    let Ok(rules) = DeclarativeRules::deserialize(given) else {
+        // What has another shape is refused by the schema, with the field's name.
+        return;
+    };
+    if let Err(error) = Declared::compile(&rules) {
+        problems.push(Problem::new(
+            format!("spec.declarative.{}", error.field),
+            error.problem,
+            error.remedy,
+        ));
+    }
 }
 
 /// Webhooks have names of their own, in full: two parts or more, with or without the dot at the end.

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 /// The operations that make `after` of `before`, in order; empty when they are equal. Lists of one length are changed item
 /// by item, others as a whole. O(size of both).
-pub(super) fn between(before: &Value, after: &Value) -> Vec<Value> {
+#[must_use]
+pub fn between(before: &Value, after: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     compare(&mut String::new(), before, after, &mut operations);
     operations

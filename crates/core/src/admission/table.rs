@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Operation, Problem, Request, distribution, failover, interpreter, overrides, placement, policy,
+    Operation, Problem, Request, distribution, doubts, failover, interpreter, overrides, placement, policy,
     protection, spread, taints,
 };
 
@@ -88,6 +88,8 @@ pub enum Act {
     Freeze(fn(&Value, &Value, &mut Vec<Problem>)),
     /// Judges a deletion.
     Keep(fn(&Value, &mut Vec<Problem>)),
+    /// Tells the author what may not be meant; it may be all the same.
+    Warn(fn(&Value, &mut Vec<Problem>)),
 }
 
 /// One rule.
@@ -134,8 +136,8 @@ const fn rule(name: &'static str, on: Kinds, act: Act, says: &'static str, reaso
     }
 }
 
-/// Every rule: first what is filled in, in this order, then what is refused. Source: Karmada reference 6.1, 6.2,
-/// ResourceDistribution reference 2.
+/// Every rule: first what is filled in, in this order, then what is refused, then what is warned about. Source: Karmada reference 6.1, 6.2,
+/// ResourceDistribution reference 2, 6.2, 6.3 and 6.5.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[
     rule("fill-selector-namespace", Kinds::These(&[POLICY, OVERRIDE]), Act::Fill(policy::fill_namespaces),
@@ -201,6 +203,8 @@ pub const RULES: &[Rule] = &[
         "a taint is in the list once", "a cluster has a taint of one key and effect once"),
     rule("customization-alone", Kinds::These(&[CUSTOMIZATION]), Act::Compare(interpreter::alone),
         "one customization decides on an operation of a kind", "which of two wins could not be told"),
+    rule("customization-declarative", Kinds::These(&[CUSTOMIZATION]), Act::Check(interpreter::declarative),
+        "the declarative rules of a customization can be followed", "a path with a mistake finds nothing"),
     rule("interpreter-names", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::names),
         "interpreter webhooks have full names of their own", "errors and events name them"),
     rule("interpreter-clients", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::clients),
@@ -220,4 +224,13 @@ pub const RULES: &[Rule] = &[
 
     rule("deletion-protection", Kinds::All, Act::Keep(protection::protected),
         "what is labelled resourcetemplate.karmada.io/deletion-protected: Always is not deleted", "a namespace or a Secret deleted by a slip takes a fleet down"),
+
+    rule("distribution-means-nothing", DISTRIBUTIONS, Act::Warn(doubts::means_nothing),
+        "targets that mean no namespace are named as such: no target, an empty selector, or excluded namespaces alone", "elsewhere they mean all"),
+    rule("distribution-flat-selector", DISTRIBUTIONS, Act::Warn(doubts::flat_selectors),
+        "labels that stand beside matchLabels are read as matchLabels", "OpenKruise drops them"),
+    rule("distribution-protected", DISTRIBUTIONS, Act::Warn(doubts::protected),
+        "namespaces of the system are no targets, also if they are named", "nothing else says why they have no copy"),
+    rule("distribution-taken-over", DISTRIBUTIONS, Act::Warn(doubts::taken_over),
+        "what writePolicy overwrite takes over goes with the distribution, unless deletionPolicy is Orphan", "it was somebody else's"),
 ];

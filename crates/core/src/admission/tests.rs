@@ -195,6 +195,32 @@ fn nothing_of_what_is_distributed_is_told_but_its_kind_and_its_name() {
 }
 
 #[test]
+fn a_warning_is_short_enough_to_be_shown_whole() {
+    let names: Vec<Value> = (0..1000)
+        .map(|at| json!({"name": format!("karmada-es-{at:052}")}))
+        .collect();
+    let flat = json!({"a": "b"});
+    for targets in [
+        json!({"namespaces": names, "namespaceLabelSelector": flat, "workloadLabelSelector": flat}),
+        json!({"namespaceSelector": flat}),
+        json!({"excludedNamespaces": {"list": names}}),
+        json!({"workloadLabelSelector": {}}),
+        json!({}),
+    ] {
+        let object = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "metadata": {"name": "d"},
+            "spec": {"resource": {}, "targets": targets, "writePolicy": "overwrite"}});
+        let mut request = request(Some(&object), None);
+        (request.group, request.kind) = ("apps.kruise.io", "ResourceDistribution");
+        let all = warnings(&request);
+        assert!(all.len() > 1, "{all:?}");
+        for warning in all {
+            let text = warning.to_string();
+            assert!(text.chars().count() <= doubts::LONGEST, "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
     let address = Address::Service {
         namespace: "karmada-system".into(),

@@ -1,4 +1,4 @@
-//! Fights: something on a member changes a copy back each time it is put right.
+//! Fights: something changes a copy back, or deletes it, each time it is put right.
 //!
 //! A single change by hand is put right at once. From the second time on each waits twice as long as the one before, from
 //! a second to a minute, and from the third time on the person who must act is told. It is over when nothing was put
@@ -15,7 +15,7 @@ use crate::object::{Id, Time};
 pub struct Fight {
     corrections: u32,
     last: Time,
-    /// Where it differed; no values.
+    /// Where it differed; no values. Empty for a copy that was not there.
     paths: BTreeSet<String>,
 }
 
@@ -27,6 +27,8 @@ const LONGEST_PAUSE: i64 = 60_000;
 const FORGOTTEN_AFTER: i64 = 600_000;
 /// From how many corrections on it is no accident.
 const NO_ACCIDENT: u32 = 3;
+/// The path of a copy that was not there.
+pub(crate) const DELETED: &str = "";
 /// How many paths are named.
 const NAMED: usize = 3;
 
@@ -50,11 +52,21 @@ impl Fight {
     /// Not put right again before then.
     #[must_use]
     pub fn retry_at(&self) -> Time {
-        let pause = match self.corrections {
+        self.last.plus(self.pause())
+    }
+
+    fn pause(&self) -> i64 {
+        match self.corrections {
             0 | 1 => 0,
             more => (SHORTEST_PAUSE << (more - 2).min(16)).min(LONGEST_PAUSE),
-        };
-        self.last.plus(pause)
+        }
+    }
+
+    /// Until when a copy of a distribution that nobody changes any more counts as fought over: a few edits by hand are no
+    /// trouble for long.
+    #[must_use]
+    pub fn told_until(&self) -> Time {
+        self.last.plus(2 * self.pause())
     }
 
     /// When it is forgotten, if nothing has to be put right until then.
@@ -63,10 +75,33 @@ impl Fight {
         self.last.plus(FORGOTTEN_AFTER)
     }
 
+    /// Whether it is no accident any more.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.corrections >= NO_ACCIDENT
+    }
+
+    /// What a person is told of a copy of a distribution; `None` while it may be an accident.
+    #[must_use]
+    pub fn message_of_distribution(&self) -> Option<String> {
+        if !self.is_told() {
+            return None;
+        }
+        let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
+        let what = match &*paths {
+            [DELETED, ..] => "deleting it".to_owned(),
+            _ => format!("changing {}", paths.join(", ")),
+        };
+        Some(format!(
+            "something keeps {what}, which is put right ever more rarely: stop it, write what it wants into the resource, or \
+             exclude the namespace"
+        ))
+    }
+
     /// What a person is told; `None` while it may be an accident.
     #[must_use]
     pub fn message(&self, id: &Id, cluster: &str) -> Option<String> {
-        if self.corrections < NO_ACCIDENT {
+        if !self.is_told() {
             return None;
         }
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
@@ -116,6 +151,16 @@ mod tests {
             Time(FORGOTTEN_AFTER - 1 + LONGEST_PAUSE)
         );
         assert_eq!(again(FORGOTTEN_AFTER), Time(FORGOTTEN_AFTER));
+    }
+
+    #[test]
+    fn the_message_of_a_distribution_names_what_is_changed_or_that_it_is_deleted() {
+        assert_eq!(fought(2).message_of_distribution(), None);
+        let message = fought(3).message_of_distribution().unwrap();
+        assert!(message.contains("keeps changing spec.paused"), "{message}");
+        let deleted = Fight::corrected(Some(fought(3)), DELETED.into(), Time(0));
+        let message = deleted.message_of_distribution().unwrap();
+        assert!(message.contains("keeps deleting it"), "{message}");
     }
 
     #[test]

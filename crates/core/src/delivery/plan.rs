@@ -14,7 +14,7 @@ use super::{Recipe, current, marks::Marks, source_version, suspension};
 use crate::{
     dependencies, detector,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
-    interpreter,
+    interpreter::{self, operations::Operation},
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, Guard, How, Plan, Proof},
@@ -275,7 +275,11 @@ fn deliver(
         let labels = json!({"metadata": {"labels": labels}});
         let retains = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind)
             .is_some_and(|native| native.needs_live(&labels));
-        retains || !state.is_as_written() || live.meta.foreign || is_from(state, &source)
+        retains
+            || recipe.interpretation.has(Operation::Retain)
+            || !state.is_as_written()
+            || live.meta.foreign
+            || is_from(state, &source)
     });
     let (id, cluster) = (id.clone(), cluster.clone());
     Plan::one(
@@ -317,7 +321,7 @@ fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
         let kept_out = state.problem.as_ref().is_some_and(|problem| {
             matches!(
                 problem.trouble,
-                Trouble::Foreign | Trouble::NoSource | Trouble::Override
+                Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
             )
         });
         let delivered = state.record.is_some()
@@ -413,6 +417,7 @@ pub(super) fn recipe(
         overrides: index
             .overriding
             .rules(id, &template.meta.labels, index.members.get(cluster)),
+        interpretation: index.interpreter.of(&id.gvk),
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
     }
 }

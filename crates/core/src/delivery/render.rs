@@ -8,7 +8,12 @@ use zeroize::Zeroize as _;
 
 use super::{Recipe, is_ours, marks::Marks};
 use crate::{
-    interpreter, namespaces,
+    interpreter::{
+        self,
+        operations::Operation,
+        question::{Question, Unanswered},
+    },
+    namespaces,
     object::{Id, Meta, Str},
     observation::template_meta,
     overrides::{self, BadOverride},
@@ -55,6 +60,9 @@ pub enum Refusal {
     /// The template is being deleted.
     #[error("the template is being deleted")]
     Deleting,
+    /// What people taught us of the kind has no answer.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
 }
 
 /// Whose an object on a member is.
@@ -108,18 +116,24 @@ pub fn render(
     }
     let marks = Marks::of(&template_meta(&id.gvk, template), recipe, id, cluster);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
+    let taught = &recipe.interpretation;
     let mut copy = template.clone();
     copy["apiVersion"] = json!(id.gvk.api_version());
     copy["kind"] = json!(&*id.gvk.kind);
     interpreter::common_prune(&mut copy);
     if let Some(native) = native {
         native.prune(&mut copy);
-        if let Some(count) = recipe.replicas {
+        if let Some(count) = recipe.replicas.filter(|_| !taught.has(Operation::Revise)) {
             native.revise_replicas(&mut copy, i64::from(count));
         }
         if let Some(count) = recipe.completions {
             interpreter::native::revise_completions(&mut copy, count);
         }
+    }
+    if let Some(count) = recipe.replicas
+        && let Some(revised) = taught.object(Question::Revise(&copy, i64::from(count)))
+    {
+        copy = revised?;
     }
     if !recipe.overrides.is_empty() {
         // Rules see the labels and annotations that travel.
@@ -132,7 +146,10 @@ pub fn render(
     }
     let (mut labels, mut annotations) = (marks.labels, marks.annotations);
     if let Some(live) = live {
-        if let Some(native) = native {
+        let retained = taught.object(Question::Retain { desired: &copy, live });
+        if let Some(retained) = retained {
+            copy = retained?;
+        } else if let Some(native) = native {
             native.retain(&mut copy, live);
         }
         // What this hub set on a namespace before a policy claimed it is no more foreign than what it sets now.
@@ -287,6 +304,7 @@ mod tests {
             permanent_id: "p".into(),
             replicas: None,
             completions: None,
+            interpretation: Default::default(),
             overrides: Default::default(),
             overwrite: false,
             written_uid: Some("copy".into()),

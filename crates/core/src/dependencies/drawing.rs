@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     index::referred,
+    interpreter::Interpretation,
     object::{Gvk, Id},
     observation,
 };
@@ -50,7 +51,7 @@ impl Drawing {
                 all.place(object);
                 continue;
             }
-            let template = observation::template(id, object);
+            let template = observation::template(&Interpretation::default(), id, object);
             for reference in template.references {
                 all.edge(id, referred(&reference), reference.optional);
             }
@@ -176,7 +177,7 @@ impl Drawing {
 /// The kinds of which an object may need some by their labels.
 #[must_use]
 pub fn selected_kinds(id: &Id, object: &Value) -> BTreeSet<Gvk> {
-    let selections = observation::template(id, object).selections;
+    let selections = observation::template(&Interpretation::default(), id, object).selections;
     selections.into_iter().map(|selection| selection.gvk).collect()
 }
 

@@ -30,12 +30,22 @@ impl Where {
     }
 }
 
-/// A copy as it was last written or found equal.
+/// A copy as it was last written or compared; also after it is gone, so that one that something deletes again and again is told
+/// from one that comes for the first time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) uid: Str,
     pub(crate) resource_version: Str,
     pub(crate) content: u64,
+    /// Whether it is as that content has it. Else it was only looked at, and is not to be written for now.
+    pub(crate) equal: bool,
+}
+
+impl Written {
+    /// Whether this is the version of the copy that it is about.
+    pub(crate) fn is_of(&self, part: &Part) -> bool {
+        self.uid == part.uid && self.resource_version == part.resource_version
+    }
 }
 
 /// The last attempt, which failed.
@@ -61,6 +71,31 @@ pub(crate) struct Spot {
     pub(crate) not_before: Option<Time>,
     /// How often in a row it was put right. Boxed: few have it.
     pub(crate) fight: Option<Box<Fight>>,
+    /// It counts as failed for that: see [`Fight::told_until`].
+    pub(crate) is_fought: bool,
+}
+
+impl Spot {
+    /// The fight over the copy, if it is about this content and no accident.
+    pub(crate) fn told_fight(&self, content: u64) -> Option<&Fight> {
+        let is_of_it = self
+            .written
+            .as_ref()
+            .is_some_and(|written| written.content == content);
+        self.fight.as_deref().filter(|_| is_of_it && self.is_fought)
+    }
+
+    /// Why the copy counts as failed, for a person.
+    pub(crate) fn why_failed(&self) -> Option<String> {
+        let failure = self.failure.as_ref().map(|failure| failure.message.clone());
+        let fight = self.fight.as_ref().filter(|_| self.is_fought);
+        failure.or_else(|| fight?.message_of_distribution())
+    }
+
+    /// What comes next is no correction of what was.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.written, self.fight, self.is_fought) = (None, None, false);
+    }
 }
 
 /// A distribution.

@@ -2,12 +2,23 @@
 
 use entourage_api::{keys::annotation, kruise::WritePolicy, policy::ClusterAffinity};
 
-use super::{Place, Step, Verdict, held::Held, is_denied, is_protected, observed::Spec};
+use super::{
+    Place, Step, Verdict,
+    held::{Held, Written},
+    is_denied, is_protected,
+    observed::Spec,
+};
 use crate::{
     index::{Index, Member},
     object::{Str, Time},
     scheduler::{Candidate, affinity},
 };
+
+/// Whether nothing may be written: what is strict is in conflict somewhere. What stands is looked at, so that it is reported as
+/// what it is.
+pub(super) fn is_shut(held: &Held, spec: &Spec) -> bool {
+    spec.write_policy == WritePolicy::Strict && held.count(Verdict::Conflict) > 0
+}
 
 fn candidate<'a>(name: &'a str, member: &'a Member) -> Candidate<'a> {
     Candidate {
@@ -44,12 +55,19 @@ impl Index {
             return ours.map(|_| Verdict::Kept);
         }
         let ending = held.object.meta.deleting.is_some();
-        let failure = held.spots.get(place).and_then(|spot| spot.failure.as_ref());
+        let spot = held.spots.get(place);
+        let failure = spot.and_then(|spot| spot.failure.as_ref());
         // A removal that failed says nothing of a copy that is meant again, and the other way round.
         let failed = |content| {
             let failure =
                 failure.filter(|failure| failure.step != Step::Delete && failure.content == content)?;
             Some(failure.step)
+        };
+        let is_fought = |content| spot.is_some_and(|spot| spot.told_fight(content).is_some());
+        // What may be changed back at any moment is not as it should be, whatever it is like now.
+        let troubled = |content| {
+            let fought = || is_fought(content).then_some(Step::Update);
+            failed(content).or_else(fought).map(Verdict::Failed)
         };
         let leaving = match failure {
             Some(failure) if failure.step == Step::Delete => Verdict::Failed(Step::Delete),
@@ -73,29 +91,29 @@ impl Index {
             // What stands there stays as it is.
             Err(NoSource::Because(_)) => return Some(Verdict::Failed(Step::Get)),
         };
-        let strict = spec.write_policy == WritePolicy::Strict;
-        let is_shut = strict && held.count(Verdict::Conflict) > 0;
+        let is_shut = is_shut(held, spec);
         match (part, ours) {
             (Some(part), None) => {
                 if part.holder.is_none() && spec.write_policy == WritePolicy::Overwrite {
-                    return Some(failed(content).map_or(Verdict::Pending, Verdict::Failed));
+                    return Some(troubled(content).unwrap_or(Verdict::Pending));
                 }
                 return Some(Verdict::Conflict);
             }
             (_, Some(part)) => {
-                let spot = held.spots.get(place);
                 // All or nothing: what was made before the conflict was found goes again.
                 if is_shut && held.made.contains(place) {
                     return Some(leaving);
                 }
-                let written = spot.and_then(|spot| spot.written.as_ref());
-                let is_current = written.is_some_and(|written| {
-                    written.content == content
-                        && written.uid == part.uid
-                        && written.resource_version == part.resource_version
-                });
-                if is_current && part.deleting.is_none() {
+                let known = spot
+                    .and_then(|spot| spot.written.as_ref())
+                    .filter(|written| written.is_of(part));
+                let is_current = |known: &Written| known.equal && known.content == content;
+                if part.deleting.is_none() && known.is_some_and(is_current) && !is_fought(content) {
                     return Some(Verdict::Done);
+                }
+                let is_otherwise = |known: &Written| !known.equal && known.content == content;
+                if is_shut && part.deleting.is_none() && !known.is_some_and(is_otherwise) {
+                    return Some(failed(content).map_or(Verdict::Pending, Verdict::Failed));
                 }
             }
             (None, None) => {}
@@ -103,7 +121,7 @@ impl Index {
         if is_shut {
             return Some(Verdict::Blocked);
         }
-        Some(failed(content).map_or(Verdict::Pending, Verdict::Failed))
+        Some(troubled(content).unwrap_or(Verdict::Pending))
     }
 
     /// Whether a place is meant.
@@ -171,6 +189,9 @@ impl Index {
 
     /// The number of what copies are to hold, or why that cannot be said.
     pub(crate) fn content(&self, name: &Str, spec: &Spec) -> Result<u64, NoSource> {
+        if let Some(why) = &spec.renamed {
+            return Err(NoSource::Because(why.clone()));
+        }
         let Some(source) = &spec.source else {
             return Ok(spec.content);
         };

@@ -13,9 +13,9 @@ use entourage_api::{
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{marks, targets::Targets, template};
+use super::{marks, render, targets::Targets, template};
 use crate::{
-    admission::Problem,
+    admission::{Problem, is_subdomain},
     object::{Gvk, Id, Meta, Str, Time, revision},
 };
 
@@ -41,6 +41,9 @@ pub struct Spec {
     pub content: u64,
     /// The object that is distributed, where it stands by itself.
     pub source: Option<Id>,
+    /// It says another kind or name than its status has, past the rules that keep the two from changing. Kind and name here
+    /// are those of the status, by which its copies are known, and nothing is written: this says why.
+    pub renamed: Option<String>,
     /// The namespaces.
     pub targets: Targets,
     /// The members whose namespaces are meant; `None` for the hub's.
@@ -65,7 +68,7 @@ impl Distribution {
     pub fn of(object: &Value) -> Self {
         Self {
             meta: Meta::of(object),
-            spec: read(&object["spec"]),
+            spec: read(&object["spec"]).map(|spec| as_recorded(spec, &object["status"]["distributed"])),
             status: object["status"].clone(),
         }
     }
@@ -162,11 +165,28 @@ fn read(spec: &Value) -> Result<Spec, String> {
         name,
         content,
         source,
+        renamed: None,
         targets,
         clusters: spec.targets.clusters,
         write_policy: spec.write_policy.unwrap_or_default(),
         deletion_policy: spec.deletion_policy.unwrap_or_default(),
     })
+}
+
+/// Under the kind and the name that it was first distributed as, where a status tells of any.
+fn as_recorded(mut spec: Spec, recorded: &Value) -> Spec {
+    let text = |field: &str| recorded[field].as_str().unwrap_or_default();
+    let (kind, name) = (text("kind"), text("name"));
+    let is_one = ["ConfigMap", "Secret"].contains(&kind) && is_subdomain(name);
+    if is_one && (kind, name) != (&*spec.gvk.kind, &*spec.name) {
+        spec.renamed = Some(format!(
+            "{kind} {name} is what it has distributed, and now it says {} {}: write that back, and make another \
+             ResourceDistribution for another object",
+            spec.gvk.kind, spec.name
+        ));
+        (spec.gvk, spec.name) = (Gvk::new("v1", kind), name.into());
+    }
+    spec
 }
 
 fn sentence(problems: &[Problem]) -> String {
@@ -193,7 +213,8 @@ pub struct Part {
     pub hub: Option<Str>,
     /// Which distributions may distribute it, if its owner said so.
     pub allowed: Option<Str>,
-    /// Whether it carries labels, annotations, finalizers or owners of others, which an update keeps: it is read before.
+    /// Whether it carries labels, annotations, finalizers or owners of others, or may carry data that others were asked for,
+    /// which an update keeps: it is read before.
     pub foreign: bool,
 }
 
@@ -208,7 +229,9 @@ impl Part {
             .flatten()
             .find(|owner| owner["controller"] == true)
             .map(|owner| owner["uid"].as_str().unwrap_or_default().into());
-        let is_foreign = is_foreign(&meta) || owners.is_some_and(|all| all.len() > 1);
+        let is_foreign = is_foreign(&meta)
+            || owners.is_some_and(|all| all.len() > 1)
+            || render::may_be_injected(&object["metadata"]);
         let own = |key: &str| meta.annotations.get(key).cloned();
         Self {
             controller,

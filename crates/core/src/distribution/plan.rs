@@ -14,6 +14,7 @@ use super::{
     render::{Mark, Recipe},
 };
 use crate::{
+    detector,
     index::Index,
     object::{Id, Str, Time},
     observation::Watch,
@@ -39,7 +40,13 @@ pub struct Order {
     pub read_first: bool,
     /// Whether it may be deleted and made again where an update cannot change it.
     pub may_recreate: bool,
+    /// Whether it may be written at all; else it is compared.
+    pub may_write: bool,
 }
+
+/// After how long it is looked again whether a policy has claimed a distribution that it selects, in milliseconds: its claim is
+/// a write away.
+const UNTIL_CLAIMED: i64 = 1_000;
 
 /// Plans one copy. Cost: O(log), and that of the selectors.
 #[must_use]
@@ -85,6 +92,13 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
     if spec.needs_finalizer() && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
         return Plan::wait("the distribution gets its finalizer first");
     }
+    if index.may_be_claimed(name, held) {
+        let look = now.plus(UNTIL_CLAIMED);
+        return Plan::wait_until(
+            look,
+            "a policy that selects the distribution is about to claim it",
+        );
+    }
     let Ok(content) = index.content(name, spec) else {
         return Plan::wait("what is distributed is not there, or may not be distributed");
     };
@@ -103,17 +117,21 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
         return Plan::wait_until(time, "what was written is not what is known of the distribution");
     }
     let written = spot.and_then(|spot| spot.written.as_ref());
+    let is_as_written =
+        part.is_some_and(|part| written.is_some_and(|written| written.equal && written.is_of(part)));
     let fight = spot.and_then(|spot| spot.fight.as_ref());
-    if let Some(fight) = fight
-        .filter(|fight| now < fight.retry_at() && written.is_some_and(|written| written.content == content))
-    {
-        return Plan::wait_until(fight.retry_at(), "something changes it back each time");
-    }
-    let is_as_written = part.is_some_and(|part| {
-        written.is_some_and(|written| {
-            written.uid == part.uid && written.resource_version == part.resource_version
-        })
+    let fight = fight.filter(|_| written.is_some_and(|written| written.content == content));
+    // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
+    let until = fight.map(|fight| {
+        if is_as_written {
+            fight.told_until()
+        } else {
+            fight.retry_at()
+        }
     });
+    if let Some(until) = until.filter(|until| now < *until) {
+        return Plan::wait_until(until, "something changes it back each time");
+    }
     let order = Order {
         distribution: name.clone(),
         place: place.clone(),
@@ -137,10 +155,13 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
             uid: part.uid.clone(),
             resource_version: part.resource_version.clone(),
         }),
-        read_first: part.is_some_and(|part| part.foreign) || !is_as_written,
+        read_first: part.is_some_and(|part| part.foreign) || !is_as_written || fight.is_some(),
         may_recreate: held.object.may_recreate(),
+        may_write: !super::judge::is_shut(held, spec),
     };
-    let why = if part.is_some() {
+    let why = if !order.may_write {
+        "what stands there is looked at: nothing is written while there is a conflict"
+    } else if part.is_some() {
         "what stands there is not known to be as it should"
     } else {
         "it is meant there and not there"
@@ -256,6 +277,19 @@ fn finalizers(held: &Held, name: &Str, with: bool, why: &str) -> Plan {
 }
 
 impl Index {
+    /// Whether a policy selects a distribution that none has claimed, or may: then it is carried out on members, and what would be
+    /// written here would stay. Cost: O(candidate policies).
+    fn may_be_claimed(&self, name: &Str, held: &Held) -> bool {
+        let policies = Watch::ClusterPolicies;
+        let is_unknown = !self.listed.contains(&policies) && !self.unlistable.contains_key(&policies);
+        let id = Id {
+            gvk: super::gvk(),
+            namespace: "".into(),
+            name: name.clone(),
+        };
+        is_unknown || detector::is_selected(self, &id, &held.object.meta)
+    }
+
     /// Whether the namespaces of a place's server were listed.
     fn are_namespaces_listed(&self, place: &Place) -> bool {
         self.listed.contains(&namespaces_of(place))

@@ -155,10 +155,12 @@ fn content_of(live: &Value, copy: &Value) -> Rendered {
 
 /// Whether the resource asks; what others ask for on one copy is theirs to fight about.
 fn asks_for_injection(copy: &Value) -> bool {
-    copy["kind"] == "ConfigMap"
-        && INJECTIONS
-            .iter()
-            .any(|(field, key)| copy["metadata"][field][key] == TRUE)
+    copy["kind"] == "ConfigMap" && may_be_injected(&copy["metadata"])
+}
+
+/// Whether an object with this metadata, if it is a ConfigMap, may hold what was asked for.
+pub(super) fn may_be_injected(meta: &Value) -> bool {
+    INJECTIONS.iter().any(|(field, key)| meta[field][key] == TRUE)
 }
 
 /// Keeps the data that the resource does not have: whoever was asked for it would put it back, again and again.

@@ -2,7 +2,8 @@
 //!
 //! The six conditions are OpenKruise's, in its order, and always there: users and tests index them. A status is written when
 //! nothing is under way any more, and while much is, every [`PROGRESS`]: a thousand namespaces cost one to three writes.
-//! Lists are sorted and end after [`NAMED`] names; the count beside them says how many there are.
+//! Lists are sorted and end after [`NAMED`] names, or [`NAMED_BYTES`]; the count beside them says how many there are. So a status
+//! without members stays under 64 KiB, whatever fails.
 
 use entourage_api::{
     keys::{annotation, event},
@@ -23,6 +24,8 @@ use crate::{
 
 /// How many names a list has at most.
 const NAMED: usize = 100;
+/// How many bytes the entries of a list have at most, together.
+const NAMED_BYTES: usize = 4 << 10;
 /// How long a status waits while something is under way, in milliseconds.
 const PROGRESS: i64 = 5_000;
 /// The least time between two status writes, in milliseconds.
@@ -146,6 +149,10 @@ fn report(index: &Index, name: &Str, held: &Held, now: Time) -> Value {
         "conditions": conditions,
         "description": description(held, invalid.as_deref(), desired, succeeded, kept),
     });
+    // What cannot be read is not distributed.
+    if let Ok(spec) = &held.object.spec {
+        status[RECORD] = json!({"kind": &*spec.gvk.kind, "name": &*spec.name});
+    }
     let conflicting = conflicting(index, name, held);
     if !conflicting.is_empty() {
         status["conflictingNamespaces"] = conflicting.into();
@@ -201,7 +208,7 @@ fn condition(
         "reason": reason,
     });
     if count > 0 {
-        let named: Vec<String> = places().take(NAMED).map(ToString::to_string).collect();
+        let named = bounded(places().map(ToString::to_string), String::len);
         condition["failedNamespace"] = json!(named);
         condition["failedNamespaces"] = json!(named);
         condition["count"] = json!(count);
@@ -237,8 +244,7 @@ fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) ->
         }
         _ => {
             let words = spot
-                .and_then(|spot| spot.failure.as_ref())
-                .map(|failure| failure.message.clone())
+                .and_then(super::held::Spot::why_failed)
                 .or_else(|| index.unread(name, place))
                 .unwrap_or_else(|| "it cannot be read".into());
             format!("namespace {place}: {words}")
@@ -274,30 +280,39 @@ fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: us
 
 fn conflicting(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
     let places = held.by_verdict.get(&Verdict::Conflict).into_iter().flatten();
-    places
-        .take(NAMED)
-        .map(|place| {
-            let part = index
-                .distributions
-                .place_of(name, place)
-                .and_then(|at| index.distributions.part(&at, &place.namespace).cloned())
-                .unwrap_or_default();
-            let mut entry = Map::new();
-            entry.insert("name".into(), json!(&*place.namespace));
-            if let Some(cluster) = &place.cluster {
-                entry.insert("cluster".into(), json!(&**cluster));
-            }
-            let owner = part.owner();
-            let reason = if owner.is_empty() {
-                "NotControlled"
-            } else {
-                "ControlledByOther"
-            };
-            if !owner.is_empty() {
-                entry.insert("owner".into(), json!(owner));
-            }
-            entry.insert("reason".into(), json!(reason));
-            Value::Object(entry)
+    let entries = places.map(|place| {
+        let part = index
+            .distributions
+            .place_of(name, place)
+            .and_then(|at| index.distributions.part(&at, &place.namespace).cloned())
+            .unwrap_or_default();
+        let mut entry = Map::new();
+        entry.insert("name".into(), json!(&*place.namespace));
+        if let Some(cluster) = &place.cluster {
+            entry.insert("cluster".into(), json!(&**cluster));
+        }
+        let owner = part.owner();
+        let reason = if owner.is_empty() {
+            "NotControlled"
+        } else {
+            "ControlledByOther"
+        };
+        if !owner.is_empty() {
+            entry.insert("owner".into(), json!(owner));
+        }
+        entry.insert("reason".into(), json!(reason));
+        Value::Object(entry)
+    });
+    bounded(entries, |entry| entry.to_string().len())
+}
+
+/// The first of a list, as many as it may have.
+fn bounded<T>(all: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut left = NAMED_BYTES;
+    all.take(NAMED)
+        .map_while(|each| {
+            left = left.checked_sub(size(&each))?;
+            Some(each)
         })
         .collect()
 }
@@ -315,8 +330,8 @@ fn clusters(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
         *desired += i64::from(verdict.is_meant());
         *succeeded += i64::from(verdict == Verdict::Done);
         // An attempt that failed and does not matter any more is no reason.
-        if let (None, Verdict::Failed(_), Some(failure)) = (&reason, verdict, &spot.failure) {
-            *reason = Some(format!("namespace {}: {}", place.namespace, failure.message));
+        if let (None, Verdict::Failed(_), Some(why)) = (&reason, verdict, spot.why_failed()) {
+            *reason = Some(format!("namespace {}: {why}", place.namespace));
         }
     }
     for at in index.wheres(name) {
@@ -350,8 +365,16 @@ fn is_same(stored: &Value, wanted: &Value) -> bool {
     let gone = OPTIONAL
         .iter()
         .any(|field| stored.contains_key(*field) && !wanted.contains_key(*field));
-    !gone && wanted.iter().all(|(key, value)| stored.get(key) == Some(value))
+    // The record comes with whatever else is written: a server whose definitions do not know it yet would drop it each time.
+    let says = |key: &String, value: &Value| match stored.get(key) {
+        None => key == RECORD,
+        Some(held) => held == value,
+    };
+    !gone && wanted.iter().all(|(key, value)| says(key, value))
 }
+
+/// What is distributed: it never changes.
+const RECORD: &str = "distributed";
 
 /// Fields of the status that are not always there.
 const OPTIONAL: [&str; 2] = ["conflictingNamespaces", "clusters"];

@@ -1,4 +1,4 @@
-//! Who writes the status of a distribution.
+//! Who carries a distribution out, and writes its status.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use entourage_api::keys::label;
 use serde_json::{Value, json};
 
 use crate::{
-    distribution::{API_VERSION, KIND, gvk},
+    distribution::{API_VERSION, KIND, Place, gvk},
     index::{Config, Index},
     object::{Gvk, Id, Time},
     observation::{Observation, Watch, project},
@@ -20,7 +20,10 @@ fn list(index: &mut Index, watch: &Watch, object: Option<&Value>) {
     let mut present = BTreeSet::new();
     if let Some(object) = object {
         present.extend(crate::observation::which(watch, object));
-        index.observe(Observation::Seen(project(watch, object).expect("readable")), NOW);
+        index.observe(
+            Observation::Seen(project(watch, &Default::default(), object).expect("readable")),
+            NOW,
+        );
     }
     let listed = Observation::Listed {
         watch: watch.clone(),
@@ -92,4 +95,45 @@ fn who_carries_a_distribution_out_is_the_one_writer_of_its_status() {
         members.as_deref(),
         Some("A policy takes it to 0 clusters: 0 of 0 namespaces there hold it")
     );
+}
+
+/// Why nothing is written into a namespace yet; `None` when it is. Policies are known, or not yet.
+fn waits(policies: Option<&[&str]>) -> Option<String> {
+    let mut index = index(false);
+    let namespace = json!({"metadata": {"name": "a", "uid": "n", "resourceVersion": "5"}});
+    list(&mut index, &Watch::Namespaces, Some(&namespace));
+    for selected in policies.into_iter().flatten() {
+        let policy = json!({
+            "metadata": {"name": "p", "uid": "p", "resourceVersion": "6"},
+            "spec": {
+                "resourceSelectors": [{"apiVersion": API_VERSION, "kind": KIND, "name": selected}],
+                "placement": {},
+            },
+        });
+        list(&mut index, &Watch::ClusterPolicies, Some(&policy));
+    }
+    if policies == Some(&[]) {
+        list(&mut index, &Watch::ClusterPolicies, None);
+    }
+    let place = Place {
+        cluster: None,
+        namespace: "a".into(),
+    };
+    let plan = plan_key(&index, &Key::Distributed("settings".into(), place), NOW);
+    let writes = plan
+        .changes
+        .iter()
+        .any(|change| matches!(change, Change::Distribute(_)));
+    assert_eq!(writes, plan.again_at.is_none(), "it is looked at again: {plan:?}");
+    (!writes).then(|| format!("{:?}", plan.why))
+}
+
+#[test]
+fn nothing_is_written_here_of_a_distribution_that_a_policy_is_about_to_claim() {
+    assert_eq!(waits(Some(&[])), None);
+    assert_eq!(waits(Some(&["another"])), None);
+    for policies in [Some(&["settings"][..]), None] {
+        let why = waits(policies).unwrap_or_default();
+        assert!(why.contains("about to claim it"), "{policies:?}: {why}");
+    }
 }

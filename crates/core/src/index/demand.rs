@@ -99,6 +99,7 @@ impl Index {
             self.listed.remove(&watch);
             self.synced.remove(&watch);
             self.unlistable.remove(&watch);
+            self.lost.remove(&watch);
             self.unserved.remove(&watch);
             self.traceless.remove(&watch);
             self.kindless.remove(&watch);
@@ -171,6 +172,7 @@ impl Index {
         self.listed.remove(watch);
         self.synced.remove(watch);
         self.unlistable.remove(watch);
+        self.lost.remove(watch);
         self.refused.remove(watch);
         self.reached.remove(watch);
     }
@@ -185,6 +187,7 @@ impl Index {
         self.listed.retain(|watch| !of_it(watch));
         self.synced.retain(|watch| !of_it(watch));
         self.unlistable.retain(|watch, _| !of_it(watch));
+        self.lost.retain(|watch, _| !of_it(watch));
         self.unserved.retain(|watch| !of_it(watch));
         self.traceless.retain(|watch| !of_it(watch));
         self.kindless.retain(|watch| !of_it(watch));

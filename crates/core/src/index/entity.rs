@@ -7,15 +7,19 @@ use std::{
 
 use entourage_api::{
     cluster::Cluster,
+    keys::annotation,
     policy::PropagationPolicy,
-    work::{CopyRecord, ResourceBinding},
+    work::{CopyRecord, DependentObjectReference, ResourceBinding},
 };
 
 use crate::{
     delivery::fight::Fight,
-    interpreter::references::DependencyReference,
+    interpreter::{
+        question::Unanswered,
+        references::{DependencyReference, DependencySelection},
+    },
     object::{Id, Meta, Named, Str, Time},
-    observation::{Copy, Probe, Template},
+    observation::{self, Copy, Probe, Template},
 };
 
 /// Why a copy could not be brought in line.
@@ -31,6 +35,8 @@ pub enum Trouble {
     NoSource,
     /// A rule of an override policy cannot be applied.
     Override,
+    /// What people taught us of its kind has no answer.
+    Interpretation,
     /// It was put right, and something on the member keeps changing it back.
     Fought,
 }
@@ -113,6 +119,8 @@ pub struct Entity {
     pub vanished: Option<Binding>,
     /// The permanent id its binding had, also after the binding is gone.
     pub permanent_id: Option<Str>,
+    /// Why its status is not made of its copies', when what people taught us of the kind has no answer to that.
+    pub unaggregated: Option<Unanswered>,
     /// Its copies, by member.
     pub copies: BTreeMap<Str, CopyState>,
     /// What the template refers to: by name, and what its selectors match. Kept after the template is gone, until its copies are.
@@ -207,6 +215,16 @@ impl Binding {
             .clusters
             .iter()
             .any(|target| target.name == cluster)
+    }
+
+    /// What its template needs, as it was last told: an annotation says so. Nothing if it cannot be read.
+    pub(crate) fn stored_dependencies(
+        &self,
+        id: &Id,
+    ) -> (Vec<DependencyReference>, Vec<DependencySelection>) {
+        let stored = self.meta.annotation(annotation::DEPENDENCIES).unwrap_or("[]");
+        let all: Vec<DependentObjectReference> = serde_json::from_str(stored).unwrap_or_default();
+        observation::named(id, &all)
     }
 
     /// Whether the binding accounts for a copy on a cluster: own or required.

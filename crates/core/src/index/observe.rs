@@ -4,7 +4,9 @@
 //! Keys may be answered more than once and in vain: planning is cheap and a plan without a difference is empty.
 
 mod bindings;
+mod consent;
 mod copies;
+mod customizations;
 mod dirty;
 mod distributed;
 mod distributions;
@@ -82,8 +84,8 @@ impl Index {
                 self.was_listed(&watch, &present, revision, now, &mut dirty);
                 self.not_refused(&watch, &mut dirty);
             }
-            Observation::Lost { watch, why } => self.lost(&watch, why, &mut dirty),
-            Observation::Refused { watch, why } => self.was_refused(&watch, why, &mut dirty),
+            Observation::Lost { watch, why } => self.lost(&watch, why, now, &mut dirty),
+            Observation::Refused { watch, why } => self.was_refused(&watch, why, now, &mut dirty),
             Observation::Unserved { watch, other, why } => {
                 self.unserved(&watch, other.as_ref(), why, now, &mut dirty);
                 self.not_refused(&watch, &mut dirty);
@@ -109,6 +111,7 @@ impl Index {
             Observation::Distributed(name, place, wrote) => {
                 self.distributed(&name, &place, wrote, now, &mut dirty)
             }
+            Observation::Aggregated(id, unanswered) => self.aggregated(&id, unanswered, &mut dirty),
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Tick => {}
         }
@@ -127,6 +130,7 @@ impl Index {
         match subject {
             Subject::Policy(policy) => self.policy_seen(&policy, now, dirty),
             Subject::Override(policy) => self.override_seen(&policy, dirty),
+            Subject::Customization(object) => self.customization_seen(&object, dirty),
             Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),
             Subject::Cluster(cluster) => self.cluster_seen(cluster, now, dirty),
             Subject::Template(id, template) => self.template_seen(&id, template, now, dirty),
@@ -146,6 +150,7 @@ impl Index {
         match which {
             Which::Policy(name) => self.policy_gone(name, deletion, now, dirty),
             Which::Override(name) => self.override_gone(name, deletion, now, dirty),
+            Which::Customization(name) => self.customization_gone(name, deletion, now, dirty),
             Which::Binding(name) => self.binding_gone(name, deletion, now, dirty),
             Which::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
             Which::Template(id) => self.template_gone(id, deletion, now, dirty),
@@ -171,6 +176,7 @@ pub fn content_version(meta: &Meta) -> String {
         overwrite: false,
         overrides: Default::default(),
         written_uid: None,
+        interpretation: Default::default(),
     };
     crate::delivery::source_version(meta, &none)
 }

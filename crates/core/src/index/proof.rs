@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Index;
 use crate::{
-    object::{Gvk, Str, Time},
-    observation::{Watch, refers},
+    object::{Gvk, Id, Str, Time},
+    observation::Watch,
     plan::{Key, Plan, Proof},
 };
 
@@ -128,12 +128,17 @@ impl Index {
         }
     }
 
-    /// Whether policies, overrides, bindings, clusters and the templates of this kind are known well enough to plan for one.
+    /// Whether policies, overrides, bindings, clusters, what people teach us and the templates of this kind are known well
+    /// enough to plan for one.
     pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
-        BASE.iter().all(|watch| self.listed.contains(watch)) && self.are_overrides_listed() && {
-            let templates = self.templates(gvk);
-            self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
-        }
+        BASE.iter().all(|watch| self.listed.contains(watch))
+            && self.are_overrides_listed()
+            && self.is_taught()
+            && self.are_consents_known()
+            && {
+                let templates = self.templates(gvk);
+                self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
+            }
     }
 
     /// Whether the copies of a kind on a member were listed, or cannot be.
@@ -157,6 +162,12 @@ impl Index {
         OVERRIDES.iter().all(|watch| self.listed.contains(watch))
     }
 
+    /// Whether all customizations were seen: without them templates are read in another way, and may look as if they needed
+    /// nothing.
+    fn is_taught(&self) -> bool {
+        self.listed.contains(&Watch::Customizations)
+    }
+
     /// Whether policies, bindings and clusters are known as they are now.
     pub(crate) fn is_base_synced(&self) -> bool {
         BASE.iter().all(|watch| self.synced.contains(watch))
@@ -168,32 +179,56 @@ impl Index {
     pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
         self.is_base_synced()
             && self.remembers_former
+            && self.are_consents_known()
             && self
                 .kinds
                 .iter()
-                .filter(|kind| *kind == gvk || refers(kind))
+                .filter(|kind| *kind == gvk || self.refers(kind))
                 .all(|kind| {
                     let templates = self.templates(kind);
-                    self.synced.contains(&templates) || self.kindless.contains(&templates)
+                    self.synced.contains(&templates)
+                        || self.kindless.contains(&templates)
+                        || (kind != gvk && self.is_nowhere(kind))
                 })
+    }
+
+    /// Whether a kind cannot be listed, and nothing of it was ever placed: no object of it needs anything anywhere. A
+    /// third-party kind that somebody names without giving the rights on it must not keep everything else in place.
+    /// Counts once all bindings were seen. Cost: O(objects of the kind).
+    fn is_nowhere(&self, gvk: &Gvk) -> bool {
+        let mut of_kind = self
+            .entities
+            .range(Id::new(gvk.clone(), "", "")..)
+            .take_while(|(id, _)| id.gvk == *gvk);
+        self.unlistable.contains_key(&self.templates(gvk))
+            && of_kind.all(|(_, entity)| entity.template.is_none() && entity.last_binding().is_none())
     }
 
     /// Whether it is known which templates refer to what, as far as it can be: all bindings were listed, and so was every
     /// kind in use that refers, or cannot be.
     fn are_referrers_listed(&self) -> bool {
-        self.refers_only(|templates| {
-            self.listed.contains(templates) || self.unlistable.contains_key(templates)
+        self.refers_only(|kind| {
+            let templates = self.templates(kind);
+            self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
         })
     }
 
     /// Whether it is known for certain which templates refer to what. A kind that comes into use later has no binding that
     /// was stored before.
     pub(super) fn are_referrers_certain(&self) -> bool {
-        self.refers_only(|templates| self.listed.contains(templates) || self.kindless.contains(templates))
+        self.refers_only(|kind| {
+            let templates = self.templates(kind);
+            self.listed.contains(&templates) || self.kindless.contains(&templates) || self.is_nowhere(kind)
+        })
     }
 
-    fn refers_only(&self, is_known: impl Fn(&Watch) -> bool) -> bool {
-        let mut kinds = self.kinds.iter().filter(|kind| refers(kind));
-        self.are_bindings_listed() && kinds.all(|kind| is_known(&self.templates(kind)))
+    /// Whether objects of a kind may refer to others.
+    fn refers(&self, gvk: &Gvk) -> bool {
+        self.interpreter.of(gvk).refers(gvk)
+    }
+
+    fn refers_only(&self, is_known: impl Fn(&Gvk) -> bool) -> bool {
+        let mut kinds = self.kinds.iter().filter(|kind| self.refers(kind));
+        self.are_bindings_listed() && kinds.all(is_known)
     }
 }

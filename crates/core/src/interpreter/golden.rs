@@ -1,4 +1,5 @@
-//! The golden cases: `testdata/interpreter/<kind>/<case>/`, every file one object.
+//! The golden cases: `testdata/interpreter/<kind>/<case>/`, of shipped kinds `testdata/interpreter/<group>/<kind>/<case>/`,
+//! every file one object.
 //!
 //! | file | what |
 //! |---|---|
@@ -17,7 +18,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{NATIVE, NativeKind, common_prune, difference, native, never_travels, references::references};
+use super::{
+    NATIVE, NativeKind, common_prune, difference, native, never_travels,
+    references::references,
+    requirements::{components, requirements},
+    shipped,
+};
 use crate::golden::is_updating;
 
 pub(super) fn read(path: &Path) -> Option<Value> {
@@ -31,10 +37,18 @@ pub(super) fn read(path: &Path) -> Option<Value> {
 
 /// The folders of a kind's cases, in order.
 pub(super) fn cases(kind: &str) -> Vec<PathBuf> {
+    cases_in(&kind.to_lowercase())
+}
+
+/// Those of a shipped kind.
+pub(super) fn shipped_cases(group: &str, kind: &str) -> Vec<PathBuf> {
+    cases_in(&format!("{group}/{}", kind.to_lowercase()))
+}
+
+fn cases_in(folder: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/interpreter");
-    let folder = root.join(kind.to_lowercase());
-    let entries =
-        fs::read_dir(&folder).unwrap_or_else(|_| panic!("{kind} has no golden cases in {folder:?}"));
+    let folder = root.join(folder);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|_| panic!("there are no golden cases in {folder:?}"));
     let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases
@@ -56,12 +70,22 @@ fn answers(case: &Path) -> Value {
         "rendered": rendered,
         "needsLive": native.needs_live(&rendered),
     });
+    if native.declared().is_some() {
+        // Rules neither prune nor forbid to travel: what is sent is what the user wrote.
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let map = answers.as_object_mut().unwrap();
+        map.retain(|answer, _| !["neverTravels", "rendered"].contains(&answer.as_str()));
+        answers["requirements"] = json!(requirements(native, namespace, &object));
+        answers["components"] = json!(components(native, &object));
+    }
     if let Some(live) = read(&case.join("live.yaml")) {
         answers["health"] = json!(native.health(&live));
         answers["reflected"] = json!(native.reflect(&live));
         let mut retained = rendered.clone();
         native.retain(&mut retained, &live);
-        answers["difference"] = json!(difference(&retained, &live));
+        if native.declared().is_none() {
+            answers["difference"] = json!(difference(&retained, &live));
+        }
         if retained != rendered {
             answers["retained"] = retained;
         }
@@ -104,9 +128,17 @@ fn every_golden_case_is_answered_as_written() {
     let update = is_updating();
     let mut failures = Vec::new();
     let kinds: BTreeSet<_> = NATIVE.iter().map(|kind| kind.gvk().kind).collect();
-    for kind in kinds {
+    let native = kinds.into_iter().map(|kind| {
         let cases = cases(kind);
         assert!(cases.len() >= 3, "{kind} has fewer than 3 golden cases");
+        cases
+    });
+    let shipped = shipped::all().iter().map(|kind| kind.gvk());
+    let shipped: BTreeSet<_> = shipped.map(|gvk| (gvk.group, gvk.kind)).collect();
+    let shipped = shipped
+        .into_iter()
+        .map(|(group, kind)| shipped_cases(group, kind));
+    for cases in native.chain(shipped) {
         for case in cases {
             let got = answers(&case);
             let file = case.join("want.yaml");

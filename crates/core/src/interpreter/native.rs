@@ -6,7 +6,7 @@ mod api_service;
 mod ca_bundle;
 mod cluster_role;
 mod config_map;
-mod counters;
+pub(super) mod counters;
 mod cron_job;
 mod custom_resource_definition;
 mod daemon_set;
@@ -32,17 +32,23 @@ mod service_import;
 mod stateful_set;
 mod webhook_configuration;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use entourage_api::keys::annotation;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::json::{at, remove, remove_keys, set, text};
+use super::{
+    declarative::Declared,
+    json::{at, remove, remove_keys, set, text},
+    shipped,
+};
 pub use job::{completions, revise_completions};
 
 /// Every interpreted kind. A version stands here that some server from 1.20 on serves and does not convert to another of
 /// the same name: a policy that names it means it.
+///
+/// Third-party kinds with rules instead of code are in [`shipped`]: nothing is granted or asked for because of them alone.
 ///
 /// Other kinds travel too, without a rule: their whole status is reported and they are healthy once they exist. Checked
 /// and in no need of a rule: Role, RoleBinding, ClusterRoleBinding, NetworkPolicy, LimitRange, StorageClass, PriorityClass,
@@ -86,10 +92,25 @@ pub const NATIVE: &[&dyn NativeKind] = &[
 ];
 
 /// The interpreted kind of this group, version and kind; versions are exact. `None` for any other.
+///
+/// Those that have code come before those that have rules ([`shipped`]). Cost: O(log n).
 #[must_use]
 pub fn native(group: &str, version: &str, kind: &str) -> Option<&'static dyn NativeKind> {
+    static KNOWN: LazyLock<Vec<(NativeGvk<'static>, &'static dyn NativeKind)>> = LazyLock::new(|| {
+        let shipped = shipped::all().iter().map(|kind| kind as &dyn NativeKind);
+        let mut known: Vec<_> = NATIVE
+            .iter()
+            .copied()
+            .chain(shipped)
+            .map(|kind| (kind.gvk(), kind))
+            .collect();
+        known.sort_by_key(|(gvk, _)| *gvk);
+        known.dedup_by_key(|(gvk, _)| *gvk);
+        known
+    });
     let wanted = NativeGvk { group, version, kind };
-    NATIVE.iter().copied().find(|native| native.gvk() == wanted)
+    let place = KNOWN.binary_search_by(|(gvk, _)| (*gvk).cmp(&wanted)).ok()?;
+    KNOWN.get(place).map(|(_, native)| *native)
 }
 
 /// Group, version and kind as plain strings.
@@ -136,6 +157,11 @@ pub trait NativeKind: Sync {
     /// The pod spec in the object; `None` if the kind has none or it is not an object.
     fn pod_template_spec<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         Some(at(object, self.pod_spec_path()?)).filter(|spec| spec.is_object())
+    }
+
+    /// The rules that say what the object names, for a kind that has rules instead of code.
+    fn declared(&self) -> Option<&Declared> {
+        None
     }
 
     /// Names of claims that the workload makes itself and which are therefore no references. Default: none.
@@ -196,6 +222,11 @@ pub trait NativeKind: Sync {
     /// How a live copy is doing. Default: it exists, so it is healthy (Karmada reference 1.6).
     fn health(&self, _live: &Value) -> Health {
         Health::Healthy
+    }
+
+    /// Whether [`reflect`](Self::reflect) answers a status of any size, so that a binding may have no room for it.
+    fn reflects_all(&self) -> bool {
+        false
     }
 
     /// Paths in the template that [`aggregate`](Self::aggregate) looks at, besides its generation, replicas and status.

@@ -13,6 +13,8 @@ pub enum Operation {
     References,
     /// It asks for a number of replicas.
     Replicas,
+    /// It consists of parts, each with replicas of its own.
+    Components,
     /// That number can be set for a cluster.
     Revise,
     /// What only the hub's own machinery set is not sent.

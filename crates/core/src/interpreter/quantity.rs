@@ -38,6 +38,65 @@ pub(super) fn display(resource: &str, amount: i128) -> String {
     }
 }
 
+/// The sum, in the form of the first quantity that is not zero, as an API server's library writes it; `None` if one is no
+/// quantity or the sum is out of range. An empty list is "0".
+///
+/// Source: `resource.Quantity` (Add, String): amounts in powers of 1024 only while they are at least 1024.
+#[must_use]
+pub fn sum(quantities: &[Value]) -> Option<String> {
+    const UNIT: i128 = 1_000_000_000;
+    let mut sum = 0_i128;
+    let mut form = None;
+    for each in quantities {
+        let amount = amount(each)?;
+        sum = sum.checked_add(amount)?;
+        if amount != 0 && form.is_none() {
+            form = Some(suffix(each.as_str().unwrap_or_default()));
+        }
+    }
+    let form = form.unwrap_or_default();
+    let (sign, magnitude) = if sum < 0 {
+        ("-", sum.checked_neg()?)
+    } else {
+        ("", sum)
+    };
+    let is_exponent = form.strip_prefix(['e', 'E']).is_some_and(|rest| !rest.is_empty());
+    let text = if form.ends_with('i') && magnitude >= 1024 * UNIT {
+        scaled(
+            magnitude.checked_add(UNIT - 1)? / UNIT,
+            1024,
+            &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"],
+        )
+    } else if is_exponent {
+        scaled(
+            magnitude,
+            1000,
+            &["e-9", "e-6", "e-3", "", "e3", "e6", "e9", "e12", "e15", "e18"],
+        )
+    } else {
+        scaled(
+            magnitude,
+            1000,
+            &["n", "u", "m", "", "k", "M", "G", "T", "P", "E"],
+        )
+    };
+    Some(if sum == 0 {
+        "0".to_owned()
+    } else {
+        format!("{sign}{text}")
+    })
+}
+
+/// The amount as a number, as near as one can be; `None` for what is no quantity.
+#[must_use]
+pub fn approximate(quantity: &Value) -> Option<f64> {
+    Some(amount(quantity)? as f64 / 1e9)
+}
+
+fn suffix(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit() || ['+', '-', '.'].contains(&c))
+}
+
 /// With the largest suffix that leaves a whole number.
 fn scaled(mut number: i128, base: i128, suffixes: &[&str]) -> String {
     let mut power = 0;
@@ -141,6 +200,32 @@ mod tests {
             let amount = amount(&json!(given)).unwrap();
             assert_eq!(display(resource, amount), want, "{resource} {given}");
         }
+    }
+
+    #[test]
+    fn a_sum_is_written_as_an_api_server_writes_it() {
+        for (quantities, want) in [
+            (json!([]), "0"),
+            (json!(["0.5", "250m"]), "750m"),
+            (json!(["500m", "0.5"]), "1"),
+            (json!(["1Gi", "512Mi"]), "1536Mi"),
+            (json!(["0", "1Gi", "1Gi"]), "2Gi"),
+            (json!(["0.5Ki"]), "512"),
+            (json!(["1e3", "1k"]), "2e3"),
+            (json!([1, "1"]), "2"),
+            (json!(["1", "-3"]), "-2"),
+            (json!(["1500M", "1Gi"]), "2573741824"),
+            (json!(["0.1n"]), "1n"),
+        ] {
+            assert_eq!(
+                sum(quantities.as_array().unwrap()).as_deref(),
+                Some(want),
+                "{quantities}"
+            );
+        }
+        assert_eq!(sum(&[json!("1"), json!("x")]), None);
+        assert_eq!(approximate(&json!("1500m")), Some(1.5));
+        assert_eq!(approximate(&json!("1Ki")), Some(1024.0));
     }
 
     #[test]

@@ -10,12 +10,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde::{Serialize, ser::SerializeStruct as _};
 use serde_json::Value;
 
-use super::{NativeGvk, NativeKind};
+use super::{NativeGvk, NativeKind, declarative::Declared};
 use crate::object::{Gvk, Id, Str};
 pub use selection::{DependencySelection, SELECTIONS, SelectionRow, selections};
 pub use table::{EVERYWHERE, Everywhere, NON_REFERENCES, REFERENCES};
@@ -97,11 +101,12 @@ pub fn full_paths(within: Within, path: &str) -> Vec<String> {
     }
 }
 
-/// Whether objects of this kind may refer to others: it has a pod spec, or rows of its own.
+/// Whether objects of this kind may refer to others: it has pods, or rows or rules of its own.
 #[must_use]
 pub fn refers(native: &dyn NativeKind) -> bool {
     let gvk = native.gvk();
     native.pod_spec_path().is_some()
+        || native.declared().is_some_and(Declared::refers)
         || REFERENCES.iter().any(|row| is_of(row.within, gvk))
         || SELECTIONS.iter().any(|row| is_of(row.within, gvk))
 }
@@ -109,46 +114,113 @@ pub fn refers(native: &dyn NativeKind) -> bool {
 /// Everything that an object of this kind needs, sorted by kind, namespace and name, each object once.
 ///
 /// Left out: empty names, objects that every cluster makes itself ([`EVERYWHERE`]), and claims that the workload
-/// makes itself (a StatefulSet's volumeClaimTemplates). Kinds without a pod spec and without rows need nothing.
+/// makes itself (a StatefulSet's volumeClaimTemplates). Kinds without a pod spec and without rows or rules need nothing.
 ///
 /// Source: Karmada reference 3.1. Cost: O(size of the object's spec).
 #[must_use]
 pub fn references(native: &dyn NativeKind, namespace: &str, object: &Value) -> Vec<DependencyReference> {
+    if let Some(declared) = native.declared() {
+        return declared.references(namespace, object);
+    }
     let gvk = native.gvk();
-    let spec = native.pod_template_spec(object);
-    let own_claims = native.own_claims(object);
-    let mut found: BTreeMap<(NativeGvk<'_>, Cow<'_, str>), bool> = BTreeMap::new();
-    for row in REFERENCES {
-        let start = match row.within {
-            Within::Object(..) => Some(object).filter(|_| is_of(row.within, gvk)),
-            Within::PodSpec | Within::Container => spec,
-        };
-        let Some(start) = start else { continue };
-        each_name(start, row, &mut |holder, name| {
-            let optional = row.optional.is_some_and(|flag| holder[flag] == true);
-            let own = row.gvk.kind == "PersistentVolumeClaim" && own_claims.contains(name);
-            if !name.is_empty() && !own && !is_everywhere(row.gvk, name) {
-                let name = match row.prefix {
-                    "" => Cow::Borrowed(name),
-                    prefix => Cow::Owned(format!("{prefix}{name}")),
+    let mut mentions = Mentions::default();
+    if let Some(spec) = native.pod_template_spec(object) {
+        mentions.pod_spec(namespace, spec, &native.own_claims(object));
+    }
+    for row in REFERENCES.iter().filter(|row| is_of(row.within, gvk)) {
+        mentions.row(namespace, object, row, &BTreeSet::new());
+    }
+    mentions.references()
+}
+
+/// What is named, by what: collected, then each object once.
+#[derive(Debug, Default)]
+pub(super) struct Mentions<'a>(BTreeMap<(NativeGvk<'a>, &'a str, Cow<'a, str>), bool>);
+
+impl<'a> Mentions<'a> {
+    /// Everything that a pod spec names; its pods are in this namespace.
+    pub(super) fn pod_spec(&mut self, namespace: &'a str, spec: &'a Value, own_claims: &BTreeSet<&str>) {
+        for row in REFERENCES
+            .iter()
+            .filter(|row| !matches!(row.within, Within::Object(..)))
+        {
+            self.row(namespace, spec, row, own_claims);
+        }
+    }
+
+    /// Everything that a container outside of a pod spec names.
+    pub(super) fn container(&mut self, namespace: &'a str, container: &'a Value) {
+        for row in REFERENCES.iter().filter(|row| row.within == Within::Container) {
+            walk(container, row.path, &mut |holder, name| {
+                self.read(namespace, row, holder, name)
+            });
+        }
+    }
+
+    /// One object, unless every cluster makes it itself. The name is not empty.
+    pub(super) fn add(&mut self, gvk: NativeGvk<'a>, namespace: &'a str, name: Cow<'a, str>, optional: bool) {
+        if is_everywhere(gvk, &name) {
+            return;
+        }
+        let mention = self.0.entry((gvk, namespace, name));
+        mention.and_modify(|all| *all &= optional).or_insert(optional);
+    }
+
+    /// What was collected, sorted, each object once, in whichever version it was named first.
+    pub(super) fn references(self) -> Vec<DependencyReference> {
+        let mut last: Option<(&str, Str)> = None;
+        let reference =
+            |((gvk, namespace, name), optional): ((NativeGvk<'a>, &'a str, Cow<'a, str>), bool)| {
+                let shared_namespace = match &last {
+                    Some((text, shared)) if *text == namespace => shared.clone(),
+                    _ => namespace.into(),
                 };
-                found
-                    .entry((row.gvk, name))
-                    .and_modify(|all| *all &= optional)
-                    .or_insert(optional);
+                last = Some((namespace, shared_namespace.clone()));
+                DependencyReference {
+                    id: Id {
+                        gvk: shared(gvk),
+                        namespace: shared_namespace,
+                        name: name.as_ref().into(),
+                    },
+                    optional,
+                }
+            };
+        let mut all: Vec<_> = self.0.into_iter().map(reference).collect();
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        all.dedup_by(|later, kept| {
+            let is_same = later.id == kept.id;
+            kept.optional &= later.optional || !is_same;
+            is_same
+        });
+        all
+    }
+
+    fn row(
+        &mut self,
+        namespace: &'a str,
+        start: &'a Value,
+        row: &'static ReferenceRow,
+        own_claims: &BTreeSet<&str>,
+    ) {
+        each_name(start, row, &mut |holder, name| {
+            if row.gvk.kind != "PersistentVolumeClaim" || !own_claims.contains(name) {
+                self.read(namespace, row, holder, name);
             }
         });
     }
-    let namespace: Str = namespace.into();
-    let reference = |((gvk, name), optional): ((NativeGvk<'_>, Cow<'_, str>), bool)| DependencyReference {
-        id: Id {
-            gvk: shared(gvk),
-            namespace: namespace.clone(),
-            name: name.as_ref().into(),
-        },
-        optional,
-    };
-    found.into_iter().map(reference).collect()
+
+    fn read(&mut self, namespace: &'a str, row: &'static ReferenceRow, holder: &'a Value, name: &'a str) {
+        if name.is_empty() {
+            return;
+        }
+        let optional = row.optional.is_some_and(|flag| holder[flag] == true);
+        // A prefix makes another object of it: what every cluster makes has none.
+        let name = match row.prefix {
+            "" => Cow::Borrowed(name),
+            prefix => Cow::Owned(format!("{prefix}{name}")),
+        };
+        self.add(row.gvk, namespace, name, optional);
+    }
 }
 
 /// The kind of a row, its strings shared by all references of that kind: there are as many as templates times names.

@@ -4,13 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use entourage_api::work::{NodeClaim, ReplicaRequirements, Resources};
+use entourage_api::work::{
+    Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, Resources,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
     NativeKind,
+    declarative::Declared,
     json::{at, items, text},
     quantity,
 };
@@ -25,7 +28,12 @@ type Amounts = BTreeMap<String, i128>;
 #[must_use]
 pub fn requirements(native: &dyn NativeKind, namespace: &str, object: &Value) -> Option<ReplicaRequirements> {
     native.replicas(object)?;
-    let pod = native.pod_template_spec(object)?;
+    of_pod(namespace, native.pod_template_spec(object)?)
+}
+
+/// What a pod of this spec needs; `None` if it asks for no resources and no particular nodes. Cost: O(containers).
+#[must_use]
+pub fn of_pod(namespace: &str, pod: &Value) -> Option<ReplicaRequirements> {
     let node_claim = node_claim(pod);
     let resource_request = resource_request(pod);
     if node_claim.is_none() && resource_request.is_empty() {
@@ -37,6 +45,49 @@ pub fn requirements(native: &dyn NativeKind, namespace: &str, object: &Value) ->
         namespace: namespace.into(),
         priority_class_name: text(pod, &["priorityClassName"]).into(),
     })
+}
+
+/// What the parts of an object with several pod templates need, in order, each name once; empty for other kinds. A part
+/// of which nothing says how many there are has one replica.
+///
+/// Cost: O(containers).
+#[must_use]
+pub fn components(native: &dyn NativeKind, object: &Value) -> Vec<Component> {
+    match native.declared() {
+        Some(declared) => components_of(declared, object),
+        None => Vec::new(),
+    }
+}
+
+/// As [`components`], by declared rules.
+#[must_use]
+pub fn components_of(declared: &Declared, object: &Value) -> Vec<Component> {
+    if !declared.has_components() {
+        return Vec::new();
+    }
+    let mut all: Vec<Component> = Vec::new();
+    for pods in declared.pods(object) {
+        if all.iter().any(|component| component.name == pods.name) {
+            continue;
+        }
+        let (node_claim, resource_request) = (node_claim(pods.spec), resource_request(pods.spec));
+        let needs = node_claim.is_some() || !resource_request.is_empty();
+        all.push(Component {
+            name: pods.name.to_owned(),
+            replicas: pods
+                .replicas
+                .unwrap_or(1)
+                .clamp(0, i64::from(i32::MAX))
+                .try_into()
+                .unwrap_or(i32::MAX),
+            replica_requirements: needs.then(|| ComponentReplicaRequirements {
+                node_claim,
+                resource_request,
+                priority_class_name: text(pods.spec, &["priorityClassName"]).into(),
+            }),
+        });
+    }
+    all
 }
 
 fn node_claim(pod: &Value) -> Option<NodeClaim> {

@@ -25,6 +25,8 @@ pub enum Delivered {
     NoSource(String),
     /// A rule of an override policy cannot be applied to the object: which, why, and what to do. Nothing was written.
     BadOverride(String),
+    /// What people taught us of the kind does not tell what the copy looks like. Nothing was written.
+    Uninterpreted(String),
     /// The member refused the object: its answer, without any of the object's content.
     Rejected(String),
     /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.
@@ -62,6 +64,13 @@ pub enum Wrote {
         differed: Option<String>,
         /// Whether it was not there before.
         created: bool,
+    },
+    /// Looked at, and found to be otherwise; it was not to be written.
+    Unequal {
+        /// The copy as it is.
+        part: Part,
+        /// The number of what it was compared with.
+        content: u64,
     },
     /// It did not work.
     Failed {

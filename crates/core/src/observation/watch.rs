@@ -26,6 +26,8 @@ pub enum Watch {
     ClusterBindings,
     /// Clusters of the hub, whole objects.
     Clusters,
+    /// ResourceInterpreterCustomizations of the hub, whole objects.
+    Customizations,
     /// Namespaces of the hub, metadata.
     Namespaces,
     /// Namespaces of a member, metadata.
@@ -85,6 +87,7 @@ impl Watch {
             Self::Templates(gvk) => (9, "", Some(gvk), &gvk.version),
             Self::Copies(cluster, gvk) => (10, cluster, Some(gvk), &gvk.version),
             Self::Distributions => (11, "", None, ""),
+            Self::Customizations => (13, "", None, ""),
             // The hub's before the members': no member has an empty name.
             Self::Distributed(cluster, gvk, name) => {
                 (12, cluster.as_deref().unwrap_or_default(), Some(gvk), name)

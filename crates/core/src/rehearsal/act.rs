@@ -11,6 +11,7 @@ use crate::{
     object::Id,
     observation::{self, Observation, Removed, Subject},
     plan::{Change, HubObject, Key, Verb},
+    status,
 };
 
 impl Rehearsal {
@@ -104,7 +105,7 @@ impl Rehearsal {
                 let live = member.and_then(|member| member.objects.get(&id));
                 Some(vec![match live {
                     Some(live) => {
-                        let copy = observation::copy(&id.gvk, live);
+                        let copy = observation::copy(&self.index.taught(&id.gvk), &id.gvk, live);
                         Observation::Seen(Subject::Copy(cluster, id, copy))
                     }
                     None => Observation::Removed(cluster, id, Removed::Gone),
@@ -118,10 +119,24 @@ impl Rehearsal {
                 None => Observation::Absent(id),
                 Some(object) if crate::interpreter::never_travels(object) => Observation::NeverTravels(id),
                 Some(object) => {
-                    let template = observation::template(&id, object);
+                    let template = observation::template(&self.index.taught(&id.gvk), &id, object);
                     Observation::Found(id, template)
                 }
             }]),
+            Change::Aggregate {
+                id,
+                interpretation,
+                items,
+            } => {
+                let Some(template) = self.hub.get(&id) else {
+                    return Some(Vec::new());
+                };
+                match status::template::aggregated(template, &interpretation, &items) {
+                    Ok(Some(verb)) => self.write_hub(&HubObject::Template(id), verb),
+                    Ok(None) => Some(vec![Observation::Aggregated(id, None)]),
+                    Err(unanswered) => Some(vec![Observation::Aggregated(id, Some(unanswered))]),
+                }
+            }
             // Distributions are not rehearsed.
             Change::Distribute(_) | Change::Withdraw { .. } | Change::Refuse(_) | Change::Emit(_) => {
                 Some(Vec::new())

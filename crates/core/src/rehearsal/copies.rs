@@ -55,10 +55,11 @@ impl Rehearsal {
         let rendered = match rendered {
             Ok(rendered) => rendered,
             Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
+            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why.to_string()),
             Err(refusal) => return Delivered::NoSource(refusal.to_string()),
         };
         let applied = |object: &Value, differed: Option<String>| Delivered::Applied {
-            copy: observation::copy(&id.gvk, object),
+            copy: observation::copy(&recipe.interpretation, &id.gvk, object),
             source: source_is.clone(),
             differed,
         };

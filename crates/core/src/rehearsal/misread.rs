@@ -4,12 +4,14 @@ use serde_json::Value;
 
 use super::servers;
 use crate::{
+    interpreter::Interpretation,
     object::Id,
     observation::{Watch, project},
 };
 
 /// The kinds that decisions go by and users write.
-const OURS: [Watch; 5] = [
+const OURS: [Watch; 6] = [
+    Watch::Customizations,
     Watch::Policies,
     Watch::ClusterPolicies,
     Watch::Overrides,
@@ -33,7 +35,7 @@ pub fn why(id: &Id, object: &Value) -> Option<String> {
         ));
     }
     let watch = OURS.iter().find(|watch| servers::kind_read_by(watch) == id.gvk)?;
-    if project(watch, object).is_some() {
+    if project(watch, &Interpretation::default(), object).is_some() {
         return None;
     }
     let at = worst(watch, object);
@@ -90,7 +92,7 @@ fn fault(watch: &Watch, object: &Value, within: &str) -> Option<String> {
                 Value::Array(items) => drop(items.remove(part.parse().ok()?)),
                 _ => return None,
             }
-            project(watch, &rest).map(|_| pointer)
+            project(watch, &Interpretation::default(), &rest).map(|_| pointer)
         })
     })
 }

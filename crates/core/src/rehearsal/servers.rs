@@ -36,6 +36,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::ClusterPolicies => Gvk::new(twin::POLICY_API, twin::CLUSTER_POLICY.kind),
         Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
         Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
+        Watch::Customizations => Gvk::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
         Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
         Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
         Watch::Clusters => Gvk::new(CLUSTER, "Cluster"),
@@ -98,7 +99,7 @@ impl Rehearsal {
             .open
             .iter()
             .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, object))
-            .filter_map(|watch| project(watch, object))
+            .filter_map(|watch| project(watch, &self.index.taught_to(watch), object))
             .collect();
         for subject in seen {
             self.observe(Observation::Seen(subject));
@@ -137,7 +138,7 @@ impl Rehearsal {
             .get(cluster)
             .and_then(|member| member.objects.get(id));
         if let Some(object) = now.filter(|object| covers(watch, &hub, id, object)) {
-            if let Some(subject) = project(watch, object) {
+            if let Some(subject) = project(watch, &self.index.taught_to(watch), object) {
                 self.observe(Observation::Seen(subject));
             }
         } else if let Some(before) = before.filter(|object| covers(watch, &hub, id, object)) {

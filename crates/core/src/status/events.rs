@@ -64,6 +64,13 @@ pub(super) fn events(
             &on_binding,
         ),
         (
+            condition::INTERPRETED,
+            "False",
+            event::NO_ANSWER,
+            None,
+            &on_template,
+        ),
+        (
             condition::DEPENDENCIES_READY,
             "False",
             event::SYNC_DEPENDENCIES_FAILED,

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use entourage_api::work::AggregatedStatusItem;
 use serde_json::{Value, json};
 
 use crate::{
     delivery::plan::wants,
     distribution,
-    index::Index,
-    interpreter,
+    index::{Binding, Entity, Index},
+    interpreter::{
+        self, Interpretation,
+        operations::Operation,
+        question::{Question, Unanswered},
+    },
     object::{Id, Str, Time},
-    observation::is_interpreted,
+    observation::Template,
     plan::{Change, HubObject, Plan, Verb},
 };
 
@@ -23,7 +28,10 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
-    if !is_interpreted(&id.gvk) || stored.meta.deleting.is_some() || template.meta.deleting.is_some() {
+    if !template.taught.is_interpreted(&id.gvk)
+        || stored.meta.deleting.is_some()
+        || template.meta.deleting.is_some()
+    {
         return Plan::nothing();
     }
     // A distribution is carried out here or on its members, and who carries it out reports: one writer
@@ -31,6 +39,9 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let is_distribution = index.config.distribute && *id.gvk.kind == *distribution::KIND;
     if is_distribution && !distribution::observed::is_claimed(&template.meta) {
         return Plan::nothing();
+    }
+    if template.taught.has(Operation::Aggregate) {
+        return by_rule(index, id, (entity, stored), template, now);
     }
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Plan::nothing();
@@ -99,6 +110,68 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         },
         "the members' status differs",
     )
+}
+
+/// As [`plan`], by what people taught us of the kind: it looks at the whole template, which is read for it.
+fn by_rule(
+    index: &Index,
+    id: &Id,
+    (entity, stored): (&Entity, &Binding),
+    template: &Template,
+    now: Time,
+) -> Plan {
+    let pause = entity
+        .template_status_written
+        .map(|time| time.plus(index.config.status_interval));
+    if let Some(until) = pause.filter(|until| now < *until) {
+        return Plan::wait_until(until, "at most one status write a second");
+    }
+    let reported = stored
+        .object
+        .status
+        .iter()
+        .flat_map(|status| &status.aggregated_status);
+    let items: Vec<_> = reported
+        .map(|item| AggregatedStatusItem {
+            copy: None,
+            ..item.clone()
+        })
+        .collect();
+    if items.is_empty() {
+        return Plan::nothing();
+    }
+    Plan::one(
+        Change::Aggregate {
+            id: id.clone(),
+            interpretation: template.taught.clone(),
+            items,
+        },
+        "whether the members' status differs is a rule's to tell",
+    )
+}
+
+/// What is to be written of a template's status by what people taught us of the kind; `None` when it is as it should be.
+///
+/// # Errors
+/// [`Unanswered`] when they do not tell.
+pub fn aggregated(
+    template: &Value,
+    interpretation: &Interpretation,
+    items: &[AggregatedStatusItem],
+) -> Result<Option<Verb>, Unanswered> {
+    let Some(answer) = interpretation.object(Question::Aggregate { template, items }) else {
+        return Ok(None);
+    };
+    let before = template.get("status").filter(|status| status.is_object());
+    let after = answer?["status"].take();
+    if !after.is_object() || before == Some(&after) {
+        return Ok(None);
+    }
+    let meta = &template["metadata"];
+    Ok(Some(Verb::MergeStatus(json!({
+        "metadata": { "uid": meta["uid"], "resourceVersion": meta["resourceVersion"] },
+        "status": replacing(before, after),
+    }))))
 }
 
 /// A merge patch that replaces one status by another: what is no longer there becomes null, at any depth of objects.

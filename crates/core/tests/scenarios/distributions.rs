@@ -321,6 +321,28 @@ fn a_hand_edit_is_put_right_and_a_copy_deleted_by_hand_is_made_again() {
 }
 
 #[test]
+fn what_an_injector_was_asked_for_stays_when_the_content_changes() {
+    let mut world = World::distributing(&[]);
+    world.apply(namespace("a", &json!({"team": "x"})));
+    let asking = |value: &str| {
+        let mut resource = settings(value);
+        resource["metadata"]["labels"] = json!({"config.openshift.io/inject-trusted-cabundle": "true"});
+        distribution_of("d", &resource, &labelled("x"))
+    };
+    world.apply(asking("one"));
+    assert!(world.settle());
+    meddle(&mut world, "a", |copy| {
+        copy["data"]["ca-bundle.crt"] = json!("injected")
+    });
+    assert!(world.settle());
+    let wanted = |value: &str| json!({"key": value, "ca-bundle.crt": "injected"});
+    assert_eq!(world.hub[&key("a")]["data"], wanted("one"));
+    world.apply(asking("two"));
+    assert!(world.settle());
+    assert_eq!(world.hub[&key("a")]["data"], wanted("two"));
+}
+
+#[test]
 fn targets_that_cease_to_mean_anything_delete_nothing_until_somebody_confirms_even_after_a_restart() {
     for restarts in [false, true] {
         let mut world = example();
@@ -421,7 +443,8 @@ fn stale_and_reordered_events_change_nothing() {
                 Some("ConfigMap") => watch(),
                 _ => continue,
             };
-            let subject = entourage_core::observation::project(&watch, object).expect("readable");
+            let subject =
+                entourage_core::observation::project(&watch, &Default::default(), object).expect("readable");
             world.tell_again(Observation::Seen(subject));
         }
         assert!(world.settle_for(60_000));

@@ -45,6 +45,7 @@ fn a_distribution_that_a_policy_takes_is_not_carried_out_here_and_reports_what_m
     world.apply(distribution("settings", "one", &labelled("a")));
     assert!(world.settle_for(60_000));
     assert_eq!(world.holders(KIND, "settings"), ["member1", "member2"]);
+    assert!(held(&world).is_empty(), "it was never carried out here");
 
     report(&mut world, "member1", 2, &[]);
     report(&mut world, "member2", 1, &["shop"]);

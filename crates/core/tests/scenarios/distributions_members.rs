@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     distributions::{distribution, edit, held, key, named, namespace, settings, status},
+    distributions_stuck::rename,
     world::World,
 };
 
@@ -284,4 +285,18 @@ fn targets_that_move_to_the_hub_before_the_first_report_leave_no_copy_on_members
         places_are(&world, &["hub"]);
         assert!(!has_finalizer(&world));
     }
+}
+
+#[test]
+fn what_is_renamed_past_the_rules_takes_its_copies_on_members_along_when_it_is_deleted() {
+    let mut world = example();
+    rename(&mut world);
+    assert!(world.settle());
+    world.restart();
+    assert!(world.settle());
+    places_are(&world, &["m1", "m2"]);
+    world.delete("ResourceDistribution", "d");
+    assert!(world.settle());
+    places_are(&world, &[]);
+    assert!(world.hub_object("ResourceDistribution", "d").is_none());
 }

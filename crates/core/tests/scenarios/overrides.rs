@@ -476,7 +476,7 @@ fn one_policy_among_many_concerns_only_what_it_may_select() {
     );
     seen["metadata"] =
         json!({"name": "config", "namespace": "default", "uid": "u", "resourceVersion": "1000000"});
-    let subject = entourage_core::observation::project(&watch, &seen).expect("readable");
+    let subject = entourage_core::observation::project(&watch, &Default::default(), &seen).expect("readable");
     let dirty = world
         .index
         .observe(entourage_core::observation::Observation::Seen(subject), world.now);

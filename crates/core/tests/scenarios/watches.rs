@@ -62,6 +62,55 @@ fn a_kind_that_the_hub_does_not_serve_stops_no_removal_of_others() {
     assert!(world.holders("Deployment", "one").is_empty());
 }
 
+/// A third-party kind that is known to refer to others, and on which nobody gave rights: nothing of it can be anywhere.
+#[test]
+fn a_kind_that_refers_and_was_never_allowed_stops_no_removal_of_others() {
+    let mut world = world();
+    world.apply(deployment("one", &["red"]));
+    world.apply(config_map("red", "a"));
+    world.apply(policy_of("p", "apps/v1", "Deployment", "one", &["member1"]));
+    world
+        .forbidden
+        .insert(Watch::Templates(Gvk::new("apps.kruise.io/v1alpha1", "CloneSet")));
+    world.apply(policy_of(
+        "q",
+        "apps.kruise.io/v1alpha1",
+        "CloneSet",
+        "any",
+        &["member1"],
+    ));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "red"), ["member1"]);
+    world.restart();
+    assert!(world.settle());
+    world.delete("Deployment", "one");
+    assert!(world.settle_for(600_000));
+    assert!(world.holders("Deployment", "one").is_empty());
+    assert!(world.holders("ConfigMap", "red").is_empty());
+}
+
+/// The same kind, once something of it was placed: who can tell what that refers to now?
+#[test]
+fn a_kind_that_refers_and_is_not_allowed_any_more_stops_removals() {
+    let mut world = world();
+    world.apply(config_map("red", "a"));
+    let kind = "apps.kruise.io/v1alpha1";
+    let mut clones = deployment("clones", &["red"]);
+    clones["apiVersion"] = json!(kind);
+    clones["kind"] = json!("CloneSet");
+    world.apply(clones);
+    world.apply(policy_of("p", kind, "CloneSet", "clones", &["member1"]));
+    world.apply(policy_of("q", "v1", "ConfigMap", "red", &["member1"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "red"), ["member1"]);
+    let watch = Watch::Templates(Gvk::new(kind, "CloneSet"));
+    world.lose(watch.clone());
+    world.forbidden.insert(watch);
+    world.delete("ConfigMap", "red");
+    assert!(world.settle_for(600_000));
+    assert_eq!(world.holders("ConfigMap", "red"), ["member1"]);
+}
+
 #[test]
 fn a_version_that_the_hub_does_not_serve_stops_no_removal_of_others() {
     let mut world = world();
@@ -195,6 +244,71 @@ fn a_removal_that_waited_for_a_watch_goes_on_when_that_lists_again() {
     assert!(world.settle_for(600_000));
     let bound = world.hub_object("ResourceBinding", "red-configmap").is_some();
     assert_eq!((world.holders("ConfigMap", "red").len(), bound), (0, false));
+}
+
+/// What the Cluster says of kinds that are not listed; nothing when it says nothing.
+fn not_watched(world: &World) -> Option<Value> {
+    let cluster = world.hub_object("Cluster", "member1").expect("cluster");
+    let conditions = cluster["status"]["conditions"].as_array().expect("conditions");
+    let told = conditions.iter().find(|each| each["type"] == "CopiesWatched");
+    told.cloned()
+}
+
+#[test]
+fn a_member_that_does_not_list_a_kind_for_long_says_so_once_until_it_does() {
+    let mut world = world();
+    world.apply(widget("w"));
+    world.apply(widgets("v1"));
+    assert!(world.settle());
+    let watch = Watch::Copies("member1".into(), Gvk::new("example.com/v1", "Widget"));
+    let wrote = world.writes.len();
+    world.lose(watch.clone());
+    assert!(world.settle_for(20_000));
+    world.shut.remove(&watch);
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes[wrote..], [] as [&str; 0], "that was soon over");
+    world.lose(watch.clone());
+    assert!(world.settle_for(600_000));
+    let told = not_watched(&world).expect("it is said");
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("False"), &json!("ListFails"))
+    );
+    let message = told["message"].as_str().expect("text");
+    assert!(
+        message.contains("example.com/v1 Widget (cannot be listed)"),
+        "{message}"
+    );
+    assert_eq!(
+        condition(&world, "w-widget", "FullyApplied")["status"],
+        "True",
+        "as it was seen last"
+    );
+    world.restart();
+    assert!(world.settle_for(5_000));
+    assert!(not_watched(&world).is_some(), "a restart takes nothing back");
+    world.shut.remove(&watch);
+    assert!(world.settle_for(60_000));
+    assert_eq!(not_watched(&world), None);
+    assert_eq!(world.writes.len(), wrote + 2, "{:?}", &world.writes[wrote..]);
+}
+
+#[test]
+fn a_member_that_did_not_answer_has_time_to_list_what_it_holds() {
+    let mut world = world();
+    world.apply(widget("w"));
+    world.apply(widgets("v1"));
+    assert!(world.settle());
+    let watch = Watch::Copies("member1".into(), Gvk::new("example.com/v1", "Widget"));
+    world.set_down("member1", true);
+    world.lose(watch);
+    assert!(world.settle_for(600_000));
+    assert_eq!(not_watched(&world), None, "that it does not answer says enough");
+    world.set_down("member1", false);
+    assert!(world.settle_for(20_000));
+    assert_eq!(not_watched(&world), None);
+    assert!(world.settle_for(600_000));
+    assert!(not_watched(&world).is_some());
 }
 
 #[test]

@@ -3,18 +3,23 @@
 //! It can crash after any change, lose all memory, and start again from lists.
 
 mod distributing;
+mod scripted;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use entourage_api::names;
 use entourage_core::{
     delivery::{Recipe, render, source_version},
     index::{Config, Index},
+    interpreter::operations::Operation,
     namespaces,
     object::{Gvk, Id, Named, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
     plan::{Change, HubObject, Key, Verb},
-    twin,
+    status, twin,
 };
 use serde_json::{Value, json};
 
@@ -66,6 +71,8 @@ pub(crate) struct World {
     pub(crate) refuses: Option<fn(&Value) -> bool>,
     /// Members refuse to have anything removed.
     pub(crate) refuses_removal: bool,
+    /// How often it refused to remove a copy of a distribution.
+    pub(crate) asked_to_remove: usize,
     /// Watches that a server refuses to our account.
     pub(crate) forbidden: BTreeSet<Watch>,
     refused: BTreeSet<Watch>,
@@ -100,12 +107,19 @@ impl Random {
 
 const HUB_ID: &str = "hub-id";
 
+fn config() -> Config {
+    Config {
+        scripts: Some(Arc::new(scripted::Scripted)),
+        ..Config::new(HUB_ID)
+    }
+}
+
 impl World {
     pub(crate) fn new(members: &[&str]) -> Self {
         let mut world = Self {
             hub: Objects::new(),
             members: BTreeMap::new(),
-            index: Index::new(Config::new(HUB_ID)),
+            index: Index::new(config()),
             now: Time(1_700_000_000_000),
             events: Vec::new(),
             writes: Vec::new(),
@@ -126,6 +140,7 @@ impl World {
             shut: BTreeSet::new(),
             refuses: None,
             refuses_removal: false,
+            asked_to_remove: 0,
             forbidden: BTreeSet::new(),
             refused: BTreeSet::new(),
             mute: false,
@@ -292,6 +307,10 @@ impl World {
         self.member_changed(member, key, &held);
     }
 
+    pub(crate) fn at(&self, member: &str, key: &(String, String, String)) -> Option<&Value> {
+        self.members.get(member)?.objects.get(key)
+    }
+
     pub(crate) fn on(&self, member: &str, kind: &str, name: &str) -> Option<&Value> {
         self.members.get(member)?.objects.get(&key_named(kind, name))
     }
@@ -373,7 +392,7 @@ impl World {
 
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
-        let mut config = Config::new(HUB_ID);
+        let mut config = config();
         config.propagate_deps = self.gate;
         config.distribute = self.distribute;
         self.index = Index::new(config);
@@ -508,7 +527,8 @@ impl World {
             };
             for object in objects.iter().filter(|object| covers(&watch, object)) {
                 present.insert(observation::which(&watch, object).expect("named"));
-                let seen = observation::project(&watch, object).expect("readable");
+                let seen =
+                    observation::project(&watch, &self.index.taught_to(&watch), object).expect("readable");
                 self.observe(Observation::Seen(seen));
             }
             self.lists.insert(watch.clone(), (present.clone(), self.version));
@@ -823,7 +843,7 @@ impl World {
                     Some(live) => Observation::Seen(Subject::Copy(
                         cluster,
                         id.clone(),
-                        observation::copy(&id.gvk, live),
+                        observation::copy(&self.index.taught(&id.gvk), &id.gvk, live),
                     )),
                     None => Observation::Removed(cluster, id, Removed::Gone),
                 }])
@@ -865,8 +885,25 @@ impl World {
                 Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
                     Observation::NeverTravels(id)
                 }
-                Some(object) => Observation::Found(id.clone(), observation::template(&id, object)),
+                Some(object) => Observation::Found(
+                    id.clone(),
+                    observation::template(&self.index.taught(&id.gvk), &id, object),
+                ),
             }]),
+            Change::Aggregate {
+                id,
+                interpretation,
+                items,
+            } => {
+                let Some(template) = self.hub.get(&id_key(&id)) else {
+                    return Some(vec![]);
+                };
+                match status::template::aggregated(template, &interpretation, &items) {
+                    Ok(Some(verb)) => self.write_hub(&HubObject::Template(id), verb),
+                    Ok(None) => Some(vec![Observation::Aggregated(id, None)]),
+                    Err(why) => Some(vec![Observation::Aggregated(id, Some(why))]),
+                }
+            }
             Change::Refuse(words) => {
                 self.events.push(format!("refused: {words}"));
                 Some(vec![])
@@ -900,7 +937,7 @@ impl World {
         let live = self.members[&**cluster].objects.get(&key).cloned();
         let source_is = source_version(&observation::template_meta(&id.gvk, &source), recipe);
         let applied = |object: &Value, differed: Option<String>| Delivered::Applied {
-            copy: observation::copy(&id.gvk, object),
+            copy: observation::copy(&recipe.interpretation, &id.gvk, object),
             source: source_is.clone(),
             differed,
         };
@@ -908,6 +945,7 @@ impl World {
             let rendered = match render::render(recipe, id, cluster, &source, None) {
                 Ok(rendered) => rendered,
                 Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
+                Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why.to_string()),
                 Err(refusal) => panic!("{refusal}"),
             };
             let mut object = rendered.object().clone();
@@ -931,6 +969,7 @@ impl World {
         let rendered = match render::render(recipe, id, cluster, &source, (!blind).then_some(&live)) {
             Ok(rendered) => rendered,
             Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
+            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why.to_string()),
             Err(refusal) => panic!("{refusal}"),
         };
         let differed = render::difference(&rendered, &live).filter(|_| !blind);
@@ -1134,7 +1173,7 @@ impl World {
             .cloned()
             .collect();
         for watch in open.iter().filter(|watch| covers(watch, &object)) {
-            let seen = observation::project(watch, &object).expect("readable");
+            let seen = observation::project(watch, &self.index.taught_to(watch), &object).expect("readable");
             self.tell(Observation::Seen(seen));
             self.has_come(watch);
         }
@@ -1203,7 +1242,7 @@ impl World {
         }
         if covers(watch, after) {
             self.tell(Observation::Seen(
-                observation::project(watch, after).expect("readable"),
+                observation::project(watch, &self.index.taught_to(watch), after).expect("readable"),
             ));
         } else if covers(watch, before) {
             self.version += 1;
@@ -1226,7 +1265,12 @@ impl World {
             return;
         }
         for (key, copy) in &self.members[cluster].objects {
+            let taught = self.index.taught(&Gvk::new("apps/v1", "Deployment"));
             let needs = |object: &Value| {
+                // Somebody taught us otherwise.
+                if taught.has(Operation::References) && !taught.adds() {
+                    return false;
+                }
                 object["spec"]["template"]["spec"]["volumes"]
                     .as_array()
                     .is_some_and(|all| all.iter().any(|volume| volume["configMap"]["name"] == *id.name))
@@ -1386,6 +1430,7 @@ fn covers(watch: &Watch, object: &Value) -> bool {
         Watch::ClusterPolicies => kind == "ClusterPropagationPolicy",
         Watch::Overrides => kind == "OverridePolicy",
         Watch::ClusterOverrides => kind == "ClusterOverridePolicy",
+        Watch::Customizations => kind == "ResourceInterpreterCustomization",
         Watch::Bindings => kind == "ResourceBinding",
         Watch::ClusterBindings => kind == "ClusterResourceBinding",
         Watch::Clusters => kind == "Cluster",
@@ -1429,6 +1474,7 @@ fn is_cluster_scoped(kind: &str) -> bool {
         "PersistentVolume",
         "PriorityClass",
         "ResourceDistribution",
+        "SidecarSet",
     ]
     .contains(&kind)
 }
@@ -1509,6 +1555,7 @@ fn owners(id: &Id) -> [Recipe; 2] {
         hub: HUB_ID.into(),
         binding: Named::new(&id.namespace, name),
         permanent_id: "".into(),
+        interpretation: Default::default(),
         completions: None,
         replicas: None,
         overwrite: false,

@@ -1,4 +1,4 @@
-//! What a report on members waits for.
+//! What a report waits for, and how large it can be.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::{PROGRESS, plan};
 use crate::{
+    distribution::Place,
     index::{Config, Index},
     object::{Gvk, Time},
     observation::{Observation, Probe, Watch, project, which},
-    plan::Key,
+    plan::{Change, Key, Verb},
 };
 
 const MEMBER: &str = "m1";
@@ -18,7 +19,7 @@ fn listed(index: &mut Index, watch: &Watch, objects: &[Value]) {
     let mut present = BTreeSet::new();
     for object in objects {
         present.extend(which(watch, object));
-        let subject = project(watch, object).expect("readable");
+        let subject = project(watch, &Default::default(), object).expect("readable");
         index.observe(Observation::Seen(subject), Time(0));
     }
     let (watch, revision) = (watch.clone(), 1);
@@ -96,4 +97,44 @@ fn a_member_that_does_not_answer_holds_no_report_up() {
     let keys = probed(&mut index, false);
     assert!(keys.contains(&Key::DistributionStatus("d".into())));
     assert!(reports(&index));
+}
+
+#[test]
+fn a_status_in_which_everything_fails_everywhere_is_small_enough_to_be_stored() {
+    let mut index = started();
+    listed(&mut index, &Watch::Clusters, &[]);
+    let held = index.distributions.held.get_mut("d").expect("it is held");
+    for (_, verdicts) in super::CONDITIONS {
+        for (verdict, number) in verdicts
+            .iter()
+            .flat_map(|verdict| (0..1_000).map(move |number| (verdict, number)))
+        {
+            let place = Place {
+                cluster: None,
+                namespace: format!("{:n<63}", format!("{verdict:?}-{number:04}-")).into(),
+            };
+            held.set(&place, Some(*verdict), Time(0));
+        }
+    }
+    let late = Time(0).plus(PROGRESS).plus(PROGRESS);
+    let plan = plan(&index, &"d".into(), late);
+    let Some(Change::Hub {
+        verb: Verb::MergeStatus(body),
+        ..
+    }) = plan.changes.first()
+    else {
+        panic!("{plan:?}")
+    };
+    let status = &body["status"];
+    let size = status.to_string().len();
+    assert!((32 << 10..64 << 10).contains(&size), "{size} bytes");
+    for condition in status["conditions"].as_array().expect("conditions") {
+        assert_eq!(condition["count"], 1_000, "{condition}");
+    }
+    assert!(
+        !status["conflictingNamespaces"]
+            .as_array()
+            .expect("conflicts")
+            .is_empty()
+    );
 }

@@ -23,6 +23,7 @@ impl Index {
             return;
         }
         self.use_kind(&id.gvk);
+        let refers = self.interpreter.of(&id.gvk).refers(&id.gvk);
         let entity = self.unbury(&id);
         let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
         let first = entity.binding.is_none() && entity.vanished.is_none();
@@ -79,7 +80,7 @@ impl Index {
         }
         entity.vanished = None;
         let before = entity.binding.replace(Binding {
-            refers: crate::observation::refers(&id.gvk),
+            refers,
             meta,
             name: name.clone(),
             object: object.clone(),
@@ -127,6 +128,9 @@ impl Index {
                 entity.vanished = entity.binding.take();
             }
             self.dirty_entity(&other, dirty);
+        }
+        if first {
+            self.recall_by_binding(&id, dirty);
         }
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {

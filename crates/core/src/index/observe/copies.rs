@@ -23,6 +23,7 @@ impl Index {
         if copy.meta.hub.as_deref() != Some(&*self.config.hub) || !self.members.contains_key(cluster) {
             return;
         }
+        self.recall_copy(cluster, id, &mut copy);
         // One string for all copies.
         copy.meta.hub = Some(self.config.hub.clone());
         let binding = self.binding_name_of(id);
@@ -63,7 +64,7 @@ impl Index {
             && state
                 .live
                 .as_ref()
-                .is_some_and(|held| held.meta.is_same_version(&copy.meta))
+                .is_some_and(|held| held.meta.is_same_version(&copy.meta) && held.taught == copy.taught)
         {
             if was_uncertain {
                 dirty.push(Key::Copy(id.clone(), cluster.clone()));
@@ -196,6 +197,7 @@ impl Index {
                 fail(state, Trouble::Foreign, message, source, now);
             }
             Delivered::BadOverride(why) => fail(state, Trouble::Override, why, source, now),
+            Delivered::Uninterpreted(why) => fail(state, Trouble::Interpretation, why, source, now),
             Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
             Delivered::Rejected(why) => {
                 let message = format!("{cluster} refused {id}: {why}");
@@ -341,7 +343,7 @@ fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String
     };
     let pause = match trouble {
         // Rendering the same once more fails in the same way: what changes it makes another source version.
-        Trouble::Override => longest,
+        Trouble::Override | Trouble::Interpretation => longest,
         _ => (250_i64 << attempts.min(16)).min(longest),
     };
     state.problem = Some(Problem {

@@ -4,7 +4,7 @@ use entourage_api::kruise::WritePolicy;
 
 use super::{Deletion, Dirty};
 use crate::{
-    delivery::fight::Fight,
+    delivery::fight::{DELETED, Fight},
     distribution::{
         Place, Verdict,
         held::{Failure, Where, Written},
@@ -109,22 +109,40 @@ impl Index {
                     .written
                     .as_ref()
                     .is_some_and(|written| written.content == content);
-                if let Some(path) = differed.filter(|_| same_content) {
-                    let before = spot.fight.take().map(|fight| *fight);
-                    spot.fight = Some(Box::new(Fight::corrected(before, path, now)));
-                } else if !same_content {
-                    spot.fight = None;
+                let wrong = differed.or_else(|| created.then(|| DELETED.to_owned()));
+                let before = spot.fight.take().map(|fight| *fight).filter(|_| same_content);
+                spot.fight = match wrong.filter(|_| same_content) {
+                    Some(path) => Some(Fight::corrected(before, path, now)),
+                    None => before.filter(|fight| now < fight.over_at()),
                 }
+                .map(Box::new);
+                let fight = spot.fight.as_ref();
+                spot.is_fought = fight.is_some_and(|fight| fight.is_told() && now < fight.told_until());
                 spot.failure = None;
                 spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
                 spot.written = Some(Written {
                     uid: part.uid.clone(),
                     resource_version: part.resource_version.clone(),
                     content,
+                    equal: true,
                 });
                 if created && is_strict {
                     held.made.insert(place.clone());
                 }
+                self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
+            }
+            Wrote::Unequal { part, content } => {
+                let Some(held) = self.distributions.held.get_mut(name) else {
+                    return;
+                };
+                let spot = held.spots.entry(place.clone()).or_default();
+                spot.failure = None;
+                spot.written = Some(Written {
+                    uid: part.uid.clone(),
+                    resource_version: part.resource_version.clone(),
+                    content,
+                    equal: false,
+                });
                 self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
             }
             Wrote::Failed { step, message } => {
@@ -156,6 +174,10 @@ impl Index {
                 }
             }
             Wrote::Gone { uid } => {
+                let spot = self.distributions.held.get_mut(name);
+                if let Some(spot) = spot.and_then(|held| held.spots.get_mut(place)) {
+                    spot.begin_anew();
+                }
                 let deletion = Deletion {
                     uid: Some(uid),
                     revision: None,
@@ -181,7 +203,7 @@ impl Index {
                 continue;
             };
             if is_another && let Some(spot) = held.spots.get_mut(&place) {
-                (spot.failure, spot.written) = (None, None);
+                spot.failure = None;
             }
             let is_source = place.cluster.is_none()
                 && matches!(&held.object.spec, Ok(spec) if spec.source.as_ref() == Some(id));

@@ -86,6 +86,11 @@ impl Index {
             return;
         };
         let changed = held.set(place, verdict, now);
+        if verdict == Some(Verdict::NoNamespace)
+            && let Some(spot) = held.spots.get_mut(place)
+        {
+            spot.begin_anew();
+        }
         if changed {
             dirty.push(Key::DistributionStatus(name.clone()));
             if verdict.is_none() {

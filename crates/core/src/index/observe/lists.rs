@@ -33,6 +33,7 @@ impl Index {
         self.unserved.remove(watch);
         self.kindless.remove(watch);
         self.unlistable.remove(watch);
+        self.lost.remove(watch);
         self.listed.insert(watch.clone());
         self.synced.insert(watch.clone());
         if !was_synced {
@@ -90,6 +91,7 @@ impl Index {
             | Watch::ClusterPolicies
             | Watch::Clusters
             | Watch::Namespaces
+            | Watch::Customizations
             | Watch::Distributions
             | Watch::Distributed(..) => {}
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
@@ -126,7 +128,7 @@ impl Index {
     }
 
     /// What the watch told proves nothing any more. Cost: O(objects of the kind) when a kind turns out not to be listable.
-    pub(super) fn lost(&mut self, watch: &Watch, why: String, dirty: &mut Dirty) {
+    pub(super) fn lost(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
         // The last words of a watch that nobody wants any more: its member left.
         if !self.demand.contains(watch) {
             return;
@@ -136,6 +138,12 @@ impl Index {
         self.kindless.remove(watch);
         if let Watch::MemberNamespaces(cluster) = watch {
             self.namespaces.lost(cluster);
+        }
+        if let Watch::Copies(cluster, _) = watch
+            && !self.lost.contains_key(watch)
+        {
+            self.lost.insert(watch.clone(), (now, why.clone()));
+            dirty.push(Key::Cluster(cluster.clone()));
         }
         if self.listed.contains(watch) || self.unlistable.insert(watch.clone(), why).is_some() {
             return;
@@ -161,13 +169,14 @@ impl Index {
         dirty: &mut Dirty,
     ) {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
-            return self.lost(watch, why, dirty);
+            return self.lost(watch, why, now, dirty);
         };
         if !self.demand.contains(watch) {
             return;
         }
         self.synced.remove(watch);
         self.kindless.remove(watch);
+        self.lost.remove(watch);
         self.unserved.insert(watch.clone());
         self.look_for_traces(watch);
         self.unlistable.insert(watch.clone(), why);
@@ -207,7 +216,7 @@ impl Index {
     }
 
     /// Everything of a kind. Cost: O(objects of the kind × their referrers and copies).
-    fn dirty_kind(&self, gvk: &Gvk, dirty: &mut Dirty) {
+    pub(super) fn dirty_kind(&self, gvk: &Gvk, dirty: &mut Dirty) {
         for (id, _) in self.entities.range(first(gvk)..) {
             if id.gvk != *gvk {
                 break;
@@ -239,6 +248,12 @@ impl Index {
             Watch::ClusterOverrides => named(self.overriding.names(), true, Which::Override),
             Watch::Bindings => named(self.by_binding.keys(), false, Which::Binding),
             Watch::ClusterBindings => named(self.by_binding.keys(), true, Which::Binding),
+            Watch::Customizations => self
+                .customizations
+                .keys()
+                .cloned()
+                .map(Which::Customization)
+                .collect(),
             Watch::Namespaces => self.namespaces.held(None),
             Watch::MemberNamespaces(cluster) => self.namespaces.held(Some(cluster)),
             Watch::Clusters => self.members.keys().cloned().map(Which::Cluster).collect(),

@@ -8,7 +8,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{Index, Member, Trouble, is_old, meta_of},
     object::{Str, Time},
-    observation::{Probe, Server, Which},
+    observation::{Probe, Server, Watch, Which},
     plan::Key,
     scheduler,
 };
@@ -99,6 +99,11 @@ impl Index {
         dirty.push(Key::Cluster(cluster.clone()));
         // The first probe counts whatever it found: statuses wait for it.
         if answered != Some(answers) {
+            // What does not list on a member that does not answer is no news, and it is given time when it does.
+            let of_it = |watch: &Watch| watch.server() == Server::Member(cluster.clone());
+            for (_, (since, _)) in self.lost.iter_mut().filter(|(watch, _)| of_it(watch)) {
+                *since = now;
+            }
             self.distributions_answered(cluster, answers, now, dirty);
             for (id, entity) in &mut self.entities {
                 let Some(state) = entity.copies.get_mut(cluster) else {

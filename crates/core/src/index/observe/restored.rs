@@ -127,7 +127,9 @@ fn is_under(watch: &Watch, which: &Which) -> bool {
         }
         (Watch::Clusters, Which::Cluster(_)) | (Watch::Namespaces, Which::Namespace(None, _)) => true,
         (Watch::MemberNamespaces(cluster), Which::Namespace(Some(name), _)) => name == cluster,
-        (Watch::Distributions, Which::Distribution(_)) => true,
+        (Watch::Distributions, Which::Distribution(_)) | (Watch::Customizations, Which::Customization(_)) => {
+            true
+        }
         (Watch::Distributed(cluster, gvk, name), Which::Distributed(other, id)) => {
             cluster == other && id.gvk == *gvk && id.name == *name
         }

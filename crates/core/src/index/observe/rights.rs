@@ -3,15 +3,15 @@
 use super::Dirty;
 use crate::{
     index::Index,
-    object::{Gvk, Id, Str},
+    object::{Gvk, Id, Str, Time},
     observation::Watch,
     plan::Key,
 };
 
 impl Index {
     /// Cost: as [`Self::lost`].
-    pub(super) fn was_refused(&mut self, watch: &Watch, why: String, dirty: &mut Dirty) {
-        self.lost(watch, why.clone(), dirty);
+    pub(super) fn was_refused(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
+        self.lost(watch, why.clone(), now, dirty);
         if !self.demand.contains(watch) {
             return;
         }

@@ -33,7 +33,8 @@ impl Index {
         }
     }
 
-    /// What the template `referrer` refers to: `named`, and every template that its selectors match; sorted.
+    /// What the template `referrer` refers to: `named`, and every template that its selectors match; sorted. Without what lies
+    /// in a namespace that does not let it.
     ///
     /// Cost: O(named), with selectors O(templates of the selected kinds in their namespaces × references held).
     pub(super) fn with_selected(
@@ -44,7 +45,9 @@ impl Index {
     ) -> Vec<DependencyReference> {
         let held = self.entities.get(referrer).map(|entity| &entity.references);
         let was_matched = |id: &Id| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
-        for selection in selections {
+        named.retain(|each| self.may_need(referrer, &each.id.namespace));
+        let may_need = |selection: &&DependencySelection| self.may_need(referrer, &selection.namespace);
+        for selection in selections.iter().filter(may_need) {
             for (id, entity) in self.of_kind_in(&selection.gvk, &selection.namespace) {
                 let unproved = entity.template.is_none() && !entity.absent && was_matched(id);
                 if unproved || is_selected(std::slice::from_ref(selection), id, entity) {

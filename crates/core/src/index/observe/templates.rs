@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Deletion, Dirty};
+use super::{Deletion, Dirty, consent::outside};
 use crate::{
     detector::activation,
     index::{Index, is_old, referred},
@@ -16,10 +16,13 @@ use crate::{
 impl Index {
     /// Cost: O(references changed + copies + clusters wanted), plus O(referrers) when the template appears, plus
     /// [`Self::with_selected`] and, when its labels change, [`Self::reselect`].
-    pub(super) fn template_seen(&mut self, id: &Id, template: Template, now: Time, dirty: &mut Dirty) {
+    pub(super) fn template_seen(&mut self, id: &Id, mut template: Template, now: Time, dirty: &mut Dirty) {
         self.use_kind(&id.gvk);
+        let taught = self.interpreter.of(&id.gvk);
+        self.recall(id, &mut template);
         let entity = self.unbury(id);
-        if is_old(&template.meta.resource_version, entity.floor) {
+        // Read by what was taught before: it is read again.
+        if is_old(&template.meta.resource_version, entity.floor) || taught != template.taught {
             return;
         }
         // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
@@ -29,7 +32,7 @@ impl Index {
             && entity
                 .template
                 .as_ref()
-                .is_some_and(|held| held.meta.is_same_version(&template.meta))
+                .is_some_and(|held| held.meta.is_same_version(&template.meta) && held.taught == taught)
         {
             return;
         }
@@ -37,6 +40,7 @@ impl Index {
         entity.absent = false;
         entity.never_travels = false;
         let (named, selections) = (template.references.clone(), template.selections.clone());
+        let outside = outside(id, &template);
         let claim = claim_of(&template.meta);
         let deleting = template.meta.deleting.is_some();
         let status = template.status.clone();
@@ -68,6 +72,7 @@ impl Index {
             self.dirty_dependencies(id, dirty);
         }
         self.claim_changed(id, claim_before, claim, dirty);
+        self.names_outside(id, outside);
         let selected_before = before.map(|held| held.selections).unwrap_or_default();
         self.selects(id, &selected_before, &selections);
         let references = self.with_selected(id, named, &selections);
@@ -106,6 +111,7 @@ impl Index {
         }
         entity.floor = deletion.floor(entity.floor);
         let before = entity.template.take();
+        self.names_outside(id, BTreeSet::new());
         let claim = before.as_ref().and_then(|held| claim_of(&held.meta));
         self.selects(id, &before.map(|held| held.selections).unwrap_or_default(), &[]);
         self.claim_changed(id, claim, None, dirty);

@@ -37,7 +37,7 @@ pub(super) fn revise_replicas(object: &mut Value, replicas: i64) {
 
 /// Whether the member's own replica count stays: the template carries the retain-replicas label, because an
 /// autoscaler on the member decides. Source: Karmada reference 0.2, 3.1.
-pub(super) fn retains_replicas(desired: &Value) -> bool {
+pub(in crate::interpreter) fn retains_replicas(desired: &Value) -> bool {
     text(desired, &["metadata", "labels", label::RETAIN_REPLICAS]) == keys::TRUE
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    index::Config,
+    index::{Config, meta_of},
     object::{Gvk, Time},
     observation::{Observation, Server, project, which},
 };
@@ -24,6 +24,7 @@ fn watches() -> Vec<Watch> {
         Watch::Bindings,
         Watch::ClusterBindings,
         Watch::Clusters,
+        Watch::Customizations,
         Watch::Namespaces,
         Watch::MemberNamespaces("m1".into()),
         Watch::Templates(gvk()),
@@ -48,6 +49,10 @@ fn object(watch: &Watch, name: &str, version: u64) -> Value {
             object["spec"] = resource("ConfigMap", "ns");
         }
         Watch::ClusterBindings => object["spec"] = resource("PersistentVolume", ""),
+        Watch::Customizations => {
+            object["spec"] =
+                json!({"target": {"apiVersion": "v1", "kind": "ConfigMap"}, "customizations": {}});
+        }
         Watch::Clusters => object["spec"] = json!({"syncMode": "Push"}),
         Watch::Copies(..) => {
             object["metadata"]["namespace"] = json!("ns");
@@ -77,7 +82,7 @@ fn index(watch: &Watch) -> Index {
 }
 
 fn see(index: &mut Index, watch: &Watch, name: &str, version: u64) {
-    let subject = project(watch, &object(watch, name, version)).expect("readable");
+    let subject = project(watch, &Default::default(), &object(watch, name, version)).expect("readable");
     index.observe(Observation::Seen(subject), NOW);
 }
 
@@ -121,6 +126,10 @@ fn reach(index: &mut Index, watch: &Watch, revision: u64) {
 fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
     let revision = |which: &Which| match which {
         Which::Policy(name) => (name.name.to_string(), index.policies[name].meta.revision()),
+        Which::Customization(name) => {
+            let meta = meta_of(&index.customizations[name].metadata);
+            (name.to_string(), meta.revision())
+        }
         Which::Override(name) => {
             let meta = index.overriding.meta(name).expect("held");
             (name.name.to_string(), meta.revision())
@@ -259,7 +268,7 @@ fn a_version_that_a_restored_server_counts_twice_is_not_taken_for_what_is_known(
         revision: 4500,
     };
     index.observe(begun, NOW);
-    let subject = project(&watch, &other).expect("readable");
+    let subject = project(&watch, &Default::default(), &other).expect("readable");
     index.observe(Observation::Seen(subject), NOW);
     let id = crate::object::Id::new(Gvk::new("v1", "ConfigMap"), "ns", "edited");
     let template = index.entities[&id].template.as_ref().expect("held");

@@ -1,0 +1,110 @@
+//! Consent: a template names objects of another namespace, which go along only if that namespace lets them.
+//!
+//! Native and shipped rules name nothing outside of a template's namespace; scripts, declared rules and hooks may, and what
+//! they go by is written by whoever may write the template. So the other namespace's owner must agree, by an annotation on
+//! the namespace ([`annotation::REFERENCES_FROM`]). What has no namespace itself is an administrator's, and needs no consent.
+//! Source: architecture 2.15.
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::annotation;
+
+use super::Dirty;
+use crate::{
+    index::Index,
+    object::{Id, Meta, Str},
+    observation::{Template, Watch},
+    plan::Key,
+};
+
+impl Index {
+    /// Whether a template may take along what lies in this namespace; empty for what has none. Cost: O(log namespaces).
+    pub(crate) fn may_need(&self, referrer: &Id, namespace: &str) -> bool {
+        if *referrer.namespace == *namespace {
+            return true;
+        }
+        if self.config.is_reserved(namespace) {
+            return false;
+        }
+        referrer.namespace.is_empty()
+            || self
+                .namespaces
+                .hub
+                .get(namespace)
+                .is_some_and(|meta| consents(meta, &referrer.namespace))
+    }
+
+    /// What a template names and may not take along: the namespaces, sorted.
+    pub(crate) fn kept_out(&self, id: &Id, template: &Template) -> BTreeSet<Str> {
+        let mut outside = outside(id, template);
+        outside.retain(|namespace| !self.may_need(id, namespace));
+        outside
+    }
+
+    /// Whether it is known what may be taken along from other namespaces, as far as anybody names something there.
+    pub(in crate::index) fn are_consents_known(&self) -> bool {
+        self.abroad.is_empty() || self.listed.contains(&Watch::Namespaces)
+    }
+
+    /// Remembers what a template names outside of its namespace. Cost: O(namespaces that are named from outside), usually none.
+    pub(super) fn names_outside(&mut self, id: &Id, outside: BTreeSet<Str>) {
+        if outside.is_empty() && self.abroad.is_empty() {
+            return;
+        }
+        self.abroad.retain(|namespace, referrers| {
+            if !outside.contains(namespace) {
+                referrers.remove(id);
+            }
+            !referrers.is_empty()
+        });
+        for namespace in outside {
+            self.abroad.entry(namespace).or_default().insert(id.clone());
+        }
+    }
+
+    /// A namespace came, went, or says otherwise. Cost: O(templates that name something in it × their references).
+    pub(super) fn consent_changed(&mut self, namespace: &str, before: Option<&Meta>, dirty: &mut Dirty) {
+        let of = |meta: Option<&Meta>| {
+            let value = meta.and_then(|meta| meta.annotation(annotation::REFERENCES_FROM));
+            value.map(str::to_owned)
+        };
+        let after = of(self.namespaces.hub.get(namespace));
+        if of(before) == after {
+            return;
+        }
+        for id in self.abroad.get(namespace).cloned().unwrap_or_default() {
+            let template = self.entities.get(&id).and_then(|entity| entity.template.as_ref());
+            let Some((named, selections)) =
+                template.map(|template| (template.references.clone(), template.selections.clone()))
+            else {
+                continue;
+            };
+            let references = self.with_selected(&id, named, &selections);
+            self.refer(&id, references, dirty);
+            dirty.push(Key::BindingStatus(id.clone()));
+            dirty.push(Key::Binding(id));
+        }
+    }
+}
+
+/// The namespaces besides its own in which a template names something; empty for what has none.
+pub(super) fn outside(id: &Id, template: &Template) -> BTreeSet<Str> {
+    let named = template
+        .references
+        .iter()
+        .map(|reference| &reference.id.namespace);
+    let selected = template.selections.iter().map(|selection| &selection.namespace);
+    named
+        .chain(selected)
+        .filter(|namespace| **namespace != id.namespace)
+        .cloned()
+        .collect()
+}
+
+fn consents(meta: &Meta, to: &str) -> bool {
+    let value = meta.annotation(annotation::REFERENCES_FROM).unwrap_or_default();
+    value
+        .split(',')
+        .map(str::trim)
+        .any(|each| each == "*" || each == to)
+}

@@ -1,0 +1,234 @@
+//! Customizations: what people teach us of a kind. A change of it has exactly the objects of that kind read again.
+
+use std::sync::Arc;
+
+use entourage_api::config::ResourceInterpreterCustomization;
+
+use super::{Deletion, Dirty, consent::outside};
+use crate::{
+    index::{Index, is_old, meta_of},
+    interpreter::{
+        Interpretation, Interpreter, customized::Customized, operations::Operation, question::Unanswered,
+    },
+    object::{Gvk, Id, Meta, Str, Time},
+    observation::{Copy, Template, Watch, Which},
+    plan::Key,
+};
+
+impl Index {
+    /// Cost: O(customizations), and when what it says changed O(the length of the scripts for its kind + the objects of that
+    /// kind + members).
+    pub(super) fn customization_seen(
+        &mut self,
+        object: &Arc<ResourceInterpreterCustomization>,
+        dirty: &mut Dirty,
+    ) {
+        let meta = meta_of(&object.metadata);
+        let name: Str = object.metadata.name.as_deref().unwrap_or_default().into();
+        let which = Which::Customization(name.clone());
+        let before = self.customizations.get(&name).cloned();
+        let held = before.as_ref().map(|held| meta_of(&held.metadata));
+        let floor = self.floors.of(&which, held.as_ref().map(Meta::revision));
+        let is_echo = floor > 0 && held.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, floor) {
+            return;
+        }
+        self.floors.seen(&which);
+        self.customizations.insert(name, object.clone());
+        let target = target(object);
+        if let Some(former) = before.map(|held| self::target(&held))
+            && (former != target || former.version != target.version)
+        {
+            self.learn(&former, dirty);
+        }
+        self.learn(&target, dirty);
+    }
+
+    /// Cost: as [`Self::customization_seen`].
+    pub(super) fn customization_gone(
+        &mut self,
+        name: &Str,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(held) = self.customizations.get(name) else {
+            return;
+        };
+        let meta = meta_of(&held.metadata);
+        let which = Which::Customization(name.clone());
+        let floor = self.floors.of(&which, Some(meta.revision()));
+        if deletion.is_not_of(&meta.uid, floor) {
+            return;
+        }
+        let target = target(held);
+        self.floors.gone(which, deletion.floor(floor), now);
+        self.customizations.remove(name);
+        self.learn(&target, dirty);
+    }
+
+    /// Puts together what is taught of a kind. If that changed, the kind's objects are listed and read again: until they are,
+    /// nothing is proven by what was read of them before.
+    fn learn(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
+        let of_it = self.customizations.values().filter(|each| {
+            let target = &each.spec.target;
+            target.api_version == gvk.api_version() && *target.kind == *gvk.kind
+        });
+        let customized = Customized::of(of_it.map(|each| &**each), self.config.scripts.as_deref());
+        if !self.interpreter.teach(gvk, customized) {
+            return;
+        }
+        let is_watched = self
+            .kinds
+            .get(gvk)
+            .is_some_and(|held| held.version == gvk.version);
+        if !is_watched {
+            return;
+        }
+        let members = self
+            .members
+            .keys()
+            .map(|cluster| Watch::Copies(cluster.clone(), gvk.clone()));
+        let watches: Vec<Watch> = members.chain([Watch::Templates(gvk.clone())]).collect();
+        for watch in watches {
+            if self.demand.contains(&watch) {
+                self.forget_watch(&watch);
+                self.want_watch(watch);
+            }
+        }
+        let refers = self.interpreter.of(gvk).refers(gvk);
+        let first = super::lists::first(gvk);
+        for (_, entity) in self
+            .entities
+            .range_mut(first..)
+            .take_while(|(id, _)| id.gvk == *gvk)
+        {
+            for binding in entity.binding.iter_mut().chain(entity.vanished.as_mut()) {
+                binding.refers = refers;
+            }
+            entity.unaggregated = None;
+        }
+        self.dirty_kind(gvk, dirty);
+    }
+
+    /// What is taught of all kinds now.
+    #[must_use]
+    pub fn interpreter(&self) -> &Interpreter {
+        &self.interpreter
+    }
+
+    /// What is taught of a kind now.
+    #[must_use]
+    pub fn taught(&self, gvk: &Gvk) -> Interpretation {
+        self.interpreter.of(gvk)
+    }
+
+    /// What is taught of the kind that a watch reads.
+    #[must_use]
+    pub fn taught_to(&self, watch: &Watch) -> Interpretation {
+        match watch {
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) => self.taught(gvk),
+            _ => Interpretation::default(),
+        }
+    }
+
+    /// Fills in from what was known before what an interpretation could not tell of a template: what is held, or after a
+    /// start what its binding says. Nothing ends because an answer is missing. Cost: O(references).
+    pub(super) fn recall(&self, id: &Id, template: &mut Template) {
+        if template.unanswered.is_empty() {
+            return;
+        }
+        let lacks = |operation| template.lacks(operation).is_some();
+        let (references, replicas) = (lacks(Operation::References), lacks(Operation::Replicas));
+        let entity = self.entities.get(id);
+        let held = entity.and_then(|entity| entity.template.as_ref());
+        let binding = entity.and_then(|entity| entity.last_binding());
+        if references {
+            (template.references, template.selections) = match (held, binding) {
+                (Some(held), _) if !held.references.is_empty() || !held.selections.is_empty() => {
+                    (held.references.clone(), held.selections.clone())
+                }
+                (_, Some(binding)) => binding.stored_dependencies(id),
+                _ => Default::default(),
+            };
+        }
+        if replicas {
+            match (held, binding) {
+                (Some(held), _) if held.replicas.is_some() => {
+                    template.replicas = held.replicas;
+                    template.requirements = held.requirements.clone();
+                }
+                (_, Some(binding)) => {
+                    let spec = &binding.object.spec;
+                    template.replicas = (spec.replicas > 0).then_some(spec.replicas);
+                    template.requirements = spec.replica_requirements.clone().map(Arc::new);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a template's status could be made of its copies'. Cost: O(log templates).
+    pub(super) fn aggregated(&mut self, id: &Id, unanswered: Option<Unanswered>, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get_mut(id) else {
+            return;
+        };
+        if entity.unaggregated != unanswered {
+            entity.unaggregated = unanswered;
+            dirty.push(Key::BindingStatus(id.clone()));
+        }
+    }
+
+    /// As [`Self::recall`], when the binding is seen after its template.
+    pub(super) fn recall_by_binding(&mut self, id: &Id, dirty: &mut Dirty) {
+        let held = self.entities.get(id).and_then(|entity| entity.template.as_ref());
+        let Some(mut template) = held.filter(|held| !held.unanswered.is_empty()).cloned() else {
+            return;
+        };
+        self.recall(id, &mut template);
+        let (named, selections) = (template.references.clone(), template.selections.clone());
+        let outside = outside(id, &template);
+        let before = self.unbury(id).template.replace(template);
+        self.names_outside(id, outside);
+        self.selects(
+            id,
+            &before.map(|held| held.selections).unwrap_or_default(),
+            &selections,
+        );
+        let references = self.with_selected(id, named, &selections);
+        self.refer(id, references, dirty);
+    }
+
+    /// As [`Self::recall`], of a copy. One that was read by what was taught before shows what it showed.
+    pub(super) fn recall_copy(&self, cluster: &Str, id: &Id, copy: &mut Copy) {
+        let stale = copy.taught != self.interpreter.of(&id.gvk);
+        let lacks = copy
+            .unanswered
+            .as_ref()
+            .is_some_and(|each| each.operation == Operation::Reflect);
+        if !stale && !lacks {
+            return;
+        }
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        let held = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
+        match held {
+            Some(held) if stale => (copy.status, copy.health) = (held.status.clone(), held.health),
+            Some(held) => copy.status = held.status.clone(),
+            None => {
+                let stored = entity
+                    .last_binding()
+                    .and_then(|binding| binding.object.status.as_ref());
+                let mut items = stored.iter().flat_map(|status| &status.aggregated_status);
+                let item = items.find(|item| *item.cluster_name == **cluster);
+                copy.status = item.and_then(|item| item.status.clone());
+            }
+        }
+    }
+}
+
+fn target(customization: &ResourceInterpreterCustomization) -> Gvk {
+    let target = &customization.spec.target;
+    Gvk::new(&target.api_version, &target.kind)
+}

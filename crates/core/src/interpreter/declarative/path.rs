@@ -1,0 +1,468 @@
+//! Paths: parsed once, walked over any JSON.
+//!
+//! A subset of RFC 9535: members by name, elements by number, all of them, those that fit a comparison. There is no
+//! descent to any depth and no slice, so that a walk visits each value at most once for each path.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The longest path, in bytes, and the most steps in one: what no schema needs is refused.
+const LONGEST: usize = 512;
+const MOST_STEPS: usize = 32;
+
+/// A parsed path. It may lead to any number of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    steps: Vec<Step>,
+    /// Whether it began with `$`: a path beside a value then begins at the whole object.
+    is_absolute: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// The members of these names, one in most cases.
+    Members(Vec<String>),
+    /// An element of a list.
+    Element(usize),
+    /// Every element of a list or member of an object.
+    All,
+    /// The elements or members that fit.
+    Fitting(Filter),
+}
+
+/// A comparison of a field with a constant; without one, the field is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Filter {
+    field: Vec<String>,
+    test: Option<(bool, Value)>,
+}
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PathError {
+    /// Where, in characters from 1.
+    pub(super) at: usize,
+    /// What is wrong there.
+    pub(super) problem: &'static str,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "character {}: {}", self.at, self.problem)
+    }
+}
+
+/// A value that a path leads to.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'a> {
+    /// The value.
+    pub(super) value: &'a Value,
+    /// The object that holds the last member that the path names.
+    pub(super) holder: &'a Value,
+    /// The key of the last member that was one of all.
+    pub(super) key: Option<&'a str>,
+}
+
+impl Path {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// When the text is none, is too long, or uses what is not in the subset.
+    pub(super) fn parse(text: &str) -> Result<Self, PathError> {
+        Parser { text, rest: text }.path()
+    }
+
+    /// The names, for a path that is made of nothing else.
+    pub(super) fn names(&self) -> Option<Vec<&str>> {
+        let name = |step: &'_ Step| match step {
+            Step::Members(names) if names.len() == 1 => Some(()),
+            _ => None,
+        };
+        self.steps.iter().all(|step| name(step).is_some()).then(|| {
+            self.steps
+                .iter()
+                .filter_map(|step| match step {
+                    Step::Members(names) => names.first().map(String::as_str),
+                    _ => None,
+                })
+                .collect()
+        })
+    }
+
+    /// The last name in it.
+    pub(super) fn last_name(&self) -> Option<&str> {
+        self.steps.iter().rev().find_map(|step| match step {
+            Step::Members(names) => names.first().map(String::as_str),
+            _ => None,
+        })
+    }
+
+    /// Calls `visit` with every value that the path leads to from `start`. Cost: O(values on the way).
+    pub(super) fn each<'a>(&self, start: &'a Value, visit: &mut dyn FnMut(Found<'a>)) {
+        let found = Found {
+            value: start,
+            holder: start,
+            key: None,
+        };
+        walk(&self.steps, found, visit);
+    }
+
+    /// The same, for a path that stands beside a value: it begins at the value's holder, or at the whole object.
+    pub(super) fn each_beside<'a>(
+        &self,
+        object: &'a Value,
+        holder: &'a Value,
+        visit: &mut dyn FnMut(Found<'a>),
+    ) {
+        self.each(if self.is_absolute { object } else { holder }, visit);
+    }
+
+    /// The first value that the path leads to; null if none.
+    pub(super) fn first<'a>(&self, start: &'a Value) -> &'a Value {
+        let mut first = None;
+        self.each(start, &mut |found| first = first.or(Some(found.value)));
+        first.unwrap_or(&Value::Null)
+    }
+
+    /// [`Self::first`] beside a value.
+    pub(super) fn first_beside<'a>(&self, object: &'a Value, holder: &'a Value) -> &'a Value {
+        self.first(if self.is_absolute { object } else { holder })
+    }
+}
+
+fn walk<'a>(steps: &[Step], at: Found<'a>, visit: &mut dyn FnMut(Found<'a>)) {
+    let Some((step, rest)) = steps.split_first() else {
+        if !at.value.is_null() {
+            visit(at);
+        }
+        return;
+    };
+    match step {
+        Step::Members(names) => {
+            for value in names.iter().filter_map(|name| at.value.get(name)) {
+                let holder = at.value;
+                walk(rest, Found { value, holder, ..at }, visit);
+            }
+        }
+        Step::Element(number) => {
+            if let Some(value) = at.value.as_array().and_then(|list| list.get(*number)) {
+                walk(rest, Found { value, ..at }, visit);
+            }
+        }
+        Step::All => each_child(at, &mut |child| walk(rest, child, visit)),
+        Step::Fitting(filter) => each_child(at, &mut |child| {
+            if filter.fits(child.value) {
+                walk(rest, child, visit);
+            }
+        }),
+    }
+}
+
+fn each_child<'a>(at: Found<'a>, visit: &mut dyn FnMut(Found<'a>)) {
+    match at.value {
+        Value::Array(list) => list.iter().for_each(|value| visit(Found { value, ..at })),
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            visit(Found {
+                value,
+                key: Some(key),
+                ..at
+            });
+        }),
+        _ => {}
+    }
+}
+
+impl Filter {
+    fn fits(&self, value: &Value) -> bool {
+        let field = self.field.iter().try_fold(value, |value, name| value.get(name));
+        match &self.test {
+            None => field.is_some(),
+            Some((is_equal, constant)) => (field == Some(constant)) == *is_equal,
+        }
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    rest: &'t str,
+}
+
+impl Parser<'_> {
+    fn path(mut self) -> Result<Path, PathError> {
+        if self.text.len() > LONGEST {
+            return self.wrong("the path is longer than 512 bytes");
+        }
+        let mut steps = Vec::new();
+        let is_absolute = self.takes("$");
+        let mut is_first = !is_absolute;
+        while !self.rest.is_empty() {
+            if steps.len() == MOST_STEPS {
+                return self.wrong("the path has more than 32 steps");
+            }
+            if self.rest.starts_with('[') {
+                steps.push(self.bracket()?);
+            } else if self.rest.starts_with("..") {
+                return self.wrong("a descent to any depth is not known here: name the steps");
+            } else if is_first || self.takes(".") {
+                if self.takes("*") {
+                    steps.push(Step::All);
+                } else {
+                    steps.push(Step::Members(vec![self.name()?]));
+                }
+            } else {
+                return self.wrong("a dot or a bracket belongs here");
+            }
+            is_first = false;
+        }
+        if steps.is_empty() && !is_absolute {
+            return self.wrong("the path is empty");
+        }
+        Ok(Path { steps, is_absolute })
+    }
+
+    /// `[*]`, `[0]`, `['a']`, `['a','b']`, `[?@.a == 'x']`, `[?(@.a == 'x')]`.
+    fn bracket(&mut self) -> Result<Step, PathError> {
+        self.expect("[", "a bracket belongs here")?;
+        self.spaces();
+        let step = if self.takes("*") {
+            Step::All
+        } else if self.takes("?") {
+            self.spaces();
+            let is_in_parentheses = self.takes("(");
+            let filter = self.filter()?;
+            if is_in_parentheses {
+                self.spaces();
+                self.expect(")", "a closing parenthesis belongs here")?;
+            }
+            Step::Fitting(filter)
+        } else if self.rest.starts_with(['\'', '"']) {
+            let mut names = vec![self.quoted()?];
+            self.spaces();
+            while self.takes(",") {
+                self.spaces();
+                names.push(self.quoted()?);
+                self.spaces();
+            }
+            Step::Members(names)
+        } else {
+            let digits = self.while_is(|c| c.is_ascii_digit());
+            match digits.parse() {
+                Ok(number) => Step::Element(number),
+                Err(_) => return self.wrong("*, a number, a quoted name or a filter ?@.name belongs here"),
+            }
+        };
+        self.spaces();
+        self.expect("]", "a closing bracket belongs here")?;
+        Ok(step)
+    }
+
+    fn filter(&mut self) -> Result<Filter, PathError> {
+        self.spaces();
+        self.expect("@", "a filter begins with @")?;
+        let mut field = Vec::new();
+        loop {
+            if self.takes(".") {
+                field.push(self.name()?);
+            } else if self.rest.starts_with("['") || self.rest.starts_with("[\"") {
+                self.takes("[");
+                field.push(self.quoted()?);
+                self.expect("]", "a closing bracket belongs here")?;
+            } else {
+                break;
+            }
+        }
+        self.spaces();
+        let is_equal = self.takes("==");
+        if !is_equal && !self.takes("!=") {
+            return Ok(Filter { field, test: None });
+        }
+        self.spaces();
+        let constant = self.constant()?;
+        Ok(Filter {
+            field,
+            test: Some((is_equal, constant)),
+        })
+    }
+
+    fn constant(&mut self) -> Result<Value, PathError> {
+        if self.rest.starts_with(['\'', '"']) {
+            return Ok(Value::String(self.quoted()?));
+        }
+        let before = self.rest;
+        let word = self.while_is(|c| c.is_ascii_alphanumeric() || c == '-');
+        let value = match word {
+            "true" => Some(Value::Bool(true)),
+            "false" => Some(Value::Bool(false)),
+            "null" => Some(Value::Null),
+            number => number.parse::<i64>().ok().map(Value::from),
+        };
+        value.map_or_else(
+            || {
+                self.rest = before;
+                self.wrong("a quoted text, a whole number, true, false or null belongs here")
+            },
+            Ok,
+        )
+    }
+
+    fn name(&mut self) -> Result<String, PathError> {
+        let name = self.while_is(|c| c.is_alphanumeric() || c == '_' || c == '-');
+        if name.is_empty() {
+            return self.wrong("a name belongs here; quote one with other characters: ['a/b']");
+        }
+        Ok(name.to_owned())
+    }
+
+    /// A text in either kind of quotes; a backslash takes the character behind it as it is.
+    fn quoted(&mut self) -> Result<String, PathError> {
+        let Some(quote) = self.rest.chars().next().filter(|c| ['\'', '"'].contains(c)) else {
+            return self.wrong("a quoted name belongs here");
+        };
+        let mut text = String::new();
+        let mut characters = self.rest.char_indices().skip(1);
+        while let Some((at, c)) = characters.next() {
+            match c {
+                '\\' => text.extend(characters.next().map(|(_, c)| c)),
+                c if c == quote => {
+                    self.rest = &self.rest[at + c.len_utf8()..];
+                    return Ok(text);
+                }
+                c => text.push(c),
+            }
+        }
+        self.wrong("the quote is not closed")
+    }
+
+    fn spaces(&mut self) {
+        self.rest = self.rest.trim_start_matches(' ');
+    }
+
+    fn takes(&mut self, what: &str) -> bool {
+        self.rest.strip_prefix(what).is_some_and(|rest| {
+            self.rest = rest;
+            true
+        })
+    }
+
+    fn while_is(&mut self, is_in: impl Fn(char) -> bool) -> &str {
+        let end = self.rest.find(|c| !is_in(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn expect(&mut self, what: &str, problem: &'static str) -> Result<(), PathError> {
+        if self.takes(what) {
+            Ok(())
+        } else {
+            self.wrong(problem)
+        }
+    }
+
+    fn wrong<T>(&self, problem: &'static str) -> Result<T, PathError> {
+        let read = self.text.len() - self.rest.len();
+        let at = self.text[..read].chars().count() + 1;
+        Err(PathError { at, problem })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn all<'a>(path: &str, object: &'a Value) -> Vec<&'a Value> {
+        let mut all = Vec::new();
+        Path::parse(path)
+            .unwrap()
+            .each(object, &mut |found| all.push(found.value));
+        all
+    }
+
+    #[test]
+    fn every_form_of_step_leads_where_it_says() {
+        let object = json!({
+            "spec": {
+                "list": [{"type": "a", "n": 1}, {"type": "b", "n": 2}, {"n": 3}],
+                "map": {"x": {"n": 4}, "y": {"n": 5}},
+                "a/b": "slash", "it's": "quote",
+            },
+        });
+        for (path, wanted) in [
+            ("spec.list[*].n", json!([1, 2, 3])),
+            ("$.spec.list[1].n", json!([2])),
+            ("spec.list[9].n", json!([])),
+            ("spec.map.*.n", json!([4, 5])),
+            ("spec.map[*].n", json!([4, 5])),
+            ("spec.map['y','x','z'].n", json!([5, 4])),
+            ("spec['a/b']", json!(["slash"])),
+            ("spec['it\\'s']", json!(["quote"])),
+            ("spec[\"it's\"]", json!(["quote"])),
+            ("spec.list[?@.type == 'b'].n", json!([2])),
+            ("spec.list[?(@.type=='b')].n", json!([2])),
+            ("spec.list[?@.type!='b'].n", json!([1, 3])),
+            ("spec.list[?@.type].n", json!([1, 2])),
+            ("spec.list[?@['n'] == 3].n", json!([3])),
+            ("spec.list.n", json!([])),
+            ("spec.map[0]", json!([])),
+        ] {
+            assert_eq!(json!(all(path, &object)), wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_with_its_place() {
+        for (text, at) in [
+            ("", 1),
+            ("spec..name", 5),
+            ("spec.", 6),
+            ("spec name", 5),
+            ("spec[", 6),
+            ("spec[*", 7),
+            ("spec['a", 6),
+            ("spec[-1]", 6),
+            ("spec[1:2]", 7),
+            ("ü.a[?x]", 6),
+            ("a[?@.b == x]", 11),
+            ("a[?(@.b]", 8),
+        ] {
+            assert_eq!(Path::parse(text).map_err(|error| error.at), Err(at), "{text}");
+        }
+        assert!(Path::parse(&"a".repeat(513)).is_err());
+        assert!(Path::parse(&vec!["a"; 33].join(".")).is_err());
+        assert!(Path::parse(&vec!["a"; 32].join(".")).is_ok());
+    }
+
+    #[test]
+    fn what_stands_beside_a_value_is_found_from_its_holder_or_from_the_object() {
+        let object = json!({"kind": "top", "spec": {"list": [{"ref": {"kind": "a", "name": "n"}}]}});
+        let path = Path::parse("spec.list[*].ref.name").unwrap();
+        let (beside, whole) = (Path::parse("kind").unwrap(), Path::parse("$.kind").unwrap());
+        let mut seen = Vec::new();
+        path.each(&object, &mut |found| {
+            seen.push((
+                beside.first_beside(&object, found.holder),
+                whole.first_beside(&object, found.holder),
+            ));
+        });
+        assert_eq!(seen, [(&json!("a"), &json!("top"))]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_path_or_an_error_within_it(text in "[a-c.$*?@=!'\"\\\\0-9, ()\\[\\]ü-]{0,40}") {
+            let object = json!({"a": [{"b": 1, "c": {"a": 2}}], "b": {"a": [0]}});
+            match Path::parse(&text) {
+                Ok(path) => {
+                    let mut visited = 0;
+                    path.each(&object, &mut |_| visited += 1);
+                    prop_assert!(visited <= 1000);
+                }
+                Err(error) => prop_assert!((1..=text.chars().count() + 1).contains(&error.at)),
+            }
+        }
+    }
+}

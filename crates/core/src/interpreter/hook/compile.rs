@@ -1,0 +1,230 @@
+//! From the configurations that people write to hooks.
+//!
+//! A webhook that cannot be called as it is written becomes a hook that says so whenever it is asked: its kinds stay its
+//! own, and nothing is concluded from an answer that it could not give.
+
+use std::time::Duration;
+
+use entourage_api::config::{
+    ResourceExploringWebhookConfiguration, ResourceInterpreterWebhookConfiguration,
+    explorer::{FailurePolicy, RuleScope},
+    hook::{ServiceReference, WebhookClientConfig},
+};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{Address, Call, Contract, Hook, Policy, Rule, VERSIONS};
+
+/// How long a hook has for an answer, in seconds.
+const TIMEOUT: i32 = 10;
+
+/// The longest URL or path, in bytes.
+const LONGEST: usize = 2048;
+
+/// What is wrong with a field, and what to do.
+struct Wrong {
+    field: &'static str,
+    why: String,
+}
+
+impl Hook {
+    /// The hooks of a configuration, in its order. None of them is asked to be Ignored: Karmada's contract has no policy.
+    #[must_use]
+    pub fn interpreters(configuration: &ResourceInterpreterWebhookConfiguration) -> Vec<Self> {
+        let of = configuration.metadata.name.as_deref().unwrap_or_default();
+        let hook = |entry: &entourage_api::config::interpreter::InterpreterWebhook| {
+            let rules = entry.rules.iter().map(|rule| Rule {
+                operations: rule.operations.clone(),
+                groups: rule.api_groups.clone(),
+                versions: rule.api_versions.clone(),
+                names: rule.kinds.clone(),
+                is_namespaced: None,
+            });
+            let timeout = entry.timeout_seconds.unwrap_or(TIMEOUT);
+            let versions = (
+                "interpreterContextVersions",
+                entry.interpreter_context_versions.as_slice(),
+            );
+            Self {
+                name: format!("{of}/{}", entry.name),
+                version: version(entry),
+                contract: Contract::Interpreter,
+                policy: Policy::Fail,
+                rules: rules.collect(),
+                call: call(&entry.client_config, timeout, versions)
+                    .map_err(|wrong| text(of, &entry.name, wrong)),
+            }
+        };
+        configuration.spec.webhooks.iter().map(hook).collect()
+    }
+
+    /// As [`Self::interpreters`], of the other contract.
+    #[must_use]
+    pub fn explorers(configuration: &ResourceExploringWebhookConfiguration) -> Vec<Self> {
+        let of = configuration.metadata.name.as_deref().unwrap_or_default();
+        let hook = |entry: &entourage_api::config::explorer::ExploringWebhook| {
+            let rules = entry.rules.iter().map(|rule| Rule {
+                operations: rule.operations.clone(),
+                groups: rule.api_groups.clone(),
+                versions: rule.api_versions.clone(),
+                names: rule.resources.clone(),
+                is_namespaced: match rule.scope {
+                    Some(RuleScope::Cluster) => Some(false),
+                    Some(RuleScope::Namespaced) => Some(true),
+                    Some(RuleScope::All) | None => None,
+                },
+            });
+            let versions = ("exploreReviewVersions", entry.explore_review_versions.as_slice());
+            Self {
+                name: format!("{of}/{}", entry.name),
+                version: version(entry),
+                contract: Contract::Explorer,
+                policy: match entry.failure_policy {
+                    FailurePolicy::Fail => Policy::Fail,
+                    FailurePolicy::Ignore => Policy::Ignore,
+                },
+                rules: rules.collect(),
+                call: call(&entry.client_config, entry.timeout_seconds, versions)
+                    .map_err(|wrong| text(of, &entry.name, wrong)),
+            }
+        };
+        configuration.spec.webhooks.iter().map(hook).collect()
+    }
+}
+
+fn call(
+    client: &WebhookClientConfig,
+    timeout: i32,
+    (field, versions): (&'static str, &[String]),
+) -> Result<Call, Wrong> {
+    let address = address(client)?;
+    let timeout = u64::try_from(timeout)
+        .ok()
+        .filter(|seconds| (1..=30).contains(seconds))
+        .ok_or_else(|| {
+            wrong(
+                "timeoutSeconds",
+                format!("{timeout} is out of range; give 1 to 30"),
+            )
+        })?;
+    let spoken = |theirs: &String| VERSIONS.iter().find(|ours| *ours == theirs);
+    let version = versions.iter().find_map(spoken).ok_or_else(|| {
+        let ours = VERSIONS.join(" or ");
+        wrong(field, format!("none of them is spoken here; add {ours}"))
+    })?;
+    let bundle = client.ca_bundle.as_ref().map(|bundle| bundle.0.clone());
+    Ok(Call {
+        address,
+        ca_bundle: bundle.filter(|bundle| !bundle.is_empty()),
+        timeout: Duration::from_secs(timeout),
+        version,
+    })
+}
+
+fn address(client: &WebhookClientConfig) -> Result<Address, Wrong> {
+    let url = client.url.as_deref().filter(|url| !url.is_empty());
+    match (url, &client.service) {
+        (Some(url), None) => self::url(url).map_err(|why| wrong("clientConfig.url", why)),
+        (None, Some(reference)) => service(reference),
+        _ => Err(wrong(
+            "clientConfig",
+            "a hook is at a url or behind a service; give one of the two".into(),
+        )),
+    }
+}
+
+/// Reads `https://host[:port][/path]`. Source: Kubernetes, WebhookClientConfig: no user, no query and no fragment.
+fn url(url: &str) -> Result<Address, String> {
+    let Some(rest) = url.strip_prefix("https://") else {
+        return Err("it does not begin with https://; hooks are called over TLS only".into());
+    };
+    let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
+    let path = &rest[authority.len()..];
+    if url.len() > LONGEST || authority.contains('@') || !is_plain(authority) || !is_path(path) {
+        return Err(
+            "it has a user, a query, a fragment or characters that do not stand in a URL; give https://host:port/path"
+                .into(),
+        );
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => {
+            let port = port.parse().ok().filter(|port| *port > 0);
+            (host, port.ok_or("its port is no number from 1 to 65535")?)
+        }
+        _ => (authority, 443),
+    };
+    let is_in_brackets = host.starts_with('[') && host.ends_with(']');
+    if host.is_empty() || !is_in_brackets && host.contains([':', '[', ']']) {
+        return Err("it has no host; give https://host:port/path".into());
+    }
+    Ok(Address::Url {
+        host: host.to_ascii_lowercase(),
+        port,
+        path: rooted(path),
+    })
+}
+
+fn service(reference: &ServiceReference) -> Result<Address, Wrong> {
+    let name = |field, name: &str| {
+        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_name = (1..=63).contains(&name.len())
+            && name.chars().all(is_inner)
+            && !name.starts_with('-')
+            && !name.ends_with('-');
+        let why = || {
+            wrong(
+                field,
+                "it is not a name; name the Service that the hook is behind".into(),
+            )
+        };
+        is_name.then(|| name.to_owned()).ok_or_else(why)
+    };
+    let port = reference.port.unwrap_or(443);
+    let port = u16::try_from(port).ok().filter(|port| *port > 0);
+    let path = reference.path.as_deref().unwrap_or_default();
+    if path.len() > LONGEST || !is_path(path) {
+        let why = "it holds characters that do not stand in a path; begin it with a slash".into();
+        return Err(wrong("clientConfig.service.path", why));
+    }
+    Ok(Address::Service {
+        namespace: name("clientConfig.service.namespace", &reference.namespace)?,
+        name: name("clientConfig.service.name", &reference.name)?,
+        port: port.ok_or_else(|| {
+            let why = "it is no port; give a number from 1 to 65535".into();
+            wrong("clientConfig.service.port", why)
+        })?,
+        path: rooted(path),
+    })
+}
+
+/// Letters, digits and the marks that stand in a host.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:[]".contains(c);
+    text.chars().all(is_plain)
+}
+
+/// What stands in a path (RFC 3986, section 3.3).
+fn is_path(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:@!$&'()*+,;=/%".contains(c);
+    text.chars().all(is_plain)
+}
+
+fn rooted(path: &str) -> String {
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    format!("{slash}{path}")
+}
+
+const fn wrong(field: &'static str, why: String) -> Wrong {
+    Wrong { field, why }
+}
+
+fn text(configuration: &str, hook: &str, Wrong { field, why }: Wrong) -> String {
+    format!("webhook {configuration}/{hook} cannot be called: {field}: {why}")
+}
+
+/// Ten digits that change whenever anything of an entry does.
+fn version(entry: &impl Serialize) -> String {
+    let bytes = serde_json::to_vec(entry).unwrap_or_default();
+    let hash = Sha256::digest(bytes);
+    hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,136 @@
+//! What can be asked about an object, and what is answered: the same words for native rules, scripts and hooks.
+//!
+//! Neither has a `Debug` that shows an object: it may hold a Secret.
+
+use std::{borrow::Cow, fmt};
+
+use entourage_api::work::{AggregatedStatusItem, Component, DependentObjectReference, ReplicaRequirements};
+use serde_json::Value;
+
+use super::{operations::Operation, references::DependencyReference};
+use crate::selector;
+
+/// One question about one object.
+#[derive(Clone, Copy)]
+pub enum Question<'a> {
+    /// How many replicas a template asks for, and what one of them needs.
+    Replicas(&'a Value),
+    /// The parts of a template with several pod templates.
+    Components(&'a Value),
+    /// A rendered object with this many replicas.
+    Revise(&'a Value, i64),
+    /// A rendered object with what belongs to the member taken over from the live copy.
+    Retain {
+        /// The rendered object.
+        desired: &'a Value,
+        /// The copy as the member serves it.
+        live: &'a Value,
+    },
+    /// What of a live copy's status is worth reporting.
+    Reflect(&'a Value),
+    /// A template with the status that is made of its copies'.
+    Aggregate {
+        /// The template as the hub serves it.
+        template: &'a Value,
+        /// What each cluster reported.
+        items: &'a [AggregatedStatusItem],
+    },
+    /// How a live copy is doing.
+    Health(&'a Value),
+    /// What a template needs.
+    Dependencies(&'a Value),
+}
+
+impl<'a> Question<'a> {
+    /// The object that it is about; of several the one that an answer changes.
+    #[must_use]
+    pub const fn object(&self) -> &'a Value {
+        match self {
+            Self::Replicas(object)
+            | Self::Components(object)
+            | Self::Revise(object, _)
+            | Self::Retain { desired: object, .. }
+            | Self::Reflect(object)
+            | Self::Aggregate { template: object, .. }
+            | Self::Health(object)
+            | Self::Dependencies(object) => object,
+        }
+    }
+
+    /// The operation that it is about.
+    #[must_use]
+    pub const fn operation(&self) -> Operation {
+        match self {
+            Self::Replicas(_) => Operation::Replicas,
+            Self::Components(_) => Operation::Components,
+            Self::Revise(..) => Operation::Revise,
+            Self::Retain { .. } => Operation::Retain,
+            Self::Reflect(_) => Operation::Reflect,
+            Self::Aggregate { .. } => Operation::Aggregate,
+            Self::Health(_) => Operation::Health,
+            Self::Dependencies(_) => Operation::References,
+        }
+    }
+}
+
+/// The answer to a [`Question`] of the same operation.
+#[derive(Clone, PartialEq)]
+pub enum Answer {
+    /// To [`Question::Replicas`].
+    Replicas {
+        /// How many.
+        replicas: i64,
+        /// What one of them needs, if anything.
+        requirements: Option<ReplicaRequirements>,
+    },
+    /// To [`Question::Components`].
+    Components(Vec<Component>),
+    /// To [`Question::Revise`], [`Question::Retain`] and [`Question::Aggregate`]: the object as a whole.
+    Object(Value),
+    /// To [`Question::Reflect`]; `None` for nothing to report.
+    Status(Option<Value>),
+    /// To [`Question::Health`].
+    Healthy(bool),
+    /// To [`Question::Dependencies`], of a layer that knows what a workload can start without; sorted, each once.
+    References(Vec<DependencyReference>),
+    /// To [`Question::Dependencies`]; each entry is well formed ([`check_dependency`]).
+    Dependencies(Vec<DependentObjectReference>),
+}
+
+/// Why a question has no answer. Holds nothing of the object that it was about.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{layer}: {why}")]
+pub struct Unanswered {
+    /// Who was asked, for a person: `ResourceInterpreterCustomization "name"`.
+    pub layer: String,
+    /// What was asked.
+    pub operation: Operation,
+    /// What is wrong, and where.
+    pub why: Cow<'static, str>,
+}
+
+/// A layer that answers by running something: a script, or declared rules.
+pub trait Rule: Send + Sync + fmt::Debug {
+    /// The answer, of the question's operation.
+    ///
+    /// # Errors
+    /// What is wrong, and where, without anything of the object.
+    fn answer(&self, question: Question<'_>) -> Result<Answer, Cow<'static, str>>;
+}
+
+/// Whether an entry names something. Source: Karmada reference 3.1 (VerifyDependencies).
+///
+/// # Errors
+/// Which field is wrong.
+pub fn check_dependency(each: &DependentObjectReference) -> Result<(), String> {
+    if each.api_version.is_empty() || each.kind.is_empty() {
+        return Err("a dependency has no apiVersion or no kind".into());
+    }
+    match &each.label_selector {
+        None if each.name.is_empty() => Err(format!("a {} has neither name nor labelSelector", each.kind)),
+        Some(labels) => {
+            selector::check(labels).map_err(|why| format!("the labelSelector of a {}: {why}", each.kind))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! What is kept of the metadata of a copy.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use serde_json::Value;
+
+use crate::{
+    delivery::marks,
+    object::{Meta, Named, Str, Time, revision},
+};
+
+/// What is kept of a copy's metadata. There are as many copies as objects times members, so labels and annotations are
+/// kept as what decisions ask of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyMeta {
+    /// The uid the member gave.
+    pub uid: Str,
+    /// The resourceVersion as served.
+    pub resource_version: Str,
+    /// `metadata.generation`, for kinds that have one, or what stands in for it
+    /// ([`content_number`](crate::interpreter::content_number)).
+    pub generation: Option<i64>,
+    /// `metadata.deletionTimestamp`.
+    pub deleting: Option<Time>,
+    /// The value of the label [`entourage_api::keys::label::HUB`].
+    pub hub: Option<Str>,
+    /// [`owner_hash`] of the binding that its annotations name.
+    pub binding: u64,
+    /// The hash of the labels and annotations that the copy says are set by us; see [`crate::delivery::marks`].
+    pub marks: u64,
+    /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
+    pub foreign: bool,
+}
+
+impl CopyMeta {
+    /// Projects a copy's metadata.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let meta = Meta::of(object);
+        let (marks, foreign) = marks::on(&meta);
+        let owned = object["metadata"]["ownerReferences"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
+        let owner = marks::owner(&meta).unwrap_or_else(|| Named::new("", ""));
+        Self {
+            binding: owner_hash(&owner.namespace, &owner.name),
+            hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
+            uid: meta.uid,
+            resource_version: meta.resource_version,
+            generation: meta.generation,
+            deleting: meta.deleting,
+            marks,
+            foreign: foreign || owned,
+        }
+    }
+
+    /// The resourceVersion as a number; see [`Meta::revision`].
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        revision(&self.resource_version)
+    }
+
+    /// Whether this is the very same version of the very same object.
+    #[must_use]
+    pub fn is_same_version(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.resource_version == other.resource_version
+    }
+}
+
+/// A binding as copies remember it; held in memory only.
+#[must_use]
+pub fn owner_hash(namespace: &str, name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (namespace, name).hash(&mut hasher);
+    hasher.finish()
+}

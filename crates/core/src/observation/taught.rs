@@ -1,0 +1,140 @@
+//! What people taught us of a kind, over what we know of it ourselves.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use entourage_api::work::DependentObjectReference;
+use serde_json::Value;
+
+use super::{Copy, Template};
+use crate::{
+    interpreter::{
+        Health, Interpretation,
+        operations::Operation,
+        question::{Answer, Question, Unanswered},
+        references::{DependencyReference, DependencySelection},
+    },
+    object::{Gvk, Id},
+};
+
+/// Replaces in a template's projection what they taught us. Where that has no answer the field is empty, and who holds an
+/// earlier answer keeps it. Cost: that of their rules.
+pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &mut Template) {
+    template.taught = taught.clone();
+    if taught.has(Operation::Aggregate) {
+        template.status = object.get("status").filter(|status| !status.is_null()).cloned();
+    }
+    match taught.answer(Question::Replicas(object)) {
+        Some(Ok(Answer::Replicas {
+            replicas,
+            requirements,
+        })) => {
+            template.replicas = i32::try_from(replicas).ok();
+            template.completions = None;
+            template.requirements = requirements.map(Arc::new);
+        }
+        Some(other) => {
+            (template.replicas, template.completions, template.requirements) = (None, None, None);
+            template.unanswered.push(failed(other, Operation::Replicas));
+        }
+        None => {}
+    }
+    match taught.dependencies(object) {
+        Some(Ok(answers)) => {
+            if !taught.adds() {
+                (template.references, template.selections) = (Vec::new(), Vec::new());
+            }
+            for answer in answers {
+                match answer {
+                    Answer::Dependencies(all) => {
+                        let (named, selected) = named(id, &all);
+                        template.references.extend(named);
+                        template.selections.extend(selected);
+                    }
+                    Answer::References(all) => template.references.extend(all),
+                    other => template.unanswered.push(failed(Ok(other), Operation::References)),
+                }
+            }
+            unite(template);
+        }
+        Some(Err(unanswered)) => {
+            (template.references, template.selections) = (Vec::new(), Vec::new());
+            template.unanswered.push(unanswered);
+        }
+        None => {}
+    }
+}
+
+/// Each once, sorted; optional only if every mention says so.
+fn unite(template: &mut Template) {
+    template.references.sort();
+    template.references.dedup_by(|again, kept| {
+        let same = again.id == kept.id;
+        kept.optional &= !same || again.optional;
+        same
+    });
+    let mut selections: Vec<DependencySelection> = Vec::new();
+    for each in template.selections.drain(..) {
+        if !selections.contains(&each) {
+            selections.push(each);
+        }
+    }
+    template.selections = selections;
+}
+
+/// Replaces in a copy's projection what they taught us.
+pub(super) fn tell_copy(taught: &Interpretation, object: &Value, copy: &mut Copy) {
+    copy.taught = taught.clone();
+    match taught.answer(Question::Reflect(object)) {
+        Some(Ok(Answer::Status(status))) => copy.status = status,
+        Some(other) => {
+            copy.status = None;
+            copy.unanswered = Some(Box::new(failed(other, Operation::Reflect)));
+        }
+        None => {}
+    }
+    match taught.answer(Question::Health(object)) {
+        Some(Ok(Answer::Healthy(true))) => copy.health = Some(Health::Healthy),
+        Some(Ok(Answer::Healthy(false))) => copy.health = Some(Health::Unhealthy),
+        Some(other) => {
+            copy.health = Some(Health::Unknown);
+            copy.unanswered
+                .get_or_insert_with(|| Box::new(failed(other, Operation::Health)));
+        }
+        None => {}
+    }
+}
+
+fn failed(answer: Result<Answer, Unanswered>, operation: Operation) -> Unanswered {
+    answer.err().unwrap_or_else(|| Unanswered {
+        layer: "interpretation".to_owned(),
+        operation,
+        why: Cow::Borrowed("the answer is not one to what was asked"),
+    })
+}
+
+/// What they name, by name and by label; each once, and never the object itself.
+pub(crate) fn named(
+    id: &Id,
+    all: &[DependentObjectReference],
+) -> (Vec<DependencyReference>, Vec<DependencySelection>) {
+    let mut by_name = BTreeMap::new();
+    let mut selected = Vec::new();
+    for each in all {
+        let gvk = Gvk::new(&each.api_version, &each.kind);
+        match &each.label_selector {
+            Some(selector) => selected.push(DependencySelection {
+                gvk,
+                namespace: each.namespace.as_str().into(),
+                selector: selector.clone(),
+            }),
+            None => {
+                let needed = Id::new(gvk, &each.namespace, &each.name);
+                if needed != *id {
+                    by_name.insert(needed, false);
+                }
+            }
+        }
+    }
+    let reference = |(id, optional)| DependencyReference { id, optional };
+    (by_name.into_iter().map(reference).collect(), selected)
+}

@@ -1,0 +1,138 @@
+//! Third-party kinds that are known by rules: what they name goes along, over several steps and from outside of namespaces.
+
+use serde_json::{Value, json};
+
+use crate::{binding, config_map, policies::cluster_policy, policy_of, world::World};
+
+fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"a": "Yg=="}})
+}
+
+fn release() -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "shop"},
+        "spec": {
+            "chart": {"spec": {"chart": "shop", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}},
+            "valuesFrom": [{"kind": "ConfigMap", "name": "values"}, {"kind": "Secret", "name": "password"}],
+        },
+    })
+}
+
+fn repository() -> Value {
+    json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository", "metadata": {"name": "charts"},
+        "spec": {"url": "https://charts.example.com", "secretRef": {"name": "registry"}},
+    })
+}
+
+/// What a dependency itself names is not followed, as in Karmada: a policy that means the credentials of the source, too,
+/// selects the source.
+#[test]
+fn a_helm_release_takes_its_source_and_values_along_and_a_selected_source_its_credentials() {
+    let mut world = World::new(&["member1", "member2"]);
+    for object in [
+        secret("password"),
+        secret("registry"),
+        config_map("values", "a"),
+        repository(),
+        release(),
+        policy_of(
+            "p",
+            "helm.toolkit.fluxcd.io/v2",
+            "HelmRelease",
+            "shop",
+            &["member1"],
+        ),
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    let mut all = vec![
+        ("HelmRelease", "shop"),
+        ("HelmRepository", "charts"),
+        ("ConfigMap", "values"),
+        ("Secret", "password"),
+    ];
+    for (kind, name) in &all {
+        assert_eq!(world.holders(kind, name), ["member1"], "{kind} {name}");
+    }
+    let source = binding(&world, "charts-helmrepository");
+    assert_eq!(source["spec"]["requiredBy"][0]["name"], "shop-helmrelease");
+    assert!(world.holders("Secret", "registry").is_empty());
+    let api = "source.toolkit.fluxcd.io/v1";
+    world.apply(policy_of("q", api, "HelmRepository", "charts", &["member1"]));
+    assert!(world.settle());
+    all.push(("Secret", "registry"));
+    assert_eq!(world.holders("Secret", "registry"), ["member1"]);
+    world.restart();
+    assert!(world.settle());
+    world.delete("HelmRelease", "shop");
+    world.delete("HelmRepository", "charts");
+    assert!(world.settle_for(600_000));
+    for (kind, name) in all {
+        assert!(world.holders(kind, name).is_empty(), "{kind} {name}");
+    }
+}
+
+#[test]
+fn an_object_without_a_namespace_takes_along_what_lies_in_the_namespace_that_it_names() {
+    let mut world = World::new(&["member1", "member2"]);
+    let set = json!({
+        "apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "proxy"},
+        "spec": {"namespace": "default", "containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "proxy"}}]}]},
+    });
+    let selectors = json!([{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "name": "proxy"}]);
+    for object in [
+        secret("proxy"),
+        set,
+        cluster_policy("p", &selectors, &["member1"]),
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    assert_eq!(world.holders("SidecarSet", "proxy"), ["member1"]);
+    assert_eq!(world.holders("Secret", "proxy"), ["member1"]);
+    world.delete("SidecarSet", "proxy");
+    assert!(world.settle_for(600_000));
+    assert!(world.holders("Secret", "proxy").is_empty());
+}
+
+#[test]
+fn the_status_of_a_release_says_what_its_clusters_say() {
+    let mut world = World::new(&["member1", "member2"]);
+    for object in [
+        repository(),
+        release(),
+        policy_of(
+            "p",
+            "helm.toolkit.fluxcd.io/v2",
+            "HelmRelease",
+            "shop",
+            &["member1", "member2"],
+        ),
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    for (member, ready) in [("member1", "True"), ("member2", "False")] {
+        world.meddle(member, "HelmRelease", "shop", |mut live| {
+            let generation = live["metadata"]["generation"].clone();
+            live["status"] = json!({
+                "observedGeneration": generation,
+                "conditions": [{"type": "Ready", "status": ready, "reason": "Told", "message": "by the controller",
+                                "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            });
+            Some(live)
+        });
+    }
+    assert!(world.settle_for(60_000));
+    let status = &world.hub_object("HelmRelease", "shop").expect("release")["status"];
+    assert_eq!(status["conditions"][0]["status"], "False", "{status}");
+    assert_eq!(
+        status["conditions"][0]["message"],
+        "member1: by the controller; member2: by the controller"
+    );
+    let wrote = world.writes.len();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes.len(), wrote, "a quiet system writes nothing");
+}
