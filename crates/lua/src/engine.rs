@@ -1,0 +1,23 @@
+//! The engine as the core knows it: what compiles scripts of customizations.
+
+use std::sync::Arc;
+
+use entourage_core::interpreter::{customized::Engine, operations::Operation, question::Rule};
+
+use crate::{Script, limits::Limits};
+
+/// Compiles scripts that run within these limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lua {
+    /// What one call may use up.
+    pub limits: Limits,
+}
+
+impl Engine for Lua {
+    fn compile(&self, name: &str, _: Operation, source: &str) -> Result<Arc<dyn Rule>, String> {
+        match Script::with_limits(name, source, self.limits) {
+            Ok(script) => Ok(Arc::new(script)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

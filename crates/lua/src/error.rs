@@ -1,0 +1,341 @@
+//! What can go wrong with a script. An error names the script, the place and the kind of trouble, and never shows
+//! anything of the object, which may be a Secret.
+//!
+//! A message of Lua may hold a value (`error(obj.data.password)`), so it is shown only if nothing of an object can be in
+//! it: it is one of Lua's own sentences with names that stand in the script, or it stands as a whole between quotes in
+//! the script.
+
+use std::time::Duration;
+
+use crate::budget::{Budget, Reached};
+use crate::sandbox::{CHUNK, PRELUDE};
+
+/// Why a script gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// It is not Lua 5.1.
+    #[error("script {script:?}: {what}; correct it")]
+    Syntax {
+        /// Name of the script.
+        script: String,
+        /// The place and what is wrong there, quoting the script.
+        what: String,
+    },
+    /// It lacks the function of the operation.
+    #[error("script {script:?} defines no function {function}; define it, or remove the script")]
+    Missing {
+        /// Name of the script.
+        script: String,
+        /// Name of the function.
+        function: &'static str,
+    },
+    /// It failed.
+    #[error("script {script:?}{}: {what}", at(.line))]
+    Failed {
+        /// Name of the script.
+        script: String,
+        /// Where, from 1.
+        line: Option<u32>,
+        /// What went wrong, as far as it can be said without showing the object.
+        what: String,
+    },
+    /// It answered something else than what was asked for.
+    #[error("script {script:?}: {function} must return {expected}{}", of(.field))]
+    Shape {
+        /// Name of the script.
+        script: String,
+        /// Name of the function.
+        function: &'static str,
+        /// The field of the answer; empty for the answer as a whole.
+        field: String,
+        /// What must stand there.
+        expected: &'static str,
+    },
+    /// It ran too long.
+    #[error("script {script:?}{}: stopped after {after:?}; make it do less", at(.line))]
+    Time {
+        /// Name of the script.
+        script: String,
+        /// Where, from 1.
+        line: Option<u32>,
+        /// The limit.
+        after: Duration,
+    },
+    /// It did too much.
+    #[error("script {script:?}{}: stopped after {count} instructions; make it do less", at(.line))]
+    Instructions {
+        /// Name of the script.
+        script: String,
+        /// Where, from 1.
+        line: Option<u32>,
+        /// The limit.
+        count: u64,
+    },
+    /// It took too much memory, or made a string or an answer that is too large.
+    #[error("script {script:?}{}: needs more than the {bytes} bytes of memory, the largest string or the largest answer; make less of them", at(.line))]
+    Memory {
+        /// Name of the script.
+        script: String,
+        /// Where, from 1.
+        line: Option<u32>,
+        /// The limit of the memory.
+        bytes: usize,
+    },
+    /// It reached a limit for this version of the object before, and was not run again.
+    #[error("not run again for this object until it changes: {0}")]
+    Quarantined(Box<Self>),
+}
+
+impl ScriptError {
+    /// Whether a limit stopped the script.
+    #[must_use]
+    pub const fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::Time { .. } | Self::Instructions { .. } | Self::Memory { .. }
+        )
+    }
+}
+
+fn at(line: &Option<u32>) -> String {
+    line.map(|line| format!(", line {line}")).unwrap_or_default()
+}
+
+fn of(field: &str) -> String {
+    match field {
+        "" => String::new(),
+        field => format!(" at {field}"),
+    }
+}
+
+/// What a library function of ours says: no value of an object is ever in it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Said(pub(crate) String);
+
+/// An error of a library function; `what` must hold no value of an object.
+pub(crate) fn say(what: impl Into<String>) -> mlua::Error {
+    mlua::Error::external(Said(what.into()))
+}
+
+/// From what the virtual machine reports.
+pub(crate) fn of_run(script: &str, source: &str, budget: &Budget, error: &mlua::Error) -> ScriptError {
+    let script = script.to_owned();
+    let is_memory = root(error).is_some_and(|root| matches!(root, mlua::Error::MemoryError(_)));
+    let reached = budget.reached().or(is_memory.then_some(Reached::Memory));
+    let line = line_of(error, source);
+    match reached {
+        Some(Reached::Time) => ScriptError::Time {
+            script,
+            line: budget.line().or(line),
+            after: budget.limits().time,
+        },
+        Some(Reached::Instructions) => ScriptError::Instructions {
+            script,
+            line: budget.line().or(line),
+            count: budget.limits().instructions,
+        },
+        Some(Reached::Memory) => ScriptError::Memory {
+            script,
+            line: budget.line().or(line),
+            bytes: budget.limits().memory,
+        },
+        None => ScriptError::Failed {
+            script,
+            line,
+            what: shown(error, source),
+        },
+    }
+}
+
+/// From what the compiler reports: it quotes the script and knows nothing else.
+pub(crate) fn of_syntax(script: &str, error: &mlua::Error) -> ScriptError {
+    let what = match error {
+        mlua::Error::SyntaxError { message, .. } => message.clone(),
+        _ => "cannot be compiled".to_owned(),
+    };
+    let what = match what.strip_prefix(CHUNK).and_then(|rest| rest.strip_prefix(':')) {
+        Some(rest) => format!("line {rest}"),
+        None => what,
+    };
+    ScriptError::Syntax {
+        script: script.to_owned(),
+        what,
+    }
+}
+
+fn root(error: &mlua::Error) -> Option<&mlua::Error> {
+    match error {
+        mlua::Error::CallbackError { cause, .. } | mlua::Error::WithContext { cause, .. } => root(cause),
+        other => Some(other),
+    }
+}
+
+fn shown(error: &mlua::Error, source: &str) -> String {
+    match root(error) {
+        Some(mlua::Error::RuntimeError(message)) => shown_message(message, source),
+        Some(mlua::Error::ExternalError(said)) => said
+            .downcast_ref::<Said>()
+            .map_or_else(|| "a library function failed".into(), ToString::to_string),
+        Some(mlua::Error::BadArgument { to, pos, .. }) => {
+            let name = to.as_deref().unwrap_or("a function");
+            format!("bad argument #{pos} to {name}")
+        }
+        Some(mlua::Error::FromLuaConversionError { from, .. }) => format!("a {from} cannot be used there"),
+        _ => HIDDEN.to_owned(),
+    }
+}
+
+/// Said in place of a message that may show something of the object.
+const HIDDEN: &str =
+    "the script failed; its message is not shown because it is not a text of the script itself";
+
+fn shown_message(message: &str, source: &str) -> String {
+    let text = without_traceback(message);
+    let text = without_place(text);
+    if is_ours(text, source) || is_own_sentence(text, source) || is_quoted(text, source) {
+        text.to_owned()
+    } else {
+        HIDDEN.to_owned()
+    }
+}
+
+/// Without the places that Lua puts after a message.
+pub(crate) fn without_traceback(message: &str) -> &str {
+    message.split(TRACEBACK).next().unwrap_or_default()
+}
+
+const TRACEBACK: &str = "\nstack traceback:";
+
+/// Without the `script:12: ` that Lua puts before a message.
+fn without_place(text: &str) -> &str {
+    let name = text.strip_prefix(CHUNK).or_else(|| text.strip_prefix(PRELUDE));
+    name.and_then(|rest| rest.strip_prefix(':'))
+        .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()))
+        .and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(text)
+}
+
+/// Whether the script holds the text as a whole between quotes.
+fn is_quoted(text: &str, source: &str) -> bool {
+    let quotes = [("\"", "\""), ("'", "'"), ("[[", "]]")];
+    text.len() >= 4
+        && quotes
+            .iter()
+            .any(|(open, close)| source.contains(&format!("{open}{text}{close}")))
+}
+
+/// What the prelude says.
+fn is_ours(text: &str, source: &str) -> bool {
+    let refused = text.strip_suffix(" is not available to interpreter scripts");
+    refused.is_some_and(|name| is_word_of(name, source)) || text == "only 'kube' can be required"
+}
+
+/// What Lua itself says, with nothing in it but words from this list and names that stand in the script.
+fn is_own_sentence(text: &str, source: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let names_of_script = |name: &str| name == "?" || (name.chars().all(is_name) && is_word_of(name, source));
+    let mut words = text.split([' ', '(', ')', ',']).filter(|word| !word.is_empty());
+    text.len() < 200
+        && SENTENCES.iter().any(|start| text.starts_with(start))
+        && words.all(
+            |word| match word.strip_prefix('\'').and_then(|word| word.strip_suffix('\'')) {
+                Some(name) => names_of_script(name) || LIBRARY.contains(&name),
+                None => WORDS.contains(&word) || ["#1", "#2", "#3", "#4"].contains(&word),
+            },
+        )
+}
+
+/// Whether the name stands in the script as a word of its own.
+fn is_word_of(name: &str, source: &str) -> bool {
+    source
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .any(|word| word == name)
+}
+
+const SENTENCES: &[&str] = &[
+    "attempt to ",
+    "bad argument ",
+    "stack overflow",
+    "C stack overflow",
+    "invalid order function",
+    "'for' ",
+    "invalid value",
+    "table index is ",
+    "wrong number of arguments",
+    "calling ",
+];
+
+#[rustfmt::skip]
+const WORDS: &[&str] = &[
+    "C", "NaN", "a", "an", "argument", "arguments", "arithmetic", "at", "attempt", "bad", "base", "be", "boolean",
+    "bounds", "call", "compare", "concatenate", "empty", "expected", "field", "for", "function", "get", "global",
+    "got", "has", "in", "index", "initial", "integer", "interval", "invalid", "is", "length", "limit", "local",
+    "many", "method", "must", "nil", "no", "number", "of", "on", "order", "out", "overflow", "perform", "position",
+    "range", "representation", "results", "sorting", "stack", "step", "string", "table", "thread", "to", "too", "two",
+    "unpack", "upvalue", "userdata", "value", "values", "with", "wrong", "zero",
+];
+
+/// Names of library functions as Lua quotes them.
+#[rustfmt::skip]
+const LIBRARY: &[&str] = &[
+    "abs", "byte", "ceil", "char", "concat", "date", "find", "floor", "fmod", "for", "format", "getn", "gmatch",
+    "gsub", "insert", "ipairs", "len", "limit", "lower", "match", "max", "maxn", "min", "next", "pairs", "random",
+    "remove", "rep", "reverse", "select", "sort", "sqrt", "step", "sub", "tonumber", "tostring", "type", "unpack",
+    "upper",
+];
+
+/// The line of the script at which it failed, from the innermost traceback; no more than the script has lines, so that
+/// no number of an object passes for one.
+fn line_of(error: &mlua::Error, source: &str) -> Option<u32> {
+    let traceback = match error {
+        mlua::Error::CallbackError { traceback, .. } => traceback.as_str(),
+        mlua::Error::RuntimeError(message) => message.rsplit_once(TRACEBACK)?.1,
+        _ => return None,
+    };
+    let (_, after) = traceback.split_once(&format!("{CHUNK}:"))?;
+    let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
+    let line: u32 = digits.parse().ok()?;
+    (1..=source.lines().count())
+        .contains(&(line as usize))
+        .then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_shown_only_if_it_stands_in_the_script_or_is_luas_own() {
+        let source = "local spec = obj.spec\nerror('no template') error(obj.data.a) spec.x()";
+        for (message, is_shown) in [
+            ("script:2: no template", true),
+            ("script:2: no templat", false),
+            ("script:2: hunter2", false),
+            ("hunter2\nstack traceback:\n\tscript:1: in main", false),
+            ("script:1: attempt to index field 'spec' (a nil value)", true),
+            ("script:1: attempt to index field 'hunter2' (a nil value)", false),
+            ("script:1: attempt to index hunter2", false),
+            ("script:1: attempt to compare number with nil", true),
+            ("script:1: attempt to call field '?' (a nil value)", true),
+            ("bad argument #1 to 'insert' (table expected, got nil)", true),
+            ("bad argument #1 to 'insert' (hunter2)", false),
+            ("bad argument #hu to 'insert' (table expected)", false),
+        ] {
+            let shown = shown_message(message, source);
+            assert_eq!(shown != HIDDEN, is_shown, "{message}");
+            assert!(!shown.contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn the_line_is_one_of_the_script() {
+        let failed = |message: &str| line_of(&mlua::Error::RuntimeError(message.into()), "a\nb\nc");
+        assert_eq!(
+            failed("x\nstack traceback:\n\t[C]: in ?\n\tscript:2: in main"),
+            Some(2)
+        );
+        assert_eq!(failed("script:3: x"), None);
+        assert_eq!(failed("x\nstack traceback:\n\tscript:4711: in main"), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! What one call of a script may use up.
+
+use std::time::Duration;
+
+/// The bounds of one call. A script that reaches one is stopped; it cannot catch that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall time, reading the objects and the answer included. Source: Karmada reference 3.3 (1 s).
+    pub time: Duration,
+    /// Instructions of the virtual machine: the same on every machine, so that a script that is far too slow on one is
+    /// so on all. About half a second's worth.
+    pub instructions: u64,
+    /// Bytes that the state may hold: the objects, what the script makes of them, and garbage not yet collected.
+    pub memory: usize,
+    /// Bytes of one string made by a library function.
+    pub string: usize,
+    /// Bytes of an answer, and of a table given to a function of `kube`: its strings, and 16 for each value. Several
+    /// times what an API server takes.
+    pub answer: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(1),
+            instructions: 200_000_000,
+            memory: 64 << 20,
+            string: 16 << 20,
+            answer: 8 << 20,
+        }
+    }
+}

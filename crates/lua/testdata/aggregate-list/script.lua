@@ -1,0 +1,3 @@
+function AggregateStatus(desiredObj, statusItems)
+  return statusItems
+end

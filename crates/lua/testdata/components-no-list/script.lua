@@ -1,0 +1,3 @@
+function GetComponents(desiredObj)
+  return { worker = { replicas = 2 } }
+end

@@ -1,0 +1,3 @@
+function GetDependencies(desiredObj)
+  return { { apiVersion = 'v1', name = 'a' } }
+end

@@ -1,0 +1,3 @@
+function getDependencies(desiredObj)
+  return {}
+end

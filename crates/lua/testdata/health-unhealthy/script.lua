@@ -1,0 +1,3 @@
+function InterpretHealth(observedObj)
+  return observedObj.status.readyReplicas == observedObj.spec.replicas
+end

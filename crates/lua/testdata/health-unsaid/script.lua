@@ -1,0 +1,5 @@
+function InterpretHealth(observedObj)
+  if observedObj.status.ready then
+    return true
+  end
+end

@@ -1,0 +1,3 @@
+function GetDependencies(desiredObj)
+  error("bad label " .. desiredObj.metadata.labels.app)
+end

@@ -1,0 +1,3 @@
+function ReflectStatus(observedObj)
+  return observedObj.status
+end

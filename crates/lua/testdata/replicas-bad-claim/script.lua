@@ -1,0 +1,3 @@
+function GetReplicas(desiredObj)
+  return 1, { nodeClaim = { tolerations = desiredObj.spec.secret } }
+end

@@ -1,0 +1,3 @@
+function GetReplicas(desiredObj)
+  return desiredObj.spec.replicas
+end

@@ -1,0 +1,3 @@
+function ReviseReplica(desiredObj, desiredReplica)
+  desiredObj.spec.replicas = desiredReplica
+end

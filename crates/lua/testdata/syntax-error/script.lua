@@ -1,0 +1,3 @@
+function GetDependencies(desiredObj)
+  return {
+end
