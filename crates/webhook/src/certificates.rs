@@ -148,6 +148,11 @@ impl Identity {
         true
     }
 
+    /// What a server is configured with that shows it.
+    pub(crate) fn config(&self) -> ServerConfig {
+        ServerConfig::clone(&self.config)
+    }
+
     fn text(&self, part: &str) -> String {
         let bytes = self.parts.get(part).map(Vec::as_slice).unwrap_or_default();
         String::from_utf8_lossy(bytes).into_owned()

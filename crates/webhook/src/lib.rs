@@ -10,7 +10,9 @@
 //! |---|---|
 //! | [`review`] | from the JSON of a review to the JSON of its answer |
 //! | `distributions` | what the hub is asked about a ResourceDistribution and its author |
-//! | [`server`] | HTTPS: routes, bounds, deadlines, a graceful end |
+//! | [`server`] | admission's routes, and the looks at other objects |
+//! | `listener` | HTTPS: bounds, deadlines, a graceful end |
+//! | [`interpret`] | for authors of hooks that interpret kinds: from a trait to a server of both contracts |
 //! | [`certificates`] | an authority and a certificate of our own, and when they are renewed |
 //! | [`register`] | the Secret that replicas share, and the configurations that point here |
 //!
@@ -29,6 +31,8 @@ use tracing::{info, warn};
 
 pub mod certificates;
 mod distributions;
+pub mod interpret;
+mod listener;
 pub mod register;
 pub mod review;
 pub mod server;

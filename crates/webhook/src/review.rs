@@ -153,7 +153,7 @@ impl Review {
                 }
             }
             Question::Validate => match admission::validate(&request) {
-                Ok(()) => json!({"allowed": true}),
+                Ok(()) => return self.allowed(&[]),
                 Err(refusal) => refused(&refusal, &request),
             },
         };
@@ -170,10 +170,18 @@ impl Review {
         Some((inquiry::inquiry(&request)?, &asked.user_info, is_change))
     }
 
-    /// The answer to a write that may be, with warnings for its author.
+    /// The answer to a write that may be, with the warnings of the rules and more of them for its author.
     #[must_use]
-    pub fn allowed(&self, warnings: &[String]) -> Value {
+    pub fn allowed(&self, more: &[String]) -> Value {
         let mut response = json!({"allowed": true});
+        let asked = self.request.as_ref();
+        let request = asked.and_then(|asked| asked.request(&[], Settings::default()));
+        let doubts = request.as_ref().map(admission::warnings).unwrap_or_default();
+        let warnings: Vec<String> = doubts
+            .iter()
+            .map(ToString::to_string)
+            .chain(more.to_vec())
+            .collect();
         if !warnings.is_empty() {
             response["warnings"] = warnings.into();
         }

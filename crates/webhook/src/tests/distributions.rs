@@ -48,7 +48,7 @@ async fn whoever_may_write_everywhere_may_distribute_everywhere() {
         json!({"allNamespaces": true}),
         json!({"all": []}),
         named(&["a"]),
-        json!({"namespaceSelector": {"a": "b"}}),
+        json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}),
     ] {
         let response = told(&hub, &written_by("jane", &distribution(&targets), None)).await;
         assert_eq!(response, json!({"allowed": true, "uid": "u1"}), "{targets}");
@@ -64,6 +64,47 @@ async fn whoever_may_write_everywhere_may_distribute_everywhere() {
     // A copy is tried where the webhook lives, without what is not distributed.
     assert_eq!(hub.noted(TRIED), 4);
     assert_eq!(hub.get(TRIED)[0]["metadata"], json!({"name": "registry"}));
+}
+
+#[tokio::test]
+async fn what_may_not_be_meant_is_allowed_with_a_warning_beside_that_of_a_trial() {
+    let hub = hub_where_jane_may(&EVERYWHERE);
+    let flat = distribution(&json!({"namespaceSelector": {"a": "b"}}));
+    let warning = "spec.targets.namespaceSelector: labels beside matchLabels are read as if they stood there; write them \
+                   under matchLabels: OpenKruise drops them where they are";
+    let response = told(&hub, &written_by("jane", &flat, None)).await;
+    assert_eq!(
+        (&response["allowed"], &response["warnings"]),
+        (&json!(true), &json!([warning]))
+    );
+    hub.put(
+        "/trial",
+        json!([403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": CANARY}]),
+    );
+    let response = told(&hub, &written_by("jane", &flat, None)).await;
+    let warnings = response["warnings"].as_array().expect("warnings");
+    assert_eq!((warnings.len(), &warnings[0]), (2, &json!(warning)));
+    // Nobody is asked about targets that mean nothing: the warning comes all the same.
+    let response = told(&hub, &written_by("joe", &distribution(&json!({})), None)).await;
+    assert!(
+        response["warnings"][0]
+            .as_str()
+            .expect("text")
+            .contains("no namespace is meant"),
+        "{response}"
+    );
+    // A write that leaves it as it was says nothing again, and one that is refused only why.
+    let mut finalized = flat.clone();
+    finalized["metadata"]["finalizers"] = json!(["entourage.dev/distribution"]);
+    let response = told(&hub, &written_by("entourage", &finalized, Some(&flat))).await;
+    assert_eq!(response, json!({"allowed": true, "uid": "u1"}));
+    let mut refused = flat;
+    refused["spec"]["resource"]["kind"] = json!("Pod");
+    let response = told(&hub, &written_by("jane", &refused, None)).await;
+    assert_eq!(
+        (&response["allowed"], &response["warnings"]),
+        (&json!(false), &Value::Null)
+    );
 }
 
 #[tokio::test]
