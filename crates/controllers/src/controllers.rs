@@ -78,6 +78,7 @@ pub enum Within {
 const POLICY: &str = "policy.karmada.io";
 const WORK: &str = "work.karmada.io";
 const CLUSTER: &str = "cluster.karmada.io";
+const CONFIG: &str = "config.karmada.io";
 const KRUISE: &str = "apps.kruise.io";
 
 /// Every controller, sorted by name.
@@ -217,6 +218,17 @@ pub const CONTROLLERS: &[Controller] = &[
                 "its uid is the hub's id",
             )
         }],
+    },
+    Controller {
+        name: "interpreter",
+        summary: "learns kinds from customizations",
+        module: "entourage_core::interpreter",
+        gate: None,
+        rules: &[rule(
+            Resources::Of(CONFIG, &["resourceinterpretercustomizations"]),
+            &["list", "watch"],
+            "how objects of a kind are understood",
+        )],
     },
     Controller {
         name: "lease",

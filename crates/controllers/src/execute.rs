@@ -19,8 +19,10 @@ use crate::{
     members::Member,
     runtime::{Message, retries::Trouble},
     source::Sources,
+    taught::Taught,
 };
 
+mod aggregate;
 mod deliver;
 mod distribute;
 pub mod events;
@@ -39,6 +41,8 @@ pub struct Hands {
     pub hub_id: Str,
     /// Templates' whole objects.
     pub sources: Sources,
+    /// What people taught us of kinds.
+    pub taught: Taught,
     /// Where Events go.
     pub events: Events,
     /// The brain.
@@ -116,6 +120,11 @@ impl Hands {
                     None => Outcome::Done,
                 },
                 Change::Need(id) => self.need(&id).await,
+                Change::Aggregate {
+                    id,
+                    interpretation,
+                    items,
+                } => self.aggregate(id, &interpretation, &items).await,
                 Change::Refuse(words) => Outcome::Refused(words),
                 Change::Emit(event) => {
                     self.events.emit(event);

@@ -16,6 +16,7 @@
 //! | [`source`] | templates' payloads, fetched when delivered |
 //! | [`members`] | clients and probes of the members |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; how many at a time; what a failure means |
+//! | [`hooks`] | asking webhooks about objects |
 //! | [`controllers`] | every controller: what it is for, what it may do on the hub |
 //! | [`supervise`] | tasks that must not end |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
@@ -39,6 +40,7 @@ pub mod clock;
 pub mod controllers;
 pub mod error;
 pub mod execute;
+pub mod hooks;
 pub mod lease;
 pub mod limiter;
 pub mod members;
@@ -47,6 +49,7 @@ pub mod runtime;
 pub mod serve;
 pub mod source;
 pub mod supervise;
+pub mod taught;
 pub mod watch;
 
 pub use client::{ClientFactory, plain_clients};
@@ -59,6 +62,7 @@ use members::{Members, MembersOptions};
 use metrics::Metrics;
 use runtime::BrainOptions;
 use source::Sources;
+use taught::Taught;
 
 /// How the control plane runs.
 #[derive(Clone, Debug)]
@@ -201,6 +205,7 @@ pub async fn run(
         Some(hub_id) => {
             info!(hub = %hub_id, "controllers started");
             let mut config = Config::new(&hub_id);
+            config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
             config.propagate_deps = propagate_deps;
             config.distribute = options.distribute;
             config.deletion_grace = millis(deletion_grace);
@@ -226,6 +231,7 @@ pub async fn run(
                 hub,
                 hub_id: hub_id.clone(),
                 sources,
+                taught: Taught::default(),
                 events,
                 brain,
             };

@@ -110,7 +110,11 @@ pub struct BrainOptions<D> {
 /// Runs the brain until `stop`; then waits up to five seconds for what is being carried out. Returns whether all of it
 /// ended: else the outcome of a request is unknown, and it may still be carried out.
 pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -> bool {
-    let watches = Watches::new(options.hub.clone(), options.hands.brain.clone());
+    let watches = Watches::new(
+        options.hub.clone(),
+        options.hands.taught.clone(),
+        options.hands.brain.clone(),
+    );
     let mut brain = Brain {
         watches,
         connections: BTreeMap::new(),
@@ -303,6 +307,7 @@ impl<D: Decide> Brain<D> {
         if !self.watches.is_outdated(changes) {
             return;
         }
+        self.options.hands.taught.tell(self.options.decider.interpreter());
         for watch in self.options.decider.take_ended() {
             self.watches.end(&watch);
         }

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use entourage_core::{
     delivery::render::wipe,
+    interpreter::Interpretation,
     object::{Gvk, Str, revision},
     observation::{self, Observation, Watch},
 };
@@ -49,8 +50,10 @@ use crate::{
 
 mod lines;
 mod list;
+mod state;
 
 use lines::Lines;
+use state::{End, Told};
 
 /// Items asked for at a time: a page is in memory as a whole.
 const PAGE: &str = "500";
@@ -83,6 +86,7 @@ pub struct Watcher {
     /// Our hub's id.
     hub: Str,
     watch: Watch,
+    taught: Interpretation,
     /// Tells this run from an earlier one of the same watch, whose last words may still be under way.
     run: u64,
     brain: mpsc::Sender<Message>,
@@ -110,50 +114,28 @@ pub struct Watcher {
     reached: u64,
 }
 
-/// What the brain knows of a watch.
-#[derive(Debug, PartialEq, Eq)]
-enum Told {
-    /// That it lists, or nothing yet.
-    Works,
-    /// That it fails.
-    Lost,
-    /// That the server refuses it to our account.
-    Refused,
-    /// That the server serves another version of the kind.
-    Other(Str),
-    /// That the server serves no version of the kind now, and may hold objects of it.
-    Withheld,
-    /// That the server serves no version of the kind, and has no objects of it.
-    Kindless,
-}
-
-/// Why a watch ended.
-enum End {
-    /// The resourceVersion cannot be watched from, or the server reports an error: list again.
-    Relist,
-    /// It can be resumed from here.
-    Resume(String),
-    /// It broke: it can be resumed from here if the server has come as far.
-    Broken(String),
-    /// The brain is gone.
-    Stop,
+/// How much is asked for.
+fn form(watch: &Watch, taught: &Interpretation) -> Form {
+    if observation::is_whole(watch, taught) {
+        Form::Whole
+    } else {
+        Form::Metadata
+    }
 }
 
 impl Watcher {
     /// A watch over this server; `hub` is our hub's id, which copies on members carry.
     #[must_use]
     pub fn new(api: Api, watch: Watch, run: u64, hub: &Str, brain: mpsc::Sender<Message>) -> Self {
-        let form = if observation::is_whole(&watch) {
-            Form::Whole
-        } else {
-            Form::Metadata
-        };
+        let taught = Interpretation::default();
+        let form = form(&watch, &taught);
         let list = list::listed(&watch, hub);
         let missing = matches!(&watch, Watch::Copies(_, gvk) if !path::is_built_in(gvk));
         Self {
             api,
             hub: hub.clone(),
             watch,
+            taught,
             run,
             brain,
             list,
@@ -167,6 +149,16 @@ impl Watcher {
             doubtful: false,
             restores: 0,
             reached: 0,
+        }
+    }
+
+    /// What it reads is understood by what people taught us of its kind.
+    #[must_use]
+    pub fn taught(self, taught: Interpretation) -> Self {
+        Self {
+            form: form(&self.watch, &taught),
+            taught,
+            ..self
         }
     }
 
@@ -342,7 +334,7 @@ impl Watcher {
     }
 
     fn project(&self, object: &Value) -> Option<Observation> {
-        let subject = observation::project(&self.watch, object);
+        let subject = observation::project(&self.watch, &self.taught, object);
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, "an object cannot be read and is skipped");

@@ -109,6 +109,12 @@ impl Path {
             Watch::ClusterOverrides => {
                 Self::build(POLICY, Cow::Borrowed("clusteroverridepolicies"), "", None)
             }
+            Watch::Customizations => Self::build(
+                CONFIG,
+                Cow::Borrowed("resourceinterpretercustomizations"),
+                "",
+                None,
+            ),
             Watch::Bindings => Self::build(WORK, Cow::Borrowed("resourcebindings"), "", None),
             Watch::ClusterBindings => Self::build(WORK, Cow::Borrowed("clusterresourcebindings"), "", None),
             Watch::Clusters => Self::build(CLUSTER, Cow::Borrowed("clusters"), "", None),
@@ -209,6 +215,7 @@ impl Path {
 const POLICY: &str = "/apis/policy.karmada.io/v1alpha1";
 const WORK: &str = "/apis/work.karmada.io/v1alpha2";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
+const CONFIG: &str = "/apis/config.karmada.io/v1alpha1";
 const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";
 const DISTRIBUTIONS: &str = "resourcedistributions";
 

@@ -76,7 +76,11 @@ impl Hands {
         let source = match self.sources.fetch(&order.id).await {
             Ok(fetched) => {
                 if fetched.first {
-                    let template = observation::template(&order.id, fetched.source.object());
+                    let template = observation::template(
+                        &order.recipe.interpretation,
+                        &order.id,
+                        fetched.source.object(),
+                    );
                     self.tell(Observation::Seen(Subject::Template(order.id.clone(), template)))
                         .await;
                 }
@@ -98,6 +102,7 @@ impl Hands {
         Ok(match delivery.run().await {
             Ok(delivered) => delivered,
             Err(Stop::Refused(Refusal::Override(bad))) => Delivered::BadOverride(bad.to_string()),
+            Err(Stop::Refused(Refusal::Unanswered(why))) => Delivered::Uninterpreted(why.to_string()),
             Err(Stop::Refused(refusal)) => {
                 if refusal == Refusal::Token {
                     self.tell(Observation::NeverTravels(order.id.clone())).await;
@@ -265,7 +270,12 @@ impl Delivery<'_> {
 
     /// Where only a copy's metadata is kept no more is asked for: no Secret comes back.
     fn answer_form(&self) -> Form {
-        if observation::is_copied_whole(&self.order.id.gvk) {
+        if self
+            .order
+            .recipe
+            .interpretation
+            .is_copied_whole(&self.order.id.gvk)
+        {
             Form::Whole
         } else {
             Form::Metadata
@@ -278,7 +288,7 @@ impl Delivery<'_> {
 
     fn applied_as(&self, copy: &Value) -> Delivered {
         Delivered::Applied {
-            copy: observation::copy(&self.order.id.gvk, copy),
+            copy: observation::copy(&self.order.recipe.interpretation, &self.order.id.gvk, copy),
             source: source_version(self.source.meta(), &self.order.recipe),
             differed: None,
         }

@@ -22,7 +22,7 @@ impl Hands {
     /// Writes one object of the hub and observes the answer. After 404 or 409 the object is read and observed, and the
     /// plan ends: the core plans again from what is there now.
     pub(super) async fn write(&self, object: &HubObject, verb: Verb) -> Outcome {
-        let (watch, form) = read_as(object);
+        let (watch, form) = self.read_as(object);
         let path = Path::hub(object);
         let result = match &verb {
             Verb::Create(body) => self.hub.create(&Path::hub_collection(object), body, form).await,
@@ -62,7 +62,8 @@ impl Hands {
     pub(super) async fn need(&self, id: &Id) -> Outcome {
         let secret = id.gvk.group.is_empty() && &*id.gvk.kind == "Secret";
         // The type of a Secret is no metadata, and it decides whether the Secret travels.
-        let form = if secret || observation::is_interpreted(&id.gvk) {
+        let taught = self.taught.of(&id.gvk);
+        let form = if secret || taught.is_interpreted(&id.gvk) {
             Form::Whole
         } else {
             Form::Metadata
@@ -70,7 +71,7 @@ impl Hands {
         match self.hub.get(&Path::object(id), form).await {
             Ok(mut object) => {
                 let travels = !interpreter::never_travels(&object);
-                let template = observation::template(id, &object);
+                let template = observation::template(&taught, id, &object);
                 wipe(&mut object);
                 let seen = if travels {
                     Observation::Found(id.clone(), template)
@@ -102,7 +103,7 @@ impl Hands {
     }
 
     async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
-        let (watch, form) = read_as(object);
+        let (watch, form) = self.read_as(object);
         match failure.class() {
             // The collection is missing: its namespace or its kind. That is no news about the object.
             Class::Missing if matches!(verb, Verb::Create(_)) => {
@@ -145,13 +146,33 @@ impl Hands {
     }
 
     async fn see(&self, watch: &Watch, mut object: Value) {
-        let seen = observation::project(watch, &object);
+        let seen = observation::project(watch, &self.taught.to(watch), &object);
         if let Watch::Templates(_) | Watch::Distributions = watch {
             wipe(&mut object);
         }
         match seen {
             Some(subject) => self.tell(Observation::Seen(subject)).await,
             None => warn!(watch = ?watch, "the hub answered with an object that cannot be read"),
+        }
+    }
+
+    /// As what an object of the hub is observed, and in which form it is asked for.
+    fn read_as(&self, object: &HubObject) -> (Watch, Form) {
+        match object {
+            HubObject::Policy(name) if name.namespace.is_empty() => (Watch::ClusterPolicies, Form::Whole),
+            HubObject::Policy(_) => (Watch::Policies, Form::Whole),
+            HubObject::Binding(name) if name.namespace.is_empty() => (Watch::ClusterBindings, Form::Whole),
+            HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
+            HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
+            HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
+            HubObject::Template(id) => {
+                let form = if self.taught.of(&id.gvk).is_interpreted(&id.gvk) {
+                    Form::Whole
+                } else {
+                    Form::Metadata
+                };
+                (Watch::Templates(id.gvk.clone()), form)
+            }
         }
     }
 }
@@ -163,26 +184,6 @@ fn is_deleted(answer: &Value) -> bool {
         || answer["metadata"]["finalizers"]
             .as_array()
             .is_none_or(Vec::is_empty)
-}
-
-/// As what an object of the hub is observed, and in which form it is asked for.
-fn read_as(object: &HubObject) -> (Watch, Form) {
-    match object {
-        HubObject::Policy(name) if name.namespace.is_empty() => (Watch::ClusterPolicies, Form::Whole),
-        HubObject::Policy(_) => (Watch::Policies, Form::Whole),
-        HubObject::Binding(name) if name.namespace.is_empty() => (Watch::ClusterBindings, Form::Whole),
-        HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
-        HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
-        HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
-        HubObject::Template(id) => {
-            let form = if observation::is_interpreted(&id.gvk) {
-                Form::Whole
-            } else {
-                Form::Metadata
-            };
-            (Watch::Templates(id.gvk.clone()), form)
-        }
-    }
 }
 
 fn which(object: &HubObject) -> Which {

@@ -32,7 +32,7 @@ impl Hands {
         match merge(api, &self.hub_id, name, marks).await {
             Ok(object) => {
                 let watch = Watch::MemberNamespaces(cluster.clone());
-                if let Some(subject) = observation::project(&watch, &object) {
+                if let Some(subject) = observation::project(&watch, &Default::default(), &object) {
                     self.tell(Observation::Seen(subject)).await;
                 }
                 Outcome::Done

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use entourage_core::{
     delivery::render::{self, wipe},
-    object::{Id, Str},
+    object::{Id, Str, is_held},
     observation::{self, Observation, Removed, Subject},
     plan::{Guard, How},
 };
@@ -37,8 +37,10 @@ impl Hands {
             (None, _) => Ok(Removed::Unreachable(
                 "there is no connection to the member".into(),
             )),
-            (Some(member), How::Delete) => delete(&id, &guard, member).await,
-            (Some(member), How::Release) => release(&id, &guard, &self.hub_id, member).await,
+            (Some(member), How::Delete) => delete(&id, &guard, self.form(&id), member).await,
+            (Some(member), How::Release) => {
+                release(&id, &guard, (&self.hub_id, self.form(&id)), member).await
+            }
         };
         match result {
             Ok(removed) => {
@@ -65,8 +67,17 @@ impl Hands {
         }
     }
 
+    /// What is kept of a kind tells how much of it is asked for.
+    fn form(&self, id: &Id) -> Form {
+        if self.taught.of(&id.gvk).is_copied_whole(&id.gvk) {
+            Form::Whole
+        } else {
+            Form::Metadata
+        }
+    }
+
     async fn see_copy(&self, cluster: &Str, id: &Id, mut live: Value) {
-        let copy = observation::copy(&id.gvk, &live);
+        let copy = observation::copy(&self.taught.of(&id.gvk), &id.gvk, &live);
         wipe(&mut live);
         self.tell(Observation::Seen(Subject::Copy(
             cluster.clone(),
@@ -82,9 +93,9 @@ impl Hands {
     pub(super) async fn confirm(&self, id: Id, cluster: Str, member: Option<&Arc<Member>>) -> Outcome {
         let removed = match member {
             None => Removed::Unreachable("there is no connection to the member".into()),
-            Some(member) => match member.api.get(&Path::object(&id), form(&id)).await {
+            Some(member) => match member.api.get(&Path::object(&id), self.form(&id)).await {
                 Ok(live) => {
-                    let copy = observation::copy(&id.gvk, &live);
+                    let copy = observation::copy(&self.taught.of(&id.gvk), &id.gvk, &live);
                     if copy.meta.hub.as_deref() == Some(&*self.hub_id) {
                         self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
                             .await;
@@ -110,7 +121,7 @@ enum End {
     Abandoned,
 }
 
-async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End> {
+async fn delete(id: &Id, guard: &Guard, form: Form, member: &Member) -> Result<Removed, End> {
     let path = Path::object(id);
     match member
         .api
@@ -126,7 +137,7 @@ async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End>
             Err(End::Held(answer))
         }
         Err(failure) if failure.class() == Class::Abandoned => Err(End::Abandoned),
-        Err(failure) if failure.class() == Class::Conflict => match member.api.get(&path, form(id)).await {
+        Err(failure) if failure.class() == Class::Conflict => match member.api.get(&path, form).await {
             Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
             Ok(live) => Err(End::Changed(live)),
             Err(failure) => Ok(failed(failure, id, member).await),
@@ -135,15 +146,7 @@ async fn delete(id: &Id, guard: &Guard, member: &Member) -> Result<Removed, End>
     }
 }
 
-/// Whether a deleted object stays for a while: for its finalizers, or for its grace. A Pod that goes at once is answered
-/// with a deletionTimestamp as well; its end may have been told before this answer comes.
-pub(super) fn is_held(meta: &Value) -> bool {
-    let finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-    let grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
-    !meta["deletionTimestamp"].is_null() && (finalizers || grace)
-}
-
-async fn release(id: &Id, guard: &Guard, hub: &str, member: &Member) -> Result<Removed, End> {
+async fn release(id: &Id, guard: &Guard, (hub, form): (&str, Form), member: &Member) -> Result<Removed, End> {
     let path = Path::object(id);
     for _ in 0..ROUNDS {
         let mut live = match member.api.get(&path, Form::Whole).await {
@@ -159,7 +162,7 @@ async fn release(id: &Id, guard: &Guard, hub: &str, member: &Member) -> Result<R
         let Some(mut released) = released else {
             return Ok(Removed::Gone);
         };
-        let result = member.api.replace(&path, &released, form(id)).await;
+        let result = member.api.replace(&path, &released, form).await;
         wipe(&mut released);
         match result {
             Ok(mut answer) => {
@@ -174,15 +177,6 @@ async fn release(id: &Id, guard: &Guard, hub: &str, member: &Member) -> Result<R
     Ok(Removed::Unreachable(
         "the copy keeps changing on the member".into(),
     ))
-}
-
-/// What is kept of a kind tells how much of it is asked for.
-fn form(id: &Id) -> Form {
-    if observation::is_copied_whole(&id.gvk) {
-        Form::Whole
-    } else {
-        Form::Metadata
-    }
 }
 
 fn is_other(live: &Value, guard: &Guard) -> bool {

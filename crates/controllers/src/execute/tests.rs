@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::client::tests::{Log, Reply, api, gone, script, served_nothing, status};
 
+mod distribute;
+
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const POST: &str = "POST /api/v1/namespaces/ns/configmaps";
@@ -37,6 +39,7 @@ fn bench(hub: Vec<(&'static str, Reply)>, member: Vec<(&'static str, Reply)>) ->
         hub: hub_api,
         hub_id: "hub".into(),
         sources,
+        taught: Default::default(),
         events,
         brain,
     };
@@ -103,6 +106,7 @@ fn id(kind: &str) -> Id {
 
 fn recipe() -> Recipe {
     Recipe {
+        interpretation: Default::default(),
         hub: "hub".into(),
         binding: Named::new("ns", "a-configmap"),
         permanent_id: "p".into(),

@@ -6,6 +6,7 @@ use entourage_api::cluster::Cluster;
 use entourage_core::{
     distribution,
     index::{Index, Stats},
+    interpreter::Interpreter,
     object::Time,
     observation::{Observation, Watch},
     plan::{Event, Key, Plan},
@@ -24,6 +25,10 @@ pub trait Decide: Send + 'static {
     /// Watches that end now even if they are demanded again: they list afresh then.
     fn take_ended(&mut self) -> BTreeSet<Watch> {
         BTreeSet::new()
+    }
+    /// What people taught us of kinds; it changes only together with what is demanded.
+    fn interpreter(&self) -> Interpreter {
+        Interpreter::default()
     }
     /// A Cluster as last seen.
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>>;
@@ -62,6 +67,10 @@ impl Decide for Index {
 
     fn take_ended(&mut self) -> BTreeSet<Watch> {
         Self::take_ended(self)
+    }
+
+    fn interpreter(&self) -> Interpreter {
+        Self::interpreter(self).clone()
     }
 
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {

@@ -45,12 +45,18 @@ impl Diary {
 
 type Plans = Box<dyn FnMut(&Key, Time) -> Plan + Send>;
 
-/// Decisions by script: observing anything about a binding or a template dirties its key; plans come from a function.
+/// Decisions by script: observing anything about a binding or a template dirties its key; plans come from a function. The
+/// template [`CHANGED`] changes the demand, and so does [`ENDED`], which ends the watches of ConfigMaps too.
 struct Script {
     diary: Diary,
     plans: Plans,
     synced: bool,
+    changes: u64,
+    ended: BTreeSet<Watch>,
 }
+
+const CHANGED: &str = "changed";
+const ENDED: &str = "ended";
 
 /// The script, what is demanded, and how often that was asked.
 struct Shared(Mutex<Script>, BTreeSet<Watch>, Arc<AtomicUsize>);
@@ -61,6 +67,10 @@ impl Decide for Shared {
         let (text, dirty) = match seen {
             Observation::Listing { .. } | Observation::Reached { .. } => return vec![],
             Observation::Seen(Subject::Template(id, _)) => {
+                script.changes += u64::from([CHANGED, ENDED].contains(&&*id.name));
+                if &*id.name == ENDED {
+                    script.ended.insert(Watch::Templates(id.gvk.clone()));
+                }
                 (format!("seen {}", id.name), vec![Key::Template(id)])
             }
             Observation::Seen(Subject::Binding(binding)) => {
@@ -94,7 +104,11 @@ impl Decide for Shared {
     }
 
     fn demand_changes(&self) -> u64 {
-        0
+        self.0.lock().unwrap().changes
+    }
+
+    fn take_ended(&mut self) -> BTreeSet<Watch> {
+        std::mem::take(&mut self.0.lock().unwrap().ended)
     }
 
     fn cluster(&self, _: &str) -> Option<Arc<Cluster>> {
@@ -168,6 +182,7 @@ fn start(
         hub: hub_api,
         hub_id: "hub".into(),
         sources,
+        taught: Default::default(),
         events,
         brain: brain.clone(),
     };
@@ -176,6 +191,8 @@ fn start(
         diary: diary.clone(),
         plans: Box::new(plans),
         synced: false,
+        changes: 0,
+        ended: BTreeSet::new(),
     };
     let demanded = Arc::new(AtomicUsize::new(0));
     let decider = Shared(Mutex::new(script), demand, demanded.clone());
@@ -433,6 +450,48 @@ async fn what_is_demanded_is_watched_and_makes_the_brain_synced() {
     );
     bench.synced.wait_for(|synced| *synced).await.ok();
     assert_eq!(bench.wait(3).await, ["seen a", "listed", "plan a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_to_end_although_it_is_demanded_lists_afresh_and_no_other_does() {
+    let watches = ["ConfigMap", "Secret"].map(|kind| Watch::Templates(Gvk::new("v1", kind)));
+    let bench = start(
+        &watches,
+        |_, _| Plan::nothing(),
+        |asked| {
+            if asked.line.contains("watch=true") {
+                Reply::Silence
+            } else {
+                Reply::Json(200, json!({"metadata": {"resourceVersion": "5"}, "items": []}))
+            }
+        },
+    );
+    let lists = || {
+        let lines = bench.hub.lines();
+        let of = |plural: &str| {
+            let mut lists = lines.iter().filter(|line| !line.contains("watch=true"));
+            lists.by_ref().filter(|line| line.contains(plural)).count()
+        };
+        [of("/configmaps"), of("/secrets")]
+    };
+    bench.wait(2).await;
+    assert_eq!(lists(), [1, 1]);
+    bench.see(CHANGED).await;
+    bench.wait(4).await;
+    assert_eq!(lists(), [1, 1]);
+    bench.see(ENDED).await;
+    let listed = |diary: &[String]| diary.iter().filter(|each| *each == "listed").count();
+    let again = async {
+        while listed(&bench.diary.all()) < 3 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let again = tokio::time::timeout(Duration::from_secs(60), again).await;
+    assert!(again.is_ok(), "{:?}", bench.diary.all());
+    assert_eq!(lists(), [2, 1]);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(lists(), [2, 1], "it ended once");
+    assert!(!bench.diary.all().contains(&"lost".to_owned()), "it was not lost");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,11 +10,12 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Message;
-use crate::{client::Api, supervise::supervise, watch::Watcher};
+use crate::{client::Api, supervise::supervise, taught::Taught, watch::Watcher};
 
 /// The running watches. Dropping it ends them.
 pub(super) struct Watches {
     hub: Str,
+    taught: Taught,
     brain: mpsc::Sender<Message>,
     demanded: BTreeSet<Watch>,
     /// How often the demand had changed when it was last taken in.
@@ -26,10 +27,11 @@ pub(super) struct Watches {
 
 impl Watches {
     /// None yet; `hub` is our hub's id.
-    pub(super) fn new(hub: Str, brain: mpsc::Sender<Message>) -> Self {
+    pub(super) fn new(hub: Str, taught: Taught, brain: mpsc::Sender<Message>) -> Self {
         let (running, runs) = (BTreeMap::new(), HashSet::new());
         Self {
             hub,
+            taught,
             brain,
             demanded: BTreeSet::new(),
             changes: None,
@@ -107,9 +109,14 @@ impl Watches {
         let run = self.next;
         self.next += 1;
         self.runs.insert(run);
+        let taught = self.taught.to(&watch);
         let (hub, brain, kept) = (self.hub.clone(), self.brain.clone(), watch.clone());
         let task = async move {
-            let make = || Watcher::new(api.clone(), kept.clone(), run, &hub, brain.clone()).run();
+            let make = || {
+                Watcher::new(api.clone(), kept.clone(), run, &hub, brain.clone())
+                    .taught(taught.clone())
+                    .run()
+            };
             let told = || async {
                 let lost = Observation::Lost {
                     watch: kept.clone(),

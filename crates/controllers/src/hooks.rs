@@ -1,0 +1,216 @@
+//! Asking webhooks about objects: what the core makes of a question is sent, and what comes back is given to the core.
+//!
+//! A hook is left alone for a while when it does not answer, so that it holds up only what it is about; an answer that
+//! may be used again is; and nothing of an object is in any error, log or `Debug`.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use entourage_core::interpreter::{
+    hook::{Answers, Breaker, Hook, LARGEST, Subject, answers::Key, answers::Room},
+    question::{Answer, Question, Unanswered},
+};
+use serde_json::Value;
+
+use crate::clock;
+
+mod line;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use line::Line;
+pub use resolve::Services;
+
+/// How hooks are asked.
+#[derive(Clone)]
+pub struct Options {
+    /// The largest answer that is read, and the largest object that one makes, in bytes.
+    pub largest: usize,
+    /// What there is room for of answers that may be used again.
+    pub room: Room,
+    /// Where the Services of references are looked up. `None`: by their names in the cluster that we run in.
+    pub services: Option<Arc<dyn Services>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            largest: LARGEST,
+            room: Room::default(),
+            services: None,
+        }
+    }
+}
+
+/// Asks hooks. Cheap to clone; clones share connections and answers.
+#[derive(Clone)]
+pub struct Hooks(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    answers: Mutex<Answers>,
+    /// By the hook's layer, which names its configuration.
+    lines: Mutex<BTreeMap<String, Known>>,
+    /// Tells requests apart that this process sends; the number in front tells processes apart.
+    asked: (u64, AtomicU64),
+}
+
+/// What is known of a hook in the version in which it is configured.
+struct Known {
+    version: String,
+    /// Why there is none, if its certificates cannot be read.
+    line: Result<Line, String>,
+    breaker: Breaker,
+    /// Why the last call failed.
+    why: String,
+}
+
+impl Hooks {
+    /// Nobody is called yet.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let answers = Mutex::new(Answers::new(options.room));
+        let process = (clock::jitter() * (1_u64 << 53) as f64) as u64;
+        Self(Arc::new(Inner {
+            options,
+            answers,
+            lines: Mutex::default(),
+            asked: (process, AtomicU64::new(0)),
+        }))
+    }
+
+    /// What a hook answers to a question. Takes no longer than the hook's timeout.
+    ///
+    /// # Errors
+    /// Why there is no answer, and what to do; [`Hook::policy`] says what that means. A text that stays the same while the
+    /// cause does.
+    pub async fn ask(
+        &self,
+        hook: &Hook,
+        subject: &Subject<'_>,
+        question: Question<'_>,
+    ) -> Result<Answer, Unanswered> {
+        let unanswered = |why: Cow<'static, str>| Unanswered {
+            layer: hook.layer(),
+            operation: question.operation(),
+            why,
+        };
+        // Whoever chose the hook has looked; a Secret must not go out by mistake all the same, not by another kind's name.
+        let is_disguised = is_secret(question.object()) && !subject.is_secret();
+        if is_disguised || !hook.is_about(subject, question.operation()) {
+            return Err(unanswered("it has no rule for what it is asked".into()));
+        }
+        let key = Key::of(hook, subject, question);
+        if let Some(key) = &key
+            && let Some(answer) = lock(&self.0.answers).get(key)
+        {
+            return Ok(answer);
+        }
+        let uid = self.uid();
+        let Some(request) = hook.request(&uid, subject, question) else {
+            return Err(unanswered("its contract has no word for what it is asked".into()));
+        };
+        let line = self.line(hook).map_err(|why| unanswered(why.into()))?;
+        let exchanged = line
+            .exchange(request.to_string().into(), self.0.options.largest)
+            .await;
+        drop(request);
+        self.record(hook, exchanged.as_ref().err());
+        let bytes = exchanged.map_err(|failure| unanswered(failure.why.into()))?;
+        let answer = hook
+            .answer(&uid, question, &bytes, self.0.options.largest)
+            .map_err(unanswered)?;
+        if let Some(key) = key {
+            lock(&self.0.answers).keep(key, answer.clone(), bytes.len());
+        }
+        Ok(answer)
+    }
+
+    /// Forgets connections and troubles of hooks that are not configured any more.
+    pub fn keep<'h>(&self, configured: impl IntoIterator<Item = &'h Hook>) {
+        let configured: BTreeSet<_> = configured.into_iter().map(Hook::layer).collect();
+        lock(&self.0.lines).retain(|layer, _| configured.contains(layer));
+    }
+
+    /// Whether a hook is left alone, or tried after that.
+    #[must_use]
+    pub fn is_silent(&self, hook: &Hook) -> bool {
+        let lines = lock(&self.0.lines);
+        lines
+            .get(&hook.layer())
+            .is_some_and(|known| known.version == hook.version() && known.breaker.is_open())
+    }
+
+    fn uid(&self) -> String {
+        let (process, asked) = &self.0.asked;
+        let count = asked.fetch_add(1, Ordering::Relaxed);
+        format!("{process:014x}-{count:x}")
+    }
+
+    /// The line to a hook, if it may be called now.
+    fn line(&self, hook: &Hook) -> Result<Line, String> {
+        let call = hook.call().map_err(str::to_owned)?;
+        let mut lines = lock(&self.0.lines);
+        let anew = || Known {
+            version: hook.version().to_owned(),
+            line: Line::new(call, self.0.options.services.clone()),
+            breaker: Breaker::default(),
+            why: String::new(),
+        };
+        let known = lines.entry(hook.layer()).or_insert_with(anew);
+        if known.version != hook.version() {
+            *known = anew();
+        }
+        known.breaker.enter(clock::now()).map_err(|_| known.why.clone())?;
+        known.line.clone()
+    }
+
+    fn record(&self, hook: &Hook, failure: Option<&line::Failure>) {
+        let mut lines = lock(&self.0.lines);
+        let Some(known) = lines.get_mut(&hook.layer()) else {
+            return;
+        };
+        if known.version != hook.version() {
+            return;
+        }
+        let is_silent = failure.is_some_and(|failure| failure.is_silence);
+        known.breaker.record(clock::now(), !is_silent);
+        if let Some(failure) = failure {
+            known.why.clone_from(&failure.why);
+        }
+    }
+}
+
+fn is_secret(object: &Value) -> bool {
+    object["kind"] == "Secret" && object["apiVersion"] == "v1"
+}
+
+/// Without answers and addresses.
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks")
+            .field("answers", &*lock(&self.0.answers))
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("largest", &self.largest)
+            .field("room", &self.room)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
