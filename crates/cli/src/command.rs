@@ -11,6 +11,7 @@ pub mod crds;
 pub mod demo;
 pub mod get;
 pub mod graph;
+pub mod interpret;
 pub mod join;
 pub mod kustomize_generator;
 pub mod plan;
@@ -48,6 +49,10 @@ pub enum Command {
     ///
     /// Of a hub, or with -f of files.
     Graph(Box<graph::GraphArgs>),
+    /// Check customizations, or see what the rules of a kind make of objects in files
+    ///
+    /// Reads files alone. Without -f the rules are those that are known without customizations.
+    Interpret(Box<interpret::InterpretArgs>),
     /// Make a cluster a member of a hub
     Join(join::JoinArgs),
     /// Make a ResourceDistribution out of literals and files, for kustomize or without it
@@ -94,6 +99,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args, out).await,
             Command::Get(args) => get::run(args, out).await,
             Command::Graph(args) => graph::run(*args, out).await,
+            Command::Interpret(args) => return interpret::run(&args, out),
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             Command::Plan(args) => return plan::run(*args, out).await,

@@ -4,6 +4,8 @@
 //! - [`live`]: what a rehearsal asks, read from real servers; what the hub would make of a file, from its dry run.
 //! - [`offline`]: without servers.
 
+use std::sync::Arc;
+
 use entourage_core::{
     index::Config,
     rehearsal::{Progress, Rehearsal},
@@ -43,6 +45,7 @@ impl Default for Assumed {
 /// A rehearsal that goes on at the present time.
 fn begin(hub_id: &str, assumed: &Assumed) -> Rehearsal {
     let mut config = Config::new(hub_id);
+    config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
     config.propagate_deps = assumed.propagate_deps;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
     Rehearsal::new(config, entourage_controllers::clock::now())

@@ -9,9 +9,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use entourage_core::{
     dependencies::drawing::{Drawing, dot, mermaid, selected_kinds, text},
-    interpreter::native::NATIVE,
+    interpreter::{Interpretation, NATIVE, NativeKind, shipped},
     object::{Gvk, Id},
-    observation::refers,
     rehearsal::{Rehearsal, identity},
     twin,
 };
@@ -151,7 +150,8 @@ fn touched(rehearsal: &Rehearsal) -> Drawing {
 pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
     let mut kinds = Kinds::default();
     let mut all: BTreeMap<Id, Value> = BTreeMap::new();
-    let native = NATIVE.iter().map(|native| native.gvk());
+    let shipped = shipped::all().iter().map(|kind| kind as &dyn NativeKind);
+    let native = NATIVE.iter().copied().chain(shipped).map(NativeKind::gvk);
     let workloads: BTreeSet<Gvk> = native
         .map(|gvk| Gvk::new(&join(gvk.group, gvk.version), gvk.kind))
         .filter(refers)
@@ -186,6 +186,11 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
     } else {
         drawing.around(|id| *id.namespace == *namespace)
     })
+}
+
+/// Whether objects of a kind may refer to others, as far as it is known without customizations.
+fn refers(gvk: &Gvk) -> bool {
+    Interpretation::default().refers(gvk)
 }
 
 async fn read(hub: &Client, gvk: &Gvk, served: &Served, namespace: &str) -> Result<Vec<(Id, Value)>> {
