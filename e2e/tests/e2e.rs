@@ -31,6 +31,8 @@ mod conformance;
 mod crash;
 #[path = "e2e/crash_policies.rs"]
 mod crash_policies;
+#[path = "e2e/customizations.rs"]
+mod customizations;
 #[path = "e2e/dependencies.rs"]
 mod dependencies;
 #[path = "e2e/disagreements.rs"]
@@ -45,14 +47,26 @@ mod distribution_content;
 mod distribution_crash;
 #[path = "e2e/distribution_end.rs"]
 mod distribution_end;
+#[path = "e2e/distribution_faults.rs"]
+mod distribution_faults;
+#[path = "e2e/distribution_fights.rs"]
+mod distribution_fights;
 #[path = "e2e/distribution_members.rs"]
 mod distribution_members;
 #[path = "e2e/distribution_namespaces.rs"]
 mod distribution_namespaces;
 #[path = "e2e/distribution_patience.rs"]
 mod distribution_patience;
+#[path = "e2e/distribution_rights.rs"]
+mod distribution_rights;
+#[path = "e2e/distribution_scale.rs"]
+mod distribution_scale;
 #[path = "e2e/distribution_source.rs"]
 mod distribution_source;
+#[path = "e2e/distribution_travels.rs"]
+mod distribution_travels;
+#[path = "e2e/distribution_unguarded.rs"]
+mod distribution_unguarded;
 #[path = "e2e/drift.rs"]
 mod drift;
 #[path = "e2e/example.rs"]
@@ -118,6 +132,7 @@ fn main() -> ExitCode {
         overrides::tests(),
         plan::tests(),
         conflicts::tests(),
+        customizations::tests(),
         disagreements::tests(),
         drift::tests(),
         native::tests(),
@@ -125,17 +140,23 @@ fn main() -> ExitCode {
         secrets::tests(),
         bad_input::tests(),
         distribution_patience::tests(),
+        distribution_scale::tests(),
         distribution::tests(),
         distribution_conflicts::tests(),
         distribution_content::tests(),
         distribution_namespaces::tests(),
         distribution_source::tests(),
         distribution_members::tests(),
+        distribution_travels::tests(),
         distribution_end::tests(),
+        distribution_fights::tests(),
+        distribution_unguarded::tests(),
+        distribution_rights::tests(),
         distribution_crash::tests(),
         crash::tests(),
         crash_policies::tests(),
         faults::tests(),
+        distribution_faults::tests(),
         conformance::tests(),
         members::tests(),
         join::tests(),

@@ -35,13 +35,23 @@ const ARROWS: &[Arrow] = &[
         reason: "decisions know the types and nothing that acts",
     },
     Arrow {
+        from: "entourage-lua",
+        to: &["entourage-core", "entourage-api"],
+        reason: "scripts answer the core's questions by the core's rules; nothing else comes near the C library",
+    },
+    Arrow {
         from: "entourage-webhook",
         to: &["entourage-core", "entourage-api"],
         reason: "reviews carry decisions over HTTPS; the controllers use it, not the reverse",
     },
     Arrow {
         from: "entourage-controllers",
-        to: &["entourage-webhook", "entourage-core", "entourage-api"],
+        to: &[
+            "entourage-webhook",
+            "entourage-lua",
+            "entourage-core",
+            "entourage-api",
+        ],
         reason: "the shell acts; it does not know the command line nor the embedded server",
     },
     Arrow {
@@ -53,6 +63,7 @@ const ARROWS: &[Arrow] = &[
         from: "entourage",
         to: &[
             "entourage-controllers",
+            "entourage-lua",
             "entourage-webhook",
             "entourage-core",
             "entourage-api",
@@ -131,6 +142,16 @@ const ABSENT: &[Absent] = &[
         from: "entourage-api",
         packages: &["tokio", "kube-client", "kube-runtime", "hyper", "rand", "chrono"],
         reason: "types carry no client, so that any program can depend on them",
+    },
+    Absent {
+        from: "entourage-lua",
+        packages: &["tokio", "kube-client", "kube-runtime", "hyper", "rustls"],
+        reason: "a script reaches nobody",
+    },
+    Absent {
+        from: "entourage-core",
+        packages: &["mlua", "mlua-sys"],
+        reason: "scripts run in a crate of their own",
     },
     Absent {
         from: "entourage-webhook",

@@ -75,8 +75,10 @@ fn every_test_that_a_page_points_at_exists() {
             (path, text)
         })
         .collect();
-    let page = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
-    // Names of tests are sentences: nothing else on that page has so many words.
+    let page: String = ["docs/architecture.md", "docs/conformance-distribution.md"]
+        .map(|page| fs::read_to_string(root.join(page)).unwrap())
+        .concat();
+    // Names of tests are sentences: nothing else on these pages has so many words.
     let names = page.split('`').filter(|word| {
         let name = word.rsplit("::").next().unwrap_or(word);
         name.matches('_').count() >= 2
@@ -96,7 +98,19 @@ fn every_test_that_a_page_points_at_exists() {
         assert!(exists, "there is no test {name} in {file:?}");
         found += 1;
     }
-    assert!(found > 20, "only {found} tests are named");
+    assert!(found > 80, "only {found} tests are named");
+}
+
+#[test]
+fn every_case_of_admission_that_a_page_points_at_exists() {
+    let root = tree::root();
+    let page = fs::read_to_string(root.join("docs/conformance-distribution.md")).unwrap();
+    let cases: Vec<&str> = page.split('`').filter(|word| word.ends_with(".yaml")).collect();
+    for case in &cases {
+        let file = root.join("crates/core/testdata/admission").join(case);
+        assert!(file.exists(), "there is no case {case}");
+    }
+    assert!(cases.len() > 20, "only {} cases are named", cases.len());
 }
 
 #[test]

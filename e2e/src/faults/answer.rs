@@ -15,13 +15,7 @@ const RETRY_AFTER: &str = "1";
 /// The answer as a response with a `Status` body, or as the error of a broken connection.
 pub(super) fn answer(what: StatusOr) -> Result<Response<Bytes>, BoxError> {
     let code = match what {
-        StatusOr::Reset => {
-            return Err(io::Error::new(
-                io::ErrorKind::ConnectionReset,
-                "connection reset by the fault plan",
-            )
-            .into());
-        }
+        StatusOr::Reset => return Err(broken().into()),
         StatusOr::Status(code) => code,
     };
     let mut response = Response::builder()
@@ -34,6 +28,14 @@ pub(super) fn answer(what: StatusOr) -> Result<Response<Bytes>, BoxError> {
             .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
     }
     Ok(response)
+}
+
+/// The error of a broken connection.
+pub(super) fn broken() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::ConnectionReset,
+        "connection reset by the fault plan",
+    )
 }
 
 /// A frame that ends a watch: the version asked for is no longer kept.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::call::Call;
+use super::call::{Call, Verb};
 use super::plan::{FaultPlan, Rate, Span, StatusOr};
 
 /// What happens to a call.
@@ -32,6 +32,7 @@ pub(super) struct FrameVerdict {
 pub(super) enum FrameFate {
     Cut,
     Gone,
+    Stall,
     Drop,
     /// Handed on; `stale` is drawn for the choice among the older frames.
     Deliver {
@@ -92,6 +93,8 @@ pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameVerdict {
         FrameFate::Cut
     } else if dice.strikes("watch-gone", plan.watch_gone) {
         FrameFate::Gone
+    } else if dice.strikes("watch-stall", plan.watch_stall) {
+        FrameFate::Stall
     } else if dice.strikes("watch-drop", plan.watch_drop) {
         FrameFate::Drop
     } else {
@@ -108,7 +111,7 @@ pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameVerdict {
     }
 }
 
-/// The plan's statuses without a 409 to a read, which no server gives.
+/// The plan's statuses without what no server gives: a 409 to a read, a 410 to anything but a list or a watch.
 fn fitting(plan: &FaultPlan, call: &Call) -> Vec<StatusOr> {
     let statuses = if plan.statuses.is_empty() {
         STATUSES
@@ -118,7 +121,11 @@ fn fitting(plan: &FaultPlan, call: &Call) -> Vec<StatusOr> {
     let fitting: Vec<StatusOr> = statuses
         .iter()
         .copied()
-        .filter(|s| call.is_write() || *s != StatusOr::Status(409))
+        .filter(|status| match status {
+            StatusOr::Status(409) => call.is_write(),
+            StatusOr::Status(410) => matches!(call.verb, Verb::List | Verb::Watch),
+            _ => true,
+        })
         .collect();
     if fitting.is_empty() {
         STATUSES.to_vec()
@@ -245,6 +252,21 @@ mod tests {
         ] {
             assert!(!fates(line, &get, 50).contains(&conflict));
             assert!(fates(line, &put, 50).contains(&conflict));
+        }
+    }
+
+    #[test]
+    fn only_what_a_list_or_a_watch_asks_for_is_not_kept_any_more() {
+        let gone = Fate::ErrorBefore(StatusOr::Status(410));
+        let line = "seed=1 error-before=100% status=410,500";
+        for (method, uri, is_told) in [
+            ("GET", "/api/v1/configmaps?limit=500", true),
+            ("GET", "/api/v1/configmaps?watch=true", true),
+            ("GET", "/api/v1/namespaces/ns/configmaps/a", false),
+            ("PUT", "/api/v1/namespaces/ns/configmaps/a", false),
+        ] {
+            let told = fates(line, &request(method, uri), 50).contains(&gone);
+            assert_eq!(told, is_told, "{method} {uri}");
         }
     }
 

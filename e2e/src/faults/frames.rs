@@ -18,6 +18,9 @@ use super::{Faults, ResponseBody, answer};
 /// How many events of an object are remembered.
 const REMEMBERED: usize = 4;
 
+/// How long a watch that stalls says nothing before its connection breaks.
+pub(super) const STALL: Duration = Duration::from_secs(2);
+
 /// A frame about an object, a Secret perhaps: no Debug.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Event {
@@ -63,6 +66,7 @@ enum Step {
     Wait(Duration),
     Give(Bytes),
     End,
+    Break,
 }
 
 impl<B> Frames<B>
@@ -105,6 +109,7 @@ where
                 Some(Step::Wait(time)) => tokio::time::sleep(time).await,
                 Some(Step::Give(line)) => return Some(Ok(Frame::data(line))),
                 Some(Step::End) => self.ended = true,
+                Some(Step::Break) => return Some(Err(answer::broken().into())),
                 None if self.ended => return None,
                 None => match self.read().await {
                     Some(Ok(())) => {}
@@ -162,6 +167,11 @@ fn plan_line(faults: &Faults, key: &str, line: Bytes, steps: &mut VecDeque<Step>
         FrameFate::Gone => {
             faults.recorder().struck("watch-gone");
             steps.extend([Step::Give(answer::gone_frame()), Step::End]);
+            return false;
+        }
+        FrameFate::Stall => {
+            faults.recorder().struck("watch-stall");
+            steps.extend([Step::Wait(STALL), Step::Break]);
             return false;
         }
         FrameFate::Drop => {

@@ -24,6 +24,8 @@ pub struct FaultPlan {
     pub watch_cut: Rate,
     /// A watch answers 410 Expired in place of this frame, and ends.
     pub watch_gone: Rate,
+    /// A watch says nothing for a while in place of this frame, and breaks. Who resumes finds it again.
+    pub watch_stall: Rate,
     /// A frame is lost while the watch goes on. No server does that; it may cost convergence until the next list, and must
     /// not cost an object.
     pub watch_drop: Rate,
@@ -127,7 +129,7 @@ const KEYS: &[Key] = &[
     },
     Key {
         name: "status",
-        about: "409,429,500,503,reset: what error-before answers with (409 to writes only)",
+        about: "409,429,500,503,reset: what error-before answers with (409 to writes, 410 to lists and watches only)",
         read: |plan, text| put(&mut plan.statuses, list(text, StatusOr::from_str)),
         show: |plan| show_list(&plan.statuses),
     },
@@ -148,6 +150,12 @@ const KEYS: &[Key] = &[
         about: "1%: a watch answers 410 in place of this frame",
         read: |plan, text| put(&mut plan.watch_gone, text.parse()),
         show: |plan| plan.watch_gone.show(),
+    },
+    Key {
+        name: "watch-stall",
+        about: "1%: a watch says nothing for two seconds in place of this frame, and breaks",
+        read: |plan, text| put(&mut plan.watch_stall, text.parse()),
+        show: |plan| plan.watch_stall.show(),
     },
     Key {
         name: "watch-drop",

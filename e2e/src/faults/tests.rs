@@ -311,6 +311,19 @@ async fn a_gone_watch_answers_410_and_ends() {
 }
 
 #[tokio::test]
+async fn a_watch_that_stalls_says_nothing_for_a_while_and_breaks() {
+    let server = Server::with_frames(&[&frame("ADDED", "a", "u1", 1), &frame("ADDED", "b", "u2", 2)]);
+    let client = server.client(&faults("seed=1 watch-stall=100%"), "hub");
+    let began = tokio::time::Instant::now();
+    let said = watched(&client).await;
+    assert!(
+        matches!(&*said, [broken] if broken.contains("reset by the fault plan")),
+        "{said:?}"
+    );
+    assert!(began.elapsed() >= frames::STALL, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn a_dropped_frame_never_comes() {
     let server = Server::with_frames(&[&frame("ADDED", "a", "u1", 1), &frame("ADDED", "b", "u2", 2)]);
     let client = server.client(&faults("seed=1 watch-drop=100%"), "hub");

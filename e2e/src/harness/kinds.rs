@@ -112,6 +112,11 @@ pub const KINDS: &[Kind] = &[
         "apps.kruise.io/v1alpha1",
         "resourcedistributions",
     ),
+    cluster(
+        "ResourceInterpreterCustomization",
+        "config.karmada.io/v1alpha1",
+        "resourceinterpretercustomizations",
+    ),
     // Not built in: tests install it.
     namespaced("Widget", "e2e.entourage.dev/v1", "widgets"),
 ];
@@ -120,6 +125,7 @@ pub const KINDS: &[Kind] = &[
 pub(super) const OWN: &[&str] = &[
     "ClusterPropagationPolicy",
     "ResourceDistribution",
+    "ResourceInterpreterCustomization",
     "ClusterRole",
     "PriorityClass",
     "ClusterResourceBinding",

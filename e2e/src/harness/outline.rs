@@ -29,6 +29,13 @@ const VOLATILE: &[&str] = &[
     "entourage.dev/activated",
     // Each test on the embedded lane has a hub of its own.
     "entourage.dev/hub",
+    "entourage.dev/distributed-by",
+];
+
+/// Beginnings of keys that end in a uid; they are counted instead.
+const OF_A_UID: &[(&str, &str)] = &[
+    ("resourcebinding.karmada.io/depended-by-", "depended-by"),
+    ("managed-by.entourage.dev/", "managed-by"),
 ];
 
 /// Fields that are left out.
@@ -47,14 +54,12 @@ fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| !LEFT_OUT.contains(&key.as_str()));
-            let hashed: Vec<String> = map
-                .keys()
-                .filter(|key| key.starts_with("resourcebinding.karmada.io/depended-by-"))
-                .cloned()
-                .collect();
-            for (at, key) in hashed.iter().enumerate() {
-                map.remove(key);
-                map.insert(format!("depended-by-{at}"), json!("*"));
+            for (start, shown) in OF_A_UID {
+                let of_it: Vec<String> = map.keys().filter(|key| key.starts_with(start)).cloned().collect();
+                for (at, key) in of_it.iter().enumerate() {
+                    map.remove(key);
+                    map.insert(format!("{shown}-{at}"), json!("*"));
+                }
             }
             for (key, value) in map.iter_mut() {
                 if VOLATILE.contains(&key.as_str()) || key.contains("permanent-id") {
@@ -118,7 +123,8 @@ mod tests {
         let object = |ns: &str, uid: &str| {
             json!({"metadata": {"namespace": ns, "uid": uid, "labels": {
                 format!("resourcebinding.karmada.io/depended-by-{uid}"): uid,
-            }}, "status": {"message": format!("ConfigMap {ns}/a is missing")}})
+                "entourage.dev/distributed-by": uid,
+            }, "annotations": {format!("managed-by.entourage.dev/{uid}"): "{}"}}, "status": {"message": format!("ConfigMap {ns}/a is missing")}})
         };
         assert_eq!(
             masked(&object("t-a", "1"), "t-a"),

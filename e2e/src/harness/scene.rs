@@ -36,6 +36,8 @@ pub struct Scene {
     pub options: Options,
     /// The faults and the record of the controllers that run, or ran last.
     pub faults: Faults,
+    /// Who the controllers are on the hub when they are started; `None` is admin.
+    pub user: Option<String>,
     space: Space,
     controllers: Option<Controllers>,
     name: String,
@@ -74,6 +76,7 @@ impl Scene {
             bed,
             options,
             faults: Faults::none(),
+            user: None,
             space,
             controllers: None,
             name,
@@ -128,7 +131,8 @@ impl Scene {
     pub fn launch(&mut self, plan: FaultPlan) -> Result<()> {
         ensure!(self.controllers.is_none(), "controllers run already");
         self.faults = Faults::new(plan);
-        let hub = self.bed.fleet.hub.config();
+        let mut hub = self.bed.fleet.hub.config();
+        hub.auth_info.impersonate.clone_from(&self.user);
         let thread = self.bed.log.thread();
         self.controllers = Some(Controllers::start(
             self.options.clone(),

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{
-    harness::{FAILURES, Scene, included, kind, manifests},
+    harness::{FAILURES, Scene, Space, included, kind, manifests},
     tests,
 };
 use serde_json::{Value, json};
@@ -27,13 +27,13 @@ pub(crate) async fn labelled(scene: &mut Scene, labels: &Value) -> Result<String
 }
 
 /// Gives a namespace these labels, and no others of a test.
-pub(crate) async fn relabel(scene: &Scene, ns: &str, labels: &Value) -> Result<()> {
+pub(crate) async fn relabel(space: &Space, ns: &str, labels: &Value) -> Result<()> {
     let change = |live: &mut Value| {
         let mut labels = labels.clone();
         labels["kubernetes.io/metadata.name"] = json!(ns);
         live["metadata"]["labels"] = labels;
     };
-    scene.hub.edit("Namespace", "", ns, change).await.map(drop)
+    space.hub.edit("Namespace", "", ns, change).await.map(drop)
 }
 
 async fn copies_are_where_the_targets_say_and_follow_them_and_the_status_tells(

@@ -8,6 +8,7 @@ use entourage_e2e::{
     harness::{Outline, PATIENCE, Scene, Space, differences, eventually_within, manifests, seed},
     tests,
 };
+use futures::future::LocalBoxFuture;
 use tokio::sync::OnceCell;
 
 tests![
@@ -47,17 +48,28 @@ async fn calls_that_are_never_answered_change_nothing(scene: &mut Scene) -> Resu
     journey(scene, PATIENCE * 4, "hang=3%").await
 }
 
-/// How a journey without faults looks after each step. Made once: it is the same for every kind of fault.
-static CALM: OnceCell<Vec<Outline>> = OnceCell::const_new();
+/// What is tried under faults: steps, each of which ends as it does without faults.
+pub(crate) struct Journey {
+    /// What is done, and what it is called.
+    pub(crate) steps: &'static [&'static str],
+    /// Does one of them.
+    pub(crate) take: for<'a> fn(&'static str, &'a Space) -> LocalBoxFuture<'a, Result<()>>,
+    /// How it looks after each step without faults. Made once: it is the same for every kind of fault.
+    pub(crate) calm: OnceCell<Vec<Outline>>,
+}
 
-/// The steps of a journey.
-const STEPS: [&str; 5] = [
-    "arrives",
-    "is edited",
-    "moves",
-    "drops its reference",
-    "is taken away",
-];
+/// That of the example.
+static EXAMPLE: Journey = Journey {
+    steps: &[
+        "arrives",
+        "is edited",
+        "moves",
+        "drops its reference",
+        "is taken away",
+    ],
+    take: |step, space| Box::pin(take(step, space)),
+    calm: OnceCell::const_new(),
+};
 
 async fn take(step: &str, space: &Space) -> Result<()> {
     match step {
@@ -80,12 +92,12 @@ async fn take(step: &str, space: &Space) -> Result<()> {
     }
 }
 
-async fn calm(scene: &mut Scene) -> Result<Vec<Outline>> {
+async fn calm(scene: &mut Scene, journey: &Journey) -> Result<Vec<Outline>> {
     let space = scene.another_space().await?;
     scene.start().await?;
     let mut outlines = Vec::new();
-    for step in STEPS {
-        take(step, &space).await?;
+    for step in journey.steps {
+        (journey.take)(step, &space).await?;
         scene.quiet().await?;
         outlines.push(space.outline().await?);
     }
@@ -93,17 +105,30 @@ async fn calm(scene: &mut Scene) -> Result<Vec<Outline>> {
     Ok(outlines)
 }
 
-/// The example goes through its steps under faults, and looks after each as it does without.
+/// The example's journey under faults.
 async fn journey(scene: &mut Scene, patience: Duration, faults: &str) -> Result<()> {
+    goes_through(scene, &EXAMPLE, patience, faults).await
+}
+
+/// A scene goes through the steps of a journey under faults, and looks after each as it does without.
+pub(crate) async fn goes_through(
+    scene: &mut Scene,
+    journey: &Journey,
+    patience: Duration,
+    faults: &str,
+) -> Result<()> {
     let plan: FaultPlan = format!("seed={} {faults}", seed()).parse()?;
     println!("{plan}");
-    let calm = CALM.get_or_try_init(async || calm(scene).await).await?;
+    let calm = journey
+        .calm
+        .get_or_try_init(async || calm(scene, journey).await)
+        .await?;
     scene.launch(plan.clone())?;
-    for (step, wanted) in STEPS.into_iter().zip(calm) {
-        take(step, scene).await?;
+    for (step, wanted) in journey.steps.iter().zip(calm) {
+        (journey.take)(step, scene).await?;
         eventually_within(
             patience,
-            &format!("the example {step} as it does without faults"),
+            &format!("it {step} as it does without faults"),
             async || {
                 let differences = differences(wanted, &scene.outline().await?);
                 ensure!(differences.is_empty(), "{differences:#?}");

@@ -1,0 +1,170 @@
+//! Somebody who changes copies of a ResourceDistribution back: an injector that was asked, and one that was not.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use entourage_e2e::{
+    harness::{Scene, condition, included, manifests},
+    tests,
+};
+use serde_json::{Value, json};
+
+tests![
+    what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarely_and_told,
+    what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_told,
+    what_a_resource_asks_an_injector_for_stays,
+];
+
+/// How often the other side strikes.
+const ROUNDS: usize = 5;
+
+/// The pause before the last round is four seconds; some are for the time between two looks of the test.
+const LAST_PAUSE: Duration = Duration::from_secs(3);
+
+/// The writes of copies in a namespace of the hub so far.
+fn copies_written(scene: &Scene) -> Vec<String> {
+    let is_copy =
+        |write: &String| write.starts_with("hub ") && write.contains(&format!(" configmaps {}/", scene.ns));
+    scene.writes().into_iter().filter(is_copy).collect()
+}
+
+/// The status was written when it was told, and not with every round.
+fn told_quietly(scene: &Scene) -> Result<()> {
+    let mut statuses = scene.writes();
+    statuses.retain(|write| write.contains("resourcedistributions.apps.kruise.io/status"));
+    ensure!(statuses.len() == 1, "{statuses:#?}");
+    Ok(())
+}
+
+async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarely_and_told(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.start().await?;
+    let ns = scene.ns.clone();
+    let targets = included(&[&ns]);
+    scene
+        .distribute("rd", &manifests::config_map("shared", "one"), &targets)
+        .await?;
+    scene.until_counts("rd", 1, 1, 0).await?;
+    scene.quiet().await?;
+    scene.faults.recorder().reset();
+    let inject = |live: &mut Value| {
+        live["metadata"]["annotations"]["injector.example.com/done"] = json!("true");
+        live["data"]["ca.crt"] = json!("injected");
+    };
+    let mut last = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        scene.hub.edit("ConfigMap", &ns, "shared", inject).await?;
+        let began = Instant::now();
+        scene
+            .until_there("ConfigMap", &ns, "shared", |copy| {
+                ensure!(copy["data"] == json!({"key": "one"}), "{}", copy["data"]);
+                Ok(())
+            })
+            .await?;
+        last = began.elapsed();
+    }
+    ensure!(last > LAST_PAUSE, "put right after {last:?}");
+    scene
+        .until_failure("rd", "UpdateResourceFailed", "keeps changing data", &[&ns])
+        .await?;
+    let told = scene.until_told_of("rd", "DistributionFailed").await?;
+    ensure!(
+        told.contains("keeps changing data") && told.contains(&ns),
+        "{told}"
+    );
+    scene.until_counts("rd", 1, 0, 1).await?;
+    scene.quiet().await?;
+    let update = format!("hub update configmaps {ns}/shared: 200");
+    assert_eq!(copies_written(scene), vec![update; ROUNDS]);
+    told_quietly(scene)?;
+    let copy = scene.get("ConfigMap", "shared").await?;
+    assert_eq!(
+        copy["metadata"]["annotations"]["injector.example.com/done"],
+        "true"
+    );
+    // What is new does not wait.
+    scene
+        .distribute("rd", &manifests::config_map("shared", "two"), &targets)
+        .await?;
+    let stored = scene.until_counts("rd", 1, 1, 0).await?;
+    assert_eq!(condition(&stored, "UpdateResourceFailed")["status"], "False");
+    assert_eq!(
+        scene.get("ConfigMap", "shared").await?["data"],
+        json!({"key": "two"})
+    );
+    Ok(())
+}
+
+async fn what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_told(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.start().await?;
+    let ns = scene.ns.clone();
+    scene
+        .distribute("rd", &manifests::config_map("shared", "one"), &included(&[&ns]))
+        .await?;
+    scene.until_counts("rd", 1, 1, 0).await?;
+    scene.quiet().await?;
+    scene.faults.recorder().reset();
+    let mut last = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        let before = scene.get("ConfigMap", "shared").await?["metadata"]["uid"].clone();
+        scene.hub.delete("ConfigMap", &ns, "shared").await?;
+        let began = Instant::now();
+        scene
+            .until_there("ConfigMap", &ns, "shared", |copy| {
+                ensure!(copy["metadata"]["uid"] != before, "the same");
+                Ok(())
+            })
+            .await?;
+        last = began.elapsed();
+    }
+    ensure!(last > LAST_PAUSE, "made again after {last:?}");
+    scene
+        .until_failure("rd", "UpdateResourceFailed", "keeps deleting it", &[&ns])
+        .await?;
+    let told = scene.until_told_of("rd", "DistributionFailed").await?;
+    ensure!(told.contains("keeps deleting it"), "{told}");
+    scene.quiet().await?;
+    let create = format!("hub create configmaps {ns}/: 201");
+    assert_eq!(copies_written(scene), vec![create; ROUNDS]);
+    told_quietly(scene)
+}
+
+async fn what_a_resource_asks_an_injector_for_stays(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let ns = scene.ns.clone();
+    let asking = |value: &str| {
+        let mut object = manifests::config_map("shared", value);
+        object["metadata"]["annotations"] = json!({"service.beta.openshift.io/inject-cabundle": "true"});
+        object
+    };
+    scene.distribute("rd", &asking("one"), &included(&[&ns])).await?;
+    scene.until_counts("rd", 1, 1, 0).await?;
+    let inject = |live: &mut Value| live["data"]["service-ca.crt"] = json!("injected");
+    scene.hub.edit("ConfigMap", &ns, "shared", inject).await?;
+    scene.quiet().await?;
+    scene.faults.recorder().reset();
+    scene
+        .hub
+        .edit("ConfigMap", &ns, "shared", |live| {
+            live["data"]["service-ca.crt"] = json!("rotated");
+        })
+        .await?;
+    scene.quiet().await?;
+    assert_eq!(copies_written(scene), [""; 0]);
+    scene.until_counts("rd", 1, 1, 0).await?;
+    scene.distribute("rd", &asking("two"), &included(&[&ns])).await?;
+    scene
+        .until_there("ConfigMap", &ns, "shared", |copy| {
+            ensure!(
+                copy["data"] == json!({"key": "two", "service-ca.crt": "rotated"}),
+                "{}",
+                copy["data"]
+            );
+            Ok(())
+        })
+        .await?;
+    Ok(())
+}
