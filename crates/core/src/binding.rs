@@ -140,7 +140,7 @@ fn template_here(
         };
     }
     // Placed without its replicas being known it would run in full everywhere.
-    if binding.is_none()
+    if own.is_some()
         && template.replicas.is_none()
         && let Some(unanswered) = template.lacks(Operation::Replicas)
     {

@@ -124,9 +124,10 @@ fn candidates<'a>(
         .filter(|(_, policy)| policy.meta.deleting.is_none())
 }
 
-/// Whether any policy selects a template, so that one claims it now or in a moment. Cost: O(candidate policies).
+/// Whether any policy selects a template, so that one claims it now or in a moment: none claims what something else says that
+/// it has claimed, see [`plan_template`]. Cost: O(candidate policies).
 pub(crate) fn is_selected(index: &Index, id: &Id, template: &Meta) -> bool {
-    best(index, id, template).is_some()
+    template.label(entourage_api::keys::label::CLAIMED_BY).is_none() && best(index, id, template).is_some()
 }
 
 /// The policy that selects a template best. Cost: O(candidate policies).

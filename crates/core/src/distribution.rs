@@ -22,6 +22,8 @@ mod judge;
 mod marks;
 mod normal;
 pub mod observed;
+#[cfg(test)]
+mod outcomes;
 mod plan;
 #[cfg(test)]
 mod properties;

@@ -146,6 +146,8 @@ pub struct Index {
     pub(crate) customizations: BTreeMap<Str, Arc<ResourceInterpreterCustomization>>,
     /// The same, put together.
     pub(crate) interpreter: Interpreter,
+    /// Kinds of which something else is taught now, until their templates were listed again: what they referred to counts.
+    pub(crate) read_again: BTreeSet<Gvk>,
     /// Namespace → templates of others that name something in it; empty for what has no namespace.
     pub(crate) abroad: BTreeMap<Str, BTreeSet<Id>>,
     /// Namespaces of the hub and of members.
@@ -197,6 +199,7 @@ impl Index {
             waiting: Waiting::default(),
             customizations: BTreeMap::new(),
             interpreter: Interpreter::default(),
+            read_again: BTreeSet::new(),
             abroad: BTreeMap::new(),
             namespaces: Namespaces::default(),
             selectors: BTreeMap::new(),

@@ -241,8 +241,9 @@ pub enum Observation {
     Removed(Str, Id, Removed),
     /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
     Distributed(Str, Place, Wrote),
-    /// The outcome of [`crate::plan::Change::Aggregate`]: why what people taught us of the kind has no answer, if so.
-    Aggregated(Id, Option<Unanswered>),
+    /// The outcome of [`crate::plan::Change::Aggregate`]: which question it was, and why what people taught us of the kind has
+    /// no answer, if so.
+    Aggregated(Id, u64, Option<Unanswered>),
     /// A member was probed.
     Probed(Str, Probe),
     /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.

@@ -301,6 +301,8 @@ pub enum Change {
         interpretation: Interpretation,
         /// What each cluster reported.
         items: Vec<AggregatedStatusItem>,
+        /// Which question this is: it is told back with the outcome.
+        asked: u64,
     },
     /// Nothing can be done for the key before a person changes something, for this reason. It is told as a server's refusal
     /// is: once, see [`crate::refusal`]. Alone in a plan it is not tried again: what the decision looked at dirties the key.

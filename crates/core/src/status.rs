@@ -22,7 +22,7 @@ use places::{Place, places, suspended};
 use crate::{
     binding, condition as conditions, dependencies,
     index::{Binding, Entity, Index, Trouble, referred},
-    interpreter::{self, Health},
+    interpreter::{self, Health, references::DependencySelection},
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
@@ -59,7 +59,8 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     }
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
-    let selected = template.selections.iter().map(|selection| &selection.gvk);
+    let may_take = |each: &&DependencySelection| index.may_take(id, &each.gvk, &each.namespace);
+    let selected = template.selections.iter().filter(may_take).map(|each| &each.gvk);
     let needed = entity.references.iter().map(|reference| &reference.id.gvk);
     if let Some(gvk) = needed.chain(selected).find(|gvk| !index.is_kind_listed(gvk)) {
         return Plan::wait_for(Proof::Kind(gvk.clone()), "what it refers to is not known yet");

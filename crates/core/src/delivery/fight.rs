@@ -15,6 +15,8 @@ use crate::object::{Id, Time};
 pub struct Fight {
     corrections: u32,
     last: Time,
+    /// How long after the one before the last was, in milliseconds.
+    interval: i64,
     /// Where it differed; no values. Empty for a copy that was not there.
     paths: BTreeSet<String>,
 }
@@ -39,9 +41,11 @@ impl Fight {
         let mut fight = held.filter(|held| now < held.over_at()).unwrap_or(Self {
             corrections: 0,
             last: now,
+            interval: 0,
             paths: BTreeSet::new(),
         });
         fight.corrections = fight.corrections.saturating_add(1);
+        fight.interval = now.0.saturating_sub(fight.last.0).max(0);
         fight.last = now;
         if fight.paths.len() < NAMED {
             fight.paths.insert(path);
@@ -63,10 +67,11 @@ impl Fight {
     }
 
     /// Until when a copy of a distribution that nobody changes any more counts as fought over: a few edits by hand are no
-    /// trouble for long.
+    /// trouble for long, and what comes back every few minutes is trouble all the time.
     #[must_use]
     pub fn told_until(&self) -> Time {
-        self.last.plus(2 * self.pause())
+        let again = self.pause().max(self.interval).saturating_mul(2);
+        self.last.plus(again.min(FORGOTTEN_AFTER))
     }
 
     /// When it is forgotten, if nothing has to be put right until then.
@@ -151,6 +156,27 @@ mod tests {
             Time(FORGOTTEN_AFTER - 1 + LONGEST_PAUSE)
         );
         assert_eq!(again(FORGOTTEN_AFTER), Time(FORGOTTEN_AFTER));
+    }
+
+    #[test]
+    fn what_comes_back_every_few_minutes_is_told_without_a_break() {
+        for minutes in 1..10 {
+            let interval = minutes * 60_000;
+            let mut fight = Some(fought(2));
+            for round in 1..6 {
+                let held = Fight::corrected(fight, "spec.paused".into(), Time(round * interval));
+                assert!(held.is_told());
+                let next = Time((round + 1) * interval);
+                assert!(next < held.told_until(), "every {minutes} minutes");
+                assert!(held.told_until() <= held.over_at(), "every {minutes} minutes");
+                fight = Some(held);
+            }
+        }
+    }
+
+    #[test]
+    fn a_few_edits_are_told_for_seconds() {
+        assert_eq!(fought(3).told_until(), Time(4_000));
     }
 
     #[test]

@@ -125,8 +125,8 @@ enum Stage {
     Correcting(String),
     /// DELETE of exactly this object.
     Deleting(Guard),
-    /// GET after a DELETE that was answered with a conflict: is it still that object?
-    Checking(Guard),
+    /// GET after a DELETE that was answered with a conflict, in these words: is it still that object?
+    Checking(Guard, String),
     /// PUT without our marks.
     Releasing,
 }
@@ -187,11 +187,19 @@ impl<'a> Errand<'a> {
             Stage::Deleting(_) if object["kind"] == "Status" || !is_held(&object["metadata"]) => {
                 self.deleted(None)
             }
-            Stage::Checking(guard) if object["metadata"]["uid"] != *guard.uid => {
+            Stage::Checking(guard, _) if object["metadata"]["uid"] != *guard.uid => {
                 self.deleted(Some(Part::of(object)))
             }
+            // Both preconditions hold: something else refuses it, and would again at once.
+            Stage::Checking(guard, message)
+                if object["metadata"]["resourceVersion"] == *guard.resource_version =>
+            {
+                self.stage = Stage::Deleting(guard);
+                let step = self.step();
+                end(Wrote::Failed { step, message })
+            }
             // It goes, changed, or is nobody's now: planned again from what it is.
-            Stage::Deleting(_) | Stage::Checking(_) | Stage::Releasing => told(object),
+            Stage::Deleting(_) | Stage::Checking(..) | Stage::Releasing => told(object),
             Stage::Reading => match &self.task {
                 Task::Bring(..) => self.compare(object),
                 Task::Withdraw(recipe, guard) => {
@@ -221,11 +229,11 @@ impl<'a> Errand<'a> {
             (Stage::Updating | Stage::Reading | Stage::Correcting(_), No::Gone) if brings => {
                 self.deleted(None)
             }
-            (Stage::Reading | Stage::Releasing | Stage::Deleting(_) | Stage::Checking(_), No::Gone) => {
+            (Stage::Reading | Stage::Releasing | Stage::Deleting(_) | Stage::Checking(..), No::Gone) => {
                 self.deleted(None)
             }
             (Stage::Deleting(guard), No::Changed) => {
-                self.stage = Stage::Checking(guard.clone());
+                self.stage = Stage::Checking(guard.clone(), message.to_owned());
                 ask(Request::Look)
             }
             _ => end(Wrote::Failed {

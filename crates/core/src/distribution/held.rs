@@ -66,8 +66,8 @@ pub(crate) struct Spot {
     pub(crate) verdict: Option<Verdict>,
     pub(crate) written: Option<Written>,
     pub(crate) failure: Option<Failure>,
-    /// What was written last was not what is known of the distribution: news of it is on its way, or its server was restored.
-    /// Nothing is written before then, so that no server is asked again and again for what it does not have.
+    /// What was written or read last was not what is known: news of it is on its way, or its server was restored. Nothing is
+    /// asked before then, so that no server is asked again and again for what it does not have.
     pub(crate) not_before: Option<Time>,
     /// How often in a row it was put right. Boxed: few have it.
     pub(crate) fight: Option<Box<Fight>>,
@@ -90,6 +90,15 @@ impl Spot {
         let failure = self.failure.as_ref().map(|failure| failure.message.clone());
         let fight = self.fight.as_ref().filter(|_| self.is_fought);
         failure.or_else(|| fight?.message_of_distribution())
+    }
+
+    /// Whether the copy counts as failed only because it may be changed back at any moment: for now it is as it should be.
+    pub(crate) fn is_equal_but_fought(&self, part: &Part) -> bool {
+        let written = self.written.as_ref();
+        self.is_fought
+            && self.failure.is_none()
+            && part.deleting.is_none()
+            && written.is_some_and(|written| written.equal && written.is_of(part))
     }
 
     /// What comes next is no correction of what was.
@@ -146,14 +155,6 @@ impl Held {
     /// Whether something is to be done that nothing stands in the way of.
     pub(crate) fn is_under_way(&self) -> bool {
         self.by_verdict.keys().any(|verdict| verdict.is_under_way())
-    }
-
-    /// Where every place holds its copy, a conflict that comes later takes nothing back. Cost: O(verdicts), and O(copies made)
-    /// once.
-    pub(crate) fn note_completeness(&mut self) {
-        if !self.made.is_empty() && self.meant() == self.count(Verdict::Done) {
-            self.made.clear();
-        }
     }
 
     /// Notes a verdict; `None` forgets the place. Answers whether it changed. Cost: O(log places).

@@ -20,6 +20,16 @@ pub(super) fn is_shut(held: &Held, spec: &Spec) -> bool {
     spec.write_policy == WritePolicy::Strict && held.count(Verdict::Conflict) > 0
 }
 
+/// Whether what stands in a place is what is distributed. An object of another kind or name in that namespace is not: copies
+/// may stand beside it, as long as the distribution says something else than it was first carried out with.
+fn is_source(spec: &Spec, place: &Place) -> bool {
+    spec.source.as_ref().is_some_and(|source| {
+        place.cluster.is_none()
+            && source.namespace == place.namespace
+            && (&source.gvk, &source.name) == (&spec.gvk, &spec.name)
+    })
+}
+
 fn candidate<'a>(name: &'a str, member: &'a Member) -> Candidate<'a> {
     Candidate {
         name,
@@ -75,7 +85,8 @@ impl Index {
         };
         if ending || !self.is_meant(held, spec, place, now) {
             ours?;
-            let is_kept = !ending && self.is_held_back(held);
+            // A copy that is what is distributed now is what all others are made of.
+            let is_kept = !ending && (is_source(spec, place) || self.is_held_back(held));
             return Some(if is_kept { Verdict::Kept } else { leaving });
         }
         if !self.has_namespace(place) {
@@ -113,7 +124,7 @@ impl Index {
                 }
                 let is_otherwise = |known: &Written| !known.equal && known.content == content;
                 if is_shut && part.deleting.is_none() && !known.is_some_and(is_otherwise) {
-                    return Some(failed(content).map_or(Verdict::Pending, Verdict::Failed));
+                    return Some(troubled(content).unwrap_or(Verdict::Pending));
                 }
             }
             (None, None) => {}
@@ -129,11 +140,7 @@ impl Index {
         if is_protected(&self.config, &place.namespace) {
             return false;
         }
-        let is_source = spec
-            .source
-            .as_ref()
-            .is_some_and(|source| place.cluster.is_none() && source.namespace == place.namespace);
-        if is_source {
+        if is_source(spec, place) {
             return false;
         }
         let labels = match (&place.cluster, &spec.clusters) {
@@ -215,6 +222,15 @@ impl Index {
                     Err(NoSource::Unknown)
                 }
             }
+        }
+    }
+
+    /// How many copies stay although no namespace is meant. Cost: O(verdicts).
+    pub(crate) fn held_back(&self, held: &Held) -> usize {
+        if self.is_held_back(held) {
+            held.count(Verdict::Kept)
+        } else {
+            0
         }
     }
 

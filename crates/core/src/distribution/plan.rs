@@ -183,9 +183,13 @@ fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place
     if part.deleting.is_some() {
         return Plan::wait("it is being deleted");
     }
-    let failure = held.spots.get(place).and_then(|spot| spot.failure.as_ref());
+    let spot = held.spots.get(place);
+    let failure = spot.and_then(|spot| spot.failure.as_ref());
     if let Some(failure) = failure.filter(|failure| failure.step == Step::Delete && now < failure.retry_at) {
         return Plan::wait_until(failure.retry_at, "the last attempt failed");
+    }
+    if let Some(time) = spot.and_then(|spot| spot.not_before).filter(|time| now < *time) {
+        return Plan::wait_until(time, "what stands there is not what is known of it");
     }
     let released = ending && spec.deletion_policy == DeletionPolicy::Orphan;
     let change = Change::Withdraw {

@@ -93,22 +93,24 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
             "status": patch(&held.object.status, &wanted),
         })),
     }];
-    changes.extend(events(&held.object.status, &wanted, held).into_iter().map(
-        |(warning, reason, message)| {
-            Change::Emit(Event {
-                regarding: Regarding {
-                    api_version: API_VERSION.into(),
-                    kind: KIND.into(),
-                    namespace: "".into(),
-                    name: name.clone(),
-                    uid: meta.uid.clone(),
-                },
-                warning,
-                reason,
-                message,
-            })
-        },
-    ));
+    changes.extend(
+        events(&held.object.status, &wanted, index.held_back(held))
+            .into_iter()
+            .map(|(warning, reason, message)| {
+                Change::Emit(Event {
+                    regarding: Regarding {
+                        api_version: API_VERSION.into(),
+                        kind: KIND.into(),
+                        namespace: "".into(),
+                        name: name.clone(),
+                        uid: meta.uid.clone(),
+                    },
+                    warning,
+                    reason,
+                    message,
+                })
+            }),
+    );
     Plan {
         changes,
         ..Plan::default()
@@ -119,7 +121,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
 fn report(index: &Index, name: &Str, held: &Held, now: Time) -> Value {
     let (desired, succeeded) = (held.meant(), held.count(Verdict::Done));
     let generation = held.object.meta.generation.unwrap_or_default();
-    let kept = held.count(Verdict::Kept);
+    let kept = index.held_back(held);
     // Stays behind until somebody confirms, so that a restart knows.
     let observed = if kept > 0 {
         held.object.observed_generation()
@@ -394,7 +396,7 @@ fn patch(stored: &Value, wanted: &Value) -> Value {
 }
 
 /// What is told: warning or not, reason, words. On transition only: what is stored said otherwise.
-fn events(stored: &Value, wanted: &Value, held: &Held) -> Vec<(bool, &'static str, String)> {
+fn events(stored: &Value, wanted: &Value, kept: usize) -> Vec<(bool, &'static str, String)> {
     let turned = |at: usize| {
         let is_true = |status: &Value| status["conditions"][at]["status"] == "True";
         is_true(wanted) && !is_true(stored)
@@ -427,7 +429,7 @@ fn events(stored: &Value, wanted: &Value, held: &Held) -> Vec<(bool, &'static st
     if turned(4) {
         all.push((true, event::DISTRIBUTION_CONFLICT, words(4)));
     }
-    if held.count(Verdict::Kept) > 0 && stored["description"] != wanted["description"] {
+    if kept > 0 && stored["description"] != wanted["description"] {
         all.push((true, event::DISTRIBUTION_HELD, sentence()));
     }
     let complete = |status: &Value| {

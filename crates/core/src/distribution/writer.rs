@@ -66,7 +66,17 @@ fn index(claimed: bool) -> Index {
 
 /// The description that each of the two planners writes.
 fn written(claimed: bool) -> [Option<String>; 2] {
-    let index = index(claimed);
+    let mut index = index(claimed);
+    for watch in [
+        Watch::Policies,
+        Watch::ClusterPolicies,
+        Watch::Bindings,
+        Watch::Overrides,
+    ] {
+        list(&mut index, &watch, None);
+    }
+    list(&mut index, &Watch::ClusterOverrides, None);
+    list(&mut index, &Watch::Customizations, None);
     let described = |plan: Plan| {
         plan.changes.iter().find_map(|change| match change {
             Change::Hub {

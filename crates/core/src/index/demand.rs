@@ -177,6 +177,19 @@ impl Index {
         self.reached.remove(watch);
     }
 
+    /// A watch reads its objects in another way from now on: it ends, and lists again. How far it had come stays known, so that
+    /// a server that was restored meanwhile is noticed. Cost: O(log watches).
+    pub(super) fn restart_watch(&mut self, watch: Watch) {
+        if self.demand.remove(&watch) {
+            self.ended.insert(watch.clone());
+        }
+        self.listed.remove(&watch);
+        self.synced.remove(&watch);
+        self.unlistable.remove(&watch);
+        self.lost.remove(&watch);
+        self.demand.insert(watch);
+    }
+
     /// A member is gone, with everything that was known of its copies. Cost: O(watches).
     pub(super) fn forget_member(&mut self, cluster: &Str) {
         let of_it = |watch: &Watch| watch.server() == crate::observation::Server::Member(cluster.clone());

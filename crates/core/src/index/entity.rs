@@ -119,6 +119,8 @@ pub struct Entity {
     pub vanished: Option<Binding>,
     /// The permanent id its binding had, also after the binding is gone.
     pub permanent_id: Option<Str>,
+    /// For what its status was last asked for by what people taught us of the kind: [`crate::plan::Change::Aggregate`].
+    pub aggregated: Option<u64>,
     /// Why its status is not made of its copies', when what people taught us of the kind has no answer to that.
     pub unaggregated: Option<Unanswered>,
     /// Its copies, by member.

@@ -111,7 +111,9 @@ impl Index {
             Observation::Distributed(name, place, wrote) => {
                 self.distributed(&name, &place, wrote, now, &mut dirty)
             }
-            Observation::Aggregated(id, unanswered) => self.aggregated(&id, unanswered, &mut dirty),
+            Observation::Aggregated(id, asked, unanswered) => {
+                self.aggregated(&id, asked, unanswered, &mut dirty)
+            }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Tick => {}
         }

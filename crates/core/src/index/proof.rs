@@ -179,11 +179,12 @@ impl Index {
     pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
         self.is_base_synced()
             && self.remembers_former
-            && self.are_consents_known()
+            && self.are_consents_certain()
+            && self.synced.contains(&Watch::Customizations)
             && self
                 .kinds
                 .iter()
-                .filter(|kind| *kind == gvk || self.refers(kind))
+                .filter(|kind| *kind == gvk || self.refers(kind) || self.read_again.contains(kind))
                 .all(|kind| {
                     let templates = self.templates(kind);
                     self.synced.contains(&templates)

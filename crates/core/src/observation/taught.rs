@@ -16,8 +16,8 @@ use crate::{
     object::{Gvk, Id},
 };
 
-/// Replaces in a template's projection what they taught us. Where that has no answer the field is empty, and who holds an
-/// earlier answer keeps it. Cost: that of their rules.
+/// Replaces in a template's projection what they taught us. Where that has no answer the field is empty, or what is known
+/// without it, and who holds an earlier answer keeps it. Cost: that of their rules.
 pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &mut Template) {
     template.taught = taught.clone();
     if taught.has(Operation::Aggregate) {
@@ -57,7 +57,9 @@ pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &
             unite(template);
         }
         Some(Err(unanswered)) => {
-            (template.references, template.selections) = (Vec::new(), Vec::new());
+            if !taught.adds() {
+                (template.references, template.selections) = (Vec::new(), Vec::new());
+            }
             template.unanswered.push(unanswered);
         }
         None => {}

@@ -127,14 +127,15 @@ impl Rehearsal {
                 id,
                 interpretation,
                 items,
+                asked,
             } => {
                 let Some(template) = self.hub.get(&id) else {
                     return Some(Vec::new());
                 };
                 match status::template::aggregated(template, &interpretation, &items) {
                     Ok(Some(verb)) => self.write_hub(&HubObject::Template(id), verb),
-                    Ok(None) => Some(vec![Observation::Aggregated(id, None)]),
-                    Err(unanswered) => Some(vec![Observation::Aggregated(id, Some(unanswered))]),
+                    Ok(None) => Some(vec![Observation::Aggregated(id, asked, None)]),
+                    Err(unanswered) => Some(vec![Observation::Aggregated(id, asked, Some(unanswered))]),
                 }
             }
             // Distributions are not rehearsed.

@@ -1,6 +1,9 @@
 //! The template's own status: what its copies report, merged.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use entourage_api::work::AggregatedStatusItem;
 use serde_json::{Value, json};
@@ -16,7 +19,7 @@ use crate::{
     },
     object::{Id, Str, Time},
     observation::Template,
-    plan::{Change, HubObject, Plan, Verb},
+    plan::{Change, HubObject, Plan, Proof, Verb},
 };
 
 /// Plans the aggregated status of a template. Cost: O(its copies).
@@ -39,6 +42,12 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let is_distribution = index.config.distribute && *id.gvk.kind == *distribution::KIND;
     if is_distribution && !distribution::observed::is_claimed(&template.meta) {
         return Plan::nothing();
+    }
+    if !index.is_kind_listed(&id.gvk) {
+        return Plan::wait_for(
+            Proof::Kind(id.gvk.clone()),
+            "how the kind is understood is not known yet",
+        );
     }
     if template.taught.has(Operation::Aggregate) {
         return by_rule(index, id, (entity, stored), template, now);
@@ -137,7 +146,8 @@ fn by_rule(
             ..item.clone()
         })
         .collect();
-    if items.is_empty() {
+    let asked = question(template, &items);
+    if items.is_empty() || entity.aggregated == Some(asked) {
         return Plan::nothing();
     }
     Plan::one(
@@ -145,9 +155,19 @@ fn by_rule(
             id: id.clone(),
             interpretation: template.taught.clone(),
             items,
+            asked,
         },
         "whether the members' status differs is a rule's to tell",
     )
+}
+
+/// What tells one question from another: the version of the template, what is taught, what was reported. Held in memory only.
+fn question(template: &Template, items: &[AggregatedStatusItem]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&*template.meta.uid, &*template.meta.resource_version).hash(&mut hasher);
+    template.taught.version().hash(&mut hasher);
+    serde_json::to_string(items).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What is to be written of a template's status by what people taught us of the kind; `None` when it is as it should be.

@@ -486,3 +486,105 @@ fn nothing_of_the_systems_goes_along_and_nothing_without_a_namespace() {
         assert!(needed.unwrap().references.is_empty());
     }
 }
+
+#[test]
+fn what_labels_select_in_another_namespace_goes_along_only_if_that_lets_it_whenever_it_comes() {
+    for namespace in ["vault", "kube-system"] {
+        let mut world = World::new(&["member1"]);
+        world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+        let mut rules = customization("shops", SHOP, &json!({}));
+        rules["spec"]["customizations"]["dependencyInterpretation"] = json!({"luaScript":
+            json!({"at": "/spec/uses", "namespace": namespace, "label": "goods"}).to_string()});
+        world.apply(rules);
+        world.apply(shop(&["yes"]));
+        world.apply(policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1"]));
+        assert!(world.settle());
+        let mut goods = config_map("goods", "one");
+        goods["metadata"]["namespace"] = json!(namespace);
+        goods["metadata"]["labels"] = json!({"goods": "yes"});
+        world.apply(goods);
+        assert!(world.settle());
+        let key = ("ConfigMap".to_owned(), namespace.to_owned(), "goods".to_owned());
+        assert!(world.at("member1", &key).is_none(), "{namespace}");
+        world.restart();
+        assert!(world.settle());
+        assert!(
+            world.at("member1", &key).is_none(),
+            "{namespace}, after a restart"
+        );
+        let mut lets = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        lets["metadata"]["annotations"] = json!({"entourage.dev/references-from": "*"});
+        world.replace(lets);
+        assert!(world.settle());
+        assert_eq!(
+            world.at("member1", &key).is_some(),
+            namespace == "vault",
+            "{namespace}"
+        );
+    }
+}
+
+#[test]
+fn zero_replicas_that_were_told_last_stay_zero_over_a_restart() {
+    let scripts = json!({"replicaResource": script("/spec/size"), "replicaRevision": script("/spec/size")});
+    let mut world = with_shop(&[customization("shops", SHOP, &scripts)]);
+    let mut divided = policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1", "member2"]);
+    divided["spec"]["placement"]["replicaScheduling"] = json!({
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": [
+            {"targetCluster": {"clusterNames": ["member1", "member2"]}, "weight": 1},
+        ]},
+    });
+    world.apply(divided);
+    let mut none = shop(&[]);
+    none["spec"]["size"] = json!(0);
+    world.apply(none);
+    assert!(world.settle());
+    let mut broken = shop(&[]);
+    broken["spec"]["size"] = json!(10);
+    broken["spec"]["broken"] = json!(true);
+    world.apply(broken);
+    world.restart();
+    assert!(world.settle());
+    for member in ["member1", "member2"] {
+        if let Some(copy) = world.on(member, "Shop", "corner") {
+            assert_eq!(copy["spec"]["size"], 0, "{member}");
+        }
+    }
+}
+
+#[test]
+fn what_a_customization_only_adds_to_is_known_while_it_fails() {
+    let mut world = World::new(&["member1"]);
+    let mut more = customization(
+        "more",
+        ("apps/v1", "Deployment"),
+        &json!({"dependencyInterpretation": {"luaScript": "function ("}}),
+    );
+    more["spec"]["merge"] = json!("Add");
+    world.apply(more);
+    world.apply(config_map("my-config", "one"));
+    world.apply(deployment("myapp", &["my-config"]));
+    world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member1"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1"]);
+    assert_eq!(
+        condition(&world, "myapp-deployment", "Interpreted")["status"],
+        "False"
+    );
+}
+
+#[test]
+fn nothing_is_removed_while_it_is_not_known_what_is_taught_now() {
+    let mut world = with_shop(&[needs("shops", "/spec/uses")]);
+    world.apply(policy_of("prices", "v1", "ConfigMap", "prices", &["member1"]));
+    assert!(world.settle());
+    world.lose(entourage_core::observation::Watch::Customizations);
+    world.apply(shop(&[]));
+    assert!(world.settle_for(60_000));
+    assert_eq!(
+        world.holders("ConfigMap", "goods"),
+        ["member1"],
+        "a customization that is not seen may need it"
+    );
+}

@@ -1,5 +1,6 @@
 //! Distributions that a policy takes to members: they are carried out there, and one planner writes their status.
 
+use entourage_api::keys::label;
 use serde_json::{Value, json};
 
 use crate::{
@@ -33,6 +34,20 @@ fn report(world: &mut World, member: &str, succeeded: i64, conflict: &[&str]) {
         });
         Some(live)
     });
+}
+
+#[test]
+fn a_distribution_that_something_else_claims_is_carried_out_here_though_a_policy_selects_it() {
+    let mut world = World::distributing(&["member1"]);
+    let selectors = json!([{"apiVersion": "apps.kruise.io/v1alpha1", "kind": KIND, "name": "settings"}]);
+    world.apply(cluster_policy("all", &selectors, &["member1"]));
+    world.apply(namespace("red", &json!({"team": "a"})));
+    let mut object = distribution("settings", "one", &labelled("a"));
+    object["metadata"]["labels"] = json!({label::CLAIMED_BY: "another"});
+    world.apply(object);
+    assert!(world.settle_for(60_000));
+    assert_eq!(held(&world).into_keys().collect::<Vec<_>>(), ["red"]);
+    assert_eq!(world.holders(KIND, "settings"), [] as [&str; 0]);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    distributions::{distribution, edit, held, key, labelled, meddle, namespace, status},
+    distributions::{
+        distribution, edit, held, in_namespace, key, labelled, meddle, namespace, settings, status,
+    },
     world::World,
 };
 
@@ -138,6 +140,54 @@ fn a_new_content_ends_the_wait_of_a_fight() {
     assert!(world.settle_for(0));
     assert_eq!(held(&world)["a"], "two", "it does not wait");
     assert!(world.settle_for(5_000));
+    assert_eq!(failure(&world)["status"], "False", "{}", reason(&world));
+}
+
+#[test]
+fn copies_that_stand_beside_one_that_is_fought_over_are_not_taken_back_by_a_conflict_that_comes_later() {
+    let mut world = World::distributing(&[]);
+    world.apply(namespace("a", &json!({"team": "x"})));
+    let mut strict = distribution("d", "one", &labelled("x"));
+    strict["spec"]["writePolicy"] = json!("strict");
+    world.apply(strict);
+    assert!(world.settle());
+    fought(&mut world, 120_000, inject);
+    assert_eq!(failure(&world)["status"], "True");
+    world.apply(namespace("b", &json!({"team": "x"})));
+    fought(&mut world, 300_000, inject);
+    assert_eq!(failure(&world)["status"], "True");
+    world.apply(namespace("c", &json!({})));
+    world.apply(in_namespace(&settings("theirs"), "c"));
+    edit(&mut world, "Namespace", "c", |live| {
+        live["metadata"]["labels"] = json!({"team": "x"})
+    });
+    assert!(world.settle_for(60_000));
+    assert_eq!(held(&world).get("b"), Some(&"one"));
+    assert_eq!(held(&world).get("c"), Some(&"theirs"));
+}
+
+#[test]
+fn what_comes_back_every_few_minutes_is_reported_without_a_break() {
+    let mut world = example();
+    let round = |world: &mut World| {
+        inject(world);
+        let next = world.now.plus(240_000);
+        assert!(world.settle_for(200_000));
+        assert!(is_right(world) && world.now < next);
+        world.now = next;
+        assert!(world.settle_for(0));
+    };
+    for _ in 0..3 {
+        round(&mut world);
+    }
+    let wrote = world.writes.len();
+    for _ in 0..5 {
+        assert_eq!(failure(&world)["status"], "True");
+        round(&mut world);
+    }
+    let mut writes = world.writes[wrote..].iter();
+    assert_eq!(writes.find(|write| write.contains("ResourceDistribution")), None);
+    assert!(world.settle_for(600_000));
     assert_eq!(failure(&world)["status"], "False", "{}", reason(&world));
 }
 

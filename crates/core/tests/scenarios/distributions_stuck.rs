@@ -1,5 +1,6 @@
 //! Copies that cannot be brought in line for now: they are reported as what they are, and nobody is asked again and again.
 
+use entourage_api::keys::annotation;
 use entourage_core::object::Meta;
 use serde_json::{Value, json};
 
@@ -93,7 +94,14 @@ fn a_copy_that_is_changed_while_a_strict_one_is_in_conflict_counts_as_long_as_it
 
 #[test]
 fn a_copy_that_may_not_be_deleted_to_be_made_again_cannot_be_updated_and_is_tried_again_later_and_later() {
+    for refuses_as_changed in [false, true] {
+        is_tried_again_later_and_later(refuses_as_changed);
+    }
+}
+
+fn is_tried_again_later_and_later(refuses_as_changed: bool) {
     let mut world = world(&["a"]);
+    world.refuses_as_changed = refuses_as_changed;
     world.apply(distribution("d", "one", &labelled("x")));
     assert!(world.settle());
     meddle(&mut world, "a", |copy| copy["immutable"] = json!(true));
@@ -116,6 +124,113 @@ fn a_copy_that_may_not_be_deleted_to_be_made_again_cannot_be_updated_and_is_trie
     assert!(world.settle_for(600_000));
     assert_eq!(held(&world)["a"], "two");
     assert!(Meta::of(&world.hub[&key("a")]).deleting.is_none());
+}
+
+#[test]
+fn a_copy_whose_removal_is_answered_with_a_conflict_though_it_is_unchanged_is_tried_again_later_and_later() {
+    let mut world = world(&["a", "b"]);
+    world.apply(distribution("d", "one", &labelled("x")));
+    assert!(world.settle());
+    (world.refuses_removal, world.refuses_as_changed) = (true, true);
+    edit(&mut world, "Namespace", "a", |each| {
+        each["metadata"]["labels"] = json!({})
+    });
+    assert!(world.settle_for(60_000));
+    assert!(
+        (2..10).contains(&world.asked_to_remove),
+        "{} times in a minute",
+        world.asked_to_remove
+    );
+    assert_eq!(held(&world).len(), 2);
+    world.refuses_removal = false;
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world).into_keys().collect::<Vec<_>>(), ["b"]);
+}
+
+/// A conflict comes into namespace c, which the strict one means from then on.
+fn conflict_in_c(world: &mut World) {
+    world.apply(in_namespace(&settings("theirs"), "c"));
+    edit(world, "Namespace", "c", |each| {
+        each["metadata"]["labels"] = json!({"team": "x"})
+    });
+    assert!(world.settle_for(60_000));
+}
+
+#[test]
+fn a_copy_that_is_made_again_is_not_taken_back_by_a_conflict() {
+    let mut world = world(&["a", "b"]);
+    world.apply(namespace("c", &json!({})));
+    world.apply(strict("one"));
+    assert!(world.settle());
+    // One namespace that is named and missing keeps it from being complete again.
+    let incomplete = |value: &str| {
+        let mut object = strict(value);
+        object["spec"]["targets"]["includedNamespaces"] = json!({"list": [{"name": "missing"}]});
+        object
+    };
+    world.apply(incomplete("one"));
+    assert!(world.settle());
+    world.delete_at(&key("a"));
+    meddle(&mut world, "b", |copy| copy["immutable"] = json!(true));
+    world.apply(incomplete("two"));
+    assert!(world.settle_for(60_000));
+    assert_eq!(
+        held(&world).into_iter().collect::<Vec<_>>(),
+        [("a", "two"), ("b", "two")]
+    );
+    assert_eq!(counts(&world), [3, 2, 1]);
+    // Without what was written last: whoever deletes it to make it again knows that it stood there.
+    world.restart();
+    assert!(world.settle());
+    meddle(&mut world, "b", |copy| copy["immutable"] = json!(true));
+    world.apply(incomplete("three"));
+    world.restart();
+    assert!(world.settle_for(60_000));
+    conflict_in_c(&mut world);
+    assert_eq!(
+        held(&world).into_iter().collect::<Vec<_>>(),
+        [("a", "three"), ("b", "three"), ("c", "theirs")]
+    );
+}
+
+#[test]
+fn a_copy_that_becomes_what_is_distributed_stays_and_so_do_others_in_its_namespace() {
+    let mut world = world(&["a", "b"]);
+    world.apply(distribution("d", "one", &labelled("x")));
+    assert!(world.settle());
+    let from = |name: &str| json!({"kind": "ConfigMap", "namespace": "a", "name": name});
+    let refer = |world: &mut World, name: &str| {
+        edit(world, "ResourceDistribution", "d", |each| {
+            each["spec"] = json!({"resourceFrom": from(name), "targets": labelled("x")});
+        });
+        assert!(world.settle_for(600_000));
+    };
+    for name in ["settings", "other"] {
+        refer(&mut world, name);
+        assert_eq!(
+            held(&world).into_iter().collect::<Vec<_>>(),
+            [("a", "one"), ("b", "one")],
+            "{name}"
+        );
+    }
+    refer(&mut world, "settings");
+    meddle(&mut world, "a", |copy| {
+        copy["metadata"]["annotations"][annotation::DISTRIBUTION_ALLOWED] = json!("d");
+        copy["data"]["key"] = json!("two");
+    });
+    assert!(world.settle_for(600_000));
+    assert_eq!(
+        held(&world).into_iter().collect::<Vec<_>>(),
+        [("a", "two"), ("b", "two")]
+    );
+    assert_eq!(counts(&world), [1, 1, 0]);
+    let distribution = world.hub_object("ResourceDistribution", "d").expect("it");
+    assert_eq!(
+        distribution["status"]["observedGeneration"], distribution["metadata"]["generation"],
+        "nothing waits for anybody to confirm it"
+    );
+    let told = |each: &&String| each.contains("mean no namespace");
+    assert_eq!(world.events.iter().find(told), None);
 }
 
 /// Renames what is distributed, as only a hub that knows no rules takes it.

@@ -71,6 +71,8 @@ pub(crate) struct World {
     pub(crate) refuses: Option<fn(&Value) -> bool>,
     /// Members refuse to have anything removed.
     pub(crate) refuses_removal: bool,
+    /// It does so as if the object had changed, as a webhook may.
+    pub(crate) refuses_as_changed: bool,
     /// How often it refused to remove a copy of a distribution.
     pub(crate) asked_to_remove: usize,
     /// Watches that a server refuses to our account.
@@ -140,6 +142,7 @@ impl World {
             shut: BTreeSet::new(),
             refuses: None,
             refuses_removal: false,
+            refuses_as_changed: false,
             asked_to_remove: 0,
             forbidden: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -894,14 +897,15 @@ impl World {
                 id,
                 interpretation,
                 items,
+                asked,
             } => {
                 let Some(template) = self.hub.get(&id_key(&id)) else {
                     return Some(vec![]);
                 };
                 match status::template::aggregated(template, &interpretation, &items) {
                     Ok(Some(verb)) => self.write_hub(&HubObject::Template(id), verb),
-                    Ok(None) => Some(vec![Observation::Aggregated(id, None)]),
-                    Err(why) => Some(vec![Observation::Aggregated(id, Some(why))]),
+                    Ok(None) => Some(vec![Observation::Aggregated(id, asked, None)]),
+                    Err(why) => Some(vec![Observation::Aggregated(id, asked, Some(why))]),
                 }
             }
             Change::Refuse(words) => {

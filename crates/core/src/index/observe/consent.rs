@@ -11,8 +11,9 @@ use entourage_api::keys::annotation;
 
 use super::Dirty;
 use crate::{
+    detector::matching::is_skipped_kind,
     index::Index,
-    object::{Id, Meta, Str},
+    object::{Gvk, Id, Meta, Str},
     observation::{Template, Watch},
     plan::Key,
 };
@@ -34,6 +35,11 @@ impl Index {
                 .is_some_and(|meta| consents(meta, &referrer.namespace))
     }
 
+    /// As [`Self::may_need`], of a kind: the control plane's own kinds are never taken along.
+    pub(crate) fn may_take(&self, referrer: &Id, gvk: &Gvk, namespace: &str) -> bool {
+        !is_skipped_kind(gvk) && self.may_need(referrer, namespace)
+    }
+
     /// What a template names and may not take along: the namespaces, sorted.
     pub(crate) fn kept_out(&self, id: &Id, template: &Template) -> BTreeSet<Str> {
         let mut outside = outside(id, template);
@@ -44,6 +50,11 @@ impl Index {
     /// Whether it is known what may be taken along from other namespaces, as far as anybody names something there.
     pub(in crate::index) fn are_consents_known(&self) -> bool {
         self.abroad.is_empty() || self.listed.contains(&Watch::Namespaces)
+    }
+
+    /// As [`Self::are_consents_known`], as they are now: a removal takes that.
+    pub(in crate::index) fn are_consents_certain(&self) -> bool {
+        self.abroad.is_empty() || self.synced.contains(&Watch::Namespaces)
     }
 
     /// Remembers what a template names outside of its namespace. Cost: O(namespaces that are named from outside), usually none.

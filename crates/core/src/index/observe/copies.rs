@@ -155,6 +155,11 @@ impl Index {
         }
         let expected = crate::delivery::current::expected_source(self, id, cluster).unwrap_or_default();
         let source = expected.clone();
+        let taught = self.interpreter.of(&id.gvk);
+        let mut outcome = outcome;
+        if let Delivered::Applied { copy, .. } = &mut outcome {
+            self.recall_copy(cluster, id, copy);
+        }
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
         let existed = state.live.is_some();
@@ -172,7 +177,12 @@ impl Index {
                 let news = !is_old(&copy.meta.resource_version, state.floor);
                 if news {
                     state.floor = copy.meta.revision();
-                    state.live = Some(copy);
+                    // What was read of this version by what is taught now stays.
+                    let is_known =
+                        |held: &Copy| held.taught == taught && held.meta.is_same_version(&copy.meta);
+                    if copy.taught == taught || !state.live.as_ref().is_some_and(is_known) {
+                        state.live = Some(copy);
+                    }
                 }
                 // Written, and yet not what it should be: without a pause this would go on at full speed.
                 if !crate::delivery::current::is_current(self, id, cluster) {

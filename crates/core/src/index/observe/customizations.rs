@@ -92,10 +92,10 @@ impl Index {
         let watches: Vec<Watch> = members.chain([Watch::Templates(gvk.clone())]).collect();
         for watch in watches {
             if self.demand.contains(&watch) {
-                self.forget_watch(&watch);
-                self.want_watch(watch);
+                self.restart_watch(watch);
             }
         }
+        self.read_again.insert(gvk.clone());
         let refers = self.interpreter.of(gvk).refers(gvk);
         let first = super::lists::first(gvk);
         for (_, entity) in self
@@ -106,7 +106,7 @@ impl Index {
             for binding in entity.binding.iter_mut().chain(entity.vanished.as_mut()) {
                 binding.refers = refers;
             }
-            entity.unaggregated = None;
+            (entity.unaggregated, entity.aggregated) = (None, None);
         }
         self.dirty_kind(gvk, dirty);
     }
@@ -144,6 +144,7 @@ impl Index {
         let held = entity.and_then(|entity| entity.template.as_ref());
         let binding = entity.and_then(|entity| entity.last_binding());
         if references {
+            let known = std::mem::take(&mut template.references);
             (template.references, template.selections) = match (held, binding) {
                 (Some(held), _) if !held.references.is_empty() || !held.selections.is_empty() => {
                     (held.references.clone(), held.selections.clone())
@@ -151,6 +152,15 @@ impl Index {
                 (_, Some(binding)) => binding.stored_dependencies(id),
                 _ => Default::default(),
             };
+            // What is known without the customization, if that only adds to it.
+            for reference in known {
+                if let Err(place) = template
+                    .references
+                    .binary_search_by(|each| each.id.cmp(&reference.id))
+                {
+                    template.references.insert(place, reference);
+                }
+            }
         }
         if replicas {
             match (held, binding) {
@@ -160,7 +170,7 @@ impl Index {
                 }
                 (_, Some(binding)) => {
                     let spec = &binding.object.spec;
-                    template.replicas = (spec.replicas > 0).then_some(spec.replicas);
+                    template.replicas = spec.placement.is_some().then_some(spec.replicas);
                     template.requirements = spec.replica_requirements.clone().map(Arc::new);
                 }
                 _ => {}
@@ -169,10 +179,17 @@ impl Index {
     }
 
     /// Whether a template's status could be made of its copies'. Cost: O(log templates).
-    pub(super) fn aggregated(&mut self, id: &Id, unanswered: Option<Unanswered>, dirty: &mut Dirty) {
+    pub(super) fn aggregated(
+        &mut self,
+        id: &Id,
+        asked: u64,
+        unanswered: Option<Unanswered>,
+        dirty: &mut Dirty,
+    ) {
         let Some(entity) = self.entities.get_mut(id) else {
             return;
         };
+        entity.aggregated = Some(asked);
         if entity.unaggregated != unanswered {
             entity.unaggregated = unanswered;
             dirty.push(Key::BindingStatus(id.clone()));

@@ -92,6 +92,7 @@ impl Index {
             name: at.name.clone(),
         };
         let content_now = self.content_now(name);
+        let told_before = self.why_failed(name, place);
         match wrote {
             Wrote::Applied {
                 part,
@@ -105,13 +106,14 @@ impl Index {
                 let is_strict =
                     matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
                 let spot = held.spots.entry(place.clone()).or_default();
-                let same_content = spot
-                    .written
-                    .as_ref()
-                    .is_some_and(|written| written.content == content);
+                // A copy that was deleted to be made again is none that was not there before.
+                let is_new = created && differed.is_none() && spot.written.is_none();
+                let earlier = spot.written.as_ref().filter(|written| written.content == content);
+                let (same_content, was_equal) =
+                    (earlier.is_some(), earlier.is_some_and(|written| written.equal));
                 let wrong = differed.or_else(|| created.then(|| DELETED.to_owned()));
                 let before = spot.fight.take().map(|fight| *fight).filter(|_| same_content);
-                spot.fight = match wrong.filter(|_| same_content) {
+                spot.fight = match wrong.filter(|_| was_equal) {
                     Some(path) => Some(Fight::corrected(before, path, now)),
                     None => before.filter(|fight| now < fight.over_at()),
                 }
@@ -126,7 +128,7 @@ impl Index {
                     content,
                     equal: true,
                 });
-                if created && is_strict {
+                if is_new && is_strict {
                     held.made.insert(place.clone());
                 }
                 self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
@@ -136,7 +138,15 @@ impl Index {
                     return;
                 };
                 let spot = held.spots.entry(place.clone()).or_default();
+                if spot
+                    .written
+                    .as_ref()
+                    .is_none_or(|written| written.content != content)
+                {
+                    spot.begin_anew();
+                }
                 spot.failure = None;
+                spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
                 spot.written = Some(Written {
                     uid: part.uid.clone(),
                     resource_version: part.resource_version.clone(),
@@ -158,10 +168,6 @@ impl Index {
                     .filter(|failure| failure.step == step && failure.content == content_now)
                     .map_or(1, |failure| failure.attempts.saturating_add(1));
                 let pause = (FIRST_PAUSE << (attempts - 1).min(20)).min(LONGEST_PAUSE);
-                let is_news = spot
-                    .failure
-                    .as_ref()
-                    .is_none_or(|failure| failure.message != message);
                 spot.failure = Some(Failure {
                     step,
                     message,
@@ -169,9 +175,6 @@ impl Index {
                     attempts,
                     retry_at: now.plus(pause),
                 });
-                if is_news {
-                    dirty.push(Key::DistributionStatus(name.clone()));
-                }
             }
             Wrote::Gone { uid } => {
                 let spot = self.distributions.held.get_mut(name);
@@ -184,7 +187,22 @@ impl Index {
                 };
                 self.part_gone(at.cluster.as_ref(), &id, &deletion, now, dirty);
             }
-            Wrote::Abandoned => {}
+            Wrote::Abandoned => {
+                // What it was told may be older than what is known, and is not taken in: else it is asked the same at once,
+                // and again. What is being deleted is waited for anyhow.
+                let is_ending = self
+                    .distributions
+                    .part(&at, &place.namespace)
+                    .is_some_and(|part| part.deleting.is_some());
+                let held = self.distributions.held.get_mut(name).filter(|_| !is_ending);
+                if let Some(spot) = held.and_then(|held| held.spots.get_mut(place)) {
+                    spot.not_before = Some(now.plus(FIRST_PAUSE));
+                }
+            }
+        }
+        // The report tells why.
+        if self.why_failed(name, place) != told_before {
+            dirty.push(Key::DistributionStatus(name.clone()));
         }
         self.judge(name, place, now, dirty);
     }
@@ -219,6 +237,10 @@ impl Index {
                 dirty.push(Key::DistributionStatus(name));
             }
         }
+    }
+
+    fn why_failed(&self, name: &Str, place: &Place) -> Option<String> {
+        self.distributions.held.get(name)?.spots.get(place)?.why_failed()
     }
 
     fn content_now(&self, name: &Str) -> u64 {

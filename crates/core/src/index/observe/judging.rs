@@ -6,7 +6,7 @@ use entourage_api::kruise::WritePolicy;
 
 use super::Dirty;
 use crate::{
-    distribution::{Place, Verdict},
+    distribution::{Place, Step, Verdict},
     index::Index,
     object::{Str, Time},
     plan::Key,
@@ -54,8 +54,8 @@ impl Index {
         self.judge_one(name, place, now, dirty);
         if before != counts(self) {
             self.judge_dependent(name, now, dirty);
-        } else if let Some(held) = self.distributions.held.get_mut(name) {
-            held.note_completeness();
+        } else {
+            self.note_completeness(name);
         }
     }
 
@@ -75,8 +75,30 @@ impl Index {
         for place in places {
             self.judge_one(name, &place, now, dirty);
         }
-        if let Some(held) = self.distributions.held.get_mut(name) {
-            held.note_completeness();
+        self.note_completeness(name);
+    }
+
+    /// Where every place holds its copy, a conflict that comes later takes nothing back; one that something keeps changing
+    /// back holds it while it is right. Cost: O(verdicts), O(copies fought over) when no others are left, and O(copies made)
+    /// once.
+    fn note_completeness(&mut self, name: &Str) {
+        let Some(held) = self.distributions.held.get(name) else {
+            return;
+        };
+        let failed = Verdict::Failed(Step::Update);
+        if held.made.is_empty() || held.meant() != held.count(Verdict::Done) + held.count(failed) {
+            return;
+        }
+        let holds_it = |place: &Place| {
+            let at = self.distributions.place_of(name, place)?;
+            let part = self.distributions.part(&at, &place.namespace)?;
+            Some(held.spots.get(place)?.is_equal_but_fought(part))
+        };
+        let mut fought = held.by_verdict.get(&failed).into_iter().flatten();
+        if fought.all(|place| holds_it(place) == Some(true))
+            && let Some(held) = self.distributions.held.get_mut(name)
+        {
+            held.made.clear();
         }
     }
 

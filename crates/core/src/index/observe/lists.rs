@@ -71,6 +71,7 @@ impl Index {
                 dirty.push(Key::Cluster(cluster.clone()));
             }
             Watch::Templates(gvk) => {
+                self.read_again.remove(gvk);
                 self.dirty_kind(gvk, dirty);
                 if !was_synced {
                     let affected = self

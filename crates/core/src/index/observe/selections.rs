@@ -45,9 +45,9 @@ impl Index {
     ) -> Vec<DependencyReference> {
         let held = self.entities.get(referrer).map(|entity| &entity.references);
         let was_matched = |id: &Id| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
-        named.retain(|each| self.may_need(referrer, &each.id.namespace));
-        let may_need = |selection: &&DependencySelection| self.may_need(referrer, &selection.namespace);
-        for selection in selections.iter().filter(may_need) {
+        named.retain(|each| self.may_take(referrer, &each.id.gvk, &each.id.namespace));
+        let may_take = |each: &&DependencySelection| self.may_take(referrer, &each.gvk, &each.namespace);
+        for selection in selections.iter().filter(may_take) {
             for (id, entity) in self.of_kind_in(&selection.gvk, &selection.namespace) {
                 let unproved = entity.template.is_none() && !entity.absent && was_matched(id);
                 if unproved || is_selected(std::slice::from_ref(selection), id, entity) {
@@ -75,7 +75,8 @@ impl Index {
                 continue;
             };
             let is_named = template.references.iter().any(|each| each.id == *id);
-            let is_wanted = is_named || is_selected(&template.selections, id, entity);
+            let is_wanted = self.may_take(&referrer, &id.gvk, &id.namespace)
+                && (is_named || is_selected(&template.selections, id, entity));
             let mut references = selecting.references.clone();
             if is_wanted {
                 add(&mut references, id);

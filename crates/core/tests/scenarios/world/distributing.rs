@@ -115,7 +115,12 @@ impl World {
         );
         if self.refuses_removal {
             self.asked_to_remove += 1;
-            return Err((No::Refused, "denied".into()));
+            let no = if self.refuses_as_changed {
+                No::Changed
+            } else {
+                No::Refused
+            };
+            return Err((no, "denied".into()));
         }
         self.writes.push(format!("{} DELETE {id}", server(place)));
         match &place.cluster {

@@ -70,12 +70,21 @@ impl Rule for Script {
                 let names = self.found(object).as_array().cloned().unwrap_or_default();
                 let own = object["metadata"]["namespace"].as_str();
                 let namespace = self.0["namespace"].as_str().or(own).unwrap_or_default();
+                // With a label, what is named are its values.
+                let label = self.0["label"].as_str();
                 let reference = |name: Value| DependentObjectReference {
                     api_version: "v1".into(),
                     kind: "ConfigMap".into(),
                     namespace: namespace.into(),
-                    name: name.as_str().unwrap_or_default().into(),
-                    label_selector: None,
+                    name: if label.is_some() {
+                        ""
+                    } else {
+                        name.as_str().unwrap_or_default()
+                    }
+                    .into(),
+                    label_selector: label.map(|label| {
+                        serde_json::from_value(json!({"matchLabels": {label: name}})).expect("a selector")
+                    }),
                 };
                 Answer::Dependencies(names.into_iter().map(reference).collect())
             }
