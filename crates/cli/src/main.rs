@@ -8,14 +8,11 @@ use entourage::command::Cli;
 fn main() -> ExitCode {
     entourage::install_tls_provider();
     let cli = Cli::parse();
-    // One thread has one heap: on a small machine that saves memory and loses no time.
-    let runtime = match cli.worker_threads() {
-        1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-        threads => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .enable_all()
-            .build(),
-    };
+    // Also one thread alone is a pool of one: a script that takes long leaves it to the other tasks.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cli.worker_threads())
+        .enable_all()
+        .build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(cli.run()),
         Err(error) => Err(error.into()),

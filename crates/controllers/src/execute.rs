@@ -124,7 +124,8 @@ impl Hands {
                     id,
                     interpretation,
                     items,
-                } => self.aggregate(id, &interpretation, &items).await,
+                    asked,
+                } => self.aggregate(id, (&interpretation, &items), asked).await,
                 Change::Refuse(words) => Outcome::Refused(words),
                 Change::Emit(event) => {
                     self.events.emit(event);

@@ -46,6 +46,7 @@ pub mod limiter;
 pub mod members;
 pub mod metrics;
 pub mod runtime;
+pub mod scripts;
 pub mod serve;
 pub mod source;
 pub mod supervise;
@@ -205,7 +206,7 @@ pub async fn run(
         Some(hub_id) => {
             info!(hub = %hub_id, "controllers started");
             let mut config = Config::new(&hub_id);
-            config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
+            config.scripts = Some(Arc::new(scripts::Scripts::default()));
             config.propagate_deps = propagate_deps;
             config.distribute = options.distribute;
             config.deletion_grace = millis(deletion_grace);

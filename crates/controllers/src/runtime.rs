@@ -245,8 +245,9 @@ impl<D: Decide> Brain<D> {
                     self.connect(name, member, now);
                 }
             }
+            // At once: the last words of a watch that ends by what was just told must not be heard.
+            self.demand();
         }
-        self.demand();
         if listed {
             let synced = self.options.decider.is_synced();
             if self

@@ -2,8 +2,12 @@
 
 use entourage_api::work::AggregatedStatusItem;
 use entourage_core::{
-    delivery::render::wipe, interpreter::Interpretation, object::Id, observation::Observation,
-    plan::HubObject, status::template::aggregated,
+    delivery::render::wipe,
+    interpreter::{Interpretation, operations::Operation, question::Unanswered},
+    object::Id,
+    observation::{Observation, Watch},
+    plan::{HubObject, Verb},
+    status::template::aggregated,
 };
 use tracing::debug;
 
@@ -18,8 +22,8 @@ impl Hands {
     pub(super) async fn aggregate(
         &self,
         id: Id,
-        interpretation: &Interpretation,
-        items: &[AggregatedStatusItem],
+        (interpretation, items): (&Interpretation, &[AggregatedStatusItem]),
+        asked: u64,
     ) -> Outcome {
         let mut template = match self.hub.get(&Path::object(&id), Form::Whole).await {
             Ok(template) => template,
@@ -31,14 +35,48 @@ impl Hands {
         };
         let answer = aggregated(&template, interpretation, items);
         wipe(&mut template);
-        let (verb, unanswered) = match answer {
+        let (verb, mut unanswered) = match answer {
             Ok(verb) => (verb, None),
             Err(unanswered) => (None, Some(unanswered)),
         };
-        self.tell(Observation::Aggregated(id.clone(), unanswered)).await;
-        match verb {
-            Some(verb) => self.write(&HubObject::Template(id), verb).await,
+        let outcome = match verb {
+            Some(verb) => match self.write_status(&id, verb).await {
+                Ok(outcome) => outcome,
+                Err(why) => {
+                    unanswered = Some(why);
+                    Outcome::Done
+                }
+            },
             None => Outcome::Done,
+        };
+        // Asked again only when something is another then; a write that failed is tried again.
+        if outcome == Outcome::Done {
+            self.tell(Observation::Aggregated(id, asked, unanswered)).await;
+        }
+        outcome
+    }
+
+    /// The error: the kind has no status that could be written.
+    async fn write_status(&self, id: &Id, verb: Verb) -> Result<Outcome, Unanswered> {
+        let object = HubObject::Template(id.clone());
+        let Verb::MergeStatus(patch) = &verb else {
+            return Ok(self.write(&object, verb).await);
+        };
+        match self
+            .hub
+            .merge(&Path::object(id).status(), patch, Form::Whole)
+            .await
+        {
+            Ok(answer) => {
+                self.see(&Watch::Templates(id.gvk.clone()), answer).await;
+                Ok(Outcome::Done)
+            }
+            Err(failure) if failure.class() == Class::Missing => Err(Unanswered {
+                layer: format!("{} {}", id.gvk.api_version(), id.gvk.kind),
+                operation: Operation::Aggregate,
+                why: "the hub has no status subresource of it; add one to its definition".into(),
+            }),
+            Err(failure) => Ok(self.learn(&object, &verb, &failure).await),
         }
     }
 }

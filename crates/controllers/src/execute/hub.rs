@@ -102,7 +102,7 @@ impl Hands {
         }
     }
 
-    async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
+    pub(super) async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
         let (watch, form) = self.read_as(object);
         match failure.class() {
             // The collection is missing: its namespace or its kind. That is no news about the object.
@@ -145,7 +145,7 @@ impl Hands {
         trouble(failure)
     }
 
-    async fn see(&self, watch: &Watch, mut object: Value) {
+    pub(super) async fn see(&self, watch: &Watch, mut object: Value) {
         let seen = observation::project(watch, &self.taught.to(watch), &object);
         if let Watch::Templates(_) | Watch::Distributions = watch {
             wipe(&mut object);

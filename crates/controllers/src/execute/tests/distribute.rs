@@ -574,6 +574,8 @@ async fn a_removal_ends_as_the_answers_prove() {
         (vec![(DELETE, ok(copy("7")))], 0, gone()),
         (vec![(DELETE, ok(leaving("8")))], 1, Wrote::Abandoned),
         (vec![changed(), (READ, ok(copy("9")))], 1, Wrote::Abandoned),
+        // What stands there is what was to go: a webhook says so.
+        (vec![changed(), (READ, ok(copy("7")))], 0, failed("409 Conflict")),
         (vec![changed(), (READ, ok(theirs()))], 1, gone()),
         (vec![changed(), (READ, no_secret())], 0, gone()),
         (
