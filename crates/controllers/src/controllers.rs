@@ -221,14 +221,28 @@ pub const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "interpreter",
-        summary: "learns kinds from customizations",
+        summary: "learns kinds from customizations and webhooks",
         module: "entourage_core::interpreter",
         gate: None,
-        rules: &[rule(
-            Resources::Of(CONFIG, &["resourceinterpretercustomizations"]),
-            &["list", "watch"],
-            "how objects of a kind are understood",
-        )],
+        rules: &[
+            rule(
+                Resources::Of(
+                    CONFIG,
+                    &[
+                        "resourceinterpretercustomizations",
+                        "resourceinterpreterwebhookconfigurations",
+                        "resourceexploringwebhookconfigurations",
+                    ],
+                ),
+                &["list", "watch"],
+                "how objects of a kind are understood",
+            ),
+            rule(
+                Resources::Of("", &["services"]),
+                &["get"],
+                "where a webhook behind a Service is",
+            ),
+        ],
     },
     Controller {
         name: "lease",

@@ -11,15 +11,19 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use entourage_core::interpreter::{
     hook::{Answers, Breaker, Hook, LARGEST, Subject, answers::Key, answers::Room},
-    question::{Answer, Question, Unanswered},
+    question::{Answer, Question, Unanswered, Until},
 };
 use serde_json::Value;
 
-use crate::clock;
+use crate::{
+    clock,
+    metrics::{Asked, Metrics},
+};
 
 mod line;
 mod resolve;
@@ -38,6 +42,8 @@ pub struct Options {
     pub room: Room,
     /// Where the Services of references are looked up. `None`: by their names in the cluster that we run in.
     pub services: Option<Arc<dyn Services>>,
+    /// Where calls are counted.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for Options {
@@ -46,6 +52,7 @@ impl Default for Options {
             largest: LARGEST,
             room: Room::default(),
             services: None,
+            metrics: None,
         }
     }
 }
@@ -102,6 +109,7 @@ impl Hooks {
             layer: hook.layer(),
             operation: question.operation(),
             why,
+            until: Until::Answered,
         };
         // Whoever chose the hook has looked; a Secret must not go out by mistake all the same, not by another kind's name.
         let is_disguised = is_secret(question.object()) && !subject.is_secret();
@@ -112,22 +120,36 @@ impl Hooks {
         if let Some(key) = &key
             && let Some(answer) = lock(&self.0.answers).get(key)
         {
+            self.count(hook, question, Asked::Known, None);
             return Ok(answer);
         }
         let uid = self.uid();
         let Some(request) = hook.request(&uid, subject, question) else {
             return Err(unanswered("its contract has no word for what it is asked".into()));
         };
-        let line = self.line(hook).map_err(|why| unanswered(why.into()))?;
+        let line = self.line(hook).map_err(|why| {
+            self.count(hook, question, Asked::LeftAlone, None);
+            unanswered(why.into())
+        })?;
+        let began = Instant::now();
         let exchanged = line
             .exchange(request.to_string().into(), self.0.options.largest)
             .await;
         drop(request);
         self.record(hook, exchanged.as_ref().err());
-        let bytes = exchanged.map_err(|failure| unanswered(failure.why.into()))?;
-        let answer = hook
-            .answer(&uid, question, &bytes, self.0.options.largest)
-            .map_err(unanswered)?;
+        let took = Some(began.elapsed());
+        let bytes = exchanged.map_err(|failure| {
+            self.count(hook, question, Asked::Silent, took);
+            unanswered(failure.why.into())
+        })?;
+        let answer = hook.answer(&uid, question, &bytes, self.0.options.largest);
+        let asked = if answer.is_ok() {
+            Asked::Answered
+        } else {
+            Asked::Wrong
+        };
+        self.count(hook, question, asked, took);
+        let answer = answer.map_err(unanswered)?;
         if let Some(key) = key {
             lock(&self.0.answers).keep(key, answer.clone(), bytes.len());
         }
@@ -147,6 +169,17 @@ impl Hooks {
         lines
             .get(&hook.layer())
             .is_some_and(|known| known.version == hook.version() && known.breaker.is_open())
+    }
+
+    fn count(&self, hook: &Hook, question: Question<'_>, asked: Asked, took: Option<Duration>) {
+        if let Some(metrics) = &self.0.options.metrics {
+            metrics.asked(
+                hook.name(),
+                hook.contract().word(question.operation()),
+                asked,
+                took,
+            );
+        }
     }
 
     fn uid(&self) -> String {

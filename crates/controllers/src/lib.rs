@@ -58,6 +58,7 @@ pub use error::Error;
 
 use client::{Api, ApiOptions, Form, path::Path};
 use execute::{Hands, events};
+use hooks::Hooks;
 use limiter::Bounds;
 use members::{Members, MembersOptions};
 use metrics::Metrics;
@@ -228,11 +229,16 @@ pub async fn run(
                 brain: brain.clone(),
             });
             let sources = Sources::new(hub.clone());
+            let hooks = hooks::Options {
+                services: Some(Arc::new(hub.clone())),
+                metrics: Some(metrics.clone()),
+                ..hooks::Options::default()
+            };
             let hands = Hands {
                 hub,
                 hub_id: hub_id.clone(),
                 sources,
-                taught: Taught::default(),
+                taught: Taught::new(Hooks::new(hooks)),
                 events,
                 brain,
             };

@@ -1,7 +1,7 @@
 //! What this process counts, and its text exposition for Prometheus.
 //!
 //! Labels never hold a namespace, the name of an object or an error text: the number of series is bounded by
-//! servers × verbs × kinds × codes, and nothing of a Secret can get here. Counters of a member that left stay, so that
+//! servers × verbs × kinds × codes and configured hooks × operations × outcomes, and nothing of a Secret can get here. Counters of a member that left stay, so that
 //! sums over all members never fall; its gauges and histograms go ([`Metrics::forget`]).
 
 use std::{
@@ -97,6 +97,33 @@ impl Outcome {
     }
 }
 
+/// What became of a question to a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Asked {
+    /// It was answered.
+    Answered,
+    /// It was not sent: the answer was known from before.
+    Known,
+    /// It was not sent: the hook is left alone, because it did not answer before.
+    LeftAlone,
+    /// It was not answered.
+    Silent,
+    /// The answer cannot be used.
+    Wrong,
+}
+
+impl Asked {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Known => "known",
+            Self::LeftAlone => "left_alone",
+            Self::Silent => "silent",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
 /// The counters of this process. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>);
@@ -113,6 +140,8 @@ struct Inner {
     objects: Family<KindLabels, Gauge>,
     distributions: Family<DistributionLabels, Gauge>,
     lag: Family<NameLabels, Gauge<f64, AtomicU64>>,
+    hooks: Family<HookLabels, Counter>,
+    hook_latency: Family<HookName, Histogram>,
     leading: Gauge,
     pending: Gauge,
     synced: Gauge,
@@ -152,6 +181,18 @@ struct KindLabels {
 struct DistributionLabels {
     distribution: String,
     state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HookLabels {
+    hook: String,
+    operation: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HookName {
+    hook: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -218,6 +259,18 @@ impl Metrics {
             "For how long copies of a ResourceDistribution have been waiting to be written, 0 when none are",
             lag.clone(),
         );
+        let hooks = Family::default();
+        let hook_latency = Family::new_with_constructor(latency_histogram as fn() -> Histogram);
+        ours.register(
+            "hook_questions",
+            "Questions to interpreter and exploring webhooks, by what became of them",
+            hooks.clone(),
+        );
+        ours.register(
+            "hook_request_duration_seconds",
+            "Time from sending a question to a webhook to its whole answer",
+            hook_latency.clone(),
+        );
         ours.register("leading", "1 while this process may act", leading.clone());
         ours.register(
             "synced",
@@ -242,6 +295,8 @@ impl Metrics {
             objects,
             distributions,
             lag,
+            hooks,
+            hook_latency,
             leading,
             pending,
             synced,
@@ -319,6 +374,24 @@ impl Metrics {
                 distribution: report.name.to_string(),
             };
             self.0.lag.get_or_create(&labels).set(report.lag as f64 / 1000.0);
+        }
+    }
+
+    /// Counts a question to a hook, `<configuration>/<webhook>`: the operation in the words of its contract, what became of
+    /// it, and how long it took if it was sent.
+    pub fn asked(&self, hook: &str, operation: Option<&'static str>, outcome: Asked, took: Option<Duration>) {
+        let labels = HookLabels {
+            hook: hook.to_owned(),
+            operation: operation.unwrap_or_default(),
+            outcome: outcome.name(),
+        };
+        self.0.hooks.get_or_create(&labels).inc();
+        if let Some(took) = took {
+            let labels = HookName { hook: labels.hook };
+            self.0
+                .hook_latency
+                .get_or_create(&labels)
+                .observe(took.as_secs_f64());
         }
     }
 

@@ -26,13 +26,14 @@ use entourage_core::{
     interpreter::Interpretation,
     object::{Gvk, Str, revision},
     observation::{self, Observation, Watch},
+    rehearsal::kind_read_by,
 };
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout_at},
 };
 use tracing::{debug, warn};
 
@@ -46,12 +47,15 @@ use crate::{
     clock,
     error::{Class, Failure},
     runtime::Message,
+    taught::Taught,
 };
 
+mod hear;
 mod lines;
 mod list;
 mod state;
 
+use hear::{News, Unheard};
 use lines::Lines;
 use state::{End, Told};
 
@@ -86,7 +90,11 @@ pub struct Watcher {
     /// Our hub's id.
     hub: Str,
     watch: Watch,
-    taught: Interpretation,
+    /// How objects are read, and by what.
+    taught: Taught,
+    interpretation: Interpretation,
+    /// What hooks had no answer about.
+    unheard: Unheard,
     /// Tells this run from an earlier one of the same watch, whose last words may still be under way.
     run: u64,
     brain: mpsc::Sender<Message>,
@@ -127,15 +135,17 @@ impl Watcher {
     /// A watch over this server; `hub` is our hub's id, which copies on members carry.
     #[must_use]
     pub fn new(api: Api, watch: Watch, run: u64, hub: &Str, brain: mpsc::Sender<Message>) -> Self {
-        let taught = Interpretation::default();
-        let form = form(&watch, &taught);
+        let interpretation = Interpretation::default();
+        let form = form(&watch, &interpretation);
         let list = list::listed(&watch, hub);
         let missing = matches!(&watch, Watch::Copies(_, gvk) if !path::is_built_in(gvk));
         Self {
             api,
             hub: hub.clone(),
             watch,
-            taught,
+            taught: Taught::default(),
+            interpretation,
+            unheard: Unheard::default(),
             run,
             brain,
             list,
@@ -154,10 +164,11 @@ impl Watcher {
 
     /// What it reads is understood by what people taught us of its kind.
     #[must_use]
-    pub fn taught(self, taught: Interpretation) -> Self {
+    pub fn taught(self, taught: Taught, interpretation: Interpretation) -> Self {
         Self {
-            form: form(&self.watch, &taught),
+            form: form(&self.watch, &interpretation),
             taught,
+            interpretation,
             ..self
         }
     }
@@ -270,8 +281,20 @@ impl Watcher {
             return Ok(End::Relist);
         }
         let (mut lines, mut idle) = (Lines::default(), IDLE);
+        let mut since = Instant::now();
         loop {
-            let frame = match timeout(idle, body.frame()).await {
+            let frame = tokio::select! {
+                frame = timeout_at(since + idle, body.frame()) => frame,
+                () = sleep_until(self.unheard.again()), if !self.unheard.is_empty() => {
+                    let seen = self.hear_again().await;
+                    if !seen.is_empty() && self.tell(seen, false).await.is_none() {
+                        return Ok(End::Stop);
+                    }
+                    continue;
+                }
+            };
+            since = Instant::now();
+            let frame = match frame {
                 Ok(Some(Ok(frame))) => frame,
                 // Ended by the server, broken or dead: all that came is handed over, so it can be resumed.
                 Ok(None) => return Ok(End::Resume(version)),
@@ -279,10 +302,10 @@ impl Watcher {
             };
             let Ok(data) = frame.into_data() else { continue };
             lines.push(&data);
-            let (mut seen, mut broken) = (Vec::new(), false);
+            let (mut events, mut broken) = (Vec::new(), false);
             let before = revision(&version);
             while let Some(line) = lines.next() {
-                let Ok((kind, mut object)) = read::event(line) else {
+                let Ok((kind, object)) = read::event(line) else {
                     warn!(cluster = self.api.name(), resource = %self.list.resource, "a watch event cannot be read; listing again");
                     broken = true;
                     break;
@@ -293,8 +316,6 @@ impl Watcher {
                     debug!(cluster = self.api.name(), resource = %self.list.resource, code = object["code"].as_u64(), "the server ended a watch");
                     broken = true;
                     break;
-                } else {
-                    seen.extend(self.event(&kind, &object));
                 }
                 // Events may come late; the server is only ever asked to go on from the newest.
                 if let Some(now) = object["metadata"]["resourceVersion"].as_str()
@@ -302,8 +323,11 @@ impl Watcher {
                 {
                     now.clone_into(&mut version);
                 }
-                self.wipe(&mut object);
+                if kind != "BOOKMARK" {
+                    events.push((kind, object));
+                }
             }
+            let mut seen = self.events(events).await;
             let reached = revision(&version);
             if reached > before {
                 self.reached = reached;
@@ -321,10 +345,27 @@ impl Watcher {
         }
     }
 
-    fn event(&self, kind: &str, object: &Value) -> Option<Observation> {
-        if kind != "DELETED" {
-            return self.project(object);
+    /// What came together is read together: hooks are asked about all of it at a time.
+    async fn events(&mut self, events: Vec<(String, Value)>) -> Vec<Observation> {
+        let news = events.into_iter().map(|(kind, object)| match &*kind {
+            "DELETED" => News::Gone(object),
+            _ => News::Object(object),
+        });
+        if self.interpretation.is_hooked() {
+            return self.hear(news).await;
         }
+        let mut seen = Vec::new();
+        for mut each in news {
+            seen.extend(match &each {
+                News::Object(object) => self.project(&self.interpretation, object),
+                News::Gone(object) => self.end(object),
+            });
+            self.wipe(each.object());
+        }
+        seen
+    }
+
+    fn end(&self, object: &Value) -> Option<Observation> {
         let meta = &object["metadata"];
         Some(Observation::Gone {
             which: observation::which(&self.watch, object)?,
@@ -333,8 +374,8 @@ impl Watcher {
         })
     }
 
-    fn project(&self, object: &Value) -> Option<Observation> {
-        let subject = observation::project(&self.watch, &self.taught, object);
+    fn project(&self, taught: &Interpretation, object: &Value) -> Option<Observation> {
+        let subject = observation::project(&self.watch, taught, object);
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, "an object cannot be read and is skipped");
@@ -385,6 +426,7 @@ impl Watcher {
         }
         let gvk = match &self.watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => gvk.clone(),
+            watch if may_be_undefined(watch) => kind_read_by(watch),
             _ => Gvk::new("v1", "List"),
         };
         let Some(news) = self.news(failure, &gvk).await.filter(|news| *news != self.told) else {
@@ -429,8 +471,7 @@ impl Watcher {
     /// What a failure means; `None` while that was found out a short while ago. Asks the server what it serves when a kind
     /// is not found.
     async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Told> {
-        if failure.class() != Class::Missing || !matches!(self.watch, Watch::Templates(_) | Watch::Copies(..))
-        {
+        if failure.class() != Class::Missing || !may_be_undefined(&self.watch) {
             return Some(match failure.code() {
                 FORBIDDEN => Told::Refused,
                 _ => Told::Lost,
@@ -471,6 +512,14 @@ const LONGEST_BUSY: Duration = Duration::from_secs(2);
 fn pause(failures: u32, longest: Duration) -> Duration {
     let wait = Duration::from_millis(100 << failures.saturating_sub(1).min(6)).min(longest);
     wait.mul_f64(1.0 + clock::jitter() / 2.0)
+}
+
+/// Whether it matters that the server does not know the kind at all: then there is nothing of it.
+const fn may_be_undefined(watch: &Watch) -> bool {
+    matches!(
+        watch,
+        Watch::Templates(_) | Watch::Copies(..) | Watch::Customizations | Watch::Hooks(_)
+    )
 }
 
 fn is_secret(gvk: &Gvk) -> bool {

@@ -19,7 +19,7 @@ use crate::{
     dependencies::{self, Required},
     detector::{self, activation},
     index::{Binding, Entity, Index, Policy, is_kept_by_others},
-    interpreter::operations::Operation,
+    interpreter::{operations::Operation, question::Until},
     object::{Id, Meta, Named, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
@@ -147,6 +147,18 @@ fn template_here(
         return Plan::one(
             Change::Refuse(unanswered.to_string()),
             "how many replicas it asks for was never told",
+        );
+    }
+    // What a workload needs goes along from the beginning, if whoever was told to say so must be heard.
+    if own.is_some()
+        && binding.is_none()
+        && entity.vanished.is_none()
+        && let Some(unanswered) = template.lacks(Operation::References)
+        && unanswered.until == Until::Answered
+    {
+        return Plan::one(
+            Change::Refuse(unanswered.to_string()),
+            "what it needs was never told",
         );
     }
     match binding {

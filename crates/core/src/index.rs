@@ -16,6 +16,7 @@ mod selecting;
 
 use demand::Demand;
 pub(crate) use overriding::Overriding;
+pub(crate) use proof::TEACHING;
 use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
 
@@ -38,9 +39,9 @@ use entourage_api::{
 use crate::{
     detector::matching,
     distribution::held::Distributions,
-    interpreter::{Interpreter, customized::Engine, references::DependencyReference},
+    interpreter::{Interpreter, customized::Engine, hook::Contract, references::DependencyReference},
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
-    observation::Watch,
+    observation::{Configured, Watch},
 };
 
 /// What the decisions can be tuned by. Durations are milliseconds.
@@ -144,6 +145,8 @@ pub struct Index {
     pub(crate) waiting: Waiting,
     /// What people teach us of kinds.
     pub(crate) customizations: BTreeMap<Str, Arc<ResourceInterpreterCustomization>>,
+    /// Configurations of hooks.
+    pub(crate) hooks: BTreeMap<(Contract, Str), Arc<Configured>>,
     /// The same, put together.
     pub(crate) interpreter: Interpreter,
     /// Kinds of which something else is taught now, until their templates were listed again: what they referred to counts.
@@ -183,7 +186,8 @@ impl Index {
             demand: BASE
                 .into_iter()
                 .chain(OVERRIDES)
-                .chain([Watch::Customizations, Watch::Namespaces])
+                .chain(TEACHING)
+                .chain([Watch::Namespaces])
                 .chain(distributions)
                 .collect(),
             ended: BTreeSet::new(),
@@ -198,6 +202,7 @@ impl Index {
             remembers_former: false,
             waiting: Waiting::default(),
             customizations: BTreeMap::new(),
+            hooks: BTreeMap::new(),
             interpreter: Interpreter::default(),
             read_again: BTreeSet::new(),
             abroad: BTreeMap::new(),

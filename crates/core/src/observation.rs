@@ -24,8 +24,9 @@ use crate::{
     },
     interpreter::{
         self, Health, Interpretation,
+        hook::{Contract, Hook},
         operations::Operation,
-        question::Unanswered,
+        question::{Question, Unanswered},
         references::{DependencyReference, DependencySelection},
     },
     namespaces,
@@ -94,6 +95,17 @@ pub struct Copy {
     pub unanswered: Option<Box<Unanswered>>,
 }
 
+/// A configuration of hooks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configured {
+    /// Its metadata.
+    pub meta: Meta,
+    /// In which words they are asked.
+    pub contract: Contract,
+    /// The hooks, in its order.
+    pub hooks: Vec<Arc<Hook>>,
+}
+
 /// An object as projected.
 #[derive(Clone, Debug)]
 pub enum Subject {
@@ -103,6 +115,8 @@ pub enum Subject {
     Override(Arc<OverridePolicy>),
     /// A ResourceInterpreterCustomization.
     Customization(Arc<ResourceInterpreterCustomization>),
+    /// A configuration of hooks.
+    Hooks(Str, Arc<Configured>),
     /// A ResourceBinding.
     Binding(Arc<ResourceBinding>),
     /// A Cluster.
@@ -130,6 +144,8 @@ pub enum Which {
     Override(Named),
     /// A ResourceInterpreterCustomization.
     Customization(Str),
+    /// A configuration of hooks.
+    Hooks(Contract, Str),
     /// A ResourceBinding.
     Binding(Named),
     /// A Cluster.
@@ -250,6 +266,29 @@ pub enum Observation {
     Tick,
 }
 
+/// What hooks are to be asked about an object before it is projected: their answers come [with](Interpretation::with) what is
+/// taught. What never travels is not asked about.
+#[must_use]
+pub fn questions<'a>(watch: &Watch, taught: &Interpretation, object: &'a Value) -> Vec<Question<'a>> {
+    if !taught.is_hooked() {
+        return Vec::new();
+    }
+    let mut all = match watch {
+        Watch::Templates(_) => vec![
+            Question::Replicas(object),
+            Question::Components(object),
+            Question::Dependencies(object),
+        ],
+        Watch::Copies(..) => vec![Question::Reflect(object), Question::Health(object)],
+        _ => Vec::new(),
+    };
+    all.retain(|question| taught.asks(question.operation()));
+    if interpreter::never_travels(object) {
+        all.clear();
+    }
+    all
+}
+
 /// Projects an object as a watch served it; `None` when the object cannot be read as what the watch promises
 /// (the caller logs and skips it: one bad object must not stop the others).
 ///
@@ -264,6 +303,14 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
             read(object).map(|each| Subject::Override(Arc::new(each)))
         }
         Watch::Customizations => read(object).map(|each| Subject::Customization(Arc::new(each))),
+        Watch::Hooks(contract) => Some(Subject::Hooks(
+            object["metadata"]["name"].as_str()?.into(),
+            Arc::new(Configured {
+                meta: Meta::of(object),
+                contract: *contract,
+                hooks: hooks(*contract, object)?,
+            }),
+        )),
         Watch::Bindings | Watch::ClusterBindings => read(object).map(|each| Subject::Binding(Arc::new(each))),
         Watch::Clusters => read(object).map(|each| Subject::Cluster(Arc::new(each))),
         Watch::Namespaces => Some(Subject::Namespace(
@@ -309,6 +356,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
         Watch::Policies | Watch::ClusterPolicies => Which::Policy(Named::new(namespace, name)),
         Watch::Overrides | Watch::ClusterOverrides => Which::Override(Named::new(namespace, name)),
         Watch::Customizations => Which::Customization(name.into()),
+        Watch::Hooks(contract) => Which::Hooks(*contract, name.into()),
         Watch::Bindings | Watch::ClusterBindings => Which::Binding(Named::new(namespace, name)),
         Watch::Clusters => Which::Cluster(name.into()),
         Watch::Namespaces => Which::Namespace(None, name.into()),
@@ -320,6 +368,14 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
             Which::Distributed(cluster.clone(), Id::new(gvk.clone(), namespace, name))
         }
     })
+}
+
+fn hooks(contract: Contract, object: &Value) -> Option<Vec<Arc<Hook>>> {
+    let hooks = match contract {
+        Contract::Interpreter => Hook::interpreters(&read(object)?),
+        Contract::Explorer => Hook::explorers(&read(object)?),
+    };
+    Some(hooks.into_iter().map(Arc::new).collect())
 }
 
 /// Projects a template.

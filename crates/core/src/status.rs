@@ -22,7 +22,9 @@ use places::{Place, places, suspended};
 use crate::{
     binding, condition as conditions, dependencies,
     index::{Binding, Entity, Index, Trouble, referred},
-    interpreter::{self, Health, references::DependencySelection},
+    interpreter::{
+        self, Health, operations::Operation, question::Unanswered, references::DependencySelection,
+    },
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
@@ -287,7 +289,7 @@ fn unanswered(index: &Index, id: &Id, template: &Template, entity: &Entity) -> O
     let delivery = entity.copies.values().filter_map(|state| state.problem.as_ref());
     all.extend(
         delivery
-            .filter(|problem| problem.trouble == Trouble::Interpretation)
+            .filter(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::Unanswered))
             .take(1)
             .map(|problem| problem.message.clone()),
     );
@@ -310,13 +312,21 @@ fn kept_out(index: &Index, id: &Id, namespace: &str) -> String {
 
 /// The entry of a place; what a member that cannot be asked reported last stays.
 fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
-    let held = held.filter(|_| !place.answers && place.state.live.is_none());
     let live = place.state.live.as_ref();
+    // After a start nothing is held that a hook or script without an answer could have said before, but for this.
+    let unanswered = live.and_then(|live| live.unanswered.as_deref());
+    let said = held.filter(|_| unanswered.is_some());
+    let held = held.filter(|_| !place.answers && live.is_none());
     let applied = place.applied();
     let health = match live.and_then(|live| live.health) {
         Some(Health::Healthy) => ResourceHealth::Healthy,
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
-        Some(Health::Unknown) => ResourceHealth::Unknown,
+        Some(Health::Unknown) => {
+            let is_passing = unanswered.is_some_and(Unanswered::is_passing);
+            said.filter(|_| is_passing)
+                .and_then(|said| said.health)
+                .unwrap_or(ResourceHealth::Unknown)
+        }
         None if applied && live.is_some_and(|live| !live.taught.is_interpreted(&id.gvk)) => {
             ResourceHealth::Healthy
         }
@@ -328,7 +338,11 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         cluster_name: place.cluster.to_string(),
         status: live.map_or_else(
             || held.and_then(|held| held.status.clone()),
-            |live| live.status.clone(),
+            |live| {
+                let lacks = unanswered.is_some_and(|each| each.operation == Operation::Reflect);
+                let said = said.filter(|_| lacks).and_then(|said| said.status.as_ref());
+                live.status.as_ref().or(said).cloned()
+            },
         ),
         applied,
         applied_message: place.message(),

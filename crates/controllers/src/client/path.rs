@@ -8,6 +8,7 @@ use std::{
 };
 
 use entourage_core::{
+    interpreter::hook::Contract,
     object::{Gvk, Id, Named},
     observation::Watch,
     plan::HubObject,
@@ -112,6 +113,18 @@ impl Path {
             Watch::Customizations => Self::build(
                 CONFIG,
                 Cow::Borrowed("resourceinterpretercustomizations"),
+                "",
+                None,
+            ),
+            Watch::Hooks(Contract::Interpreter) => Self::build(
+                CONFIG,
+                Cow::Borrowed("resourceinterpreterwebhookconfigurations"),
+                "",
+                None,
+            ),
+            Watch::Hooks(Contract::Explorer) => Self::build(
+                CONFIG,
+                Cow::Borrowed("resourceexploringwebhookconfigurations"),
                 "",
                 None,
             ),

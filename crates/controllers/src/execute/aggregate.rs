@@ -3,7 +3,12 @@
 use entourage_api::work::AggregatedStatusItem;
 use entourage_core::{
     delivery::render::wipe,
-    interpreter::{Interpretation, operations::Operation, question::Unanswered},
+    interpreter::{
+        Interpretation,
+        layers::Heard,
+        operations::Operation,
+        question::{Question, Unanswered, Until},
+    },
     object::Id,
     observation::{Observation, Watch},
     plan::{HubObject, Verb},
@@ -33,7 +38,16 @@ impl Hands {
                 return trouble(&failure);
             }
         };
-        let answer = aggregated(&template, interpretation, items);
+        let question = Question::Aggregate {
+            template: &template,
+            items,
+        };
+        let mut taught = interpretation.kept();
+        if taught.asks(Operation::Aggregate) {
+            let said = self.taught.said(interpretation, &id.gvk, question).await;
+            taught = taught.with(Heard::of([(Operation::Aggregate, said)]));
+        }
+        let answer = aggregated(&template, &taught, items);
         wipe(&mut template);
         let (verb, mut unanswered) = match answer {
             Ok(verb) => (verb, None),
@@ -75,6 +89,7 @@ impl Hands {
                 layer: format!("{} {}", id.gvk.api_version(), id.gvk.kind),
                 operation: Operation::Aggregate,
                 why: "the hub has no status subresource of it; add one to its definition".into(),
+                until: Until::Changed,
             }),
             Err(failure) => Ok(self.learn(&object, &verb, &failure).await),
         }

@@ -3,7 +3,7 @@
 //! Which copy, whose it is and what it looks like are the core's functions; here is only the order of the requests:
 //! POST when nothing is known to stand there, PUT of exactly the known copy, or GET, compare, PUT.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use entourage_core::{
     delivery::{
@@ -11,8 +11,9 @@ use entourage_core::{
         render::{self, Refusal, Rendered, Standing},
         source_version,
     },
+    interpreter::layers::Heard,
     object::{Gvk, Id, Str},
-    observation::{self, Delivered, Observation, Subject},
+    observation::{Delivered, Observation, Subject},
     plan::Guard,
 };
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ use crate::{
     error::{Class, Failure},
     members::Member,
     source::Source,
+    taught::Taught,
 };
 
 /// How often a copy that changes under us is read again before giving up for now.
@@ -76,11 +78,10 @@ impl Hands {
         let source = match self.sources.fetch(&order.id).await {
             Ok(fetched) => {
                 if fetched.first {
-                    let template = observation::template(
-                        &order.recipe.interpretation,
-                        &order.id,
-                        fetched.source.object(),
-                    );
+                    let template = self
+                        .taught
+                        .template(&order.recipe.interpretation, &order.id, fetched.source.object())
+                        .await;
                     self.tell(Observation::Seen(Subject::Template(order.id.clone(), template)))
                         .await;
                 }
@@ -98,11 +99,12 @@ impl Hands {
             order,
             member,
             source: &source,
+            taught: &self.taught,
         };
         Ok(match delivery.run().await {
             Ok(delivered) => delivered,
             Err(Stop::Refused(Refusal::Override(bad))) => Delivered::BadOverride(bad.to_string()),
-            Err(Stop::Refused(Refusal::Unanswered(why))) => Delivered::Uninterpreted(why.to_string()),
+            Err(Stop::Refused(Refusal::Unanswered(why))) => Delivered::Uninterpreted(why),
             Err(Stop::Refused(refusal)) => {
                 if refusal == Refusal::Token {
                     self.tell(Observation::NeverTravels(order.id.clone())).await;
@@ -136,6 +138,7 @@ struct Delivery<'a> {
     order: &'a Order,
     member: &'a Member,
     source: &'a Source,
+    taught: &'a Taught,
 }
 
 impl Delivery<'_> {
@@ -150,12 +153,12 @@ impl Delivery<'_> {
         for _ in 0..=ROUNDS {
             step = match step {
                 Step::Create => match self.create().await {
-                    Ok(answer) => return Ok(self.applied(answer)),
+                    Ok(answer) => return Ok(self.applied(answer).await),
                     Err(Stop::Failed(failure)) if failure.class() == Class::Exists => Step::Read,
                     Err(stop) => return Err(stop),
                 },
                 Step::Update(guard) => match self.update(&guard).await {
-                    Ok(answer) => return Ok(self.applied(answer)),
+                    Ok(answer) => return Ok(self.applied(answer).await),
                     Err(Stop::Failed(failure)) if failure.class() == Class::Conflict => Step::Read,
                     Err(Stop::Failed(failure)) if failure.class() == Class::Missing => Step::Create,
                     Err(stop) => return Err(stop),
@@ -181,7 +184,7 @@ impl Delivery<'_> {
     }
 
     async fn create(&self) -> Result<Value, Stop> {
-        let rendered = self.render(None)?;
+        let rendered = self.render(None).await?;
         let id = &self.order.id;
         if id.namespace.is_empty() {
             return Ok(self.post(&rendered).await?);
@@ -220,7 +223,7 @@ impl Delivery<'_> {
     async fn update(&self, guard: &Guard) -> Result<Value, Stop> {
         // Nothing of the live copy is to be kept (else the plan says read_first), so its guard stands for it.
         let live = json!({"metadata": {"uid": &*guard.uid, "resourceVersion": &*guard.resource_version}});
-        let rendered = self.render(Some(&live))?;
+        let rendered = self.render(Some(&live)).await?;
         Ok(self.put(&rendered).await?)
     }
 
@@ -228,28 +231,34 @@ impl Delivery<'_> {
         if render::standing(&self.order.recipe, live) == Standing::Foreign {
             return Ok(Delivered::Foreign);
         }
-        let rendered = self.render(Some(live))?;
+        let rendered = self.render(Some(live)).await?;
         let Some(path) = render::difference(&rendered, live) else {
-            return Ok(self.applied_as(live));
+            return Ok(self.applied_as(live).await);
         };
         let answer = self.put(&rendered).await?;
-        let mut delivered = self.applied(answer);
+        let mut delivered = self.applied(answer).await;
         if let Delivered::Applied { differed, .. } = &mut delivered {
             *differed = Some(path);
         }
         Ok(delivered)
     }
 
-    fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
+    /// Each hook is asked once: what it says is heard in the next step.
+    async fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
         let order = self.order;
-        render::render(
-            &order.recipe,
-            &order.id,
-            &order.cluster,
-            self.source.object(),
-            live,
-        )
-        .map_err(Stop::Refused)
+        let taught = &order.recipe.interpretation;
+        let (mut recipe, mut heard) = (Cow::Borrowed(&order.recipe), Heard::default());
+        loop {
+            let step = render::step(&recipe, &order.id, &order.cluster, self.source.object(), live);
+            let inquiry = match step.map_err(Stop::Refused)? {
+                render::Step::Done(rendered) => return Ok(rendered),
+                render::Step::Ask(inquiry) => inquiry,
+            };
+            let question = inquiry.question();
+            let said = self.taught.said(taught, &order.id.gvk, question).await;
+            heard = heard.and(question.operation(), said);
+            recipe.to_mut().interpretation = taught.with(heard.clone());
+        }
     }
 
     async fn post(&self, rendered: &Rendered) -> Result<Value, Failure> {
@@ -282,13 +291,18 @@ impl Delivery<'_> {
         }
     }
 
-    fn applied(&self, answer: Value) -> Delivered {
-        self.applied_as(&Wiped(answer).0)
+    async fn applied(&self, answer: Value) -> Delivered {
+        self.applied_as(&Wiped(answer).0).await
     }
 
-    fn applied_as(&self, copy: &Value) -> Delivered {
+    async fn applied_as(&self, copy: &Value) -> Delivered {
+        let order = self.order;
+        let taught = &order.recipe.interpretation;
         Delivered::Applied {
-            copy: observation::copy(&self.order.recipe.interpretation, &self.order.id.gvk, copy),
+            copy: self
+                .taught
+                .copy(taught, &order.cluster, &order.id.gvk, copy)
+                .await,
             source: source_version(self.source.meta(), &self.order.recipe),
             differed: None,
         }

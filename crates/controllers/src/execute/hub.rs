@@ -71,7 +71,7 @@ impl Hands {
         match self.hub.get(&Path::object(id), form).await {
             Ok(mut object) => {
                 let travels = !interpreter::never_travels(&object);
-                let template = observation::template(&taught, id, &object);
+                let template = self.taught.template(&taught, id, &object).await;
                 wipe(&mut object);
                 let seen = if travels {
                     Observation::Found(id.clone(), template)
@@ -146,7 +146,8 @@ impl Hands {
     }
 
     pub(super) async fn see(&self, watch: &Watch, mut object: Value) {
-        let seen = observation::project(watch, &self.taught.to(watch), &object);
+        let (taught, _) = self.taught.heard(&self.taught.to(watch), watch, &object).await;
+        let seen = observation::project(watch, &taught, &object);
         if let Watch::Templates(_) | Watch::Distributions = watch {
             wipe(&mut object);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use entourage_core::{
     delivery::render::{self, wipe},
     object::{Id, Str, is_held},
-    observation::{self, Observation, Removed, Subject},
+    observation::{Observation, Removed, Subject},
     plan::{Guard, How},
 };
 use serde_json::Value;
@@ -77,7 +77,8 @@ impl Hands {
     }
 
     async fn see_copy(&self, cluster: &Str, id: &Id, mut live: Value) {
-        let copy = observation::copy(&self.taught.of(&id.gvk), &id.gvk, &live);
+        let taught = self.taught.of(&id.gvk);
+        let copy = self.taught.copy(&taught, cluster, &id.gvk, &live).await;
         wipe(&mut live);
         self.tell(Observation::Seen(Subject::Copy(
             cluster.clone(),
@@ -95,7 +96,8 @@ impl Hands {
             None => Removed::Unreachable("there is no connection to the member".into()),
             Some(member) => match member.api.get(&Path::object(&id), self.form(&id)).await {
                 Ok(live) => {
-                    let copy = observation::copy(&self.taught.of(&id.gvk), &id.gvk, &live);
+                    let taught = self.taught.of(&id.gvk);
+                    let copy = self.taught.copy(&taught, &cluster, &id.gvk, &live).await;
                     if copy.meta.hub.as_deref() == Some(&*self.hub_id) {
                         self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
                             .await;

@@ -109,12 +109,13 @@ impl Watches {
         let run = self.next;
         self.next += 1;
         self.runs.insert(run);
-        let taught = self.taught.to(&watch);
+        // As it is now: whoever changes it starts the watch again.
+        let (taught, interpretation) = (self.taught.clone(), self.taught.to(&watch));
         let (hub, brain, kept) = (self.hub.clone(), self.brain.clone(), watch.clone());
         let task = async move {
             let make = || {
                 Watcher::new(api.clone(), kept.clone(), run, &hub, brain.clone())
-                    .taught(taught.clone())
+                    .taught(taught.clone(), interpretation.clone())
                     .run()
             };
             let told = || async {

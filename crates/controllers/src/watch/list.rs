@@ -7,9 +7,10 @@ use entourage_core::{
     object::{Str, revision},
     observation::{self, Observation, Watch, Which},
 };
+use serde_json::Value;
 use tracing::warn;
 
-use super::{End, LIST_DEADLINE, PAGE, PAGE_WHOLE, Told, Watcher, is_secret};
+use super::{End, LIST_DEADLINE, PAGE, PAGE_WHOLE, Told, Watcher, hear::News, is_secret};
 use crate::{
     client::{
         Call, Form,
@@ -22,8 +23,9 @@ use crate::{
 
 impl Watcher {
     /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the brain is gone.
-    pub(super) async fn list(&self) -> Result<Option<String>, Failure> {
-        let _turn = self.api.list_turn().await;
+    pub(super) async fn list(&mut self) -> Result<Option<String>, Failure> {
+        let api = self.api.clone();
+        let mut turn = Some(api.list_turn().await);
         let mut present = BTreeSet::new();
         let mut next = String::new();
         let page = if self.form == Form::Whole {
@@ -45,7 +47,14 @@ impl Watcher {
                 deadline: Some(LIST_DEADLINE),
             };
             let bytes = self.api.bytes(call).await?;
-            let (items, meta) = self.page(&bytes, &mut present)?;
+            let (items, meta) = if self.interpretation.is_hooked() {
+                let (items, meta) = self.page_of_objects(&bytes, &mut present)?;
+                // A hook that is slow holds up its kinds, not the lists of others.
+                drop(turn.take());
+                (self.hear(items.into_iter().map(News::Object)).await, meta)
+            } else {
+                self.page(&bytes, &mut present)?
+            };
             drop(bytes);
             let mut seen = Vec::with_capacity(items.len() + 2);
             if next.is_empty() {
@@ -70,6 +79,9 @@ impl Watcher {
                 return Ok(Some(meta.resource_version));
             }
             next = meta.next;
+            if turn.is_none() {
+                turn = Some(api.list_turn().await);
+            }
         }
     }
 
@@ -126,11 +138,26 @@ impl Watcher {
         let mut seen = Vec::new();
         let meta = read::list(bytes, &mut |mut item| {
             present.extend(observation::which(&self.watch, &item));
-            seen.extend(self.project(&item));
+            seen.extend(self.project(&self.interpretation, &item));
             self.wipe(&mut item);
         })
         .map_err(|error| Failure::garbled(&error))?;
         Ok((seen, meta))
+    }
+
+    /// As [`Self::page`], to be read when hooks were heard. In memory as a whole, which other pages are not.
+    fn page_of_objects(
+        &self,
+        bytes: &[u8],
+        present: &mut BTreeSet<Which>,
+    ) -> Result<(Vec<Value>, ListMeta), Failure> {
+        let mut items = Vec::new();
+        let meta = read::list(bytes, &mut |item| {
+            present.extend(observation::which(&self.watch, &item));
+            items.push(item);
+        })
+        .map_err(|error| Failure::garbled(&error))?;
+        Ok((items, meta))
     }
 }
 

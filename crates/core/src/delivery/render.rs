@@ -9,9 +9,9 @@ use zeroize::Zeroize as _;
 use super::{Recipe, is_ours, marks::Marks};
 use crate::{
     interpreter::{
-        self,
+        self, Interpretation,
         operations::Operation,
-        question::{Question, Unanswered},
+        question::{Inquiry, Question, Unanswered},
     },
     namespaces,
     object::{Id, Meta, Str},
@@ -92,15 +92,18 @@ pub fn standing(recipe: &Recipe, live: &Value) -> Standing {
     }
 }
 
-/// Renders the copy of `template` for `cluster`.
-///
-/// With `live`, the object on the member, the kind's retain rule is applied, foreign labels and annotations stay, and
-/// the result carries the live object's resourceVersion, uid, finalizers and ownerReferences, ready for a PUT.
+/// What comes next on the way to a copy.
+pub enum Step {
+    /// The copy is ready.
+    Done(Rendered),
+    /// A hook is to be asked; with what it says [heard](crate::interpreter::layers::Heard::and) the way begins anew.
+    Ask(Inquiry),
+}
+
+/// As [`step`], where hooks are not asked, or were for all that they are about.
 ///
 /// # Errors
-/// [`Refusal`] when the template must not travel, or an override cannot be applied to it.
-///
-/// Cost: O(size of the object).
+/// As those of [`step`], and [`Refusal::Unanswered`] for what was not asked.
 pub fn render(
     recipe: &Recipe,
     id: &Id,
@@ -108,6 +111,31 @@ pub fn render(
     template: &Value,
     live: Option<&Value>,
 ) -> Result<Rendered, Refusal> {
+    match step(recipe, id, cluster, template, live)? {
+        Step::Done(rendered) => Ok(rendered),
+        Step::Ask(inquiry) => {
+            let operation = inquiry.question().operation();
+            Err(recipe.interpretation.unheard(operation).into())
+        }
+    }
+}
+
+/// Renders the copy of `template` for `cluster`, as far as it can be without asking anybody.
+///
+/// With `live`, the object on the member, the kind's retain rule is applied, foreign labels and annotations stay, and
+/// the result carries the live object's resourceVersion, uid, finalizers and ownerReferences, ready for a PUT.
+///
+/// # Errors
+/// [`Refusal`] when the template must not travel, or an override cannot be applied to it.
+///
+/// Cost: O(size of the object), again for each answer of a hook.
+pub fn step(
+    recipe: &Recipe,
+    id: &Id,
+    cluster: &str,
+    template: &Value,
+    live: Option<&Value>,
+) -> Result<Step, Refusal> {
     if interpreter::never_travels(template) {
         return Err(Refusal::Token);
     }
@@ -130,10 +158,13 @@ pub fn render(
             interpreter::native::revise_completions(&mut copy, count);
         }
     }
-    if let Some(count) = recipe.replicas
-        && let Some(revised) = taught.object(Question::Revise(&copy, i64::from(count)))
-    {
-        copy = revised?;
+    if let Some(count) = recipe.replicas.map(i64::from) {
+        if is_to_ask(taught, Operation::Revise) {
+            return Ok(Step::Ask(Inquiry::Revise(copy, count)));
+        }
+        if let Some(revised) = taught.object(Question::Revise(&copy, count)) {
+            copy = revised?;
+        }
     }
     if !recipe.overrides.is_empty() {
         // Rules see the labels and annotations that travel.
@@ -146,6 +177,10 @@ pub fn render(
     }
     let (mut labels, mut annotations) = (marks.labels, marks.annotations);
     if let Some(live) = live {
+        if is_to_ask(taught, Operation::Retain) {
+            let (desired, live) = (copy, live.clone());
+            return Ok(Step::Ask(Inquiry::Retain { desired, live }));
+        }
         let retained = taught.object(Question::Retain { desired: &copy, live });
         if let Some(retained) = retained {
             copy = retained?;
@@ -183,7 +218,12 @@ pub fn render(
         }
     }
     copy["metadata"] = Value::Object(meta);
-    Ok(Rendered(copy))
+    Ok(Step::Done(Rendered(copy)))
+}
+
+/// Whether a hook has this operation, and was not asked yet.
+fn is_to_ask(taught: &Interpretation, operation: Operation) -> bool {
+    taught.asks(operation) && !taught.was_heard(operation)
 }
 
 /// Where the rendered copy first differs from the live object in anything that we care for: a path without values, and

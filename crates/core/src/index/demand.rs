@@ -72,6 +72,7 @@ impl Index {
         if !self.kinds.insert(gvk.clone()) {
             return;
         }
+        self.interpreter.review(gvk);
         self.demand.insert(Watch::Templates(gvk.clone()));
         for cluster in self.members.keys() {
             self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
@@ -89,6 +90,7 @@ impl Index {
             ..old.clone()
         };
         self.kinds.replace(new.clone());
+        self.interpreter.review(&new);
         let of_it = |watch: &Watch| match watch {
             Watch::Templates(held) | Watch::Copies(_, held) => *held == old,
             _ => false,

@@ -37,6 +37,8 @@ pub enum Trouble {
     Override,
     /// What people taught us of its kind has no answer.
     Interpretation,
+    /// A hook that says what its copy looks like has no answer now.
+    Unanswered,
     /// It was put right, and something on the member keeps changing it back.
     Fought,
 }
@@ -123,6 +125,8 @@ pub struct Entity {
     pub aggregated: Option<u64>,
     /// Why its status is not made of its copies', when what people taught us of the kind has no answer to that.
     pub unaggregated: Option<Unanswered>,
+    /// From when on it is asked once more, because who was asked may have an answer then.
+    pub aggregate_again: Option<Time>,
     /// Its copies, by member.
     pub copies: BTreeMap<Str, CopyState>,
     /// What the template refers to: by name, and what its selectors match. Kept after the template is gone, until its copies are.

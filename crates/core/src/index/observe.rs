@@ -10,6 +10,7 @@ mod customizations;
 mod dirty;
 mod distributed;
 mod distributions;
+mod hooks;
 mod judging;
 mod lists;
 mod looking;
@@ -112,7 +113,7 @@ impl Index {
                 self.distributed(&name, &place, wrote, now, &mut dirty)
             }
             Observation::Aggregated(id, asked, unanswered) => {
-                self.aggregated(&id, asked, unanswered, &mut dirty)
+                self.aggregated(&id, asked, unanswered, now, &mut dirty)
             }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Tick => {}
@@ -133,6 +134,7 @@ impl Index {
             Subject::Policy(policy) => self.policy_seen(&policy, now, dirty),
             Subject::Override(policy) => self.override_seen(&policy, dirty),
             Subject::Customization(object) => self.customization_seen(&object, dirty),
+            Subject::Hooks(name, configured) => self.hooks_seen(&name, configured, dirty),
             Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),
             Subject::Cluster(cluster) => self.cluster_seen(cluster, now, dirty),
             Subject::Template(id, template) => self.template_seen(&id, template, now, dirty),
@@ -153,6 +155,7 @@ impl Index {
             Which::Policy(name) => self.policy_gone(name, deletion, now, dirty),
             Which::Override(name) => self.override_gone(name, deletion, now, dirty),
             Which::Customization(name) => self.customization_gone(name, deletion, now, dirty),
+            Which::Hooks(contract, name) => self.hooks_gone(*contract, name, deletion, now, dirty),
             Which::Binding(name) => self.binding_gone(name, deletion, now, dirty),
             Which::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
             Which::Template(id) => self.template_gone(id, deletion, now, dirty),

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Index;
 use crate::{
+    interpreter::hook::Contract,
     object::{Gvk, Id, Str, Time},
     observation::Watch,
     plan::{Key, Plan, Proof},
@@ -36,6 +37,13 @@ pub(super) const BASE: [Watch; 5] = [
 /// The watches that tell what is changed in copies: without them nothing is planned that would deliver or report, since
 /// it would be without its overrides. They prove nothing about removals.
 pub(super) const OVERRIDES: [Watch; 2] = [Watch::Overrides, Watch::ClusterOverrides];
+
+/// Those of what teaches us kinds.
+pub(crate) const TEACHING: [Watch; 3] = [
+    Watch::Customizations,
+    Watch::Hooks(Contract::Interpreter),
+    Watch::Hooks(Contract::Explorer),
+];
 
 /// Who waits for which proof.
 #[derive(Clone, Debug, Default)]
@@ -162,10 +170,10 @@ impl Index {
         OVERRIDES.iter().all(|watch| self.listed.contains(watch))
     }
 
-    /// Whether all customizations were seen: without them templates are read in another way, and may look as if they needed
+    /// Whether all customizations and hooks were seen: without them templates are read in another way, and may look as if they needed
     /// nothing.
     fn is_taught(&self) -> bool {
-        self.listed.contains(&Watch::Customizations)
+        TEACHING.iter().all(|watch| self.listed.contains(watch))
     }
 
     /// Whether policies, bindings and clusters are known as they are now.
@@ -180,7 +188,7 @@ impl Index {
         self.is_base_synced()
             && self.remembers_former
             && self.are_consents_certain()
-            && self.synced.contains(&Watch::Customizations)
+            && TEACHING.iter().all(|watch| self.synced.contains(watch))
             && self
                 .kinds
                 .iter()

@@ -11,7 +11,7 @@ use super::{
     customized::{Customized, Engine},
     native,
     operations::{self, Operation},
-    question::{Answer, Question, Unanswered},
+    question::{Answer, Question, Unanswered, Until},
     references, requirements,
 };
 use crate::object::Gvk;
@@ -115,5 +115,6 @@ pub fn nobody(gvk: &Gvk, operation: Operation) -> Unanswered {
         layer: format!("{} {}", gvk.api_version(), gvk.kind),
         operation,
         why: Cow::Borrowed("no customization, no shipped and no native rule has this operation"),
+        until: Until::Changed,
     }
 }

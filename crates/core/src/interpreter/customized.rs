@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     declarative::{self, Declared},
     operations::Operation,
-    question::{Answer, Question, Rule, Unanswered},
+    question::{Answer, Question, Rule, Unanswered, Until},
 };
 
 /// What compiles scripts.
@@ -165,6 +165,7 @@ impl Ruled {
             layer: self.layer.clone(),
             operation,
             why,
+            until: Until::Changed,
         }
     }
 }

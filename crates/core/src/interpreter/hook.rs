@@ -16,9 +16,10 @@
 //!
 //! Source: Karmada reference 3.4 and 3.5; the proposal of the exploring webhooks (seed 003).
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use super::operations::Operation;
+use crate::object::Gvk;
 
 mod answer;
 pub mod answers;
@@ -168,6 +169,33 @@ pub fn choose<'h>(
     fitting.min_by(|one, other| one.name.cmp(&other.name))
 }
 
+/// The hooks that may be about a kind, by name, and for which operations; whether one is takes what the API server calls
+/// the kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Candidates(pub(super) Vec<(Arc<Hook>, BTreeSet<Operation>)>);
+
+impl Candidates {
+    /// Cost: O(rules of all hooks).
+    pub(super) fn of(hooks: &[Arc<Hook>], gvk: &Gvk) -> Self {
+        let candidate = |hook: &Arc<Hook>| {
+            let operations = hook.operations(gvk);
+            (!operations.is_empty()).then(|| (hook.clone(), operations))
+        };
+        let mut all: Vec<_> = hooks.iter().filter_map(candidate).collect();
+        all.sort_by(|one, other| one.0.name.cmp(&other.0.name));
+        Self(all)
+    }
+
+    /// Those for an operation.
+    pub(super) fn for_operation(&self, operation: Operation) -> impl Iterator<Item = &Hook> {
+        let fitting = self
+            .0
+            .iter()
+            .filter(move |(_, operations)| operations.contains(&operation));
+        fitting.map(|(hook, _)| &**hook)
+    }
+}
+
 impl Hook {
     /// `<configuration>/<webhook>`.
     #[must_use]
@@ -207,6 +235,16 @@ impl Hook {
         format!("{} {:?}", self.contract.configuration(), self.name)
     }
 
+    /// What its rules may be about, of a kind.
+    fn operations(&self, gvk: &Gvk) -> BTreeSet<Operation> {
+        let rules = self
+            .rules
+            .iter()
+            .filter(|rule| rule.may_be_about(self.contract, gvk));
+        let named = rules.flat_map(|rule| &rule.operations);
+        named.flat_map(|word| self.contract.operations(word)).collect()
+    }
+
     /// Whether one of its rules is about this operation on this kind. Cost: O(its rules).
     #[must_use]
     pub fn is_about(&self, subject: &Subject<'_>, operation: Operation) -> bool {
@@ -220,6 +258,20 @@ impl Hook {
 }
 
 impl Rule {
+    /// Whether it is about the kind, for what its objects may be called and wherever they may lie.
+    fn may_be_about(&self, contract: Contract, gvk: &Gvk) -> bool {
+        let has = |list: &[String], what: &str| list.iter().any(|each| each == what);
+        let fits = |list: &[String], what: &str| has(list, "*") || has(list, what);
+        let is_secret = gvk.group.is_empty() && *gvk.kind == *"Secret";
+        let is_named = match (contract, is_secret) {
+            (Contract::Interpreter, true) => has(&self.names, "Secret"),
+            (Contract::Interpreter, false) => fits(&self.names, &gvk.kind),
+            (Contract::Explorer, true) => has(&self.names, "secrets"),
+            (Contract::Explorer, false) => !self.names.is_empty(),
+        };
+        is_named && fits(&self.groups, &gvk.group) && fits(&self.versions, &gvk.version)
+    }
+
     fn is_about(&self, contract: Contract, subject: &Subject<'_>, operation: &str) -> bool {
         let has = |list: &[String], what: &str| list.iter().any(|each| each == what);
         let fits = |list: &[String], what: &str| has(list, "*") || has(list, what);

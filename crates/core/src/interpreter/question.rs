@@ -8,7 +8,7 @@ use entourage_api::work::{AggregatedStatusItem, Component, DependentObjectRefere
 use serde_json::Value;
 
 use super::{operations::Operation, references::DependencyReference};
-use crate::selector;
+use crate::{delivery::render::wipe, selector};
 
 /// One question about one object.
 #[derive(Clone, Copy)]
@@ -73,6 +73,42 @@ impl<'a> Question<'a> {
     }
 }
 
+/// A question about an object that is being made, as it stands. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
+pub enum Inquiry {
+    /// [`Question::Revise`].
+    Revise(Value, i64),
+    /// [`Question::Retain`].
+    Retain {
+        /// The rendered object.
+        desired: Value,
+        /// The copy as the member serves it.
+        live: Value,
+    },
+}
+
+impl Inquiry {
+    /// What is asked.
+    #[must_use]
+    pub const fn question(&self) -> Question<'_> {
+        match self {
+            Self::Revise(object, replicas) => Question::Revise(object, *replicas),
+            Self::Retain { desired, live } => Question::Retain { desired, live },
+        }
+    }
+}
+
+impl Drop for Inquiry {
+    fn drop(&mut self) {
+        match self {
+            Self::Revise(object, _) => wipe(object),
+            Self::Retain { desired, live } => {
+                wipe(desired);
+                wipe(live);
+            }
+        }
+    }
+}
+
 /// The answer to a [`Question`] of the same operation.
 #[derive(Clone, PartialEq)]
 pub enum Answer {
@@ -107,6 +143,27 @@ pub struct Unanswered {
     pub operation: Operation,
     /// What is wrong, and where.
     pub why: Cow<'static, str>,
+    /// What may bring one.
+    pub until: Until,
+}
+
+/// What may bring an answer where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Something that was asked about, or who is asked, changes.
+    Changed,
+    /// A hook is asked again; nothing may begin before.
+    Answered,
+    /// A hook is asked again; whoever comes next answers in its place until then.
+    PassedOver,
+}
+
+impl Unanswered {
+    /// Whether asking again later may help although nothing that was asked about has changed.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        self.until != Until::Changed
+    }
 }
 
 /// A layer that answers by running something: a script, or declared rules.

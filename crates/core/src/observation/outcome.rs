@@ -3,6 +3,7 @@
 use super::Copy;
 use crate::{
     distribution::{Step, observed::Part},
+    interpreter::question::Unanswered,
     object::Str,
 };
 
@@ -26,7 +27,7 @@ pub enum Delivered {
     /// A rule of an override policy cannot be applied to the object: which, why, and what to do. Nothing was written.
     BadOverride(String),
     /// What people taught us of the kind does not tell what the copy looks like. Nothing was written.
-    Uninterpreted(String),
+    Uninterpreted(Unanswered),
     /// The member refused the object: its answer, without any of the object's content.
     Rejected(String),
     /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.

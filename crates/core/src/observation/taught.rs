@@ -10,7 +10,7 @@ use crate::{
     interpreter::{
         Health, Interpretation,
         operations::Operation,
-        question::{Answer, Question, Unanswered},
+        question::{Answer, Question, Unanswered, Until},
         references::{DependencyReference, DependencySelection},
     },
     object::{Gvk, Id},
@@ -19,7 +19,7 @@ use crate::{
 /// Replaces in a template's projection what they taught us. Where that has no answer the field is empty, or what is known
 /// without it, and who holds an earlier answer keeps it. Cost: that of their rules.
 pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &mut Template) {
-    template.taught = taught.clone();
+    template.taught = taught.kept();
     if taught.has(Operation::Aggregate) {
         template.status = object.get("status").filter(|status| !status.is_null()).cloned();
     }
@@ -38,32 +38,23 @@ pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &
         }
         None => {}
     }
-    match taught.dependencies(object) {
-        Some(Ok(answers)) => {
-            if !taught.adds() {
-                (template.references, template.selections) = (Vec::new(), Vec::new());
-            }
-            for answer in answers {
-                match answer {
-                    Answer::Dependencies(all) => {
-                        let (named, selected) = named(id, &all);
-                        template.references.extend(named);
-                        template.selections.extend(selected);
-                    }
-                    Answer::References(all) => template.references.extend(all),
-                    other => template.unanswered.push(failed(Ok(other), Operation::References)),
-                }
-            }
-            unite(template);
-        }
-        Some(Err(unanswered)) => {
-            if !taught.adds() {
-                (template.references, template.selections) = (Vec::new(), Vec::new());
-            }
-            template.unanswered.push(unanswered);
-        }
-        None => {}
+    let found = taught.dependencies(object);
+    if found.is_all {
+        (template.references, template.selections) = (Vec::new(), Vec::new());
     }
+    template.unanswered.extend(found.unanswered);
+    for answer in found.answers {
+        match answer {
+            Answer::Dependencies(all) => {
+                let (named, selected) = named(id, &all);
+                template.references.extend(named);
+                template.selections.extend(selected);
+            }
+            Answer::References(all) => template.references.extend(all),
+            other => template.unanswered.push(failed(Ok(other), Operation::References)),
+        }
+    }
+    unite(template);
 }
 
 /// Each once, sorted; optional only if every mention says so.
@@ -85,7 +76,7 @@ fn unite(template: &mut Template) {
 
 /// Replaces in a copy's projection what they taught us.
 pub(super) fn tell_copy(taught: &Interpretation, object: &Value, copy: &mut Copy) {
-    copy.taught = taught.clone();
+    copy.taught = taught.kept();
     match taught.answer(Question::Reflect(object)) {
         Some(Ok(Answer::Status(status))) => copy.status = status,
         Some(other) => {
@@ -111,6 +102,7 @@ fn failed(answer: Result<Answer, Unanswered>, operation: Operation) -> Unanswere
         layer: "interpretation".to_owned(),
         operation,
         why: Cow::Borrowed("the answer is not one to what was asked"),
+        until: Until::Changed,
     })
 }
 

@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::Server;
-use crate::object::{Gvk, Str};
+use crate::{
+    interpreter::hook::Contract,
+    object::{Gvk, Str},
+};
 
 /// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches
 /// of two versions of a kind are different ones.
@@ -28,6 +31,8 @@ pub enum Watch {
     Clusters,
     /// ResourceInterpreterCustomizations of the hub, whole objects.
     Customizations,
+    /// ResourceInterpreterWebhookConfigurations or ResourceExploringWebhookConfigurations of the hub, whole objects.
+    Hooks(Contract),
     /// Namespaces of the hub, metadata.
     Namespaces,
     /// Namespaces of a member, metadata.
@@ -88,6 +93,8 @@ impl Watch {
             Self::Copies(cluster, gvk) => (10, cluster, Some(gvk), &gvk.version),
             Self::Distributions => (11, "", None, ""),
             Self::Customizations => (13, "", None, ""),
+            Self::Hooks(Contract::Interpreter) => (14, "", None, ""),
+            Self::Hooks(Contract::Explorer) => (15, "", None, ""),
             // The hub's before the members': no member has an empty name.
             Self::Distributed(cluster, gvk, name) => {
                 (12, cluster.as_deref().unwrap_or_default(), Some(gvk), name)

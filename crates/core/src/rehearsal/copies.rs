@@ -55,7 +55,7 @@ impl Rehearsal {
         let rendered = match rendered {
             Ok(rendered) => rendered,
             Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
-            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why.to_string()),
+            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why),
             Err(refusal) => return Delivered::NoSource(refusal.to_string()),
         };
         let applied = |object: &Value, differed: Option<String>| Delivered::Applied {

@@ -37,6 +37,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
         Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
         Watch::Customizations => Gvk::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
+        Watch::Hooks(contract) => Gvk::new("config.karmada.io/v1alpha1", contract.configuration()),
         Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
         Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
         Watch::Clusters => Gvk::new(CLUSTER, "Cluster"),
@@ -86,6 +87,8 @@ pub(super) fn covers(watch: &Watch, hub: &str, id: &Id, object: &Value) -> bool 
             Watch::Templates(_) => !interpreter::never_travels(object),
             Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
             Watch::Distributed(_, _, name) => id.name == *name,
+            // Nobody is asked anything in a rehearsal.
+            Watch::Hooks(_) => false,
             _ => true,
         }
 }

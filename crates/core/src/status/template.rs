@@ -17,7 +17,7 @@ use crate::{
         operations::Operation,
         question::{Question, Unanswered},
     },
-    object::{Id, Str, Time},
+    object::{Gvk, Id, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
 };
@@ -147,9 +147,20 @@ fn by_rule(
         })
         .collect();
     let asked = question(template, &items);
-    if items.is_empty() || entity.aggregated == Some(asked) {
+    if items.is_empty() {
         return Plan::nothing();
     }
+    if entity.aggregated == Some(asked) {
+        return match entity.aggregate_again {
+            Some(again) if again <= now => ask_for(id, template, items, asked),
+            Some(again) => Plan::wait_until(again, "whoever was asked had no answer"),
+            None => Plan::nothing(),
+        };
+    }
+    ask_for(id, template, items, asked)
+}
+
+fn ask_for(id: &Id, template: &Template, items: Vec<AggregatedStatusItem>, asked: u64) -> Plan {
     Plan::one(
         Change::Aggregate {
             id: id.clone(),
@@ -179,11 +190,12 @@ pub fn aggregated(
     interpretation: &Interpretation,
     items: &[AggregatedStatusItem],
 ) -> Result<Option<Verb>, Unanswered> {
-    let Some(answer) = interpretation.object(Question::Aggregate { template, items }) else {
-        return Ok(None);
-    };
     let before = template.get("status").filter(|status| status.is_object());
-    let after = answer?["status"].take();
+    let after = match interpretation.object(Question::Aggregate { template, items }) {
+        Some(answer) => answer?["status"].take(),
+        // A hook that may be passed over has no answer.
+        None => as_known(template, items),
+    };
     if !after.is_object() || before == Some(&after) {
         return Ok(None);
     }
@@ -192,6 +204,19 @@ pub fn aggregated(
         "metadata": { "uid": meta["uid"], "resourceVersion": meta["resourceVersion"] },
         "status": replacing(before, after),
     }))))
+}
+
+/// The status by what is known of the kind without being taught; null for nothing.
+fn as_known(template: &Value, items: &[AggregatedStatusItem]) -> Value {
+    let text = |field: &str| template[field].as_str().unwrap_or_default();
+    let gvk = Gvk::new(text("apiVersion"), text("kind"));
+    let items: Vec<(&str, Option<&Value>)> = items
+        .iter()
+        .map(|item| (item.cluster_name.as_str(), item.status.as_ref()))
+        .collect();
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind)
+        .and_then(|native| native.aggregate(template, &items))
+        .unwrap_or_default()
 }
 
 /// A merge patch that replaces one status by another: what is no longer there becomes null, at any depth of objects.

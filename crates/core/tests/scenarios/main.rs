@@ -12,6 +12,7 @@ mod distributions_fights;
 mod distributions_members;
 mod distributions_stuck;
 mod gone;
+mod hooks;
 mod natives;
 mod overrides;
 mod placement;

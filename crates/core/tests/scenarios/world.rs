@@ -3,6 +3,7 @@
 //! It can crash after any change, lose all memory, and start again from lists.
 
 mod distributing;
+pub(crate) mod hooked;
 mod scripted;
 
 use std::{
@@ -14,7 +15,7 @@ use entourage_api::names;
 use entourage_core::{
     delivery::{Recipe, render, source_version},
     index::{Config, Index},
-    interpreter::operations::Operation,
+    interpreter::{Interpretation, operations::Operation, question::Question},
     namespaces,
     object::{Gvk, Id, Named, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
@@ -89,6 +90,8 @@ pub(crate) struct World {
     demand_taken: Option<u64>,
     /// The gate of distributions.
     distribute: bool,
+    /// The hooks of the world.
+    pub(crate) hooked: hooked::Hooked,
     /// The uids of distributions that are gone, whose copies are not collected yet.
     garbage: Vec<Value>,
 }
@@ -152,6 +155,7 @@ impl World {
             demanded: BTreeSet::new(),
             demand_taken: None,
             distribute: false,
+            hooked: hooked::Hooked::default(),
             garbage: Vec::new(),
         };
         for member in members {
@@ -531,7 +535,7 @@ impl World {
             for object in objects.iter().filter(|object| covers(&watch, object)) {
                 present.insert(observation::which(&watch, object).expect("named"));
                 let seen =
-                    observation::project(&watch, &self.index.taught_to(&watch), object).expect("readable");
+                    observation::project(&watch, &self.heard(&watch, object), object).expect("readable");
                 self.observe(Observation::Seen(seen));
             }
             self.lists.insert(watch.clone(), (present.clone(), self.version));
@@ -844,9 +848,13 @@ impl World {
             Change::Confirm { id, cluster } => {
                 Some(vec![match self.members[&*cluster].objects.get(&id_key(&id)) {
                     Some(live) => Observation::Seen(Subject::Copy(
-                        cluster,
+                        cluster.clone(),
                         id.clone(),
-                        observation::copy(&self.index.taught(&id.gvk), &id.gvk, live),
+                        observation::copy(
+                            &self.heard(&Watch::Copies(cluster, id.gvk.clone()), live),
+                            &id.gvk,
+                            live,
+                        ),
                     )),
                     None => Observation::Removed(cluster, id, Removed::Gone),
                 }])
@@ -890,7 +898,11 @@ impl World {
                 }
                 Some(object) => Observation::Found(
                     id.clone(),
-                    observation::template(&self.index.taught(&id.gvk), &id, object),
+                    observation::template(
+                        &self.heard(&Watch::Templates(id.gvk.clone()), object),
+                        &id,
+                        object,
+                    ),
                 ),
             }]),
             Change::Aggregate {
@@ -902,7 +914,12 @@ impl World {
                 let Some(template) = self.hub.get(&id_key(&id)) else {
                     return Some(vec![]);
                 };
-                match status::template::aggregated(template, &interpretation, &items) {
+                let question = Question::Aggregate {
+                    template,
+                    items: &items,
+                };
+                let taught = self.hooked.with(&interpretation, &id.gvk, [question]);
+                match status::template::aggregated(template, &taught, &items) {
                     Ok(Some(verb)) => self.write_hub(&HubObject::Template(id), verb),
                     Ok(None) => Some(vec![Observation::Aggregated(id, asked, None)]),
                     Err(why) => Some(vec![Observation::Aggregated(id, asked, Some(why))]),
@@ -940,16 +957,24 @@ impl World {
         self.assert_not_suspended(cluster, id);
         let live = self.members[&**cluster].objects.get(&key).cloned();
         let source_is = source_version(&observation::template_meta(&id.gvk, &source), recipe);
+        let (hooked, watch) = (
+            self.hooked.clone(),
+            Watch::Copies(cluster.clone(), id.gvk.clone()),
+        );
         let applied = |object: &Value, differed: Option<String>| Delivered::Applied {
-            copy: observation::copy(&recipe.interpretation, &id.gvk, object),
+            copy: observation::copy(
+                &hooked.heard(&recipe.interpretation, &watch, object),
+                &id.gvk,
+                object,
+            ),
             source: source_is.clone(),
             differed,
         };
         let Some(live) = live else {
-            let rendered = match render::render(recipe, id, cluster, &source, None) {
+            let rendered = match self.hooked.render(recipe, id, cluster, &source, None) {
                 Ok(rendered) => rendered,
                 Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
-                Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why.to_string()),
+                Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why),
                 Err(refusal) => panic!("{refusal}"),
             };
             let mut object = rendered.object().clone();
@@ -970,10 +995,13 @@ impl World {
             return Delivered::Foreign;
         }
         let blind = update && !read_first;
-        let rendered = match render::render(recipe, id, cluster, &source, (!blind).then_some(&live)) {
+        let rendered = match self
+            .hooked
+            .render(recipe, id, cluster, &source, (!blind).then_some(&live))
+        {
             Ok(rendered) => rendered,
             Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
-            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why.to_string()),
+            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why),
             Err(refusal) => panic!("{refusal}"),
         };
         let differed = render::difference(&rendered, &live).filter(|_| !blind);
@@ -1177,9 +1205,32 @@ impl World {
             .cloned()
             .collect();
         for watch in open.iter().filter(|watch| covers(watch, &object)) {
-            let seen = observation::project(watch, &self.index.taught_to(watch), &object).expect("readable");
+            let seen = observation::project(watch, &self.heard(watch, &object), &object).expect("readable");
             self.tell(Observation::Seen(seen));
             self.has_come(watch);
+        }
+    }
+
+    /// What is taught of what a watch reads, with what hooks say of an object.
+    fn heard(&self, watch: &Watch, object: &Value) -> Interpretation {
+        self.hooked.heard(&self.index.taught_to(watch), watch, object)
+    }
+
+    /// Hooks are asked again about everything that they are about.
+    pub(crate) fn hear_again(&mut self) {
+        for watch in self.watches.clone() {
+            if !self.index.taught_to(&watch).is_hooked() {
+                continue;
+            }
+            let objects: Vec<Value> = match watch.server() {
+                Server::Hub => self.hub.values().cloned().collect(),
+                Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
+            };
+            for object in objects.iter().filter(|object| covers(&watch, object)) {
+                let seen =
+                    observation::project(&watch, &self.heard(&watch, object), object).expect("readable");
+                self.tell(Observation::Seen(seen));
+            }
         }
     }
 
@@ -1246,7 +1297,7 @@ impl World {
         }
         if covers(watch, after) {
             self.tell(Observation::Seen(
-                observation::project(watch, &self.index.taught_to(watch), after).expect("readable"),
+                observation::project(watch, &self.heard(watch, after), after).expect("readable"),
             ));
         } else if covers(watch, before) {
             self.version += 1;
@@ -1435,6 +1486,7 @@ fn covers(watch: &Watch, object: &Value) -> bool {
         Watch::Overrides => kind == "OverridePolicy",
         Watch::ClusterOverrides => kind == "ClusterOverridePolicy",
         Watch::Customizations => kind == "ResourceInterpreterCustomization",
+        Watch::Hooks(contract) => kind == contract.configuration(),
         Watch::Bindings => kind == "ResourceBinding",
         Watch::ClusterBindings => kind == "ClusterResourceBinding",
         Watch::Clusters => kind == "Cluster",

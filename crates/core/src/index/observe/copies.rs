@@ -60,7 +60,9 @@ impl Index {
         let outdated = state.floor == 0;
         state.floor = copy.meta.revision();
         let was_uncertain = std::mem::take(&mut state.uncertain);
+        // What a hook says may differ although the object does not.
         if !outdated
+            && !copy.taught.is_hooked()
             && state
                 .live
                 .as_ref()
@@ -207,7 +209,13 @@ impl Index {
                 fail(state, Trouble::Foreign, message, source, now);
             }
             Delivered::BadOverride(why) => fail(state, Trouble::Override, why, source, now),
-            Delivered::Uninterpreted(why) => fail(state, Trouble::Interpretation, why, source, now),
+            Delivered::Uninterpreted(why) => {
+                let trouble = match why.is_passing() {
+                    true => Trouble::Unanswered,
+                    false => Trouble::Interpretation,
+                };
+                fail(state, trouble, why.to_string(), source, now);
+            }
             Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
             Delivered::Rejected(why) => {
                 let message = format!("{cluster} refused {id}: {why}");

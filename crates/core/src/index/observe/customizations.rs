@@ -8,12 +8,16 @@ use super::{Deletion, Dirty, consent::outside};
 use crate::{
     index::{Index, is_old, meta_of},
     interpreter::{
-        Interpretation, Interpreter, customized::Customized, operations::Operation, question::Unanswered,
+        Health, Interpretation, Interpreter, customized::Customized, operations::Operation,
+        question::Unanswered,
     },
     object::{Gvk, Id, Meta, Str, Time},
     observation::{Copy, Template, Watch, Which},
     plan::Key,
 };
+
+/// After how many milliseconds a hook that has no answer is asked once more for a template's status.
+const AGGREGATE_AGAIN: i64 = 10_000;
 
 impl Index {
     /// Cost: O(customizations), and when what it says changed O(the length of the scripts for its kind + the objects of that
@@ -67,17 +71,21 @@ impl Index {
         self.learn(&target, dirty);
     }
 
-    /// Puts together what is taught of a kind. If that changed, the kind's objects are listed and read again: until they are,
-    /// nothing is proven by what was read of them before.
+    /// Puts together what is taught of a kind. If that changed, the kind's objects are read again: until they are, nothing is
+    /// proven by what was read of them before.
     fn learn(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
         let of_it = self.customizations.values().filter(|each| {
             let target = &each.spec.target;
             target.api_version == gvk.api_version() && *target.kind == *gvk.kind
         });
         let customized = Customized::of(of_it.map(|each| &**each), self.config.scripts.as_deref());
-        if !self.interpreter.teach(gvk, customized) {
-            return;
+        if self.interpreter.teach(gvk, customized) {
+            self.taught_anew(gvk, dirty);
         }
+    }
+
+    /// What is taught of a kind has changed: its objects are listed and read again. Cost: O(objects of the kind + members).
+    pub(super) fn taught_anew(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
         let is_watched = self
             .kinds
             .get(gvk)
@@ -106,7 +114,7 @@ impl Index {
             for binding in entity.binding.iter_mut().chain(entity.vanished.as_mut()) {
                 binding.refers = refers;
             }
-            (entity.unaggregated, entity.aggregated) = (None, None);
+            (entity.unaggregated, entity.aggregated, entity.aggregate_again) = (None, None, None);
         }
         self.dirty_kind(gvk, dirty);
     }
@@ -143,16 +151,18 @@ impl Index {
         let entity = self.entities.get(id);
         let held = entity.and_then(|entity| entity.template.as_ref());
         let binding = entity.and_then(|entity| entity.last_binding());
+        // What was read before it was known that something is taught is no answer, if there ever was one.
+        let said = held.filter(|held| !held.taught.version().is_empty() || binding.is_none());
         if references {
             let known = std::mem::take(&mut template.references);
-            (template.references, template.selections) = match (held, binding) {
+            (template.references, template.selections) = match (said, binding) {
                 (Some(held), _) if !held.references.is_empty() || !held.selections.is_empty() => {
                     (held.references.clone(), held.selections.clone())
                 }
                 (_, Some(binding)) => binding.stored_dependencies(id),
                 _ => Default::default(),
             };
-            // What is known without the customization, if that only adds to it.
+            // And what is known without, if they only add to it.
             for reference in known {
                 if let Err(place) = template
                     .references
@@ -163,7 +173,7 @@ impl Index {
             }
         }
         if replicas {
-            match (held, binding) {
+            match (said, binding) {
                 (Some(held), _) if held.replicas.is_some() => {
                     template.replicas = held.replicas;
                     template.requirements = held.requirements.clone();
@@ -184,12 +194,18 @@ impl Index {
         id: &Id,
         asked: u64,
         unanswered: Option<Unanswered>,
+        now: Time,
         dirty: &mut Dirty,
     ) {
         let Some(entity) = self.entities.get_mut(id) else {
             return;
         };
         entity.aggregated = Some(asked);
+        let is_passing = unanswered.as_ref().is_some_and(Unanswered::is_passing);
+        entity.aggregate_again = is_passing.then(|| now.plus(AGGREGATE_AGAIN));
+        if is_passing {
+            dirty.push(Key::TemplateStatus(id.clone()));
+        }
         if entity.unaggregated != unanswered {
             entity.unaggregated = unanswered;
             dirty.push(Key::BindingStatus(id.clone()));
@@ -219,11 +235,12 @@ impl Index {
     /// As [`Self::recall`], of a copy. One that was read by what was taught before shows what it showed.
     pub(super) fn recall_copy(&self, cluster: &Str, id: &Id, copy: &mut Copy) {
         let stale = copy.taught != self.interpreter.of(&id.gvk);
-        let lacks = copy
-            .unanswered
-            .as_ref()
-            .is_some_and(|each| each.operation == Operation::Reflect);
-        if !stale && !lacks {
+        let unanswered = copy.unanswered.as_deref();
+        let lacks = unanswered.is_some_and(|each| each.operation == Operation::Reflect);
+        // A hook that is silent for a while makes nothing unhealthy.
+        let is_passing = unanswered.is_some_and(Unanswered::is_passing);
+        let lacks_health = is_passing && copy.health == Some(Health::Unknown);
+        if !stale && !lacks && !lacks_health {
             return;
         }
         let Some(entity) = self.entities.get(id) else {
@@ -232,8 +249,15 @@ impl Index {
         let held = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
         match held {
             Some(held) if stale => (copy.status, copy.health) = (held.status.clone(), held.health),
-            Some(held) => copy.status = held.status.clone(),
-            None => {
+            Some(held) if held.taught == copy.taught => {
+                if lacks {
+                    copy.status = held.status.clone();
+                }
+                if lacks_health {
+                    copy.health = held.health;
+                }
+            }
+            None if stale => {
                 let stored = entity
                     .last_binding()
                     .and_then(|binding| binding.object.status.as_ref());
@@ -241,6 +265,8 @@ impl Index {
                 let item = items.find(|item| *item.cluster_name == **cluster);
                 copy.status = item.and_then(|item| item.status.clone());
             }
+            // What the binding says stays: [`crate::status`].
+            _ => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Deletion, Dirty};
 use crate::{
-    index::{Index, Policy},
+    index::{Index, Policy, TEACHING},
     object::{Gvk, Id, Named, Str, Time},
     observation::{Watch, Which},
     plan::Key,
@@ -93,6 +93,7 @@ impl Index {
             | Watch::Clusters
             | Watch::Namespaces
             | Watch::Customizations
+            | Watch::Hooks(_)
             | Watch::Distributions
             | Watch::Distributed(..) => {}
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
@@ -169,6 +170,9 @@ impl Index {
         now: Time,
         dirty: &mut Dirty,
     ) {
+        if TEACHING.contains(watch) && other.is_none() {
+            return self.teaches_nothing(watch, now, dirty);
+        }
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return self.lost(watch, why, now, dirty);
         };
@@ -255,6 +259,12 @@ impl Index {
                 .cloned()
                 .map(Which::Customization)
                 .collect(),
+            Watch::Hooks(contract) => {
+                let of_it = self.hooks.keys().filter(|(each, _)| each == contract);
+                of_it
+                    .map(|(contract, name)| Which::Hooks(*contract, name.clone()))
+                    .collect()
+            }
             Watch::Namespaces => self.namespaces.held(None),
             Watch::MemberNamespaces(cluster) => self.namespaces.held(Some(cluster)),
             Watch::Clusters => self.members.keys().cloned().map(Which::Cluster).collect(),

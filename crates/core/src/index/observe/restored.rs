@@ -130,6 +130,7 @@ fn is_under(watch: &Watch, which: &Which) -> bool {
         (Watch::Distributions, Which::Distribution(_)) | (Watch::Customizations, Which::Customization(_)) => {
             true
         }
+        (Watch::Hooks(watched), Which::Hooks(contract, _)) => watched == contract,
         (Watch::Distributed(cluster, gvk, name), Which::Distributed(other, id)) => {
             cluster == other && id.gvk == *gvk && id.name == *name
         }

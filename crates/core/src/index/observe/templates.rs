@@ -28,7 +28,9 @@ impl Index {
         // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
         let outdated = entity.floor == 0;
         // The echo of what is known: the answer to a write came before its watch event.
+        // What a hook says may differ although the object does not.
         if !outdated
+            && !taught.is_hooked()
             && entity
                 .template
                 .as_ref()

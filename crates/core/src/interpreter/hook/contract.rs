@@ -65,6 +65,14 @@ impl Contract {
         Some(row.0)
     }
 
+    /// What may be asked because a rule says this word, or `*`.
+    pub(super) fn operations(self, word: &str) -> impl Iterator<Item = Operation> {
+        WORDS.iter().map(|row| row.0).filter(move |operation| {
+            let own = self.word(*operation);
+            *operation != Operation::Prune && own.is_some_and(|own| word == "*" || word == own)
+        })
+    }
+
     /// The kind of its messages.
     #[must_use]
     pub const fn message(self) -> &'static str {

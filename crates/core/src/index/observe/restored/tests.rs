@@ -130,6 +130,10 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             let meta = meta_of(&index.customizations[name].metadata);
             (name.to_string(), meta.revision())
         }
+        Which::Hooks(contract, name) => {
+            let meta = &index.hooks[&(*contract, name.clone())].meta;
+            (name.to_string(), meta.revision())
+        }
         Which::Override(name) => {
             let meta = index.overriding.meta(name).expect("held");
             (name.name.to_string(), meta.revision())

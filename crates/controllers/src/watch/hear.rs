@@ -1,0 +1,218 @@
+//! Objects of kinds that hooks are about: what the hooks say is heard before an object is read.
+//!
+//! Order is kept: what a watch told first is told first. What a hook has no answer about is read without, and read once more
+//! later, until it has: nothing else would have it asked again while the object stays as it is.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use entourage_core::{
+    object::Id,
+    observation::{Observation, Watch},
+};
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::Watcher;
+use crate::{client::path::Path, clock, error::Class};
+
+/// About how many objects of a watch hooks are asked at a time.
+const AT_A_TIME: usize = 16;
+/// How soon, and how late at most, hooks are asked again about what they had no answer about.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// So many objects in a row without an answer end an attempt: the rest would have none either.
+const ENOUGH: usize = 3;
+
+/// What a watch tells.
+pub(super) enum News {
+    /// An object as it is now.
+    Object(Value),
+    /// An object as it was last.
+    Gone(Value),
+}
+
+/// The objects that hooks had no answer about.
+#[derive(Debug, Default)]
+pub(super) struct Unheard {
+    objects: BTreeSet<Id>,
+    /// The one that was asked about last: a hook that never answers about one must not keep it from the others.
+    last: Option<Id>,
+    failures: u32,
+    again: Option<Instant>,
+}
+
+impl News {
+    pub(super) fn object(&mut self) -> &mut Value {
+        match self {
+            Self::Object(object) | Self::Gone(object) => object,
+        }
+    }
+}
+
+impl Unheard {
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// When they are to be asked again.
+    pub(super) fn again(&self) -> Instant {
+        self.again.unwrap_or_else(Instant::now)
+    }
+
+    /// Whether hooks had no answer about an object. Cost: O(log unheard).
+    fn record(&mut self, id: Id, lacks: bool) {
+        if !lacks {
+            self.objects.remove(&id);
+            return;
+        }
+        self.objects.insert(id);
+        if self.again.is_none() {
+            self.pause();
+        }
+    }
+
+    fn pause(&mut self) {
+        let doubled = PAUSE.0.saturating_mul(1 << self.failures.min(10)).min(PAUSE.1);
+        self.again = Some(Instant::now() + doubled.mul_f64(1.0 + clock::jitter() / 2.0));
+    }
+
+    /// An attempt ended: whether it brought something.
+    fn tried(&mut self, helped: bool) {
+        self.failures = if helped {
+            0
+        } else {
+            self.failures.saturating_add(1)
+        };
+        self.again = None;
+        if !self.objects.is_empty() {
+            self.pause();
+        }
+    }
+
+    /// The next to be asked about, round and round.
+    fn next(&mut self) -> Option<Id> {
+        let after = self.last.as_ref().and_then(|last| {
+            let bounds = (std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded);
+            self.objects.range(bounds).next()
+        });
+        let next = after.or_else(|| self.objects.first()).cloned();
+        self.last.clone_from(&next);
+        next
+    }
+}
+
+impl Watcher {
+    /// Reads what came, each object after its hooks were heard. Takes about as long as the slowest hook for each
+    /// [`AT_A_TIME`] of them.
+    pub(super) async fn hear(&mut self, news: impl Iterator<Item = News>) -> Vec<Observation> {
+        let news: Vec<News> = news.collect();
+        let this = &*self;
+        let told: Vec<_> = stream::iter(news)
+            .map(|each| this.read(each))
+            .buffered(AT_A_TIME)
+            .collect()
+            .await;
+        let mut seen = Vec::with_capacity(told.len() + 1);
+        for (observation, id, lacks) in told {
+            seen.extend(observation);
+            if let Some(id) = id {
+                self.unheard.record(id, lacks);
+            }
+        }
+        seen
+    }
+
+    async fn read(&self, mut news: News) -> (Option<Observation>, Option<Id>, bool) {
+        let id = self.id(news.object());
+        let (observation, lacks) = match &news {
+            News::Gone(object) => (self.end(object), false),
+            News::Object(object) => {
+                let (taught, lacks) = self.taught.heard(&self.interpretation, &self.watch, object).await;
+                (self.project(&taught, object), lacks)
+            }
+        };
+        self.wipe(news.object());
+        (observation, id, lacks)
+    }
+
+    fn id(&self, object: &Value) -> Option<Id> {
+        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
+            return None;
+        };
+        let meta = &object["metadata"];
+        let namespace = meta["namespace"].as_str().unwrap_or_default();
+        Some(Id::new(gvk.clone(), namespace, meta["name"].as_str()?))
+    }
+
+    /// Asks again about what hooks had no answer about, until they have none again. Cost: a GET and the hooks' answers for
+    /// each object.
+    pub(super) async fn hear_again(&mut self) -> Vec<Observation> {
+        let (mut seen, mut helped, mut failed) = (Vec::new(), false, 0);
+        for _ in 0..self.unheard.objects.len().min(AT_A_TIME) {
+            let Some(id) = self.unheard.next() else { break };
+            match self.api.get(&Path::object(&id), self.form).await {
+                Ok(object) => seen.extend(self.hear([News::Object(object)].into_iter()).await),
+                // Its end is on the way here.
+                Err(failure) if failure.class() == Class::Missing => {
+                    self.unheard.objects.remove(&id);
+                }
+                Err(failure) => {
+                    debug!(cluster = self.api.name(), object = %id, error = ?failure, "an object cannot be read again");
+                }
+            }
+            if self.unheard.objects.contains(&id) {
+                failed += 1;
+            } else {
+                (helped, failed) = (true, 0);
+            }
+            if failed >= ENOUGH {
+                break;
+            }
+        }
+        self.unheard.tried(helped);
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_core::object::Gvk;
+
+    use super::*;
+
+    fn id(name: &str) -> Id {
+        Id::new(Gvk::new("example.com/v1", "Shop"), "ns", name)
+    }
+
+    #[test]
+    fn one_object_that_is_never_answered_about_does_not_keep_others_from_their_turn() {
+        let mut unheard = Unheard::default();
+        for name in ["a", "b", "c"] {
+            unheard.record(id(name), true);
+        }
+        let turns: Vec<_> = (0..4).map(|_| unheard.next().unwrap().name.to_string()).collect();
+        assert_eq!(turns, ["a", "b", "c", "a"]);
+        unheard.record(id("b"), false);
+        assert_eq!(unheard.next(), Some(id("c")));
+        unheard.record(id("a"), false);
+        unheard.record(id("c"), false);
+        assert!(unheard.is_empty());
+        assert_eq!(unheard.next(), None);
+    }
+
+    #[test]
+    fn the_pause_grows_while_nothing_helps_and_is_short_again_after_an_answer() {
+        let mut unheard = Unheard::default();
+        unheard.record(id("a"), true);
+        let pause = |unheard: &Unheard| unheard.again() - Instant::now();
+        assert!(pause(&unheard) <= PAUSE.0.mul_f64(1.5));
+        for _ in 0..20 {
+            unheard.tried(false);
+        }
+        assert!(pause(&unheard) > PAUSE.1.mul_f64(0.9));
+        assert!(pause(&unheard) <= PAUSE.1.mul_f64(1.5));
+        unheard.tried(true);
+        assert!(pause(&unheard) <= PAUSE.0.mul_f64(1.5));
+    }
+}

@@ -1,0 +1,105 @@
+//! Webhooks of the world: a function answers for all of them, unless they are silent.
+
+use std::{cell::RefCell, rc::Rc};
+
+use entourage_core::{
+    delivery::{Recipe, render},
+    interpreter::{
+        Interpretation,
+        hook::Subject,
+        layers::{Heard, Said},
+        question::{Answer, Question, Unanswered, Until},
+    },
+    object::{Gvk, Id},
+    observation::{self, Watch},
+};
+use serde_json::Value;
+
+/// Answers for the hook of a name.
+type Says = fn(&str, Question<'_>) -> Result<Answer, &'static str>;
+
+#[derive(Clone, Default)]
+pub(crate) struct Hooked {
+    pub(crate) says: Option<Says>,
+    pub(crate) silent: bool,
+    /// Each question: hook, operation, object.
+    pub(crate) asked: Rc<RefCell<Vec<String>>>,
+}
+
+impl Hooked {
+    pub(crate) fn heard(&self, taught: &Interpretation, watch: &Watch, object: &Value) -> Interpretation {
+        match watch {
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) => {
+                self.with(taught, gvk, observation::questions(watch, taught, object))
+            }
+            _ => taught.clone(),
+        }
+    }
+
+    pub(crate) fn with<'a>(
+        &self,
+        taught: &Interpretation,
+        gvk: &Gvk,
+        questions: impl IntoIterator<Item = Question<'a>>,
+    ) -> Interpretation {
+        let said = questions
+            .into_iter()
+            .map(|question| (question.operation(), self.said(taught, gvk, question)));
+        taught.with(Heard::of(said))
+    }
+
+    pub(crate) fn render(
+        &self,
+        recipe: &Recipe,
+        id: &Id,
+        cluster: &str,
+        template: &Value,
+        live: Option<&Value>,
+    ) -> Result<render::Rendered, render::Refusal> {
+        let (mut recipe, mut heard) = (recipe.clone(), Heard::default());
+        loop {
+            match render::step(&recipe, id, cluster, template, live)? {
+                render::Step::Done(rendered) => return Ok(rendered),
+                render::Step::Ask(inquiry) => {
+                    let question = inquiry.question();
+                    let said = self.said(&recipe.interpretation, &id.gvk, question);
+                    heard = heard.and(question.operation(), said);
+                    recipe.interpretation = recipe.interpretation.with(heard.clone());
+                }
+            }
+        }
+    }
+
+    fn said(&self, taught: &Interpretation, gvk: &Gvk, question: Question<'_>) -> Said {
+        let meta = &question.object()["metadata"];
+        let plural = format!("{}s", gvk.kind.to_lowercase());
+        let subject = Subject {
+            group: &gvk.group,
+            version: &gvk.version,
+            kind: &gvk.kind,
+            resource: &plural,
+            is_namespaced: meta["namespace"].is_string(),
+        };
+        let Some(hook) = taught.hook(&subject, question.operation()) else {
+            return Said::Nobody;
+        };
+        let line = format!(
+            "{} {:?} {}",
+            hook.name(),
+            question.operation(),
+            meta["name"].as_str().unwrap_or_default()
+        );
+        self.asked.borrow_mut().push(line);
+        let answer = match self.says {
+            Some(says) if !self.silent => says(hook.name(), question),
+            _ => Err("connection refused"),
+        };
+        let unanswered = |why: &'static str| Unanswered {
+            layer: hook.layer(),
+            operation: question.operation(),
+            why: why.into(),
+            until: Until::Answered,
+        };
+        Said::by(hook.policy(), answer.map_err(unanswered))
+    }
+}
