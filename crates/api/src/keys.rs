@@ -115,7 +115,7 @@ table! {
         /// depended-by labels leave out. They count all the same.
         REQUIRED_BY_LEFT_OUT = "entourage.dev/required-by-left-out";
         /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may take along what they
-        /// name in it. Only customizations make them name anything outside of their own.
+        /// name in it: by a field that shipped or declared rules read, or by what customizations make of them.
         REFERENCES_FROM = "entourage.dev/references-from";
         /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
         /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].

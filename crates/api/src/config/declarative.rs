@@ -95,8 +95,8 @@ pub struct PodTemplateRule {
 /// Fields that name other objects, which are taken along.
 ///
 /// Paths beside the name begin at the object that holds the last member that `paths` names; with `$.` at the front they
-/// begin at the whole object. An empty name is none. An object of another namespace is not taken along, unless the one
-/// that names it has no namespace itself.
+/// begin at the whole object. An empty name is none. An object of another namespace is taken along only if that namespace
+/// lets the one that names it (annotation `entourage.dev/references-from`), or that one has no namespace itself.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DependencyRule {

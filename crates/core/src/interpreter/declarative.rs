@@ -83,8 +83,8 @@ impl Declared {
     }
 
     /// Everything that the object needs, sorted, each object once. As
-    /// [`references`](fn@super::references::references) says, and: an object of another namespace is left out, unless
-    /// the one that names it is cluster-scoped (`namespace` is empty) and the other namespace is not the system's.
+    /// [`references`](fn@super::references::references) says, and: what lies in another namespace is named with that one,
+    /// whether or not it may be taken along from there; what has neither a namespace said nor an object's own is left out.
     ///
     /// Cost: O(size of the parts of the object that paths lead through).
     #[must_use]

@@ -74,6 +74,63 @@ fn a_helm_release_takes_its_source_and_values_along_and_a_selected_source_its_cr
     }
 }
 
+/// The source of a release in another namespace, as most people have it, and a release that has to be there before.
+#[test]
+fn what_a_shipped_rule_finds_in_another_namespace_goes_along_only_if_that_lets_it() {
+    let mut world = World::new(&["member1"]);
+    let in_flux = |mut object: Value| {
+        object["metadata"]["namespace"] = json!("flux-system");
+        object
+    };
+    let mut release = release();
+    release["spec"]["chart"]["spec"]["sourceRef"]["namespace"] = json!("flux-system");
+    release["spec"]["dependsOn"] = json!([{"name": "crds", "namespace": "kube-system"}]);
+    let mut flux = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}});
+    for object in [
+        flux.clone(),
+        in_flux(repository()),
+        secret("password"),
+        release,
+        policy_of(
+            "p",
+            "helm.toolkit.fluxcd.io/v2",
+            "HelmRelease",
+            "shop",
+            &["member1"],
+        ),
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    let source = ("HelmRepository".into(), "flux-system".into(), "charts".into());
+    let told = |world: &World| {
+        let all = binding(world, "shop-helmrelease")["status"]["conditions"].clone();
+        let all = all.as_array().cloned().unwrap_or_default();
+        let one = all.iter().find(|each| each["type"] == "Interpreted");
+        one.map_or_else(String::new, |one| one["message"].as_str().unwrap().to_owned())
+    };
+    let system = "what it needs of namespace kube-system is never taken along: that is the system's";
+    let kept_out = format!(
+        "what it needs of namespace flux-system is not taken along: let it by annotating that namespace with \
+         entourage.dev/references-from: default; {system}"
+    );
+    assert_eq!(world.holders("Secret", "password"), ["member1"]);
+    assert!(world.at("member1", &source).is_none());
+    assert_eq!(told(&world), kept_out);
+
+    for (says, goes) in [("default", true), ("bakery", false), ("*", true)] {
+        flux["metadata"]["annotations"] = json!({"entourage.dev/references-from": says});
+        world.replace(flux.clone());
+        assert!(world.settle_for(600_000));
+        assert_eq!(world.at("member1", &source).is_some(), goes, "{says}");
+        assert_eq!(told(&world), if goes { system } else { &kept_out }, "{says}");
+    }
+    world.restart();
+    let wrote = world.writes.len();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes.len(), wrote, "a restart writes nothing");
+}
+
 #[test]
 fn an_object_without_a_namespace_takes_along_what_lies_in_the_namespace_that_it_names() {
     let mut world = World::new(&["member1", "member2"]);

@@ -1,6 +1,6 @@
 //! Consent: a template names objects of another namespace, which go along only if that namespace lets them.
 //!
-//! Native and shipped rules name nothing outside of a template's namespace; scripts, declared rules and hooks may, and what
+//! Native rules name nothing outside of a template's namespace; shipped and declared rules, scripts and hooks may, and what
 //! they go by is written by whoever may write the template. So the other namespace's owner must agree, by an annotation on
 //! the namespace ([`annotation::REFERENCES_FROM`]). What has no namespace itself is an administrator's, and needs no consent.
 //! Source: architecture 2.15.

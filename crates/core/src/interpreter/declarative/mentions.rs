@@ -8,12 +8,9 @@ use super::{
     Declared,
     path::{Found, Path},
 };
-use crate::{
-    detector::matching::is_skipped_namespace,
-    interpreter::{
-        NativeGvk,
-        references::{DependencyReference, Mentions},
-    },
+use crate::interpreter::{
+    NativeGvk,
+    references::{DependencyReference, Mentions},
 };
 
 /// Where pod templates are.
@@ -135,17 +132,12 @@ pub(super) fn pods<'a>(rules: &'a Declared, object: &'a Value) -> Vec<PodsOf<'a>
     all
 }
 
-/// The namespace of what is named, if it may be named from there. A reference leaves its namespace only with the
-/// other namespace's consent, which nobody can give yet, so that it does not; what has no namespace of its own leaves none,
-/// but takes nothing of the system's (architecture 2.15).
+/// The namespace of what is named: the one that is said, or the object's own. `None` where there is neither, and for a text
+/// with a parameter in it. Whether anything is taken along from there is not decided here: that takes the other namespace's
+/// consent ([`Index::may_need`](crate::index::Index::may_need)).
 fn target<'a>(own: &'a str, said: Option<&'a str>) -> Option<&'a str> {
-    let target = said.filter(|name| !name.is_empty()).unwrap_or(own);
-    let may = if own.is_empty() {
-        !target.is_empty() && !is_skipped_namespace(target)
-    } else {
-        target == own
-    };
-    may.then_some(target)
+    let said = said.filter(|name| !name.is_empty());
+    Some(said.unwrap_or(own)).filter(|name| is_name(name))
 }
 
 /// Whether an object can have this name. A text with a parameter in it (`{{name}}`) names nothing yet.

@@ -151,39 +151,39 @@ fn an_object_that_is_named_in_two_versions_is_one() {
 }
 
 #[test]
-fn a_reference_does_not_leave_its_namespace_and_what_has_none_takes_nothing_of_the_system() {
+fn what_is_named_is_in_the_namespace_that_is_said_or_in_that_of_the_object() {
     let rules = json!({
         "dependencies": [{"paths": ["spec.refs[*].name"], "kind": "Secret", "namespaceFrom": "namespace"}],
         "podTemplates": [{"paths": ["spec.pods"], "namespaceFrom": "$.spec.target"}],
         "containers": ["spec.container"],
     });
     let container = json!({"envFrom": [{"configMapRef": {"name": "env"}}]});
-    let object = |target: &str| {
-        json!({"spec": {
-            "refs": [{"name": "own"}, {"name": "same", "namespace": "shop"}, {"name": "other", "namespace": "bank"},
-                     {"name": "system", "namespace": "kube-system"}],
-            "pods": {"serviceAccountName": "robot"}, "target": target, "container": container,
-        }})
-    };
+    let object = json!({"spec": {
+        "refs": [{"name": "own"}, {"name": "same", "namespace": "shop"}, {"name": "other", "namespace": "bank"},
+                 {"name": "empty", "namespace": ""}, {"name": "number", "namespace": 7},
+                 {"name": "later", "namespace": "{{request.namespace}}"}],
+        "pods": {"serviceAccountName": "robot"}, "target": "bank", "container": container,
+    }});
     assert_eq!(
-        names(&rules, "shop", &object("bank")),
+        names(&rules, "shop", &object),
         [
             "v1 ConfigMap shop/env",
+            "v1 Secret bank/other",
+            "v1 Secret shop/empty",
+            "v1 Secret shop/number",
             "v1 Secret shop/own",
-            "v1 Secret shop/same"
+            "v1 Secret shop/same",
+            "v1 ServiceAccount bank/robot",
         ]
     );
     assert_eq!(
-        names(&rules, "", &object("bank")),
+        names(&rules, "", &object),
         [
             "v1 Secret bank/other",
             "v1 Secret shop/same",
-            "v1 ServiceAccount bank/robot"
-        ]
-    );
-    assert_eq!(
-        names(&rules, "", &object("kube-system")),
-        ["v1 Secret bank/other", "v1 Secret shop/same"]
+            "v1 ServiceAccount bank/robot",
+        ],
+        "what has no namespace lends none"
     );
 }
 
