@@ -13,7 +13,7 @@ use entourage_api::{
     cluster::Cluster,
     config::ResourceInterpreterCustomization,
     policy::{OverridePolicy, PropagationPolicy},
-    work::{ReplicaRequirements, ResourceBinding},
+    work::{Component, ReplicaRequirements, ResourceBinding},
 };
 use serde_json::Value;
 
@@ -58,6 +58,8 @@ pub struct Template {
     pub completions: Option<i64>,
     /// What one replica needs from a cluster, where the kind has replicas and they need something.
     pub requirements: Option<Arc<ReplicaRequirements>>,
+    /// Its parts, each with pods of its own, where the kind has them and what they are can be told; never empty.
+    pub components: Option<Arc<[Component]>>,
     /// What it refers to by name; sorted.
     pub references: Vec<DependencyReference>,
     /// What it needs by label.
@@ -398,12 +400,19 @@ fn template_as_known(id: &Id, object: &Value) -> Template {
         };
     };
     let interpreted = native.reports_status();
+    let components = interpreter::requirements::components(native, object);
+    let (components, untold) = match interpreter::requirements::check_components(&components) {
+        Ok(()) => (Some(components).filter(|all| !all.is_empty()), None),
+        Err(why) => (None, Some(Unanswered::of_components("shipped rules", why))),
+    };
     Template {
         replicas: native
             .replicas(object)
             .and_then(|count| i32::try_from(count).ok()),
         completions: interpreter::native::completions(object).filter(|_| &*id.gvk.kind == "Job"),
         requirements: interpreter::requirements::requirements(native, &id.namespace, object).map(Arc::new),
+        components: components.map(Arc::from),
+        unanswered: untold.into_iter().collect(),
         references: interpreter::references::references(native, &id.namespace, object),
         selections: interpreter::references::selections(native, &id.namespace, object),
         status: interpreted

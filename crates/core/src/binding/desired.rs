@@ -130,10 +130,16 @@ fn follows(policy: &PropagationSpec) -> bool {
         })
 }
 
-/// How much the template asks for.
+/// How much the template asks for. Replicas or components, as in Karmada, whose readers take what has several components
+/// for something that is not divided; where both are known it is the replicas, which are what is divided here.
 fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
     spec.replicas = template.replicas.unwrap_or_default();
     spec.replica_requirements = template.requirements.as_deref().cloned();
+    let components = template.components.as_deref().unwrap_or_default();
+    spec.components = match template.replicas {
+        Some(_) => Vec::new(),
+        None => components.to_vec(),
+    };
 }
 
 /// What a lazy policy said when it was last applied; its clusters are chosen from what there is now.
@@ -182,6 +188,7 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.propagate_deps = false;
     spec.replicas = 0;
     spec.replica_requirements = None;
+    spec.components.clear();
     spec.clusters.clear();
     spec.placement = None;
     spec.scheduler_name.clear();

@@ -17,6 +17,7 @@ use super::{
     declarative::{self, Declared},
     operations::Operation,
     question::{Answer, Question, Rule, Unanswered, Until},
+    requirements::check_components,
 };
 
 /// What compiles scripts.
@@ -154,7 +155,10 @@ impl Customized {
 impl Ruled {
     fn answer(&self, question: Question<'_>) -> Result<Answer, Unanswered> {
         let answer = match &self.rule {
-            Ok(rule) => rule.answer(question),
+            Ok(rule) => rule.answer(question).and_then(|answer| match answer {
+                Answer::Components(all) => check_components(&all).map(|()| Answer::Components(all)),
+                other => Ok(other),
+            }),
             Err(why) => Err(why.clone()),
         };
         answer.map_err(|why| self.unanswered(question.operation(), why))

@@ -166,6 +166,17 @@ impl Unanswered {
     }
 }
 
+impl Unanswered {
+    /// As it is told of the parts of a template.
+    pub(crate) fn of_components(layer: &str, why: Cow<'static, str>) -> Self {
+        Self {
+            layer: layer.to_owned(),
+            operation: Operation::Components,
+            why,
+        }
+    }
+}
+
 /// A layer that answers by running something: a script, or declared rules.
 pub trait Rule: Send + Sync + fmt::Debug {
     /// The answer, of the question's operation.

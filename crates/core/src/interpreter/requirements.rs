@@ -2,7 +2,11 @@
 //! read it from the binding. Source: Karmada reference 1.2 (`replicaRequirements`); what containers add up to is the
 //! rule of the Kubernetes scheduler (KEP-753, KEP-2837).
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use entourage_api::work::{
     Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, Resources,
@@ -16,6 +20,7 @@ use super::{
     declarative::Declared,
     json::{at, items, text},
     quantity,
+    question::{Answer, Unanswered},
 };
 
 /// Amounts by resource, in units of 10⁻⁹.
@@ -88,6 +93,45 @@ pub fn components_of(declared: &Declared, object: &Value) -> Vec<Component> {
         });
     }
     all
+}
+
+/// The longest name of a component that a binding can hold.
+const LONGEST_NAME: usize = 32;
+
+/// Whether a binding can hold these components: it would be refused as a whole, and what it is about would go nowhere.
+/// Source: Karmada's definition of bindings, and its validation of them (Karmada reference 6.2).
+///
+/// # Errors
+/// What is wrong with which; names of components are no secrets.
+pub fn check_components(all: &[Component]) -> Result<(), Cow<'static, str>> {
+    let mut seen = BTreeSet::new();
+    for (at, Component { name, replicas, .. }) in all.iter().enumerate() {
+        let wrong = if name.is_empty() {
+            "it has no name; give it one"
+        } else if name.chars().count() > LONGEST_NAME {
+            "its name is longer than the 32 characters that a binding holds; shorten it"
+        } else if !seen.insert(name) {
+            "another one has its name; give it one of its own"
+        } else if *replicas < 0 {
+            "it has fewer replicas than none; give 0 or more"
+        } else {
+            continue;
+        };
+        return Err(format!("component {at}: {wrong}").into());
+    }
+    Ok(())
+}
+
+/// What was answered about components, as far as a binding can hold it; `None` for none.
+pub(crate) fn told(answer: Result<Answer, Unanswered>) -> Result<Option<Arc<[Component]>>, Unanswered> {
+    let Answer::Components(all) = answer? else {
+        return Err(Unanswered::of_components(
+            "interpretation",
+            "the answer is not one to what was asked".into(),
+        ));
+    };
+    check_components(&all).map_err(|why| Unanswered::of_components("interpretation", why))?;
+    Ok((!all.is_empty()).then(|| all.into()))
 }
 
 fn node_claim(pod: &Value) -> Option<NodeClaim> {
@@ -253,6 +297,34 @@ mod tests {
                 "priorityClassName": "high",
             })
         );
+    }
+
+    #[test]
+    fn components_that_no_binding_can_hold_are_told() {
+        let named = |names: &[&str]| -> Vec<Component> {
+            let of_name = |name: &&str| Component {
+                name: (*name).into(),
+                replicas: 1,
+                ..Component::default()
+            };
+            names.iter().map(of_name).collect()
+        };
+        let longest = "ä".repeat(32);
+        assert_eq!(check_components(&named(&[&longest, "b"])), Ok(()));
+        let mut negative = named(&["a"]);
+        negative[0].replicas = -1;
+        for (all, says) in [
+            (named(&["a", ""]), "component 1: it has no name"),
+            (
+                named(&[&format!("{longest}x")]),
+                "component 0: its name is longer than the 32 characters",
+            ),
+            (named(&["a", "b", "a"]), "component 2: another one has its name"),
+            (negative, "component 0: it has fewer replicas than none"),
+        ] {
+            let why = check_components(&all).unwrap_err();
+            assert!(why.starts_with(says), "{why}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
         operations::Operation,
         question::{Answer, Question, Unanswered, Until},
         references::{DependencyReference, DependencySelection},
+        requirements,
     },
     object::{Gvk, Id},
 };
@@ -37,6 +38,17 @@ pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &
             template.unanswered.push(failed(other, Operation::Replicas));
         }
         None => {}
+    }
+    if let Some(answer) = taught.answer(Question::Components(object)) {
+        // What we know ourselves does not count, nor whether it could be told.
+        template.components = None;
+        template
+            .unanswered
+            .retain(|each| each.operation != Operation::Components);
+        match requirements::told(answer) {
+            Ok(all) => template.components = all,
+            Err(unanswered) => template.unanswered.push(unanswered),
+        }
     }
     let found = taught.dependencies(object);
     if found.is_all {

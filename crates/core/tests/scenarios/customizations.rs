@@ -230,6 +230,70 @@ fn replicas_are_told_and_set_by_scripts() {
     );
 }
 
+/// What was told last stays, over a restart too; the template goes everywhere as a whole. Where replicas are known, too, they
+/// are what is divided, and components are not written.
+#[test]
+fn components_are_told_by_scripts_and_go_no_way_of_their_own() {
+    let parts = |parts: &Value| {
+        let mut shop = shop(&[]);
+        shop["spec"]["parts"] = parts.clone();
+        shop
+    };
+    let told = |world: &World| binding(world, "corner-shop")["spec"]["components"].clone();
+    let rules = customization(
+        "shops",
+        SHOP,
+        &json!({"componentResource": script("/spec/parts")}),
+    );
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(rules);
+    world.apply(parts(&json!({"clerk": 2, "till": 1})));
+    let mut divided = policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1", "member2"]);
+    divided["spec"]["placement"]["replicaScheduling"] = json!({"replicaSchedulingType": "Divided"});
+    world.apply(divided);
+    assert!(world.settle());
+    let both = json!([{"name": "clerk", "replicas": 2}, {"name": "till", "replicas": 1}]);
+    assert_eq!(told(&world), both);
+    assert_eq!(
+        binding(&world, "corner-shop")["spec"]["clusters"],
+        json!([{"name": "member1"}, {"name": "member2"}])
+    );
+    for member in ["member1", "member2"] {
+        let copy = world.on(member, "Shop", "corner").expect("the copy");
+        assert_eq!(copy["spec"]["parts"], json!({"clerk": 2, "till": 1}));
+    }
+
+    let mut broken = parts(&json!({"clerk": 5}));
+    broken["spec"]["broken"] = json!(true);
+    let long = parts(&json!({"a-name-that-no-binding-can-hold-at-all": 1}));
+    for (object, says) in [
+        (broken, "attempt to index"),
+        (long, "component 0: its name is longer"),
+    ] {
+        world.apply(object);
+        assert!(world.settle());
+        assert_eq!(told(&world), both, "{says}");
+        let why = condition(&world, "corner-shop", "Interpreted")["message"].clone();
+        assert!(why.as_str().unwrap().contains(says), "{why}");
+        assert!(why.as_str().unwrap().contains("shops"), "{why}");
+        world.restart();
+        let wrote = world.writes.len();
+        assert!(world.settle());
+        assert_eq!(told(&world), both, "{says}");
+        assert_eq!(world.writes.len(), wrote, "a restart writes nothing");
+    }
+    world.apply(parts(&json!({"clerk": 3})));
+    assert!(world.settle());
+    assert_eq!(told(&world), json!([{"name": "clerk", "replicas": 3}]));
+    assert!(condition(&world, "corner-shop", "Interpreted").is_null());
+
+    let both = json!({"componentResource": script("/spec/parts"), "replicaResource": script("/spec/size")});
+    world.replace(customization("shops", SHOP, &both));
+    assert!(world.settle());
+    assert!(told(&world).is_null());
+    assert_eq!(binding(&world, "corner-shop")["spec"]["replicas"], 3);
+}
+
 #[test]
 fn a_template_whose_replicas_were_never_told_does_not_travel() {
     let scripts = json!({"replicaResource": script("/spec/size")});

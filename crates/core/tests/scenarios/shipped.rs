@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{binding, config_map, policies::cluster_policy, policy_of, world::World};
+use crate::{binding, condition, config_map, policies::cluster_policy, policy_of, world::World};
 
 fn secret(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"a": "Yg=="}})
@@ -104,10 +104,8 @@ fn what_a_shipped_rule_finds_in_another_namespace_goes_along_only_if_that_lets_i
     assert!(world.settle());
     let source = ("HelmRepository".into(), "flux-system".into(), "charts".into());
     let told = |world: &World| {
-        let all = binding(world, "shop-helmrelease")["status"]["conditions"].clone();
-        let all = all.as_array().cloned().unwrap_or_default();
-        let one = all.iter().find(|each| each["type"] == "Interpreted");
-        one.map_or_else(String::new, |one| one["message"].as_str().unwrap().to_owned())
+        let message = &condition(world, "shop-helmrelease", "Interpreted")["message"];
+        message.as_str().unwrap_or_default().to_owned()
     };
     let system = "what it needs of namespace kube-system is never taken along: that is the system's";
     let kept_out = format!(
@@ -152,6 +150,71 @@ fn an_object_without_a_namespace_takes_along_what_lies_in_the_namespace_that_it_
     world.delete("SidecarSet", "proxy");
     assert!(world.settle_for(600_000));
     assert!(world.holders("Secret", "proxy").is_empty());
+}
+
+/// As in Karmada with its gate on: the parts are told to whoever reads the binding, and nothing is divided.
+#[test]
+fn the_parts_of_a_ray_cluster_are_in_its_binding_and_it_goes_everywhere_as_a_whole() {
+    let group = |name: &str, replicas: i64, cpu: &str| {
+        json!({"groupName": name, "replicas": replicas, "template": {"spec": {"containers": [
+            {"name": "ray", "resources": {"requests": {"cpu": cpu}}},
+        ]}}})
+    };
+    let cluster = |groups: &Value| {
+        json!({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "rays"}, "spec": {
+            "headGroupSpec": {"template": {"spec": {"containers": [{"name": "head"}]}}}, "workerGroupSpecs": groups,
+        }})
+    };
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(cluster(&json!([
+        group("small", 4, "500m"),
+        group("idle", 0, "1")
+    ])));
+    let mut divided = policy_of("p", "ray.io/v1", "RayCluster", "rays", &["member1", "member2"]);
+    divided["spec"]["placement"]["replicaScheduling"] = json!({"replicaSchedulingType": "Divided"});
+    world.apply(divided);
+    assert!(world.settle());
+    let spec = binding(&world, "rays-raycluster")["spec"].clone();
+    let needs = |cpu: &str| json!({"resourceRequest": {"cpu": cpu}});
+    assert_eq!(
+        spec["components"],
+        json!([
+            {"name": "head", "replicas": 1},
+            {"name": "small", "replicas": 4, "replicaRequirements": needs("500m")},
+            {"name": "idle", "replicas": 0, "replicaRequirements": needs("1")},
+        ])
+    );
+    assert_eq!(
+        (&spec["replicas"], &spec["clusters"]),
+        (&Value::Null, &json!([{"name": "member1"}, {"name": "member2"}]))
+    );
+    world.restart();
+    let wrote = world.writes.len();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes.len(), wrote, "a restart writes nothing");
+
+    world.apply(cluster(&json!([group("small", 6, "500m")])));
+    assert!(world.settle());
+    let spec = binding(&world, "rays-raycluster")["spec"].clone();
+    assert_eq!(spec["components"][1]["replicas"], 6);
+    assert_eq!(spec["components"].as_array().map(Vec::len), Some(2));
+    let small = &world.on("member2", "RayCluster", "rays").expect("the copy")["spec"]["workerGroupSpecs"][0];
+    assert_eq!(small["replicas"], 6, "each cluster gets all of it");
+
+    let name = "a-name-that-no-binding-can-hold-at-all";
+    world.apply(cluster(&json!([group(name, 7, "500m")])));
+    assert!(world.settle());
+    assert_eq!(
+        binding(&world, "rays-raycluster")["spec"]["components"],
+        spec["components"]
+    );
+    let small = &world.on("member2", "RayCluster", "rays").expect("the copy")["spec"]["workerGroupSpecs"][0];
+    assert_eq!(small["replicas"], 7, "it runs all the same");
+    assert_eq!(
+        condition(&world, "rays-raycluster", "Interpreted")["message"],
+        "shipped rules: component 1: its name is longer than the 32 characters that a binding holds; shorten it; what it \
+         answered last stays in force"
+    );
 }
 
 #[test]

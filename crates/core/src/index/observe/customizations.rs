@@ -148,6 +148,7 @@ impl Index {
         }
         let lacks = |operation| template.lacks(operation).is_some();
         let (references, replicas) = (lacks(Operation::References), lacks(Operation::Replicas));
+        let components = lacks(Operation::Components);
         let entity = self.entities.get(id);
         let held = entity.and_then(|entity| entity.template.as_ref());
         let binding = entity.and_then(|entity| entity.last_binding());
@@ -171,6 +172,11 @@ impl Index {
                     template.references.insert(place, reference);
                 }
             }
+        }
+        if components {
+            let stored = || binding.map(|binding| &*binding.object.spec.components);
+            let held = held.and_then(|held| held.components.clone());
+            template.components = held.or_else(|| stored().filter(|all| !all.is_empty()).map(Arc::from));
         }
         if replicas {
             match (said, binding) {

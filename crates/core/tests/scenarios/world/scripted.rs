@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use entourage_api::work::DependentObjectReference;
+use entourage_api::work::{Component, DependentObjectReference};
 use entourage_core::interpreter::{
     customized::Engine,
     operations::Operation,
@@ -61,7 +61,19 @@ impl Rule for Script {
                 replicas: self.found(object).as_i64().unwrap_or_default(),
                 requirements: None,
             },
-            Question::Components(_) => Answer::Components(Vec::new()),
+            // By name, how many there are.
+            Question::Components(object) => {
+                let parts = self.found(object).as_object().into_iter().flatten();
+                let component = |(name, count): (&String, &Value)| Component {
+                    name: name.clone(),
+                    replicas: count
+                        .as_i64()
+                        .and_then(|count| count.try_into().ok())
+                        .unwrap_or_default(),
+                    replica_requirements: None,
+                };
+                Answer::Components(parts.map(component).collect())
+            }
             Question::Revise(object, count) => self.put(object, json!(count)),
             Question::Retain { desired, live } => self.put(desired, self.found(live).clone()),
             Question::Reflect(object) => Answer::Status(Some(json!({"shown": self.found(object)}))),
