@@ -1,17 +1,29 @@
 //! Rules of what teaches us kinds: customizations and webhooks of interpreters.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::config::declarative::DeclarativeRules;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::interpreter::declarative::Declared;
+use crate::interpreter::{
+    declarative::{self, Declared},
+    operations::Operation,
+};
 
 use super::{Problem, is_unset, items, text};
 
-/// The operation that several customizations of one kind may have: their references add up.
-const SHARED: &str = "dependencyInterpretation";
+/// What one customization of a kind decides on alone: by which script, or by which of the declarative rules. Not the
+/// references: those of several add up.
+const ALONE: &[(Operation, &str, &str)] = &[
+    (Operation::Replicas, "replicaResource", "replicas"),
+    (Operation::Components, "componentResource", "podTemplates"),
+    (Operation::Revise, "replicaRevision", "replicas"),
+    (Operation::Retain, "retention", "retention"),
+    (Operation::Reflect, "statusReflection", "statusReflection"),
+    (Operation::Aggregate, "statusAggregation", "statusAggregation"),
+    (Operation::Health, "healthInterpretation", "health"),
+];
 
 /// The versions of the hook protocol that are spoken.
 const VERSIONS: [&str; 1] = ["v1alpha1"];
@@ -25,9 +37,11 @@ pub(super) fn alone(object: &Value, others: &[Value], problems: &mut Vec<Problem
         .iter()
         .filter(|other| name(other) != name(object) && other["spec"]["target"] == *target);
     for rival in rivals {
-        for operation in operations(rival).intersection(&own) {
+        let taken = operations(rival);
+        let fields = own.iter().filter(|(operation, _)| taken.contains_key(operation));
+        for field in fields.map(|(_, field)| field).collect::<BTreeSet<_>>() {
             problems.push(Problem::new(
-                format!("spec.customizations.{operation}"),
+                field.clone(),
                 format!(
                     "{:?} has it for {} {} already",
                     name(rival),
@@ -40,17 +54,27 @@ pub(super) fn alone(object: &Value, others: &[Value], problems: &mut Vec<Problem
     }
 }
 
-fn operations(object: &Value) -> BTreeSet<&str> {
-    let customizations = object["spec"]["customizations"].as_object();
-    let given = customizations.into_iter().flatten();
-    given
-        .filter(|(name, value)| *name != SHARED && !value.is_null())
-        .map(|(name, _)| name.as_str())
-        .collect()
+/// What a customization decides on alone, and the field that says so; a script before a declarative rule, as they count.
+fn operations(object: &Value) -> BTreeMap<Operation, String> {
+    let spec = &object["spec"];
+    let declared = DeclarativeRules::deserialize(&spec["declarative"])
+        .map(|rules| declarative::rule::operations(&rules))
+        .unwrap_or_default();
+    let field = |(operation, script, rule): &(Operation, &str, &str)| {
+        let field = if !spec["customizations"][*script].is_null() {
+            format!("spec.customizations.{script}")
+        } else if declared.contains(operation) {
+            format!("spec.declarative.{rule}")
+        } else {
+            return None;
+        };
+        Some((*operation, field))
+    };
+    ALONE.iter().filter_map(field).collect()
 }
 
 /// The declarative rules can be followed: the first that cannot is told with its place.
-pub(super) fn declarative(object: &Value, problems: &mut Vec<Problem>) {
+pub(super) fn declarative_rules(object: &Value, problems: &mut Vec<Problem>) {
     let given = &object["spec"]["declarative"];
     if given.is_null() {
         return;
@@ -133,5 +157,50 @@ pub(super) fn clients(object: &Value, problems: &mut Vec<Problem>) {
                 format!("add {}", VERSIONS.join(" or ")),
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_api::config::customization::{CustomizationRules, Script};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A script that is new is no field of this one: then the table wants a row, or a reason.
+    #[test]
+    fn whatever_a_customization_decides_on_alone_has_a_row() {
+        let given = || Some(Script::default());
+        let every = CustomizationRules {
+            retention: given(),
+            replica_resource: given(),
+            component_resource: given(),
+            replica_revision: given(),
+            status_reflection: given(),
+            status_aggregation: given(),
+            health_interpretation: given(),
+            dependency_interpretation: given(),
+        };
+        let every = json!(every);
+        let names = every.as_object().unwrap().keys().map(String::as_str);
+        let scripts = names.filter(|name| *name != "dependencyInterpretation");
+        assert_eq!(
+            scripts.collect::<BTreeSet<_>>(),
+            ALONE.iter().map(|(_, script, _)| *script).collect()
+        );
+
+        let rules = json!({
+            "podTemplates": [{"paths": ["a"], "replicas": {"path": "b"}}], "replicas": {"path": "b"},
+            "retention": ["c"], "statusReflection": {}, "statusAggregation": {"fields": []}, "health": {},
+        });
+        let declared = declarative::rule::operations(&DeclarativeRules::deserialize(&rules).unwrap());
+        let alone = declared
+            .into_iter()
+            .filter(|operation| *operation != Operation::References);
+        assert_eq!(
+            alone.collect::<BTreeSet<_>>(),
+            ALONE.iter().map(|(operation, ..)| *operation).collect()
+        );
+        assert!(ALONE.iter().all(|(_, _, rule)| !rules[*rule].is_null()));
     }
 }

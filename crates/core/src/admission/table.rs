@@ -203,7 +203,7 @@ pub const RULES: &[Rule] = &[
         "a taint is in the list once", "a cluster has a taint of one key and effect once"),
     rule("customization-alone", Kinds::These(&[CUSTOMIZATION]), Act::Compare(interpreter::alone),
         "one customization decides on an operation of a kind", "which of two wins could not be told"),
-    rule("customization-declarative", Kinds::These(&[CUSTOMIZATION]), Act::Check(interpreter::declarative),
+    rule("customization-declarative", Kinds::These(&[CUSTOMIZATION]), Act::Check(interpreter::declarative_rules),
         "the declarative rules of a customization can be followed", "a path with a mistake finds nothing"),
     rule("interpreter-names", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::names),
         "interpreter webhooks have full names of their own", "errors and events name them"),
