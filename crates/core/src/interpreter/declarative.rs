@@ -13,7 +13,7 @@ pub(crate) mod rule;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use entourage_api::{config::declarative::DeclarativeRules, keys::annotation};
 use serde_json::{Value, json};
@@ -97,6 +97,13 @@ impl Declared {
     #[must_use]
     pub fn pods<'a>(&'a self, object: &'a Value) -> Vec<PodsOf<'a>> {
         mentions::pods(self, object)
+    }
+
+    /// Where the containers of these pods are in the object, those in these lists of a pod spec, as JSON pointers, each
+    /// once; and containers that are outside of pod templates, if they have an image.
+    #[must_use]
+    pub fn containers(&self, object: &Value, lists: &[&str]) -> BTreeSet<String> {
+        mentions::containers(self, object, lists)
     }
 
     /// Whether the object is made of parts with numbers of pods of their own, instead of replicas.

@@ -1,19 +1,18 @@
 //! Changes of the containers of a workload: images, commands, arguments.
 
+use std::collections::BTreeSet;
+
 use entourage_api::policy::{CommandArgsOverrider, ImageOverrider, ListOperator};
 use serde_json::{Value, json};
 
 use super::{image, patch};
-use crate::{
-    interpreter::{self, NativeKind},
-    object::Gvk,
-};
+use crate::{interpreter, object::Gvk};
 
 /// The lists of containers in a pod spec.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// Changes one field that holds an image, or, where none is named, the images of all containers and init containers.
-/// An object of a kind that runs no pods has none; a container without an image keeps none.
+/// An object of a kind that runs no pods, or that nothing is known of, has none; a container without an image keeps none.
 ///
 /// # Errors
 /// The field, and what is wrong there.
@@ -25,14 +24,14 @@ pub(super) fn revise_images(gvk: &Gvk, object: &mut Value, change: &ImageOverrid
         *image = image::revise(image, change).map_err(|why| format!("{}: {why}", predicate.path))?;
         return Ok(());
     }
-    for (name, container) in containers(gvk, object) {
+    each_container(gvk, object, |name, container| {
         if let Some(Value::String(image)) = container.get_mut("image")
             && !image.is_empty()
         {
             *image = image::revise(image, change).map_err(|why| format!("container {name}: {why}"))?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Appends to, or removes from, the `field` (command or args) of the container of that name. Without such a container
@@ -46,12 +45,12 @@ pub(super) fn revise_words(
     field: &str,
     change: &CommandArgsOverrider,
 ) -> Result<(), String> {
-    for (name, container) in containers(gvk, object) {
+    each_container(gvk, object, |name, container| {
         if name != change.container_name {
-            continue;
+            return Ok(());
         }
         let Some(container) = container.as_object_mut() else {
-            continue;
+            return Ok(());
         };
         let mut words = match container.remove(field) {
             None | Some(Value::Null) => Vec::new(),
@@ -68,26 +67,46 @@ pub(super) fn revise_words(
         if !words.is_empty() {
             container.insert(field.into(), Value::Array(words));
         }
+        Ok(())
+    })
+}
+
+/// Calls `change` with every container of the object and its name: those of the pod spec of a native kind, and those that
+/// shipped rules say that a third-party kind has.
+fn each_container(
+    gvk: &Gvk,
+    object: &mut Value,
+    mut change: impl FnMut(&str, &mut Value) -> Result<(), String>,
+) -> Result<(), String> {
+    for place in places(gvk, object) {
+        let Some(container) = object.pointer_mut(&place) else {
+            continue;
+        };
+        let name = container["name"].as_str().unwrap_or_default().to_owned();
+        change(&name, container)?;
     }
     Ok(())
 }
 
-/// Every container of the object with its name.
-fn containers<'a>(gvk: &Gvk, object: &'a mut Value) -> Vec<(String, &'a mut Value)> {
-    let path = interpreter::native(&gvk.group, &gvk.version, &gvk.kind).and_then(NativeKind::pod_spec_path);
-    let spec = path.and_then(|path| path.iter().try_fold(object, |value, key| value.get_mut(*key)));
-    let Some(spec) = spec.and_then(Value::as_object_mut) else {
-        return Vec::new();
+/// Where the containers are, as JSON pointers, each once: a change that appends may come only once.
+fn places(gvk: &Gvk, object: &Value) -> BTreeSet<String> {
+    let Some(native) = interpreter::native(&gvk.group, &gvk.version, &gvk.kind) else {
+        return BTreeSet::new();
     };
-    spec.iter_mut()
-        .filter(|(list, _)| LISTS.contains(&list.as_str()))
-        .filter_map(|(_, list)| list.as_array_mut())
-        .flatten()
-        .map(|container| {
-            (
-                container["name"].as_str().unwrap_or_default().to_owned(),
-                container,
-            )
-        })
-        .collect()
+    if let Some(declared) = native.declared() {
+        return declared.containers(object, &LISTS);
+    }
+    let Some(path) = native.pod_spec_path() else {
+        return BTreeSet::new();
+    };
+    let spec = format!("/{}", path.join("/"));
+    let of_list = |list: &&str| {
+        let list = format!("{spec}/{list}");
+        let count = object
+            .pointer(&list)
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
+        (0..count).map(move |number| format!("{list}/{number}"))
+    };
+    LISTS.iter().flat_map(of_list).collect()
 }

@@ -132,6 +132,38 @@ pub(super) fn pods<'a>(rules: &'a Declared, object: &'a Value) -> Vec<PodsOf<'a>
     all
 }
 
+/// Where the containers are of the pods that the object makes, as JSON pointers. `lists`: those in a pod spec. What else
+/// may be a container is one if it has an image.
+pub(super) fn containers(rules: &Declared, object: &Value, lists: &[&str]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for path in rules.pods.iter().flat_map(|pods| &pods.paths) {
+        path.each_pointer(object, &mut |found, at| {
+            let spec = pod_spec(found);
+            let inner = if std::ptr::eq(spec, found) { "" } else { "/spec" };
+            for list in lists {
+                let count = spec[*list].as_array().map_or(0, Vec::len);
+                all.extend((0..count).map(|number| format!("{at}{inner}/{list}/{number}")));
+            }
+        });
+    }
+    for path in &rules.containers {
+        path.each_pointer(object, &mut |found, at| match found {
+            Value::Array(list) => {
+                let with_image = list
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, each)| each["image"].is_string());
+                all.extend(with_image.map(|(number, _)| format!("{at}/{number}")));
+            }
+            one if one["image"].is_string() => {
+                all.insert(at);
+            }
+            _ => {}
+        });
+    }
+    all
+}
+
 /// The namespace of what is named: the one that is said, or the object's own. `None` where there is neither, and for a text
 /// with a parameter in it. Whether anything is taken along from there is not decided here: that takes the other namespace's
 /// consent ([`Index::may_need`](crate::index::Index::may_need)).

@@ -118,6 +118,11 @@ impl Path {
         self.each(if self.is_absolute { object } else { holder }, visit);
     }
 
+    /// [`Self::each`], with where each value is, as a JSON pointer.
+    pub(super) fn each_pointer(&self, start: &Value, visit: &mut dyn FnMut(&Value, String)) {
+        walk_pointers(&self.steps, start, String::new(), visit);
+    }
+
     /// The first value that the path leads to; null if none.
     pub(super) fn first<'a>(&self, start: &'a Value) -> &'a Value {
         let mut first = None;
@@ -159,6 +164,34 @@ fn walk<'a>(steps: &[Step], at: Found<'a>, visit: &mut dyn FnMut(Found<'a>)) {
     }
 }
 
+fn walk_pointers(steps: &[Step], value: &Value, at: String, visit: &mut dyn FnMut(&Value, String)) {
+    let Some((step, rest)) = steps.split_first() else {
+        if !value.is_null() {
+            visit(value, at);
+        }
+        return;
+    };
+    let mut go = |token: &str, child: &Value| {
+        let token = token.replace('~', "~0").replace('/', "~1");
+        walk_pointers(rest, child, format!("{at}/{token}"), visit);
+    };
+    match (step, value) {
+        (Step::Members(names), _) => names
+            .iter()
+            .for_each(|name| value.get(name).into_iter().for_each(|child| go(name, child))),
+        (_, Value::Array(list)) => list
+            .iter()
+            .enumerate()
+            .filter(|(at, child)| step.takes(Some(*at), child))
+            .for_each(|(at, child)| go(&at.to_string(), child)),
+        (_, Value::Object(map)) => map
+            .iter()
+            .filter(|(_, child)| step.takes(None, child))
+            .for_each(|(key, child)| go(key, child)),
+        _ => {}
+    }
+}
+
 fn each_child<'a>(at: Found<'a>, visit: &mut dyn FnMut(Found<'a>)) {
     match at.value {
         Value::Array(list) => list.iter().for_each(|value| visit(Found { value, ..at })),
@@ -170,6 +203,18 @@ fn each_child<'a>(at: Found<'a>, visit: &mut dyn FnMut(Found<'a>)) {
             });
         }),
         _ => {}
+    }
+}
+
+impl Step {
+    /// Whether it leads on to a child of a list, which has a number, or of an object.
+    fn takes(&self, at: Option<usize>, child: &Value) -> bool {
+        match self {
+            Self::Members(_) => false,
+            Self::Element(number) => at == Some(*number),
+            Self::All => true,
+            Self::Fitting(filter) => filter.fits(child),
+        }
     }
 }
 
@@ -380,6 +425,31 @@ mod tests {
             .unwrap()
             .each(object, &mut |found| all.push(found.value));
         all
+    }
+
+    #[test]
+    fn a_pointer_leads_where_its_path_does() {
+        let object = json!({"a/b": {"~c": [{"n": 1}, {"n": 2, "m": 1}, null]}, "d": {"n": 2}});
+        let found = |path: &str| {
+            let mut found = Vec::new();
+            Path::parse(path)
+                .unwrap()
+                .each_pointer(&object, &mut |value, at| {
+                    assert_eq!(object.pointer(&at), Some(value), "{path}");
+                    found.push(at);
+                });
+            assert_eq!(found.len(), all(path, &object).len(), "{path}");
+            found
+        };
+        assert_eq!(found("['a/b']['~c'][*].n"), ["/a~1b/~0c/0/n", "/a~1b/~0c/1/n"]);
+        assert_eq!(found("['a/b']['~c'][1].m"), ["/a~1b/~0c/1/m"]);
+        assert_eq!(found("['a/b']['~c'][?@.n == 2]"), ["/a~1b/~0c/1"]);
+        assert_eq!(found("*"), ["/a~1b", "/d"]);
+        assert_eq!(found("['d','a/b']"), ["/d", "/a~1b"]);
+        assert_eq!(found("*.*[0]['n']"), ["/a~1b/~0c/0/n"]);
+        assert_eq!(found("[?@.n]"), ["/d"]);
+        assert_eq!(found("$"), [""]);
+        assert!(found("d[0]").is_empty() && found("x.y").is_empty());
     }
 
     #[test]
