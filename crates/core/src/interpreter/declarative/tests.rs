@@ -418,6 +418,9 @@ proptest! {
                 prop_assert!(found.iter().all(|each| !each.id.name.is_empty() && !each.id.namespace.is_empty()));
             }
             let _ = (rules.pods(&object), rules.health(&live), rules.replicas(&object));
+            for place in rules.containers(&object, &["containers", "initContainers"]) {
+                prop_assert!(object.pointer(&place).is_some(), "{place}");
+            }
             let mut desired = object.clone();
             rules.retain(&mut desired, &live);
             let retained = desired.clone();
