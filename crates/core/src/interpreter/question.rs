@@ -173,6 +173,7 @@ impl Unanswered {
             layer: layer.to_owned(),
             operation: Operation::Components,
             why,
+            until: Until::Changed,
         }
     }
 }

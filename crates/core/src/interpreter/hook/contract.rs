@@ -65,11 +65,16 @@ impl Contract {
         Some(row.0)
     }
 
-    /// What may be asked because a rule says this word, or `*`.
+    /// What may be asked because a rule says this word, or `*`. Components are asked for where a rule names them: hooks that
+    /// were written before there were any answer everything else.
     pub(super) fn operations(self, word: &str) -> impl Iterator<Item = Operation> {
         WORDS.iter().map(|row| row.0).filter(move |operation| {
             let own = self.word(*operation);
-            *operation != Operation::Prune && own.is_some_and(|own| word == "*" || word == own)
+            match operation {
+                Operation::Prune => false,
+                Operation::Components => own == Some(word),
+                _ => own == Some(word) || word == "*" && own.is_some(),
+            }
         })
     }
 
