@@ -280,19 +280,23 @@ fn unanswered(index: &Index, id: &Id, template: &Template, entity: &Entity) -> O
         .chain(&entity.unaggregated)
         .map(|each| format!("{each}; what it answered last stays in force"))
         .collect();
+    // A hook that is down is so for all that it is asked.
+    let mut told = BTreeSet::new();
+    all.retain(|text| told.insert(text.clone()));
     all.extend(
         index
             .kept_out(id, template)
             .iter()
             .map(|namespace| kept_out(index, id, namespace)),
     );
-    let delivery = entity.copies.values().filter_map(|state| state.problem.as_ref());
-    all.extend(
-        delivery
-            .filter(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::Unanswered))
-            .take(1)
-            .map(|problem| problem.message.clone()),
-    );
+    let mut problems = entity.copies.values().filter_map(|state| state.problem.as_ref());
+    let delivery =
+        problems.find(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::Unanswered));
+    if let Some(problem) = delivery
+        && !all.iter().any(|text| text.starts_with(&problem.message))
+    {
+        all.push(problem.message.clone());
+    }
     (!all.is_empty()).then(|| all.join("; "))
 }
 

@@ -302,7 +302,14 @@ fn what_a_hook_retains_stays_and_while_it_is_silent_nothing_is_written() {
     world.apply(shop(&["prices"], 3));
     assert!(world.settle());
     assert_eq!(spec(&world)["uses"], json!(["goods"]));
-    assert_eq!(interpreted(&world).0, "NoAnswer");
+    assert_eq!(
+        interpreted(&world),
+        (
+            json!("NoAnswer"),
+            "ResourceInterpreterWebhookConfiguration \"hooks/shops.example.com\": connection refused"
+                .to_owned()
+        )
+    );
     world.hooked.silent = false;
     assert!(world.settle_for(120_000));
     assert_eq!(spec(&world), json!({"uses": ["prices"], "size": 3, "till": 7}));
