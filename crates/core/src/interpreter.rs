@@ -11,6 +11,7 @@
 //! - [`declarative`]: how such rules are read; users may write them, too.
 //! - [`hook`]: webhooks that people name for kinds: which one is asked, in which words, and what its answer means.
 //! - [`operations`]: which kind has which operation.
+//! - [`ask`], [`who`]: all layers behind one question, and which of them there are, for people.
 //! - [`equal`]: whether a live copy has to be written again.
 
 pub mod ask;
@@ -32,6 +33,7 @@ pub mod question;
 pub mod references;
 pub mod requirements;
 pub mod shipped;
+pub mod who;
 
 pub use content::content_number;
 pub use equal::{difference, differs};

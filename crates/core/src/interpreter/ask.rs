@@ -43,20 +43,43 @@ pub fn ask(
     gvk: &Gvk,
     question: Question<'_>,
 ) -> Vec<(String, Result<Answer, Unanswered>)> {
-    let mut all = taught.each(question);
-    let known = native(&gvk.group, &gvk.version, &gvk.kind);
-    let adds = question.operation() == Operation::References && taught.adds();
-    if let Some(native) = known.filter(|_| all.is_empty() || adds)
-        && let Some(answer) = of_native(native, question)
-    {
-        let layer = if native.declared().is_some() {
-            "shipped rules"
-        } else {
-            "native rules"
-        };
-        all.push((layer.to_owned(), Ok(answer)));
+    let mut all = ask_customizations(taught, question);
+    if asks_below(taught, question.operation()) {
+        let known = ask_known(gvk, question);
+        all.extend(known.map(|(layer, answer)| (layer.to_owned(), Ok(answer))));
     }
     all
+}
+
+/// As [`ask`], of the customizations alone.
+#[must_use]
+pub fn ask_customizations(
+    taught: &Interpretation,
+    question: Question<'_>,
+) -> Vec<(String, Result<Answer, Unanswered>)> {
+    taught.each(question)
+}
+
+/// Whether the layers below the customizations are asked: these have no such operation, or add to what is found there.
+#[must_use]
+pub fn asks_below(taught: &Interpretation, operation: Operation) -> bool {
+    !taught.has(operation) || operation == Operation::References && taught.adds()
+}
+
+/// As [`ask`], of what is known of the kind without configuration.
+#[must_use]
+pub fn ask_known(gvk: &Gvk, question: Question<'_>) -> Option<(&'static str, Answer)> {
+    let native = native(&gvk.group, &gvk.version, &gvk.kind)?;
+    Some((layer(native), of_native(native, question)?))
+}
+
+/// What people call the layer of a kind that is known without configuration.
+pub(super) fn layer(native: &dyn NativeKind) -> &'static str {
+    if native.declared().is_some() {
+        "shipped rules"
+    } else {
+        "native rules"
+    }
 }
 
 fn of_native(native: &dyn NativeKind, question: Question<'_>) -> Option<Answer> {
@@ -114,7 +137,7 @@ pub fn nobody(gvk: &Gvk, operation: Operation) -> Unanswered {
     Unanswered {
         layer: format!("{} {}", gvk.api_version(), gvk.kind),
         operation,
-        why: Cow::Borrowed("no customization, no shipped and no native rule has this operation"),
+        why: Cow::Borrowed("no customization, no hook, no shipped and no native rule has this operation"),
         until: Until::Changed,
     }
 }

@@ -4,7 +4,12 @@
 //! dependencies that they find add up. A script that does not compile answers nothing, and its operation has no answer:
 //! that somebody meant to teach us something must not be forgotten.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use entourage_api::config::{
     ResourceInterpreterCustomization,
@@ -184,6 +189,12 @@ pub fn check(
     rules
         .map(|(operation, _, rule)| (operation, rule.map(drop).map_err(Cow::into_owned)))
         .collect()
+}
+
+/// The operations that a customization has a rule for, right or not.
+pub(super) fn operations(customization: &ResourceInterpreterCustomization) -> BTreeSet<Operation> {
+    let rules = rules(customization, None).into_iter();
+    rules.map(|(operation, ..)| operation).collect()
 }
 
 type Given = (Operation, String, Result<Arc<dyn Rule>, Cow<'static, str>>);
