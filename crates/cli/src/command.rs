@@ -49,9 +49,9 @@ pub enum Command {
     ///
     /// Of a hub, or with -f of files.
     Graph(Box<graph::GraphArgs>),
-    /// Check customizations, or see what the rules of a kind make of objects in files
+    /// Check customizations and hooks, see who answers for a kind, or what is made of objects in files
     ///
-    /// Reads files alone. Without -f the rules are those that are known without customizations.
+    /// Reads files, and calls the hooks among them. Without -f the rules are those that are known without configuration.
     Interpret(Box<interpret::InterpretArgs>),
     /// Make a cluster a member of a hub
     Join(join::JoinArgs),
@@ -99,7 +99,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args, out).await,
             Command::Get(args) => get::run(args, out).await,
             Command::Graph(args) => graph::run(*args, out).await,
-            Command::Interpret(args) => return interpret::run(&args, out),
+            Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             Command::Plan(args) => return plan::run(*args, out).await,
@@ -153,6 +153,10 @@ mod tests {
             "entourage get policies -o name",
             "entourage graph -A -o mermaid",
             "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
+            "entourage interpret -f shops.yaml --check",
+            "entourage interpret -f shops.yaml hooks.yaml --operation InterpretHealth --observed-file copy.yaml",
+            "entourage interpret -f - --layers --desired-file shop.yaml",
+            "entourage interpret -f a.yaml --operation Retain --desired-file b --observed-file c --hook-url a/b=https://d:1",
             "entourage kustomize-generator",
             "entourage kustomize-generator generator.yaml",
             "entourage kustomize-generator --name rd --kind Secret --resource-name x --from-literal a=b --all-namespaces",
@@ -184,6 +188,11 @@ mod tests {
             "entourage get pods",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
+            "entourage interpret -f shops.yaml",
+            "entourage interpret --check",
+            "entourage interpret -f shops.yaml --check --layers",
+            "entourage interpret -f shops.yaml --check --hook-url a=https://b",
+            "entourage interpret --operation InterpretHealth --hook-url a/b=https://c",
             "entourage kustomize-generator a.yaml b.yaml",
             "entourage kustomize-generator a.yaml --name rd",
             "entourage kustomize-generator --name rd --kind Secret --resource-name x",

@@ -1,28 +1,35 @@
-//! `entourage interpret`: whether customizations are right, and what the rules of a kind make of objects in files.
+//! `entourage interpret`: whether customizations and hooks are right, who answers for a kind, and what is made of objects in
+//! files.
 //!
 //! The flags and the form of the output are those that users of `karmadactl interpret` know. Without -f the rules are those
-//! that are known without customizations.
+//! that are known without configuration. Hooks among the files are called, nothing else is.
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgGroup, Args, ValueEnum};
-use entourage_api::{config::ResourceInterpreterCustomization, work::AggregatedStatusItem};
+use entourage_api::work::AggregatedStatusItem;
 use entourage_core::{
     interpreter::{
-        ask,
+        ask::nobody,
         question::{Answer, Question},
     },
     object::Gvk,
 };
-use entourage_lua::Lua;
 use serde_json::{Value, json};
 
 use crate::manifests::{self, Manifest};
 
+mod ask;
 mod check;
+mod given;
+mod layers;
+mod reach;
 #[cfg(test)]
 mod tests;
+
+use given::Given;
+use reach::{HookUrl, hook_url};
 
 /// The operations, as Karmada calls them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,15 +62,25 @@ pub enum Operation {
 
 /// Flags of `entourage interpret`.
 #[derive(Args, Clone, Debug)]
-#[command(group = ArgGroup::new("what").required(true).args(["check", "operation"]))]
+#[command(group = ArgGroup::new("what").required(true).args(["check", "layers", "operation"]))]
 pub struct InterpretArgs {
-    /// ResourceInterpreterCustomizations: a file, a directory, or standard input (-); may be given several times
+    /// ResourceInterpreterCustomizations, and configurations of hooks, which are called; CustomResourceDefinitions say what kinds
+    /// are called: a file, a directory, or standard input (-); may be given several times
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", num_args = 1..)]
     pub filename: Vec<PathBuf>,
 
-    /// Say whether the customizations are right
+    /// Where a hook is called instead of where its configuration says; may be given several times. One behind a Service must
+    /// have a certificate for the Service's name there, too
+    #[arg(long, value_name = "CONFIGURATION/WEBHOOK=URL", value_parser = hook_url, requires = "filename")]
+    pub hook_url: Vec<HookUrl>,
+
+    /// Say whether the customizations and hooks are right; no hook is called
     #[arg(long, requires = "filename")]
     pub check: bool,
+
+    /// Say who answers for the object's kind, operation by operation; nobody is asked
+    #[arg(long)]
+    pub layers: bool,
 
     /// What is asked
     #[arg(long, value_enum, value_name = "OPERATION")]
@@ -86,78 +103,87 @@ pub struct InterpretArgs {
     pub desired_replica: Option<i64>,
 }
 
-/// Runs the command; answers with 1 when a customization is wrong.
+/// Runs the command; answers with 1 when a customization or a hook is wrong. `notes` is for what is not part of the answer.
 ///
 /// # Errors
 /// A file that cannot be read, a flag that is missing, or why there is no answer.
-pub fn run(args: &InterpretArgs, out: &mut impl Write) -> Result<ExitCode> {
-    let given = customizations(&args.filename)?;
+pub async fn run(args: &InterpretArgs, out: &mut impl Write, notes: &mut impl Write) -> Result<ExitCode> {
+    let given = Given::read(&args.filename, &args.hook_url)?;
+    if args.check {
+        return check::run(&given, out);
+    }
+    let objects = Objects::read(args)?;
     match args.operation {
-        Some(operation) => execute(operation, args, &given, out).map(|()| ExitCode::SUCCESS),
-        None => check::run(&given, out),
-    }
-}
-
-/// A customization and where it was read.
-pub(super) struct Given {
-    origin: String,
-    customization: ResourceInterpreterCustomization,
-}
-
-fn customizations(paths: &[PathBuf]) -> Result<Vec<Given>> {
-    if paths.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut all = Vec::new();
-    for manifest in manifests::read(paths)? {
-        let object = manifest.value()?;
-        let origin = manifest.origin().to_owned();
-        if object["kind"] != "ResourceInterpreterCustomization" {
-            bail!(
-                "{origin}: {manifest} is no ResourceInterpreterCustomization; give objects with --desired-file or --observed-file"
-            );
+        Some(operation) => execute(operation, args, &objects, &given, out, notes).await?,
+        None => {
+            let object = objects.template()?;
+            layers::run(&given, &kind(object), object, out)?;
         }
-        let customization = serde_json::from_value(object).with_context(|| {
-            format!("{origin}: {manifest} cannot be read; compare it with what `entourage crds` prints")
-        })?;
-        all.push(Given {
-            origin,
-            customization,
-        });
     }
-    Ok(all)
+    Ok(ExitCode::SUCCESS)
 }
 
-fn execute(operation: Operation, args: &InterpretArgs, given: &[Given], out: &mut impl Write) -> Result<()> {
-    let desired = args.desired_file.as_deref().map(one).transpose()?;
-    let observed = args.observed_file.as_deref().map(one).transpose()?;
-    let template = || {
-        let object = desired.as_ref().or(observed.as_ref());
+/// The objects that are asked about. Either stands in for the other.
+struct Objects {
+    desired: Option<Value>,
+    observed: Option<Value>,
+}
+
+impl Objects {
+    fn read(args: &InterpretArgs) -> Result<Self> {
+        Ok(Self {
+            desired: args.desired_file.as_deref().map(one).transpose()?,
+            observed: args.observed_file.as_deref().map(one).transpose()?,
+        })
+    }
+
+    fn template(&self) -> Result<&Value> {
+        let object = self.desired.as_ref().or(self.observed.as_ref());
         object.context("give the object with --desired-file or --observed-file")
-    };
-    let copy = || {
-        let object = observed.as_ref().or(desired.as_ref());
+    }
+
+    fn copy(&self) -> Result<&Value> {
+        let object = self.observed.as_ref().or(self.desired.as_ref());
         object.context("give the object with --observed-file")
-    };
+    }
+}
+
+fn kind(object: &Value) -> Gvk {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    Gvk::new(text("apiVersion"), text("kind"))
+}
+
+async fn execute(
+    operation: Operation,
+    args: &InterpretArgs,
+    objects: &Objects,
+    given: &Given,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+) -> Result<()> {
     let items;
     let question = match operation {
-        Operation::Replica => Question::Replicas(template()?),
-        Operation::Component => Question::Components(template()?),
-        Operation::Dependency => Question::Dependencies(template()?),
+        Operation::Replica => Question::Replicas(objects.template()?),
+        Operation::Component => Question::Components(objects.template()?),
+        Operation::Dependency => Question::Dependencies(objects.template()?),
         Operation::Revise => {
             let count = args
                 .desired_replica
                 .context("give the number with --desired-replica")?;
-            Question::Revise(template()?, count)
+            Question::Revise(objects.template()?, count)
         }
         Operation::Retain => Question::Retain {
-            desired: desired
+            desired: objects
+                .desired
                 .as_ref()
                 .context("give the template with --desired-file")?,
-            live: observed.as_ref().context("give the copy with --observed-file")?,
+            live: objects
+                .observed
+                .as_ref()
+                .context("give the copy with --observed-file")?,
         },
-        Operation::Status => Question::Reflect(copy()?),
-        Operation::Health => Question::Health(copy()?),
+        Operation::Status => Question::Reflect(objects.copy()?),
+        Operation::Health => Question::Health(objects.copy()?),
         Operation::Aggregate => {
             let path = args
                 .status_file
@@ -165,23 +191,18 @@ fn execute(operation: Operation, args: &InterpretArgs, given: &[Given], out: &mu
                 .context("give what clusters reported with --status-file")?;
             items = reported(path)?;
             Question::Aggregate {
-                template: template()?,
+                template: objects.template()?,
                 items: &items,
             }
         }
     };
-    let object = template()?;
-    let text = |field: &str| object[field].as_str().unwrap_or_default();
-    let gvk = Gvk::new(text("apiVersion"), text("kind"));
-    let customizations: Vec<_> = given.iter().map(|each| each.customization.clone()).collect();
-    let taught = ask::taught(&gvk, &customizations, Some(&Lua::default()));
-    let answers = ask::ask(&taught, &gvk, question);
+    let gvk = kind(question.object());
+    let answers = ask::ask(given, &gvk, question, notes).await?;
     if answers.is_empty() {
-        bail!("{}", ask::nobody(&gvk, question.operation()));
+        bail!("{}", nobody(&gvk, question.operation()));
     }
     let mut results = Vec::new();
     for (layer, answer) in answers {
-        let answer = answer.map_err(anyhow::Error::new)?;
         results.extend(
             shown(answer)
                 .into_iter()

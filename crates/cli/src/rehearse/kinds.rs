@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use entourage_core::object::{Gvk, Str};
+use entourage_core::{
+    interpreter::shipped::{self, Shipped},
+    object::{Gvk, Str},
+};
 use kube::{
     Client,
     api::ApiResource,
@@ -76,7 +79,9 @@ pub fn defined(objects: &[Value]) -> BTreeMap<(String, String), bool> {
 #[must_use]
 pub fn is_namespaced(gvk: &Gvk, defined: &BTreeMap<(String, String), bool>) -> bool {
     let (group, kind) = (gvk.group.to_string(), gvk.kind.to_string());
-    let known = CLUSTER_SCOPED.contains(&(group.as_str(), kind.as_str()));
+    let mut shipped = shipped::all().iter().map(Shipped::file);
+    let known = CLUSTER_SCOPED.contains(&(group.as_str(), kind.as_str()))
+        || shipped.any(|file| file.cluster_scoped && (&file.group, &file.kind) == (&group, &kind));
     defined.get(&(group, kind)).copied().unwrap_or(!known)
 }
 
@@ -165,6 +170,7 @@ mod tests {
         assert!(!of("example.com/v1", "Wide"));
         assert!(of("example.com/v1", "Near") && of("example.com/v1", "Unknown"));
         assert!(of("apps/v1", "Deployment") && !of("rbac.authorization.k8s.io/v1", "ClusterRole"));
+        assert!(of("cert-manager.io/v1", "Issuer") && !of("cert-manager.io/v1", "ClusterIssuer"));
     }
 
     #[tokio::test]

@@ -1,15 +1,21 @@
-//! Whether customizations are right: each rule is compiled, and whoever else has its operation is named.
+//! Whether customizations and hooks are right: each rule is compiled, and whoever else has its operation is named; each
+//! hook could be called. Nobody is called.
 
 use std::{collections::BTreeMap, io::Write, process::ExitCode};
 
 use anyhow::Result;
-use entourage_core::interpreter::{customized, operations::Operation};
+use entourage_api::config::ResourceInterpreterCustomization;
+use entourage_core::{
+    admission::{self, Request, Settings},
+    interpreter::{customized, hook::Hook, operations::Operation},
+};
 use entourage_lua::Lua;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-use super::Given;
+use super::given::{Configuration, Given, Read};
 
 /// The operations in the order that users of Karmada see them, and their names.
-const OPERATIONS: [(Operation, &str); 8] = [
+pub(super) const OPERATIONS: [(Operation, &str); 8] = [
     (Operation::Retain, "Retain"),
     (Operation::Replicas, "InterpretReplica"),
     (Operation::Components, "InterpretComponent"),
@@ -20,18 +26,30 @@ const OPERATIONS: [(Operation, &str); 8] = [
     (Operation::References, "InterpretDependency"),
 ];
 
-/// Says for each operation of each customization whether its rule is right; 1 when one is not.
-pub(super) fn run(given: &[Given], out: &mut impl Write) -> Result<ExitCode> {
+/// The group of the configurations.
+const GROUP: &str = "config.karmada.io";
+
+/// Says what is right and what is not; 1 when something is not.
+pub(super) fn run(given: &Given, out: &mut impl Write) -> Result<ExitCode> {
+    let mut wrong = customizations(&given.customizations, out)?;
+    for each in &given.configurations {
+        wrong |= configuration(each, out)?;
+    }
+    Ok(ExitCode::from(u8::from(wrong)))
+}
+
+/// Says for each operation of each customization whether its rule is right.
+fn customizations(given: &[Read<ResourceInterpreterCustomization>], out: &mut impl Write) -> Result<bool> {
     let mut wrong = false;
     let mut holders: BTreeMap<(&str, &str, Operation), &str> = BTreeMap::new();
     for each in given {
-        let target = &each.customization.spec.target;
-        let name = each.customization.metadata.name.as_deref().unwrap_or_default();
+        let target = &each.object.spec.target;
+        let name = each.object.metadata.name.as_deref().unwrap_or_default();
         writeln!(out, "-----------------------------------")?;
         writeln!(out, "SOURCE: {}", each.origin)?;
         writeln!(out, "TARGET: {} {}", target.api_version, target.kind)?;
         writeln!(out, "RULERS:")?;
-        let checked = customized::check(&each.customization, &Lua::default());
+        let checked = customized::check(&each.object, &Lua::default());
         for (operation, title) in OPERATIONS {
             let key = (&*target.api_version, &*target.kind, operation);
             let word = match checked.get(&operation) {
@@ -50,5 +68,93 @@ pub(super) fn run(given: &[Given], out: &mut impl Write) -> Result<ExitCode> {
             writeln!(out, "    {:<23} {word}", format!("{title}:"))?;
         }
     }
-    Ok(ExitCode::from(u8::from(wrong)))
+    Ok(wrong)
+}
+
+/// Says of each hook of a configuration whether it could be called, and asked what its rules say.
+fn configuration(given: &Read<Configuration>, out: &mut impl Write) -> Result<bool> {
+    let configuration = &given.object;
+    let refused = refused(configuration);
+    let mut wrong = false;
+    for (at, hook) in configuration.hooks.iter().enumerate() {
+        writeln!(out, "-----------------------------------")?;
+        writeln!(out, "SOURCE: {}", given.origin)?;
+        writeln!(out, "HOOK: {}", hook.layer())?;
+        let entry = &configuration.value["webhooks"][at];
+        let (of_it, its_name) = (format!("webhooks[{at}]."), format!("webhooks[{at}].name"));
+        let (name, other): (Vec<_>, Vec<_>) = refused
+            .iter()
+            .filter(|problem| problem.field.starts_with(&of_it))
+            .partition(|problem| problem.field == its_name);
+        let first = |problems: &[&admission::Problem]| problems.first().map(ToString::to_string);
+        let lines = [
+            ("Name", first(&name)),
+            ("Call", call(hook).or_else(|| first(&other))),
+            ("Operations", operations(configuration, entry)),
+        ];
+        for (title, problem) in lines {
+            wrong |= problem.is_some();
+            let word = problem.map_or_else(|| "PASS".to_owned(), |why| format!("ERROR: {why}"));
+            writeln!(out, "    {:<23} {word}", format!("{title}:"))?;
+        }
+    }
+    Ok(wrong)
+}
+
+/// What the hub would refuse.
+fn refused(configuration: &Configuration) -> Vec<admission::Problem> {
+    let request = Request {
+        group: GROUP,
+        kind: configuration.contract.configuration(),
+        namespace: "",
+        name: configuration.value["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default(),
+        operation: admission::Operation::Create,
+        object: Some(&configuration.value),
+        old: None,
+        others: &[],
+        settings: Settings {
+            allow_no_execute: true,
+        },
+    };
+    admission::validate(&request)
+        .err()
+        .map_or_else(Vec::new, |refusal| refusal.problems)
+}
+
+fn call(hook: &Hook) -> Option<String> {
+    let call = match hook.call() {
+        Ok(call) => call,
+        Err(why) => return Some(why.to_owned()),
+    };
+    let bundle = call.ca_bundle.as_ref()?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
+    let is_right = certificates.is_ok_and(|all| !all.is_empty());
+    (!is_right).then(|| {
+        "clientConfig.caBundle holds no certificate, or what is none; give certificates in PEM, in base64"
+            .to_owned()
+    })
+}
+
+/// Which operation its rules name that there is not, or that they name none.
+fn operations(configuration: &Configuration, entry: &serde_json::Value) -> Option<String> {
+    let contract = configuration.contract;
+    let rules = entry["rules"].as_array().map_or(&[][..], Vec::as_slice);
+    let named = rules
+        .iter()
+        .flat_map(|rule| rule["operations"].as_array().into_iter().flatten());
+    let mut words = named.filter_map(|word| word.as_str()).peekable();
+    if words.peek().is_none() {
+        return Some("no rule names an operation: the hook is never asked; add one to its rules".to_owned());
+    }
+    let unknown = words.find(|word| *word != "*" && contract.operation(word).is_none())?;
+    let all = OPERATIONS
+        .iter()
+        .filter_map(|(operation, _)| contract.word(*operation))
+        .collect::<Vec<_>>();
+    Some(format!(
+        "there is no operation {unknown:?}; use {}, or *",
+        all.join(", ")
+    ))
 }

@@ -1,10 +1,14 @@
 //! Golden cases: command lines over files, and what they print.
 
+use futures::FutureExt as _;
+
 use super::run;
 use crate::{
     command::Command,
     golden::{command_lines, folder},
 };
+
+mod hooked;
 
 #[test]
 fn every_command_line_prints_what_is_written_after_it() {
@@ -21,11 +25,13 @@ fn every_command_line_prints_what_is_written_after_it() {
         ] {
             path.iter_mut().for_each(here);
         }
-        let mut out = Vec::new();
-        let ended = match run(&args, &mut out) {
+        // No command line of these calls anybody.
+        let (mut out, mut notes) = (Vec::new(), Vec::new());
+        let ended = match run(&args, &mut out, &mut notes).now_or_never().expect("no call") {
             Ok(code) => format!("{code:?}\n"),
             Err(error) => format!("Error: {error:#}\n"),
         };
+        out.append(&mut notes);
         let printed = String::from_utf8(out).unwrap() + &ended;
         printed.replace(&format!("{}/", folder("interpret").display()), "")
     });

@@ -1,0 +1,92 @@
+//! All layers asked in their order: customizations, hooks, what is known without configuration.
+
+use std::io::Write;
+
+use anyhow::Result;
+use entourage_controllers::hooks::{Hooks, Options};
+use entourage_core::{
+    interpreter::{
+        ask,
+        hook::{self, Address, Hook, Policy, Subject},
+        question::{Answer, Question, Unanswered},
+    },
+    object::Gvk,
+};
+use entourage_lua::Lua;
+
+use super::given::Given;
+
+/// Who answers to a question about an object of a kind, and what: one, or for dependencies all that add up. Empty if nobody
+/// has the operation. What only a person wants to know goes to `notes`: hooks that have no answer and need not have one.
+///
+/// # Errors
+/// Who has no answer, and why; `notes` cannot be written.
+pub(super) async fn ask(
+    given: &Given,
+    gvk: &Gvk,
+    question: Question<'_>,
+    notes: &mut impl Write,
+) -> Result<Vec<(String, Answer)>> {
+    let taught = ask::taught(gvk, &given.customizations(), Some(&Lua::default()));
+    let mut answers = Vec::new();
+    for (layer, answer) in ask::ask_customizations(&taught, question) {
+        answers.push((layer, answer?));
+    }
+    if !ask::asks_below(&taught, question.operation()) {
+        return Ok(answers);
+    }
+    let (resource, is_namespaced) = given.place(gvk, question.object());
+    let subject = Subject {
+        group: &gvk.group,
+        version: &gvk.version,
+        kind: &gvk.kind,
+        resource: &resource,
+        is_namespaced,
+    };
+    if let Some(hook) = hook::choose(given.hooks(), &subject, question.operation()) {
+        match ask_hook(given, hook, &subject, question).await {
+            Ok(answer) => {
+                answers.push((hook.layer(), answer));
+                return Ok(answers);
+            }
+            Err(unanswered) if hook.policy() == Policy::Ignore => {
+                writeln!(
+                    notes,
+                    "note: {unanswered}; its failurePolicy is Ignore: the next layer is asked"
+                )?;
+            }
+            Err(unanswered) => return Err(unanswered.into()),
+        }
+    }
+    let known = ask::ask_known(gvk, question);
+    answers.extend(known.map(|(layer, answer)| (layer.to_owned(), answer)));
+    Ok(answers)
+}
+
+async fn ask_hook(
+    given: &Given,
+    hook: &Hook,
+    subject: &Subject<'_>,
+    question: Question<'_>,
+) -> Result<Answer, Unanswered> {
+    if let Ok(call) = hook.call()
+        && let Address::Service { namespace, name, .. } = &call.address
+        && !given.reach.knows(namespace, name)
+    {
+        return Err(Unanswered {
+            layer: hook.layer(),
+            operation: question.operation(),
+            why: format!(
+                "it is behind Service {namespace}/{name}, which is not called from outside of the cluster; open a way to it \
+                 with kubectl port-forward, and name that: --hook-url {}=https://127.0.0.1:PORT",
+                hook.name()
+            )
+            .into(),
+        });
+    }
+    let hooks = Hooks::new(Options {
+        services: Some(given.reach.services()),
+        ..Options::default()
+    });
+    hooks.ask(hook, subject, question).await
+}

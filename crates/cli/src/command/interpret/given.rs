@@ -1,0 +1,163 @@
+//! What the files of -f say about kinds: customizations, hooks, and definitions, which say what a kind is called.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use entourage_api::config::{
+    ResourceExploringWebhookConfiguration, ResourceInterpreterCustomization,
+    ResourceInterpreterWebhookConfiguration,
+};
+use entourage_core::{
+    interpreter::{
+        hook::{Contract, Hook},
+        native,
+    },
+    object::Gvk,
+};
+use kube::{api::ApiResource, core::GroupVersionKind};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::reach::{HookUrl, Reach};
+use crate::{
+    manifests::{self, Manifest},
+    rehearse::kinds,
+};
+
+/// Everything that -f holds.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) customizations: Vec<Read<ResourceInterpreterCustomization>>,
+    pub(super) configurations: Vec<Read<Configuration>>,
+    /// CustomResourceDefinitions.
+    definitions: Vec<Value>,
+    /// Where Services are that --hook-url names.
+    pub(super) reach: Reach,
+}
+
+/// An object and where it was read.
+pub(super) struct Read<T> {
+    pub(super) origin: String,
+    pub(super) object: T,
+}
+
+/// A configuration of hooks, of either contract.
+pub(super) struct Configuration {
+    pub(super) contract: Contract,
+    pub(super) hooks: Vec<Hook>,
+    /// As it is written; holds no Secret.
+    pub(super) value: Value,
+}
+
+impl Given {
+    /// Reads the files; hooks are where `urls` say.
+    ///
+    /// # Errors
+    /// Which file cannot be read, or holds an object that says nothing about kinds; which URL is for no hook.
+    pub(super) fn read(paths: &[PathBuf], urls: &[HookUrl]) -> Result<Self> {
+        let mut given = Self::default();
+        let manifests = if paths.is_empty() {
+            Vec::new()
+        } else {
+            manifests::read(paths)?
+        };
+        for manifest in &manifests {
+            given.take(manifest, urls)?;
+        }
+        let names: Vec<&str> = given.hooks().map(Hook::name).collect();
+        if let Some(url) = urls.iter().find(|url| !names.contains(&&*url.hook)) {
+            bail!(
+                "--hook-url: the files hold no hook {}; {}",
+                url.hook,
+                match names.as_slice() {
+                    [] => "give its configuration with -f".to_owned(),
+                    names => format!("they hold {}", names.join(", ")),
+                }
+            );
+        }
+        Ok(given)
+    }
+
+    fn take(&mut self, manifest: &Manifest, urls: &[HookUrl]) -> Result<()> {
+        let mut value = manifest.value()?;
+        let origin = manifest.origin().to_owned();
+        let contract = match value["kind"].as_str().unwrap_or_default() {
+            "ResourceInterpreterCustomization" => {
+                let object = typed(manifest, value)?;
+                self.customizations.push(Read { origin, object });
+                return Ok(());
+            }
+            "CustomResourceDefinition" => {
+                self.definitions.push(value);
+                return Ok(());
+            }
+            "ResourceInterpreterWebhookConfiguration" => Contract::Interpreter,
+            "ResourceExploringWebhookConfiguration" => Contract::Explorer,
+            _ => bail!(
+                "{origin}: {manifest} is no ResourceInterpreterCustomization, no configuration of hooks and no \
+                 CustomResourceDefinition; give objects with --desired-file or --observed-file"
+            ),
+        };
+        for url in urls {
+            self.reach.lead(&mut value, url)?;
+        }
+        let hooks = match contract {
+            Contract::Interpreter => Hook::interpreters(&typed::<ResourceInterpreterWebhookConfiguration>(
+                manifest,
+                value.clone(),
+            )?),
+            Contract::Explorer => Hook::explorers(&typed::<ResourceExploringWebhookConfiguration>(
+                manifest,
+                value.clone(),
+            )?),
+        };
+        let object = Configuration {
+            contract,
+            hooks,
+            value,
+        };
+        self.configurations.push(Read { origin, object });
+        Ok(())
+    }
+
+    /// The customizations, for the core.
+    pub(super) fn customizations(&self) -> Vec<ResourceInterpreterCustomization> {
+        let all = self.customizations.iter();
+        all.map(|each| each.object.clone()).collect()
+    }
+
+    /// All hooks.
+    pub(super) fn hooks(&self) -> impl Iterator<Item = &Hook> {
+        self.configurations.iter().flat_map(|each| &each.object.hooks)
+    }
+
+    /// What the kind of an object is called in addresses, and whether its objects lie in namespaces. A definition among the
+    /// files says so; else the plural is guessed, and a kind that nobody knows lies where the object does.
+    pub(super) fn place(&self, gvk: &Gvk, object: &Value) -> (String, bool) {
+        let defines = |definition: &&Value| {
+            let spec = &definition["spec"];
+            spec["group"] == *gvk.group && spec["names"]["kind"] == *gvk.kind
+        };
+        if let Some(definition) = self.definitions.iter().find(defines) {
+            let plural = definition["spec"]["names"]["plural"].as_str();
+            return (
+                plural.unwrap_or_default().to_owned(),
+                definition["spec"]["scope"] != "Cluster",
+            );
+        }
+        let kind = GroupVersionKind::gvk(&gvk.group, &gvk.version, &gvk.kind);
+        let lies = object["metadata"]["namespace"]
+            .as_str()
+            .is_some_and(|namespace| !namespace.is_empty());
+        let is_known = native(&gvk.group, &gvk.version, &gvk.kind).is_some();
+        let may_lie = kinds::is_namespaced(gvk, &Default::default());
+        (ApiResource::from_gvk(&kind).plural, may_lie && (lies || is_known))
+    }
+}
+
+fn typed<T: DeserializeOwned>(manifest: &Manifest, value: Value) -> Result<T> {
+    serde_json::from_value(value).with_context(|| {
+        let origin = manifest.origin();
+        format!("{origin}: {manifest} cannot be read; compare it with what `entourage crds` prints")
+    })
+}
