@@ -21,8 +21,8 @@ use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
 
 pub use entity::{Binding, CopyState, Entity, Member, Policy, Problem, Stats, Tombstone, Trouble};
-pub(crate) use observe::Namespaces;
 pub use observe::content_version;
+pub(crate) use observe::{Namespaces, consents};
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

@@ -1,34 +1,34 @@
 //! `entourage graph`: what refers to what, on which clusters it is, and what is missing.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::Write,
-};
+use std::{collections::BTreeSet, io::Write};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use entourage_core::{
-    dependencies::drawing::{Drawing, dot, mermaid, selected_kinds, text},
-    interpreter::{Interpretation, NATIVE, NativeKind, shipped},
-    object::{Gvk, Id},
-    rehearsal::{Rehearsal, identity},
-    twin,
+    dependencies::drawing::{Drawing, dot, mermaid, text},
+    object::Id,
+    rehearsal::Rehearsal,
 };
-use kube::{Client, api::ListParams};
-use serde_json::{Value, json};
+use kube::Client;
 
 use super::plan::{FileArgs, objects};
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
-    connect::{self, explain},
-    manifests,
+    connect, manifests,
     rehearse::{
         Assumed,
-        kinds::{Kinds, Served},
-        live::{self, LiveOptions, MembersFrom, PAGE, api, list},
-        offline,
+        live::{self as rehearsed_live, LiveOptions, MembersFrom},
+        offline, taught,
     },
 };
+
+#[cfg(test)]
+mod golden;
+mod live;
+#[cfg(test)]
+mod tests;
+
+pub use live::of_hub;
 
 /// How a graph is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -99,6 +99,9 @@ pub async fn run(args: GraphArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     } else {
         of_files(&args)?
     };
+    for remark in &drawing.remarks {
+        eprintln!("note: {remark}");
+    }
     out.write_all(drawn(&args, drawing)?.as_bytes())?;
     out.flush()?;
     Ok(())
@@ -113,14 +116,15 @@ pub fn of_files(args: &GraphArgs) -> Result<Drawing> {
     let objects = objects(&manifests)?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let controllers = Assumed::default();
+    let hooks = taught::hooks(&objects);
     let rehearsed = match offline::rehearse(objects.clone(), &args.clusters, namespace, &controllers) {
         Ok(rehearsed) => rehearsed,
         // No cluster is known: what refers to what can be drawn all the same.
         Err(_) => offline::rehearse(objects, &["none".to_owned()], namespace, &controllers)?,
     };
-    Ok(Drawing::of(
-        rehearsed.rehearsal.hub().collect::<Vec<_>>().into_iter(),
-    ))
+    let mut drawing = of_rehearsal(&rehearsed.rehearsal);
+    drawing.remarks.extend(hooks);
+    Ok(drawing)
 }
 
 async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Result<Drawing> {
@@ -131,111 +135,24 @@ async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Resul
         cluster_namespace: CLUSTER_NAMESPACE.to_owned(),
         assumed: Assumed::default(),
     };
-    let rehearsed = live::rehearse(hub, objects(&manifests)?, &options).await?;
-    Ok(touched(&rehearsed.rehearsal))
+    let objects = objects(&manifests)?;
+    let hooks = taught::hooks(&objects);
+    let rehearsed = rehearsed_live::rehearse(hub, objects, &options).await?;
+    let mut drawing = touched(&rehearsed.rehearsal);
+    drawing.remarks.extend(hooks);
+    Ok(drawing)
+}
+
+/// What the hub holds in the model, by what it is taught there.
+fn of_rehearsal(rehearsal: &Rehearsal) -> Drawing {
+    let objects: Vec<_> = rehearsal.hub().collect();
+    Drawing::of(objects.into_iter(), |gvk| rehearsal.index().taught(gvk))
 }
 
 /// What the files touch, what that needs, and what needs it.
 fn touched(rehearsal: &Rehearsal) -> Drawing {
     let given: BTreeSet<&Id> = rehearsal.given().collect();
-    let all = Drawing::of(rehearsal.hub().collect::<Vec<_>>().into_iter());
-    all.around(|id| given.contains(id))
-}
-
-/// The graph of a namespace of a hub; of all when it is empty. Objects that refer to nothing are read as metadata: no
-/// Secret's content is.
-///
-/// # Errors
-/// When the hub cannot be read.
-pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
-    let mut kinds = Kinds::default();
-    let mut all: BTreeMap<Id, Value> = BTreeMap::new();
-    let shipped = shipped::all().iter().map(|kind| kind as &dyn NativeKind);
-    let native = NATIVE.iter().copied().chain(shipped).map(NativeKind::gvk);
-    let workloads: BTreeSet<Gvk> = native
-        .map(|gvk| Gvk::new(&join(gvk.group, gvk.version), gvk.kind))
-        .filter(refers)
-        .collect();
-    let bindings =
-        [twin::BINDING.kind, twin::CLUSTER_BINDING.kind].map(|kind| Gvk::new(twin::BINDING_API, kind));
-    let mut wanted: BTreeSet<Gvk> = workloads.into_iter().chain(bindings).collect();
-    let mut listed = BTreeSet::new();
-    // The first round reads what refers to others, the next ones what was referred to.
-    while !wanted.is_empty() {
-        kinds
-            .learn(hub, wanted.clone())
-            .await
-            .context("cannot ask the hub which kinds it serves")?;
-        for gvk in &wanted {
-            if let Some(served) = kinds.get(gvk) {
-                all.extend(read(hub, gvk, served, namespace).await?);
-            }
-        }
-        listed.append(&mut wanted);
-        let drawing = Drawing::of(all.iter());
-        let named = drawing.nodes.keys().map(|id| id.gvk.clone());
-        let selected = all.iter().flat_map(|(id, object)| selected_kinds(id, object));
-        wanted = named
-            .chain(selected)
-            .filter(|gvk| !listed.contains(gvk))
-            .collect();
-    }
-    let drawing = Drawing::of(all.iter());
-    Ok(if namespace.is_empty() {
-        drawing
-    } else {
-        drawing.around(|id| *id.namespace == *namespace)
-    })
-}
-
-/// Whether objects of a kind may refer to others, as far as it is known without customizations.
-fn refers(gvk: &Gvk) -> bool {
-    Interpretation::default().refers(gvk)
-}
-
-async fn read(hub: &Client, gvk: &Gvk, served: &Served, namespace: &str) -> Result<Vec<(Id, Value)>> {
-    let failed = || format!("cannot list {} on the hub", served.resource.plural);
-    let whole = refers(gvk) || gvk.api_version() == twin::BINDING_API;
-    if whole {
-        let params = ListParams::default().limit(PAGE);
-        let objects = list(hub, served, namespace, &params)
-            .await
-            .map_err(explain)
-            .with_context(failed)?;
-        return Ok(objects
-            .into_iter()
-            .filter_map(|object| Some((identity(&object)?, object)))
-            .collect());
-    }
-    let api = api(hub, served, namespace);
-    let mut params = ListParams::default().limit(PAGE);
-    let mut all = Vec::new();
-    loop {
-        let page = connect::within(api.list_metadata(&params))
-            .await
-            .map_err(explain)
-            .with_context(failed)?;
-        for object in page.items {
-            let name = object.metadata.name.unwrap_or_default();
-            let namespace = object.metadata.namespace.unwrap_or_default();
-            all.push((
-                Id::new(gvk.clone(), &namespace, &name),
-                json!({"metadata": {"namespace": namespace, "name": name, "labels": object.metadata.labels}}),
-            ));
-        }
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => params.continue_token = Some(next),
-            None => return Ok(all),
-        }
-    }
-}
-
-fn join(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+    of_rehearsal(rehearsal).around(|id| given.contains(id))
 }
 
 /// The graph as asked for.
@@ -276,8 +193,3 @@ pub fn drawn(args: &GraphArgs, drawing: Drawing) -> Result<String> {
         Output::Json => serde_json::to_string_pretty(&drawing.json())? + "\n",
     })
 }
-
-#[cfg(test)]
-mod golden;
-#[cfg(test)]
-mod tests;

@@ -10,9 +10,10 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    index::referred,
-    interpreter::Interpretation,
-    object::{Gvk, Id},
+    detector::matching::{is_skipped_kind, is_skipped_namespace},
+    index::{consents, referred},
+    interpreter::{Interpretation, operations::Operation},
+    object::{Gvk, Id, Meta, Str},
     observation,
 };
 
@@ -36,14 +37,21 @@ pub struct Drawing {
     pub nodes: BTreeMap<Id, Node>,
     /// Referrer → what it refers to → whether it can do without.
     pub edges: BTreeMap<Id, BTreeMap<Id, bool>>,
+    /// What is not drawn, and why, for a person: objects of which what they need is not told.
+    pub remarks: BTreeSet<String>,
 }
 
 impl Drawing {
-    /// From the objects of a hub: templates and bindings. An object may be metadata alone where its kind refers to nothing.
-    /// What is needed by its labels is among the objects, or not drawn.
+    /// From the objects of a hub: templates and bindings, and namespaces where objects name something in another one. An
+    /// object may be metadata alone where its kind refers to nothing. What is needed by its labels is among the objects, or
+    /// not drawn; what lies in a namespace that does not let it be taken along is not drawn either. `taught` is what people
+    /// taught us of a kind.
     ///
-    /// Cost: O(objects + references), for each selector O(objects of its kind in its namespace).
-    pub fn of<'a>(objects: impl Iterator<Item = (&'a Id, &'a Value)> + Clone) -> Self {
+    /// Cost: O(objects + references), for each selector O(objects of its kind in its namespace), and that of what is taught.
+    pub fn of<'a>(
+        objects: impl Iterator<Item = (&'a Id, &'a Value)> + Clone,
+        taught: impl Fn(&Gvk) -> Interpretation,
+    ) -> Self {
         let mut all = Self::default();
         let known: BTreeMap<&Id, &Value> = objects.clone().collect();
         for (id, object) in objects {
@@ -51,11 +59,23 @@ impl Drawing {
                 all.place(object);
                 continue;
             }
-            let template = observation::template(&Interpretation::default(), id, object);
+            let template = observation::template(&taught(&id.gvk), id, object);
+            if let Some(unanswered) = template.lacks(Operation::References) {
+                all.remarks.insert(format!(
+                    "{id}: {unanswered}; what it needed before stays in force and is not drawn"
+                ));
+            }
+            let may_take = |gvk: &Gvk, namespace: &Str| may_take(&known, id, gvk, namespace);
             for reference in template.references {
-                all.edge(id, referred(&reference), reference.optional);
+                let to = referred(&reference);
+                if may_take(&to.gvk, &to.namespace) {
+                    all.edge(id, to, reference.optional);
+                }
             }
             for selection in template.selections {
+                if !may_take(&selection.gvk, &selection.namespace) {
+                    continue;
+                }
                 let first = Id::new(selection.gvk.clone(), &selection.namespace, "");
                 let in_reach = known
                     .range::<&Id, _>(&first..)
@@ -174,11 +194,33 @@ impl Drawing {
     }
 }
 
-/// The kinds of which an object may need some by their labels.
+/// The kinds of which an object may need some by their labels, and the namespaces that these lie in.
 #[must_use]
-pub fn selected_kinds(id: &Id, object: &Value) -> BTreeSet<Gvk> {
-    let selections = observation::template(&Interpretation::default(), id, object).selections;
-    selections.into_iter().map(|selection| selection.gvk).collect()
+pub fn selected_kinds(taught: &Interpretation, id: &Id, object: &Value) -> BTreeSet<(Gvk, Str)> {
+    let selections = observation::template(taught, id, object).selections;
+    selections
+        .into_iter()
+        .map(|selection| (selection.gvk, selection.namespace))
+        .collect()
+}
+
+/// Whether an object may take along what lies in a namespace, as the controllers decide it.
+fn may_take(known: &BTreeMap<&Id, &Value>, referrer: &Id, gvk: &Gvk, namespace: &Str) -> bool {
+    if is_skipped_kind(gvk) {
+        return false;
+    }
+    if referrer.namespace == *namespace {
+        return true;
+    }
+    if is_skipped_namespace(namespace) {
+        return false;
+    }
+    let lets = || {
+        let id = Id::new(Gvk::new("v1", "Namespace"), "", namespace);
+        let namespace = known.get(&id).map(|object| Meta::of(object));
+        namespace.is_some_and(|meta| consents(&meta, &referrer.namespace))
+    };
+    referrer.namespace.is_empty() || lets()
 }
 
 /// What names an object in the JSON form: `apps/v1/Deployment/default/web`.

@@ -24,6 +24,7 @@ mod selections;
 mod templates;
 mod upkeep;
 
+pub(crate) use consent::consents;
 pub(crate) use namespaces::Namespaces;
 
 use super::Index;

@@ -1,9 +1,16 @@
 //! Drawings of small graphs, and of names that nobody should give.
 
+use std::{borrow::Cow, sync::Arc};
+
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::interpreter::{
+    ask,
+    customized::Engine,
+    question::{Answer, Question, Rule},
+};
 
 fn objects(all: &[Value]) -> BTreeMap<Id, Value> {
     all.iter()
@@ -32,6 +39,10 @@ fn binding(kind: &str, name: &str, clusters: &[&str], applied: bool) -> Value {
         "status": {"aggregatedStatus": items}})
 }
 
+fn untaught(_: &Gvk) -> Interpretation {
+    Interpretation::default()
+}
+
 fn example() -> Drawing {
     let all = objects(&[
         deployment("web", "settings", "login"),
@@ -40,7 +51,7 @@ fn example() -> Drawing {
         binding("Deployment", "web", &["east", "west"], true),
         binding("ConfigMap", "settings", &["east"], false),
     ]);
-    Drawing::of(all.iter())
+    Drawing::of(all.iter(), untaught)
 }
 
 #[test]
@@ -126,7 +137,7 @@ fn what_is_needed_by_its_labels_is_drawn_below_what_needs_it() {
         slice("lab", "c", "derived-web"),
     ]);
     assert_eq!(
-        text::draw(&Drawing::of(all.iter())),
+        text::draw(&Drawing::of(all.iter(), untaught)),
         "\
 ServiceImport shop/web       goes nowhere
 ├─ Service shop/derived-web  missing
@@ -134,11 +145,92 @@ ServiceImport shop/web       goes nowhere
 "
     );
     let (id, import) = objects(&[import]).pop_first().unwrap();
-    let kinds: Vec<String> = selected_kinds(&id, &import)
+    let kinds: Vec<String> = selected_kinds(&untaught(&id.gvk), &id, &import)
         .iter()
-        .map(ToString::to_string)
+        .map(|(gvk, namespace)| format!("{gvk} {namespace}"))
         .collect();
-    assert_eq!(kinds, ["EndpointSlice"]);
+    assert_eq!(kinds, ["EndpointSlice shop"]);
+}
+
+/// Answers with what stands in `spec.names`; a script without text does not compile.
+#[derive(Debug)]
+struct Names;
+
+impl Engine for Names {
+    fn compile(&self, _: &str, _: Operation, source: &str) -> Result<Arc<dyn Rule>, String> {
+        if source.is_empty() {
+            return Err("the script is empty".into());
+        }
+        Ok(Arc::new(Self))
+    }
+}
+
+impl Rule for Names {
+    fn answer(&self, question: Question<'_>) -> Result<Answer, Cow<'static, str>> {
+        let names = &question.object()["spec"]["names"];
+        Ok(Answer::Dependencies(
+            serde_json::from_value(names.clone()).unwrap(),
+        ))
+    }
+}
+
+/// What a script teaches of Shops.
+fn shops(script: &str) -> impl Fn(&Gvk) -> Interpretation {
+    let object = json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+        "metadata": {"name": "shops"}, "spec": {"target": {"apiVersion": "example.com/v1", "kind": "Shop"},
+        "customizations": {"dependencyInterpretation": {"luaScript": script}}}});
+    let customization = serde_json::from_value(object).unwrap();
+    move |gvk: &Gvk| ask::taught(gvk, std::slice::from_ref(&customization), Some(&Names))
+}
+
+/// Names a ConfigMap in each namespace.
+fn shop(namespaces: &[&str]) -> Value {
+    let names: Vec<Value> = namespaces
+        .iter()
+        .map(|namespace| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "goods"}))
+        .collect();
+    json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"namespace": "shop", "name": "corner"},
+        "spec": {"names": names}})
+}
+
+#[test]
+fn what_is_taught_is_drawn_as_far_as_the_other_namespace_lets_it() {
+    let namespace = |name: &str, from: &str| {
+        json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "annotations": {"entourage.dev/references-from": from}}})
+    };
+    let all = objects(&[
+        shop(&["shop", "vault", "safe", "attic", "kube-system"]),
+        namespace("vault", "lab, shop"),
+        namespace("safe", "lab"),
+        namespace("kube-system", "*"),
+    ]);
+    let drawing = Drawing::of(all.iter(), shops("…"));
+    assert_eq!(
+        text::draw(&drawing),
+        "\
+Shop shop/corner          goes nowhere
+├─ ConfigMap shop/goods   missing
+└─ ConfigMap vault/goods  missing
+"
+    );
+    assert_eq!(drawing.remarks, BTreeSet::new());
+    assert!(Drawing::of(all.iter(), untaught).nodes.is_empty());
+}
+
+#[test]
+fn it_is_told_of_which_objects_nobody_can_say_what_they_need() {
+    let all = objects(&[shop(&["shop"])]);
+    let drawing = Drawing::of(all.iter(), shops(""));
+    assert!(drawing.nodes.is_empty());
+    let remarks: Vec<_> = drawing.remarks.iter().collect();
+    assert_eq!(
+        remarks,
+        [
+            "Shop shop/corner: ResourceInterpreterCustomization \"shops\": the script is empty; what it needed before \
+          stays in force and is not drawn"
+        ]
+    );
 }
 
 #[test]

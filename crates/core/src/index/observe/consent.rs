@@ -112,7 +112,8 @@ pub(super) fn outside(id: &Id, template: &Template) -> BTreeSet<Str> {
         .collect()
 }
 
-fn consents(meta: &Meta, to: &str) -> bool {
+/// Whether a namespace lets templates of another one take along what lies in it.
+pub(crate) fn consents(meta: &Meta, to: &str) -> bool {
     let value = meta.annotation(annotation::REFERENCES_FROM).unwrap_or_default();
     value
         .split(',')
