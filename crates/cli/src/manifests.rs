@@ -157,16 +157,36 @@ pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
         if document.is_null() {
             continue;
         }
-        match document["items"].as_array() {
-            Some(items) if document["kind"] == "List" => {
+        match items(&document) {
+            Some(items) => {
                 for (number, item) in items.iter().enumerate() {
                     manifests.push(manifest(item, format!("{origin}, item {}", number + 1))?);
                 }
             }
-            _ => manifests.push(manifest(&document, origin)?),
+            None => manifests.push(manifest(&document, origin)?),
         }
     }
     Ok(manifests)
+}
+
+/// The items of a List, or of a list of one kind such as ConfigMapList, whose items need not say their kind; `None` for an
+/// object, which has a name.
+fn items(document: &Value) -> Option<Vec<Value>> {
+    let kind = document["kind"].as_str()?.strip_suffix("List")?;
+    let items = document["items"].as_array()?;
+    if !document["metadata"]["name"].is_null() {
+        return None;
+    }
+    let mut items = items.clone();
+    for item in &mut items {
+        if let Some(fields) = item.as_object_mut().filter(|_| !kind.is_empty()) {
+            fields.entry("kind").or_insert_with(|| kind.into());
+            fields
+                .entry("apiVersion")
+                .or_insert_with(|| document["apiVersion"].clone());
+        }
+    }
+    Some(items)
 }
 
 /// The YAML documents of a text. `origin` is what the text is called in errors, which never show what it says.
@@ -288,6 +308,27 @@ mod tests {
                 "configmap ns/a of a.yaml, document 1 at line 1",
                 "deployment.apps b of a.yaml, document 2 at line 4, item 1"
             ]
+        );
+    }
+
+    #[test]
+    fn a_list_of_one_kind_gives_its_items_their_kind_and_what_has_a_name_is_no_list() {
+        let of_kind = "apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n- {apiVersion: v1, kind: Secret, metadata: {name: b}}\n";
+        assert_eq!(
+            shown(of_kind),
+            ["configmap a of a.yaml, item 1", "secret b of a.yaml, item 2"]
+        );
+        let named = "apiVersion: example.com/v1\nkind: PlayList\nmetadata: {name: summer}\nitems: [a, b]\n";
+        assert_eq!(shown(named), ["playlist.example.com summer of a.yaml"]);
+        let unnamed = parse(
+            "apiVersion: v1\nkind: List\nitems: [{metadata: {name: a}}]\n",
+            "a.yaml",
+        );
+        assert!(
+            unnamed
+                .unwrap_err()
+                .to_string()
+                .contains("item 1: the object has no apiVersion")
         );
     }
 

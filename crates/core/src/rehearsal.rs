@@ -190,7 +190,7 @@ impl Rehearsal {
             }
             if let Some((id, after)) = self.pending.pop_front() {
                 self.put_applied(&id, after);
-            } else if let Some(key) = self.queue.pop_first() {
+            } else if let Some(key) = self.next() {
                 if self.plans > self.most_plans() {
                     return Progress::Unsettled;
                 }
@@ -205,6 +205,16 @@ impl Rehearsal {
             } else if !self.pass_time() {
                 return Progress::Settled;
             }
+        }
+    }
+
+    /// What is planned next: clusters first, so that nothing is divided among those of them alone that are ready already.
+    fn next(&mut self) -> Option<Key> {
+        let first = Key::Cluster(Str::from(""));
+        let cluster = self.queue.range(first..).next().cloned();
+        match cluster.filter(|key| matches!(key, Key::Cluster(_))) {
+            Some(key) => self.queue.take(&key),
+            None => self.queue.pop_first(),
         }
     }
 

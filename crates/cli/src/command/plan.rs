@@ -15,8 +15,9 @@ use crate::{
     manifests::{self, Manifest},
     rehearse::{
         Assumed, Rehearsed,
+        kinds::Kinds,
         live::{self, LiveOptions, MembersFrom},
-        offline,
+        offline, taught,
     },
 };
 
@@ -126,8 +127,11 @@ pub fn alone(args: &PlanArgs, manifests: &[Manifest]) -> Result<Rehearsed> {
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let mut assumed = assumed(args);
     assumed.reserved.push(args.cluster_namespace.clone());
-    let mut rehearsed = offline::rehearse(objects(manifests)?, &args.clusters, namespace, &assumed)?;
-    rehearsed.remarks.extend(hooks(manifests));
+    let objects = objects(manifests)?;
+    let hooks = taught::hooks(&objects);
+    let mut rehearsed = offline::rehearse(objects, &args.clusters, namespace, &assumed)?;
+    rehearsed.remarks.extend(hooks);
+    rehearsed.remarks.extend(helm_hooks(manifests));
     Ok(rehearsed)
 }
 
@@ -152,8 +156,15 @@ pub async fn against(
         cluster_namespace: args.cluster_namespace.clone(),
         assumed: assumed(args),
     };
-    let mut rehearsed = live::rehearse(hub, objects(manifests)?, &options).await?;
-    rehearsed.remarks.extend(hooks(manifests));
+    let objects = objects(manifests)?;
+    let mut hooks = taught::hooks(&objects);
+    hooks.extend(taught::hooks_of_hub(hub, &mut Kinds::default()).await);
+    let mut rehearsed = live::rehearse(hub, objects, &options).await?;
+    hooks.sort();
+    // One that is changed is on the hub and among the files.
+    hooks.dedup();
+    rehearsed.remarks.extend(hooks);
+    rehearsed.remarks.extend(helm_hooks(manifests));
     Ok(rehearsed)
 }
 
@@ -210,7 +221,7 @@ pub fn objects(manifests: &[Manifest]) -> Result<Vec<Value>> {
 }
 
 /// What Helm would run and an apply does not.
-fn hooks(manifests: &[Manifest]) -> Vec<String> {
+fn helm_hooks(manifests: &[Manifest]) -> Vec<String> {
     let hooks = manifests.iter().filter_map(|manifest| {
         let hook = manifest.hook()?;
         Some(format!(
