@@ -105,7 +105,7 @@ fn what_is_wrong_with_standard_input_is_told_by_its_line() {
     let (out, error, is_right) = piped(&wrong, &["plan", "-f", "-"]);
     assert!(!is_right && out.is_empty(), "{out}");
     assert!(
-        error.starts_with("error: standard input, document 4 at line 53: the object has no metadata.name"),
+        error.starts_with("error: standard input, document 4 at line 51: the object has no metadata.name"),
         "{error}"
     );
     assert!(!error.contains("c4n4ry"));
