@@ -8,7 +8,7 @@ use entourage_core::{
     interpreter::{
         ask,
         hook::{self, Address, Hook, Policy, Subject},
-        question::{Answer, Question, Unanswered},
+        question::{Answer, Question, Unanswered, Until},
     },
     object::Gvk,
 };
@@ -82,6 +82,7 @@ async fn ask_hook(
                 hook.name()
             )
             .into(),
+            until: Until::Changed,
         });
     }
     let hooks = Hooks::new(Options {
