@@ -7,8 +7,12 @@
 
 use std::time::Duration;
 
+use crate::brake::IN_A_ROW;
 use crate::budget::{Budget, Reached};
 use crate::sandbox::{CHUNK, PRELUDE};
+
+/// When a script that hit a limit is run for the object again.
+const AGAIN: &str = "it is asked about this object again when that changes";
 
 /// Why a script gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +56,7 @@ pub enum ScriptError {
         expected: &'static str,
     },
     /// It ran too long.
-    #[error("script {script:?}{}: stopped after {after:?}; make it do less", at(.line))]
+    #[error("script {script:?}{}: hit its limit: stopped after {after:?}; make it do less; {AGAIN}", at(.line))]
     Time {
         /// Name of the script.
         script: String,
@@ -62,7 +66,7 @@ pub enum ScriptError {
         after: Duration,
     },
     /// It did too much.
-    #[error("script {script:?}{}: stopped after {count} instructions; make it do less", at(.line))]
+    #[error("script {script:?}{}: hit its limit: stopped after {count} instructions; make it do less; {AGAIN}", at(.line))]
     Instructions {
         /// Name of the script.
         script: String,
@@ -72,7 +76,7 @@ pub enum ScriptError {
         count: u64,
     },
     /// It took too much memory, or made a string or an answer that is too large.
-    #[error("script {script:?}{}: needs more than the {bytes} bytes of memory, the largest string or the largest answer; make less of them", at(.line))]
+    #[error("script {script:?}{}: hit its limit: needs more than the {bytes} bytes of memory, the largest string or the largest answer; make less of them; {AGAIN}", at(.line))]
     Memory {
         /// Name of the script.
         script: String,
@@ -81,18 +85,22 @@ pub enum ScriptError {
         /// The limit of the memory.
         bytes: usize,
     },
-    /// It reached a limit for this version of the object before, and was not run again.
-    #[error("not run again for this object until it changes: {0}")]
+    /// It reached a tenth of a limit, which is all that it got after it had reached them for one object after another.
+    #[error("{0} (a tenth of its limit, because it hit it {IN_A_ROW} times in a row)")]
+    Braked(Box<Self>),
+    /// It reached a limit for this version of the object before, and was not run again. Says what it said then: a text that
+    /// changed with each look would be news each time.
+    #[error("{0}")]
     Quarantined(Box<Self>),
 }
 
 impl ScriptError {
-    /// Whether a limit stopped the script.
+    /// Whether a limit stopped the script in this run.
     #[must_use]
     pub const fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::Time { .. } | Self::Instructions { .. } | Self::Memory { .. }
+            Self::Time { .. } | Self::Instructions { .. } | Self::Memory { .. } | Self::Braked(_)
         )
     }
 }

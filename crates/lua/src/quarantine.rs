@@ -1,21 +1,33 @@
 //! Which objects a script is not run for again: those for which it reached a limit, until they change.
 //!
-//! Without it, an object that a script cannot cope with would cost the limit again with every look at it.
+//! Without it, an object that a script cannot cope with would cost the limit again with every look at it. Nothing of an
+//! object is kept but its uid and what tells its versions apart.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use crate::error::ScriptError;
+use crate::{brake::Share, error::ScriptError};
 
 /// What a script was asked about: the objects, each in its version. Equal only if the script would be asked the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub String);
 
-/// The objects that one script is kept from, by uid. Holds the latest `capacity` of them.
+/// The objects that one script is kept from, by uid: of many the `capacity` that were asked about last.
 #[derive(Debug)]
 pub struct Quarantine {
     capacity: usize,
-    held: BTreeMap<String, (Version, ScriptError)>,
-    order: VecDeque<String>,
+    held: BTreeMap<String, Held>,
+    /// Uids by when they were asked about; as many as are held.
+    order: BTreeMap<u64, String>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    version: Version,
+    why: ScriptError,
+    /// How much of its limits the script had.
+    share: Share,
+    at: u64,
 }
 
 impl Quarantine {
@@ -25,24 +37,43 @@ impl Quarantine {
         Self {
             capacity,
             held: BTreeMap::new(),
-            order: VecDeque::new(),
+            order: BTreeMap::new(),
+            next: 0,
         }
     }
 
-    /// Why the script is not run for this version of the object, if so. Another version sets it free. Cost: O(log n).
-    #[must_use]
-    pub fn holds(&self, uid: &str, version: &Version) -> Option<&ScriptError> {
-        let (held, why) = self.held.get(uid)?;
-        (held == version).then_some(why)
+    /// Why the script is not run for this version of the object, if so. Another version sets it free; `is_braked` being over,
+    /// so is an object for which the script had a tenth of its limits. Cost: O(log n).
+    pub fn holds(&mut self, uid: &str, version: &Version, is_braked: bool) -> Option<ScriptError> {
+        let at = self.next;
+        let held = self.held.get_mut(uid)?;
+        if held.version != *version || held.share == Share::Tenth && !is_braked {
+            return None;
+        }
+        self.order.remove(&held.at);
+        self.order.insert(at, uid.to_owned());
+        held.at = at;
+        self.next += 1;
+        Some(held.why.clone())
     }
 
-    /// Keeps the script from this version of the object. The oldest one is let go when there are too many.
-    pub fn hold(&mut self, uid: &str, version: Version, why: ScriptError) {
-        if self.held.insert(uid.to_owned(), (version, why)).is_none() {
-            self.order.push_back(uid.to_owned());
+    /// Keeps the script from this version of the object. The one not asked about for longest is let go when there are too
+    /// many.
+    pub fn hold(&mut self, uid: &str, version: Version, why: ScriptError, share: Share) {
+        let at = self.next;
+        self.next += 1;
+        let held = Held {
+            version,
+            why,
+            share,
+            at,
+        };
+        if let Some(before) = self.held.insert(uid.to_owned(), held) {
+            self.order.remove(&before.at);
         }
-        while self.order.len() > self.capacity {
-            let Some(oldest) = self.order.pop_front() else {
+        self.order.insert(at, uid.to_owned());
+        while self.held.len() > self.capacity {
+            let Some((_, oldest)) = self.order.pop_first() else {
                 break;
             };
             self.held.remove(&oldest);
@@ -78,23 +109,38 @@ mod tests {
         Version(text.into())
     }
 
-    #[test]
-    fn an_object_is_held_until_it_changes() {
-        let mut quarantine = Quarantine::new(2);
-        quarantine.hold("a", version("1"), why());
-        assert_eq!(quarantine.holds("a", &version("1")), Some(&why()));
-        assert_eq!(quarantine.holds("a", &version("2")), None);
-        assert_eq!(quarantine.holds("b", &version("1")), None);
+    fn of(capacity: usize, uids: &[&str]) -> Quarantine {
+        let mut quarantine = Quarantine::new(capacity);
+        for uid in uids {
+            quarantine.hold(uid, version("1"), why(), Share::All);
+        }
+        quarantine
     }
 
     #[test]
-    fn no_more_are_held_than_there_is_room_for() {
-        let mut quarantine = Quarantine::new(2);
-        for uid in ["a", "b", "b", "c"] {
-            quarantine.hold(uid, version("1"), why());
-        }
-        assert_eq!(quarantine.len(), 2);
-        assert!(quarantine.holds("a", &version("1")).is_none());
-        assert!(quarantine.holds("c", &version("1")).is_some());
+    fn an_object_is_held_until_it_changes() {
+        let mut quarantine = of(2, &["a"]);
+        assert_eq!(quarantine.holds("a", &version("1"), false), Some(why()));
+        assert_eq!(quarantine.holds("a", &version("2"), false), None);
+        assert_eq!(quarantine.holds("b", &version("1"), false), None);
+    }
+
+    #[test]
+    fn what_a_tenth_was_too_little_for_is_free_when_the_brake_is_off() {
+        let mut quarantine = of(2, &[]);
+        quarantine.hold("a", version("1"), why(), Share::Tenth);
+        assert_eq!(quarantine.holds("a", &version("1"), true), Some(why()));
+        assert_eq!(quarantine.holds("a", &version("1"), false), None);
+    }
+
+    #[test]
+    fn no_more_are_held_than_there_is_room_for_and_the_last_asked_about_stay() {
+        let mut quarantine = of(2, &["a", "b", "b"]);
+        assert!(quarantine.holds("a", &version("1"), false).is_some());
+        quarantine.hold("c", version("1"), why(), Share::All);
+        assert_eq!((quarantine.len(), quarantine.order.len()), (2, 2));
+        assert!(quarantine.holds("b", &version("1"), false).is_none());
+        assert!(quarantine.holds("a", &version("1"), false).is_some());
+        assert!(quarantine.holds("c", &version("1"), false).is_some());
     }
 }

@@ -13,6 +13,7 @@ use mlua::{Function, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
 use crate::{
+    brake::{Brake, Share},
     error::{self, ScriptError},
     json::to_lua,
     limits::Limits,
@@ -27,11 +28,17 @@ pub struct Script {
     source: String,
     compiled: Vec<u8>,
     limits: Limits,
-    quarantine: Mutex<Quarantine>,
+    past: Mutex<Past>,
 }
 
-/// How many objects one script is kept from at a time; an entry is about 200 bytes.
-const HELD: usize = 1024;
+/// What is remembered of former runs.
+struct Past {
+    quarantine: Quarantine,
+    brake: Brake,
+}
+
+/// How many objects one script is kept from at a time; an entry is about 300 bytes.
+const HELD: usize = 10_000;
 
 /// Larger than what an API server takes in one object.
 const MAX_SOURCE: usize = 2 << 20;
@@ -77,7 +84,10 @@ impl Script {
             source: source.to_owned(),
             compiled,
             limits,
-            quarantine: Mutex::new(Quarantine::new(HELD)),
+            past: Mutex::new(Past {
+                quarantine: Quarantine::new(HELD),
+                brake: Brake::default(),
+            }),
         })
     }
 
@@ -86,28 +96,52 @@ impl Script {
     ///
     /// Cost: some tens of microseconds, and what reading the object, the script and reading its answer take; never more
     /// than the limits by more than one step of a library function. A question about an object for which the script
-    /// reached a limit is not asked again until the object changes.
+    /// reached a limit is not asked again until the object changes; a script that reached one for several objects in a row
+    /// gets a tenth ([`brake`](crate::brake)).
     ///
     /// # Errors
     /// As named at [`ScriptError`]; nothing of the object is in any of them.
     pub fn answer(&self, question: Question<'_>) -> Result<Answer, ScriptError> {
-        let asked = identity(&question);
-        if let Some((uid, version)) = &asked
-            && let Some(why) = self.quarantine().holds(uid, version)
-        {
-            return Err(ScriptError::Quarantined(Box::new(why.clone())));
+        let share = self.share(&question).map_err(ScriptError::Quarantined)?;
+        let result = self.run(&question, share).map_err(|why| match share {
+            Share::Tenth if why.is_limit() => ScriptError::Braked(Box::new(why)),
+            _ => why,
+        });
+        // Who is asked about costs a hash of parts of the object: worth it only where there is something to remember.
+        let reached = result.as_ref().err().filter(|why| why.is_limit());
+        let hold = reached.and_then(|why| Some((why.clone(), identity(&question)?)));
+        let mut past = self.past();
+        match reached {
+            Some(_) => past.brake.reached(),
+            None => past.brake.ended(),
         }
-        let result = self.run(&question);
-        if let (Err(why), Some((uid, version))) = (&result, asked)
-            && why.is_limit()
-        {
-            self.quarantine().hold(&uid, version, why.clone());
+        if let Some((why, (uid, version))) = hold {
+            past.quarantine.hold(&uid, version, why, share);
         }
+        drop(past);
         result
     }
 
-    fn run(&self, question: &Question<'_>) -> Result<Answer, ScriptError> {
-        let sandbox = Sandbox::begin(self.limits).map_err(|_| ScriptError::Failed {
+    /// How much of its limits the script gets for a question, or why it is not run.
+    fn share(&self, question: &Question<'_>) -> Result<Share, Box<ScriptError>> {
+        let is_clean = self.past().quarantine.is_empty();
+        let asked = if is_clean { None } else { identity(question) };
+        let mut past = self.past();
+        let is_braked = past.brake.is_on();
+        if let Some((uid, version)) = asked
+            && let Some(why) = past.quarantine.holds(&uid, &version, is_braked)
+        {
+            return Err(Box::new(why));
+        }
+        Ok(past.brake.share())
+    }
+
+    fn run(&self, question: &Question<'_>, share: Share) -> Result<Answer, ScriptError> {
+        let limits = match share {
+            Share::All => self.limits,
+            Share::Tenth => self.limits.tenth(),
+        };
+        let sandbox = Sandbox::begin(limits).map_err(|_| ScriptError::Failed {
             script: self.name.clone(),
             line: None,
             what: "no state of the virtual machine can be made".to_owned(),
@@ -173,8 +207,8 @@ impl Script {
         Ok((environment, MultiValue::from_vec(given)))
     }
 
-    fn quarantine(&self) -> MutexGuard<'_, Quarantine> {
-        self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

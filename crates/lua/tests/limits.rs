@@ -373,22 +373,91 @@ fn a_script_that_reached_a_limit_is_not_run_for_the_object_until_it_changes() {
     let object = |uid: &str, version: &str, is_slow: bool| json!({"metadata": {"uid": uid, "resourceVersion": version}, "spec": {"slow": is_slow}});
     let ask = |object: &Value| script.answer(Question::Health(object)).map(|_| ());
 
-    assert!(matches!(
-        ask(&object("a", "1", true)),
-        Err(ScriptError::Time { .. })
-    ));
+    let first = ask(&object("a", "1", true)).unwrap_err();
+    assert!(matches!(first, ScriptError::Time { line: Some(1), .. }));
     let started = Instant::now();
-    assert!(matches!(
-        ask(&object("a", "1", true)),
-        Err(ScriptError::Quarantined(_))
-    ));
+    let second = ask(&object("a", "1", true)).unwrap_err();
+    assert_eq!(second, ScriptError::Quarantined(Box::new(first.clone())));
     assert!(started.elapsed() < LIMIT, "it was not run");
+    assert_eq!(second.to_string(), first.to_string(), "no news");
+    assert_eq!(
+        first.to_string(),
+        "script \"sometimes\", line 1: hit its limit: stopped after 200ms; make it do less; \
+         it is asked about this object again when that changes"
+    );
     assert_eq!(
         ask(&object("b", "1", false)),
         Ok(()),
         "other objects are not held up"
     );
     assert_eq!(ask(&object("a", "2", false)), Ok(()), "a change sets it free");
+}
+
+/// Counted in instructions, so that it comes out alike on every machine.
+#[test]
+fn a_script_that_reaches_its_limit_for_one_object_after_another_gets_a_tenth_until_it_ends_by_itself() {
+    let source = "function InterpretHealth(obj) for i = 1, obj.spec.steps do end return true end";
+    let limits = Limits {
+        time: Duration::from_secs(20),
+        instructions: 100_000,
+        ..Limits::default()
+    };
+    let script = Script::with_limits("steps", source, limits).unwrap();
+    let ask = |uid: &str, steps: u64| {
+        let object = json!({"metadata": {"uid": uid, "resourceVersion": "1"}, "spec": {"steps": steps}});
+        script.answer(Question::Health(&object)).map(|_| ())
+    };
+    let (endless, honest) = (10_000_000, 50_000);
+
+    for uid in ["a", "b", "c"] {
+        let error = ask(uid, endless).unwrap_err();
+        assert!(
+            matches!(error, ScriptError::Instructions { count: 100_000, .. }),
+            "{uid}: {error}"
+        );
+    }
+    let braked = ask("d", honest).unwrap_err();
+    let ScriptError::Braked(why) = &braked else {
+        panic!("{braked}");
+    };
+    assert!(matches!(**why, ScriptError::Instructions { count: 10_000, .. }));
+    assert_eq!(
+        braked.to_string(),
+        "script \"steps\", line 1: hit its limit: stopped after 10000 instructions; make it do less; it is asked about this \
+         object again when that changes (a tenth of its limit, because it hit it 3 times in a row)"
+    );
+    assert_eq!(ask("d", honest).unwrap_err().to_string(), braked.to_string());
+    assert_eq!(ask("e", 1), Ok(()), "a tenth is enough for most objects");
+    assert_eq!(
+        ask("d", honest),
+        Ok(()),
+        "the brake is off: what a tenth was too little for is free"
+    );
+    assert!(
+        matches!(ask("a", 1), Err(ScriptError::Quarantined(_))),
+        "what all of the limits were too little for is not"
+    );
+}
+
+#[test]
+fn a_script_whose_honest_work_takes_more_than_a_tenth_finds_out_of_the_brake() {
+    let source = "function InterpretHealth(obj) for i = 1, obj.spec.steps do end return true end";
+    let limits = Limits {
+        time: Duration::from_secs(20),
+        instructions: 100_000,
+        ..Limits::default()
+    };
+    let script = Script::with_limits("steps", source, limits).unwrap();
+    let ask = |uid: usize, steps: u64| {
+        let object =
+            json!({"metadata": {"uid": uid.to_string(), "resourceVersion": "1"}, "spec": {"steps": steps}});
+        script.answer(Question::Health(&object)).is_ok()
+    };
+    assert!((0..3).all(|uid| !ask(uid, 10_000_000)));
+    let answered: Vec<bool> = (3..15).map(|uid| ask(uid, 50_000)).collect();
+    let first = answered.iter().position(|is_answered| *is_answered);
+    assert_eq!(first, Some(9), "one run in ten has all of the limits");
+    assert!(answered[9..].iter().all(|is_answered| *is_answered));
 }
 
 /// The library of the virtual machine is C: whatever numbers a script gives it, it must not leave the sandbox by them.

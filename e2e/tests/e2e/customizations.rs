@@ -107,7 +107,7 @@ async fn a_script_that_never_ends_takes_nothing_away_over_a_restart_too(scene: &
         .await?;
     let scripts = json!({"dependencyInterpretation": script(NEVER_ENDS)});
     scene.apply(customization(scene, &scripts)).await?;
-    let why = format!("script {:?}, line 3: stopped after", named(scene));
+    let why = format!("script {:?}, line 3: hit its limit: stopped after", named(scene));
     scene
         .until_condition("myapp-deployment", "Interpreted", "False", &why)
         .await?;
