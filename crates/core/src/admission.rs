@@ -16,12 +16,15 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::interpreter::customized::Engine;
+
 pub mod configuration;
 mod distribution;
 mod doubts;
 mod failover;
 #[cfg(test)]
 mod golden;
+mod hooks;
 pub mod inquiry;
 mod interpreter;
 mod overrides;
@@ -29,6 +32,7 @@ pub mod patch;
 mod placement;
 mod policy;
 mod protection;
+mod scripts;
 mod spread;
 pub mod table;
 mod taints;
@@ -49,10 +53,12 @@ pub enum Operation {
 }
 
 /// What whoever runs the webhook chose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Whether ClusterTaintPolicies may set taints that evict.
     pub allow_no_execute: bool,
+    /// What compiles scripts of customizations; without it they are taken as they are.
+    pub scripts: Option<&'static dyn Engine>,
 }
 
 /// A write to be judged.

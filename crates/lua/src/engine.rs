@@ -13,6 +13,13 @@ pub struct Lua {
     pub limits: Limits,
 }
 
+impl Lua {
+    /// With the limits of the control plane.
+    pub const STANDARD: Self = Self {
+        limits: Limits::STANDARD,
+    };
+}
+
 impl Engine for Lua {
     fn compile(&self, name: &str, _: Operation, source: &str) -> Result<Arc<dyn Rule>, String> {
         match Script::with_limits(name, source, self.limits) {

@@ -21,17 +21,20 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            time: Duration::from_secs(1),
-            instructions: 200_000_000,
-            memory: 64 << 20,
-            string: 16 << 20,
-            answer: 8 << 20,
-        }
+        Self::STANDARD
     }
 }
 
 impl Limits {
+    /// Those of the control plane.
+    pub const STANDARD: Self = Self {
+        time: Duration::from_secs(1),
+        instructions: 200_000_000,
+        memory: 64 << 20,
+        string: 16 << 20,
+        answer: 8 << 20,
+    };
+
     /// A tenth of the time and of the instructions. Not of the memory: that is what the objects take, however short the run.
     #[must_use]
     pub fn tenth(self) -> Self {

@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use entourage_core::admission::{Settings, configuration::Address};
+use entourage_lua::Lua;
 use entourage_webhook::Options;
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
@@ -120,6 +121,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         namespace: namespace.clone(),
         settings: Settings {
             allow_no_execute: *allow_no_execute_taint_policy,
+            scripts: Some(&Lua::STANDARD),
         },
         authorize_distributions: *authorize_distributions,
         remove_on_exit: match remove_on_exit {
@@ -162,6 +164,7 @@ fn url(text: &str) -> Result<Address, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use entourage_core::interpreter::operations::Operation;
 
     use super::*;
     use crate::command::{Cli, Command};
@@ -195,6 +198,15 @@ mod tests {
                 "{line}"
             );
         }
+    }
+
+    #[test]
+    fn scripts_are_compiled_before_they_are_stored() {
+        let scripts = options(&args("")).unwrap().settings.scripts.unwrap();
+        let wrong = scripts.compile("mine", Operation::Health, "function InterpretHealth()\n  end end");
+        let why = wrong.unwrap_err();
+        assert!(why.contains("\"mine\": line 2"), "{why}");
+        assert!(scripts.compile("mine", Operation::Health, "local a = 1").is_ok());
     }
 
     #[test]

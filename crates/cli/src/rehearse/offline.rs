@@ -8,6 +8,7 @@ use entourage_core::{
     object::Gvk,
     rehearsal::{identity, misread, overlay::overlay},
 };
+use entourage_lua::Lua;
 use serde_json::{Value, json};
 
 use super::{Assumed, Rehearsed, begin, kinds, placed, remark_on};
@@ -87,6 +88,7 @@ fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
             // What a webhook that is not there was told is not known: in doubt the object is taken.
             settings: Settings {
                 allow_no_execute: true,
+                scripts: Some(&Lua::STANDARD),
             },
         };
         let filled = admission::filled(&request(&object)).unwrap_or_else(|| object.clone());

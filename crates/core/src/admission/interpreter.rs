@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use crate::interpreter::{
     declarative::{self, Declared},
+    hook::{Contract, VERSIONS},
     operations::Operation,
 };
 
-use super::{Problem, is_unset, items, text};
+use super::{Problem, Request, hooks, is_unset, items, text};
 
 /// What one customization of a kind decides on alone: by which script, or by which of the declarative rules. Not the
 /// references: those of several add up.
@@ -24,9 +25,6 @@ const ALONE: &[(Operation, &str, &str)] = &[
     (Operation::Aggregate, "statusAggregation", "statusAggregation"),
     (Operation::Health, "healthInterpretation", "health"),
 ];
-
-/// The versions of the hook protocol that are spoken.
-const VERSIONS: [&str; 1] = ["v1alpha1"];
 
 /// One customization decides on an operation of a kind.
 pub(super) fn alone(object: &Value, others: &[Value], problems: &mut Vec<Problem>) {
@@ -122,7 +120,11 @@ pub(super) fn names(object: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Webhooks can be called: in one place, for a time, in words that we know.
-pub(super) fn clients(object: &Value, problems: &mut Vec<Problem>) {
+pub(super) fn clients(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
+    let spoken = match hooks::contract(request).0 {
+        Contract::Interpreter => "interpreterContextVersions",
+        Contract::Explorer => "exploreReviewVersions",
+    };
     for (at, webhook) in items(&object["webhooks"]).iter().enumerate() {
         let path = format!("webhooks[{at}]");
         let client = &webhook["clientConfig"];
@@ -149,15 +151,16 @@ pub(super) fn clients(object: &Value, problems: &mut Vec<Problem>) {
                 "give 1 to 30 seconds",
             ));
         }
-        let versions = items(&webhook["interpreterContextVersions"]);
+        let versions = items(&webhook[spoken]);
         if !versions.iter().any(|version| VERSIONS.contains(&text(version))) {
             problems.push(Problem::new(
-                format!("{path}.interpreterContextVersions"),
+                format!("{path}.{spoken}"),
                 "no version is among them that is spoken here",
                 format!("add {}", VERSIONS.join(" or ")),
             ));
         }
     }
+    hooks::addresses(object, request, problems);
 }
 
 #[cfg(test)]

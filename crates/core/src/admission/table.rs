@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Operation, Problem, Request, distribution, doubts, failover, interpreter, overrides, placement, policy,
-    protection, spread, taints,
+    Operation, Problem, Request, distribution, doubts, failover, hooks, interpreter, overrides, placement,
+    policy, protection, scripts, spread, taints,
 };
 
 /// A kind that rules are about.
@@ -45,6 +45,11 @@ const INTERPRETER_WEBHOOK: Kind = kind(
     "ResourceInterpreterWebhookConfiguration",
     "resourceinterpreterwebhookconfigurations",
 );
+const EXPLORING_WEBHOOK: Kind = kind(
+    "config.karmada.io",
+    "ResourceExploringWebhookConfiguration",
+    "resourceexploringwebhookconfigurations",
+);
 /// One ConfigMap or Secret in many namespaces; every version of it.
 pub(super) const DISTRIBUTION: Kind = kind("apps.kruise.io", "ResourceDistribution", "resourcedistributions");
 /// Every kind with rules of its own. Users write them all: what only the control plane writes, bindings above all, must not
@@ -57,6 +62,7 @@ pub const KINDS: &[Kind] = &[
     TAINTS,
     CUSTOMIZATION,
     INTERPRETER_WEBHOOK,
+    EXPLORING_WEBHOOK,
     DISTRIBUTION,
 ];
 
@@ -71,6 +77,7 @@ pub enum Kinds {
 
 const POLICIES: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY]);
 const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
+const WEBHOOKS: Kinds = Kinds::These(&[INTERPRETER_WEBHOOK, EXPLORING_WEBHOOK]);
 const DISTRIBUTIONS: Kinds = Kinds::These(&[DISTRIBUTION]);
 
 /// What a rule does, and what it looks at.
@@ -205,10 +212,14 @@ pub const RULES: &[Rule] = &[
         "one customization decides on an operation of a kind", "which of two wins could not be told"),
     rule("customization-declarative", Kinds::These(&[CUSTOMIZATION]), Act::Check(interpreter::declarative_rules),
         "the declarative rules of a customization can be followed", "a path with a mistake finds nothing"),
-    rule("interpreter-names", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::names),
+    rule("customization-scripts", Kinds::These(&[CUSTOMIZATION]), Act::CheckIn(scripts::compile),
+        "the scripts of a customization compile", "one that does not keeps its kind without an answer"),
+    rule("interpreter-names", WEBHOOKS, Act::Check(interpreter::names),
         "interpreter webhooks have full names of their own", "errors and events name them"),
-    rule("interpreter-clients", Kinds::These(&[INTERPRETER_WEBHOOK]), Act::Check(interpreter::clients),
+    rule("interpreter-clients", WEBHOOKS, Act::CheckIn(interpreter::clients),
         "interpreter webhooks have one address, 1 to 30 seconds and a version we speak", "they could not be called"),
+    rule("interpreter-operations", WEBHOOKS, Act::CheckIn(hooks::operations),
+        "rules of interpreter webhooks name operations that there are, or * alone", "a webhook with another word is never asked"),
     rule("distribution-name", DISTRIBUTIONS, Act::Check(distribution::name),
         "the name of a distribution is a DNS name", "copies tell it"),
     rule("distribution-source", DISTRIBUTIONS, Act::Check(distribution::source),
