@@ -26,7 +26,7 @@ use entourage_core::{
     interpreter::Interpretation,
     object::{Gvk, Str, revision},
     observation::{self, Observation, Watch},
-    rehearsal::kind_read_by,
+    rehearsal::{kind_read_by, misread_part},
 };
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -378,7 +378,8 @@ impl Watcher {
         let subject = observation::project(&self.watch, taught, object);
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, "an object cannot be read and is skipped");
+            let part = misread_part(&self.watch, object);
+            warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, part, "an object cannot be read and is skipped; what it said before goes on to count");
         }
         subject.map(Observation::Seen)
     }

@@ -32,6 +32,7 @@ pub mod patch;
 mod placement;
 mod policy;
 mod protection;
+mod readable;
 mod scripts;
 mod spread;
 pub mod table;

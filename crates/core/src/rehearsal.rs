@@ -11,7 +11,7 @@
 mod act;
 mod copies;
 mod members;
-mod misread;
+pub(crate) mod misread;
 mod notes;
 mod objects;
 pub mod outcome;
@@ -29,7 +29,7 @@ use crate::{
     observation::{Observation, Server, Watch, project, which},
     plan::Key,
 };
-pub use misread::why as misread;
+pub use misread::{part as misread_part, why as misread};
 use objects::{Objects, Versions, kept};
 pub use outcome::{Fate, Note, Outcome, Place, Report};
 pub use servers::{identity, kind_read_by};

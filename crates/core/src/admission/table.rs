@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Operation, Problem, Request, distribution, doubts, failover, hooks, interpreter, overrides, placement,
-    policy, protection, scripts, spread, taints,
+    policy, protection, readable, scripts, spread, taints,
 };
 
 /// A kind that rules are about.
@@ -76,6 +76,7 @@ pub enum Kinds {
 }
 
 const POLICIES: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY]);
+const READ: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY, OVERRIDE, CLUSTER_OVERRIDE, CUSTOMIZATION]);
 const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
 const WEBHOOKS: Kinds = Kinds::These(&[INTERPRETER_WEBHOOK, EXPLORING_WEBHOOK]);
 const DISTRIBUTIONS: Kinds = Kinds::These(&[DISTRIBUTION]);
@@ -162,6 +163,8 @@ pub const RULES: &[Rule] = &[
     rule("keep-id", POLICIES, Act::Fill(policy::keep_id),
         "the permanent id of a policy comes back when a write leaves it out", "kubectl replace drops labels that the controllers set"),
 
+    rule("readable", READ, Act::CheckIn(readable::check),
+        "what decisions go by can be read as what it says it is", "it would be skipped, and only a log would say so"),
     rule("id-immutable", POLICIES, Act::Freeze(policy::same_id),
         "the permanent id of a policy does not change", "templates and bindings refer to it"),
     rule("scheduler-immutable", POLICIES, Act::Freeze(policy::same_scheduler),

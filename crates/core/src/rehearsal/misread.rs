@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::servers;
 use crate::{
     interpreter::Interpretation,
-    object::Id,
+    object::{Gvk, Id},
     observation::{Watch, project},
 };
 
@@ -18,6 +18,9 @@ const OURS: [Watch; 6] = [
     Watch::ClusterOverrides,
     Watch::Clusters,
 ];
+
+/// How much is tried to find the part at fault, in values looked at: a fraction of a second. Whoever writes an object waits.
+const TRIED: usize = 1_000_000;
 
 /// Why an object cannot be read as what it says it is; `None` when it can be, or is not ours to read. It quotes nothing of
 /// a Secret.
@@ -34,16 +37,32 @@ pub fn why(id: &Id, object: &Value) -> Option<String> {
              or a truth value"
         ));
     }
-    let watch = OURS.iter().find(|watch| servers::kind_read_by(watch) == id.gvk)?;
-    if project(watch, &Interpretation::default(), object).is_some() {
-        return None;
-    }
-    let at = worst(watch, object);
-    Some(format!(
-        "{at} cannot be read as that of a {}: correct its type (entourage crds prints the definition), or nothing would go \
-         by it",
-        id.gvk.kind
-    ))
+    let at = field(&id.gvk, object)?;
+    let kind = &id.gvk.kind;
+    Some(format!("{at} cannot be read as that of a {kind}: {REMEDY}"))
+}
+
+/// What to do about an object that cannot be read.
+pub(crate) const REMEDY: &str =
+    "correct its type (entourage crds prints the definition), or nothing would go by it";
+
+/// The part of an object that keeps it from being read as what it says it is; `None` when it can be, or is not ours to read.
+///
+/// Cost: as [`why`].
+pub(crate) fn field(gvk: &Gvk, object: &Value) -> Option<String> {
+    part(
+        OURS.iter().find(|watch| servers::kind_read_by(watch) == *gvk)?,
+        object,
+    )
+}
+
+/// The part of an object that keeps a watch from reading it; `None` when nothing does, or users do not write such objects.
+///
+/// Cost: as [`why`].
+#[must_use]
+pub fn part(watch: &Watch, object: &Value) -> Option<String> {
+    let is_read = project(watch, &Interpretation::default(), object).is_some();
+    (OURS.contains(watch) && !is_read).then(|| worst(watch, object))
 }
 
 fn is_map_of_texts(field: &Value) -> bool {
@@ -54,11 +73,12 @@ fn is_map_of_texts(field: &Value) -> bool {
     }
 }
 
-/// The path of the part at fault: the deepest without which the rest can be read.
+/// The path of the part at fault: the deepest without which the rest can be read; the object, where that is not found soon.
 ///
-/// Cost: O(parts × size of the object), for what is refused.
+/// Cost: O(parts × size of the object), for what is refused, and not more than [`TRIED`] says.
 fn worst(watch: &Watch, object: &Value) -> String {
-    let Some(pointer) = fault(watch, object, "") else {
+    let mut tries = TRIED / parts(object);
+    let Some(pointer) = fault(watch, object, "", &mut tries) else {
         return "the object".into();
     };
     let mut text = String::new();
@@ -73,8 +93,17 @@ fn worst(watch: &Watch, object: &Value) -> String {
     text
 }
 
-/// The JSON pointer of the part at fault below another one.
-fn fault(watch: &Watch, object: &Value, within: &str) -> Option<String> {
+/// How many values there are in a value, with itself.
+fn parts(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(map) => map.values().map(parts).sum(),
+        Value::Array(items) => items.iter().map(parts).sum(),
+        _ => 0,
+    }
+}
+
+/// The JSON pointer of the part at fault below another one; `None` when there is none, or all tries are used up.
+fn fault(watch: &Watch, object: &Value, within: &str, tries: &mut usize) -> Option<String> {
     let parts: Vec<String> = match object.pointer(within)? {
         Value::Object(map) => map
             .keys()
@@ -85,7 +114,8 @@ fn fault(watch: &Watch, object: &Value, within: &str) -> Option<String> {
     };
     parts.into_iter().find_map(|part| {
         let pointer = format!("{within}/{part}");
-        fault(watch, object, &pointer).or_else(|| {
+        fault(watch, object, &pointer, tries).or_else(|| {
+            *tries = tries.checked_sub(1)?;
             let mut rest = object.clone();
             match rest.pointer_mut(within)? {
                 Value::Object(map) => drop(map.remove(&part.replace("~1", "/").replace("~0", "~"))),
@@ -138,6 +168,13 @@ mod tests {
             assert!(told.starts_with(wanted), "{told}");
         }
         assert_eq!(of(&policy(&json!({"resourceSelectors": selectors}))), None);
+    }
+
+    #[test]
+    fn an_object_of_very_many_parts_is_not_searched_for_as_long_as_it_takes() {
+        let many: Vec<Value> = (0..TRIED / 4).map(|_| json!({"kind": 7})).collect();
+        let told = of(&policy(&json!({"resourceSelectors": many, "placement": []}))).unwrap();
+        assert!(told.starts_with("the object cannot be read"), "{told}");
     }
 
     #[test]
