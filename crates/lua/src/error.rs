@@ -151,7 +151,7 @@ pub(crate) fn of_run(script: &str, source: &str, budget: &Budget, error: &mlua::
         None => ScriptError::Failed {
             script,
             line,
-            what: shown(error, source),
+            what: brief(shown(error, source)),
         },
     }
 }
@@ -168,8 +168,21 @@ pub(crate) fn of_syntax(script: &str, error: &mlua::Error) -> ScriptError {
     };
     ScriptError::Syntax {
         script: script.to_owned(),
-        what,
+        what: brief(what),
     }
+}
+
+/// The longest text of a script that is quoted, in bytes: what it quotes may be as long as the script, and ends up in
+/// conditions and events.
+const LONGEST: usize = 256;
+
+/// The beginning of a text.
+fn brief(mut text: String) -> String {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
+    text
 }
 
 fn root(error: &mlua::Error) -> Option<&mlua::Error> {
@@ -334,6 +347,27 @@ mod tests {
             assert_eq!(shown != HIDDEN, is_shown, "{message}");
             assert!(!shown.contains("hunter2"));
         }
+    }
+
+    #[test]
+    fn what_a_script_holds_is_quoted_in_brief() {
+        let long = "ä".repeat(100_000);
+        for source in [
+            format!("x = '{long}\n'"),
+            format!("x = {}", "1".repeat(100_000)),
+            format!("x = [[{long}"),
+            format!("{} {}", "a".repeat(100_000), "b".repeat(100_000)),
+        ] {
+            let error = crate::Script::compile("a", &source)
+                .map(drop)
+                .unwrap_err()
+                .to_string();
+            assert!(error.len() < 400 && error.contains("line 1"), "{}", error.len());
+        }
+        let source = format!("error('{long}')");
+        let failed = mlua::Error::RuntimeError(format!("script:1: {long}"));
+        let error = of_run("a", &source, &Budget::new(), &failed).to_string();
+        assert!(error.len() < 400 && error.contains("ää"), "{}", error.len());
     }
 
     #[test]

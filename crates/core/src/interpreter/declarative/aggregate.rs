@@ -1,5 +1,7 @@
 //! The object's own status, made of what clusters report.
 
+use std::collections::BTreeSet;
+
 use entourage_api::config::declarative::Merge;
 use serde_json::{Map, Value, json};
 
@@ -25,6 +27,9 @@ type Items<'a> = [(&'a str, Option<&'a Value>)];
 
 /// The most bytes of a merged message: an API server takes 32 KiB, and nobody reads that.
 const LONGEST_MESSAGE: usize = 2048;
+
+/// The most types of conditions: controllers know a few, and each is looked for in every report.
+const MOST_TYPES: usize = 64;
 
 enum Next {
     Keep,
@@ -101,9 +106,10 @@ impl Field {
                 or_remove(first.filter(|_| all_same).cloned())
             }
             Merge::Concat => {
-                let mut all: Vec<Value> = Vec::new();
+                // By their texts: lists come from members, and may be as long as a member likes.
+                let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
                 for value in values().filter_map(Value::as_array).flatten() {
-                    if !all.contains(value) {
+                    if seen.insert(value.to_string()) {
                         all.push(value.clone());
                     }
                 }
@@ -116,7 +122,7 @@ impl Field {
         }
     }
 
-    /// Every type that any cluster reports, in the order in which they are met.
+    /// Every type that any cluster reports, in the order in which they are met. Cost: O(types × conditions).
     fn conditions(&self, names: &[&str], items: &Items<'_>) -> Vec<Value> {
         let list = |item: &'_ Value| at(item, names).as_array().cloned().unwrap_or_default();
         let reported: Vec<(&str, Option<Vec<Value>>)> = items
@@ -126,7 +132,7 @@ impl Field {
         let mut types: Vec<&str> = Vec::new();
         for condition in reported.iter().flat_map(|(_, list)| list.iter().flatten()) {
             let type_ = text(condition, &["type"]);
-            if !type_.is_empty() && !types.contains(&type_) {
+            if types.len() < MOST_TYPES && !type_.is_empty() && !types.contains(&type_) {
                 types.push(type_);
             }
         }

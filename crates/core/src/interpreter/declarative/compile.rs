@@ -20,13 +20,7 @@ pub(super) fn compile(rules: &DeclarativeRules) -> Result<Declared> {
     let reflection = rules.status_reflection.clone().unwrap_or_default();
     let retention = all_names(&rules.retention, "retention")?;
     for (at, names) in retention.iter().enumerate() {
-        if ["apiVersion", "kind", "metadata", "status"].contains(&names[0].as_str()) {
-            return wrong(
-                format!("retention[{at}]"),
-                format!("{} is kept as it must be without a rule", names[0]),
-                "name a field of the content, such as spec.suspend",
-            );
-        }
+        content(names, &format!("retention[{at}]"))?;
     }
     Ok(Declared {
         pods: each(&rules.pod_templates, "podTemplates", pods)?,
@@ -215,11 +209,25 @@ fn number(at: &NumberAt, field: &str) -> Result<Number> {
 }
 
 fn place(at: &NumberAt, field: &str) -> Result<Place> {
-    let names = names(&at.path, &format!("{field}.path"))?;
+    let field = format!("{field}.path");
+    let names = names(&at.path, &field)?;
+    content(&names, &field)?;
     Ok(Place {
         names,
         default: at.default,
     })
+}
+
+/// What is written of a copy is its content: who it is stays, and so does what only its server writes.
+fn content(names: &[String], field: &str) -> Result<()> {
+    match names {
+        [first, ..] if ["apiVersion", "kind", "metadata", "status"].contains(&first.as_str()) => wrong(
+            field.to_owned(),
+            format!("{first} is kept as it must be without a rule"),
+            "name a field of the content, such as spec.suspend",
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Paths of values that are written: none lies in another.

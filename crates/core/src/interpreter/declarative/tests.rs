@@ -75,6 +75,11 @@ fn a_rule_that_cannot_be_kept_is_named_with_its_place_and_a_remedy() {
             "to one field",
         ),
         (
+            json!({"replicas": {"path": "metadata.name"}}),
+            "replicas.path",
+            "without a rule",
+        ),
+        (
             json!({"retention": ["metadata.labels"]}),
             "retention[0]",
             "without a rule",
@@ -308,6 +313,22 @@ fn a_condition_is_as_bad_as_in_the_worst_cluster() {
             .as_str()
             .is_some_and(|text| text.len() < 2100)
     );
+}
+
+#[test]
+fn conditions_of_more_types_than_any_controller_has_are_not_all_merged() {
+    let rules = json!({"statusAggregation": {"fields": [{"path": "conditions", "merge": "Conditions"}]}});
+    let conditions: Vec<Value> = (0..5000)
+        .map(|at| json!({"type": format!("T{at}"), "status": "True"}))
+        .collect();
+    let status = json!({ "conditions": conditions });
+    let merged = compiled(&rules)
+        .unwrap()
+        .aggregate(&json!({}), &[("a", Some(&status))])
+        .unwrap();
+    let types: Vec<_> = merged["conditions"].as_array().unwrap().iter().collect();
+    assert_eq!(types.len(), 64);
+    assert_eq!(types[63]["type"], "T63");
 }
 
 #[test]
