@@ -354,7 +354,7 @@ mod tests {
         let long = "ä".repeat(100_000);
         for source in [
             format!("x = '{long}\n'"),
-            format!("x = {}", "1".repeat(100_000)),
+            format!("x = {}z", "1".repeat(100_000)),
             format!("x = [[{long}"),
             format!("{} {}", "a".repeat(100_000), "b".repeat(100_000)),
         ] {
