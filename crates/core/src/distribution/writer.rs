@@ -76,7 +76,9 @@ fn written(claimed: bool) -> [Option<String>; 2] {
         list(&mut index, &watch, None);
     }
     list(&mut index, &Watch::ClusterOverrides, None);
-    list(&mut index, &Watch::Customizations, None);
+    for watch in crate::index::TEACHING {
+        list(&mut index, &watch, None);
+    }
     let described = |plan: Plan| {
         plan.changes.iter().find_map(|change| match change {
             Change::Hub {
