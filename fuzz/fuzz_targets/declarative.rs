@@ -79,7 +79,11 @@ impl Case for Ruled {
         declared.revise_replicas(&mut revised, self.replicas);
         same_object(object, &revised);
         if declared.replicas(object).is_some() {
-            assert_eq!(declared.replicas(&revised), Some(self.replicas), "what is set is there");
+            assert_eq!(
+                declared.replicas(&revised),
+                Some(self.replicas),
+                "what is set is there"
+            );
         }
         let mut retained = object.clone();
         declared.retain(&mut retained, live);
@@ -95,10 +99,21 @@ impl Case for Ruled {
                 "no more than the status and names on the way"
             );
         }
-        let items = [("m1", reflected.as_ref()), ("m2", Some(&live["status"])), ("m3", None)];
+        let items = [
+            ("m1", reflected.as_ref()),
+            ("m2", Some(&live["status"])),
+            ("m3", None),
+        ];
         if let Some(status) = declared.aggregate(object, &items) {
-            let sum = items.iter().flat_map(|(_, item)| item).map(|item| size(item)).sum::<usize>();
-            assert!(size(&status) <= size(object) + 4 * sum + 4096, "no more than was reported");
+            let sum = items
+                .iter()
+                .flat_map(|(_, item)| item)
+                .map(|item| size(item))
+                .sum::<usize>();
+            assert!(
+                size(&status) <= size(object) + 4 * sum + 4096,
+                "no more than was reported"
+            );
         }
     }
 }
@@ -108,7 +123,10 @@ impl Ruled {
     fn mentions(&self, declared: &Declared) {
         for namespace in ["", "b"] {
             let mentioned = declared.references(namespace, &self.object);
-            assert!(mentioned.is_sorted_by(|one, other| one.id < other.id), "sorted, each once");
+            assert!(
+                mentioned.is_sorted_by(|one, other| one.id < other.id),
+                "sorted, each once"
+            );
             for each in &mentioned {
                 let target = &*each.id.namespace;
                 let may = target == namespace || namespace.is_empty() && !target.starts_with("kube-");
@@ -121,7 +139,13 @@ impl Ruled {
 
 /// Whoever is written to is who was asked about.
 fn same_object(before: &Value, after: &Value) {
-    for field in ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace", "/metadata/uid"] {
+    for field in [
+        "/apiVersion",
+        "/kind",
+        "/metadata/name",
+        "/metadata/namespace",
+        "/metadata/uid",
+    ] {
         assert_eq!(before.pointer(field), after.pointer(field), "{field} stays");
     }
 }
@@ -144,7 +168,9 @@ fn object(u: &mut Unstructured<'_>) -> Result<Value> {
 
 /// The rule of a field, mostly of the shape that it must have.
 fn rule(u: &mut Unstructured<'_>, field: &str) -> Result<Value> {
-    let number = |u: &mut Unstructured<'_>| -> Result<Value> { Ok(json!({"path": path(u)?, "default": u.arbitrary::<Option<i64>>()?})) };
+    let number = |u: &mut Unstructured<'_>| -> Result<Value> {
+        Ok(json!({"path": path(u)?, "default": u.arbitrary::<Option<i64>>()?}))
+    };
     Ok(match field {
         "podTemplates" => json!([{"paths": [path(u)?], "nameFrom": path(u)?, "replicas": number(u)?,
             "namespaceFrom": path(u)?, "ownClaims": path(u)?}]),
@@ -173,7 +199,19 @@ fn rule(u: &mut Unstructured<'_>, field: &str) -> Result<Value> {
         "statusReflection" => json!({"paths": [path(u)?, path(u)?], "generations": u.arbitrary::<bool>()?}),
         "statusAggregation" => {
             let merge = |u: &mut Unstructured<'_>| {
-                make::one_of(u, &["Sum", "Max", "Min", "Latest", "First", "Same", "Concat", "Conditions"])
+                make::one_of(
+                    u,
+                    &[
+                        "Sum",
+                        "Max",
+                        "Min",
+                        "Latest",
+                        "First",
+                        "Same",
+                        "Concat",
+                        "Conditions",
+                    ],
+                )
             };
             json!({"fields": [{"path": path(u)?, "merge": merge(u)?}, {"path": path(u)?, "merge": merge(u)?}],
                 "observedGeneration": u.arbitrary::<bool>()?})

@@ -139,8 +139,18 @@ impl Answered {
     fn lawful(&self, answer: Answer) {
         match answer {
             Answer::Object(after) => {
-                for field in ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace", "/metadata/uid"] {
-                    assert_eq!(after.pointer(field), self.object.pointer(field), "it stays the same object");
+                for field in [
+                    "/apiVersion",
+                    "/kind",
+                    "/metadata/name",
+                    "/metadata/namespace",
+                    "/metadata/uid",
+                ] {
+                    assert_eq!(
+                        after.pointer(field),
+                        self.object.pointer(field),
+                        "it stays the same object"
+                    );
                 }
                 let written = serde_json::to_vec(&after).expect("an object can be written");
                 let is_new = after != self.object;
@@ -151,12 +161,19 @@ impl Answered {
             Answer::Replicas { replicas, .. } => assert!((0..=i64::from(i32::MAX)).contains(&replicas)),
             Answer::Components(parts) => {
                 assert!(parts.len() <= MOST);
-                assert!(parts.iter().all(|part| part.replicas >= 0 && !part.name.is_empty()));
+                assert!(
+                    parts
+                        .iter()
+                        .all(|part| part.replicas >= 0 && !part.name.is_empty())
+                );
             }
             Answer::Status(status) => assert!(status.is_none_or(|status| status.is_object())),
             Answer::Dependencies(found) => {
                 assert!(found.len() <= MOST && found.iter().all(|each| check_dependency(each).is_ok()));
-                let texts: Vec<_> = found.iter().filter_map(|each| serde_json::to_string(each).ok()).collect();
+                let texts: Vec<_> = found
+                    .iter()
+                    .filter_map(|each| serde_json::to_string(each).ok())
+                    .collect();
                 assert!(texts.is_sorted_by(|one, other| one < other), "sorted, each once");
             }
             Answer::Healthy(_) | Answer::References(_) => {}
@@ -165,7 +182,8 @@ impl Answered {
 }
 
 fn hook(is_exploring: bool) -> Hook {
-    let mut webhook = json!({"name": "a.example.com", "clientConfig": {"url": "https://x.example.com"}, "rules": []});
+    let mut webhook =
+        json!({"name": "a.example.com", "clientConfig": {"url": "https://x.example.com"}, "rules": []});
     let mut configuration = json!({"apiVersion": "config.karmada.io/v1alpha1", "metadata": {"name": "i"}});
     let hooks = if is_exploring {
         webhook["exploreReviewVersions"] = json!(["v1alpha1"]);
@@ -176,7 +194,9 @@ fn hook(is_exploring: bool) -> Hook {
         webhook["interpreterContextVersions"] = json!(["v1alpha1"]);
         configuration["kind"] = "ResourceInterpreterWebhookConfiguration".into();
         configuration["webhooks"] = json!([webhook]);
-        Hook::interpreters(&ResourceInterpreterWebhookConfiguration::deserialize(&configuration).expect("fits"))
+        Hook::interpreters(
+            &ResourceInterpreterWebhookConfiguration::deserialize(&configuration).expect("fits"),
+        )
     };
     hooks.into_iter().next().expect("there is one")
 }
@@ -187,8 +207,10 @@ fn field_of(u: &mut Unstructured<'_>, field: &str) -> Result<Value> {
         return make::any(u, 4);
     }
     let amounts = |u: &mut Unstructured<'_>| -> Result<Value> {
-        Ok(json!({"resourceRequest": {"cpu": make::one_of(u, &["1", "100m", "1e400", "-1", "x", "9223372036854775807Ei"])?},
-            "nodeClaim": make::any(u, 2)?, "namespace": make::word(u)?}))
+        Ok(
+            json!({"resourceRequest": {"cpu": make::one_of(u, &["1", "100m", "1e400", "-1", "x", "9223372036854775807Ei"])?},
+            "nodeClaim": make::any(u, 2)?, "namespace": make::word(u)?}),
+        )
     };
     Ok(match field {
         "replicas" => json!(u.arbitrary::<i64>()?),
@@ -196,7 +218,9 @@ fn field_of(u: &mut Unstructured<'_>, field: &str) -> Result<Value> {
         "components" => {
             let length = u.int_in_range(0..=3)?;
             let part = |u: &mut Unstructured<'_>| -> Result<Value> {
-                Ok(json!({"name": make::word(u)?, "replicas": u.arbitrary::<i32>()?, "replicaRequirements": amounts(u)?}))
+                Ok(
+                    json!({"name": make::word(u)?, "replicas": u.arbitrary::<i32>()?, "replicaRequirements": amounts(u)?}),
+                )
             };
             Value::Array((0..length).map(|_| part(u)).collect::<Result<_>>()?)
         }
@@ -207,7 +231,9 @@ fn field_of(u: &mut Unstructured<'_>, field: &str) -> Result<Value> {
                 match u.int_in_range(0..=2)? {
                     0 => one["name"] = make::word(u)?.into(),
                     1 => one["labelSelector"] = json!({"matchLabels": make::any(u, 2)?}),
-                    _ => one["labelSelector"] = json!({"matchExpressions": [{"key": make::word(u)?, "operator": make::one_of(u, &["In", "Exists", "Gt"])?, "values": make::any(u, 1)?}]}),
+                    _ => {
+                        one["labelSelector"] = json!({"matchExpressions": [{"key": make::word(u)?, "operator": make::one_of(u, &["In", "Exists", "Gt"])?, "values": make::any(u, 1)?}]})
+                    }
                 }
                 Ok(one)
             };
@@ -232,6 +258,8 @@ fn step(u: &mut Unstructured<'_>, pointers: &[String]) -> Result<Value> {
         }
         Ok(place)
     };
-    Ok(json!({"op": make::one_of(u, &["add", "remove", "replace", "move", "copy", "test", "merge"])?,
-        "path": place(u)?, "from": place(u)?, "value": make::any(u, 3)?}))
+    Ok(
+        json!({"op": make::one_of(u, &["add", "remove", "replace", "move", "copy", "test", "merge"])?,
+        "path": place(u)?, "from": place(u)?, "value": make::any(u, 3)?}),
+    )
 }

@@ -138,12 +138,20 @@ impl Case for Asked {
                 said(&error.to_string(), &self.source);
                 if error.is_limit() && object["metadata"]["uid"].is_string() {
                     let again = script.answer(question).err().map(|error| error.to_string());
-                    assert_eq!(again, Some(error.to_string()), "left alone until the object changes");
+                    assert_eq!(
+                        again,
+                        Some(error.to_string()),
+                        "left alone until the object changes"
+                    );
                 }
             }
             Ok(entourage_core::interpreter::question::Answer::Object(after)) => {
                 for field in ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"] {
-                    assert_eq!(after.pointer(field), object.pointer(field), "it stays the same object");
+                    assert_eq!(
+                        after.pointer(field),
+                        object.pointer(field),
+                        "it stays the same object"
+                    );
                 }
                 let written = serde_json::to_vec(after).expect("an object can be written");
                 let read: std::result::Result<Value, _> = serde_json::from_slice(&written);
