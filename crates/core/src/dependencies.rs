@@ -20,7 +20,7 @@ use crate::{
     object::{Id, Named, Str},
 };
 
-/// A referrer that takes the object along: its template names it, and its binding follows.
+/// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
 fn followers<'a>(
     index: &'a Index,
     entity: &'a Entity,
@@ -257,7 +257,7 @@ fn holders(entity: &Entity) -> impl Iterator<Item = &Id> {
 /// What keeps a copy that nobody is placed with any more where it is: a workload that needs it and may still be there
 /// (removal runs backwards, architecture 2.9; I2). Answers with the holder.
 ///
-/// Cost: O(referrers).
+/// Cost: O(referrers); for a referrer that was only taken along there itself, plus O(its referrers).
 #[must_use]
 pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
     let found = holders(entity).find(|holder| {
@@ -269,19 +269,32 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             return false;
         };
         let names_it = entity.referrers.contains(holder);
+        // Of two that need each other one goes first: they would wait for each other for ever.
+        let names_holder = entity.references.iter().any(|each| each.id == *holder);
+        if names_holder && !(names_it && rank(index, holder, referrer) < rank(index, id, entity)) {
+            return false;
+        }
         match (referrer.standing(), entity.standing()) {
             // The workload is gone from the hub and still stands on the member: it goes first.
             (None, _) => true,
             // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
             (Some(_), None) => false,
-            // A live workload that names it: it is moving away, or its owner turned following off.
-            (Some(_), Some(_)) if names_it => index.is_following(referrer),
+            // A live workload that names it: it is moving away, or its owner turned following off. What was only taken along
+            // for others leaves before what it needs itself.
+            (Some(_), Some(_)) if names_it => {
+                index.is_following(referrer) || !delivery::plan::wants(index, holder, referrer, cluster)
+            }
             // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
             // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.
             (Some(_), Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
         }
     });
     found.cloned()
+}
+
+/// The order in which what needs each other leaves a cluster.
+fn rank<'a>(index: &Index, id: &'a Id, entity: &Entity) -> (bool, &'a Id) {
+    (!index.is_following(entity), id)
 }
 
 fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {

@@ -331,7 +331,7 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
                 .and_then(|said| said.health)
                 .unwrap_or(ResourceHealth::Unknown)
         }
-        None if applied && live.is_some_and(|live| !live.taught.is_interpreted(&id.gvk)) => {
+        None if applied && live.is_some_and(|live| !live.taught.is_copied_whole(&id.gvk)) => {
             ResourceHealth::Healthy
         }
         None => held
@@ -386,6 +386,17 @@ fn unlisted_dependencies(index: &Index, entity: &Entity, places: &[Place<'_>]) -
     })
 }
 
+/// Where to look for a reference, if it is not in the template itself. Cost: O(what its references refer to).
+fn named_in(index: &Index, entity: &Entity, id: &Id) -> String {
+    let names_it = |entity: &Entity| entity.direct.iter().any(|each| each.id == *id);
+    let mut between = entity.references.iter().map(|each| &each.id);
+    let namer = between.find(|each| index.entity(each).is_some_and(names_it));
+    match namer {
+        Some(namer) if !names_it(entity) => format!(" in {namer}"),
+        _ => String::new(),
+    }
+}
+
 enum Dependencies {
     /// The binding takes nothing along.
     NotFollowed,
@@ -405,7 +416,7 @@ fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> D
     let mut missing = Vec::new();
     let mut lacking: BTreeMap<&Str, Vec<String>> = BTreeMap::new();
     let mut trouble = false;
-    for reference in &entity.references {
+    for reference in entity.references.iter() {
         let id = referred(reference);
         let needed = index.entity(&id);
         if needed.is_some_and(|each| each.never_travels) {
@@ -417,7 +428,8 @@ fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> D
         let Some(needed) = needed.filter(|each| each.template.is_some()) else {
             if !reference.optional {
                 missing.push(format!(
-                    "{id} does not exist on the hub: create it, or drop the reference"
+                    "{id} does not exist on the hub: create it, or drop the reference{}",
+                    named_in(index, entity, &id)
                 ));
             }
             continue;

@@ -13,6 +13,7 @@ use crate::{
     dependencies::{self, Merged, Required},
     detector::activation,
     index::{Entity, Index, Policy, content_version},
+    interpreter::operations::Operation,
     object::{Id, Named, Time},
     observation::Template,
     scheduler::Outcome,
@@ -255,7 +256,10 @@ fn mark(
             annotations.insert(annotation::ACTIVATED.into(), content);
         }
     }
-    let listed = if following {
+    // What is only taken along, and is read by rules that may cease to answer, must not shrink what its referrers take along:
+    // what it needs is remembered for it, too.
+    let remembered = template.taught.has(Operation::References) && !required.is_empty();
+    let listed = if following || remembered {
         dependencies_of(template)
     } else {
         Vec::new()

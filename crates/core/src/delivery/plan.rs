@@ -256,7 +256,7 @@ fn deliver(
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(dependency) = awaited(index, entity, cluster)
+        && let Some(dependency) = awaited(index, id, entity, cluster)
     {
         let until = state
             .wanted_since
@@ -296,16 +296,28 @@ fn deliver(
 
 /// The first dependency that a workload's first release to a cluster waits for: one that exists on the hub and is being
 /// delivered there (architecture 2.9). Missing, never travelling, or kept out by a foreign object or by an override that
-/// cannot be applied does not hold it.
-fn awaited(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
-    if !index.is_following(entity) {
+/// cannot be applied does not hold it. What is taken along waits in the same way for what goes there because of it, but for
+/// what needs it, too.
+///
+/// Cost: O(references), of what is taken along × their referrers.
+fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
+    let follows = index.is_following(entity);
+    if !follows && !dependencies::is_required_on(index, entity, cluster) {
         return None;
     }
     entity.references.iter().map(referred).find(|dependency| {
+        let needed = index.entity(dependency);
+        let goes_along = |needed: &Entity| {
+            dependencies::is_required_on(index, needed, cluster)
+                && !needed.references.iter().any(|each| each.id == *id)
+        };
+        if !follows && !needed.is_some_and(goes_along) {
+            return false;
+        }
         if !index.is_kind_listed(&dependency.gvk) {
             return true;
         }
-        let Some(needed) = index.entity(dependency) else {
+        let Some(needed) = needed else {
             return false;
         };
         let exists = needed

@@ -25,7 +25,7 @@ impl DependencyGraph {
     pub fn of(index: &Index) -> Self {
         let mut all = Self::default();
         for (id, entity) in index.entities() {
-            for reference in &entity.references {
+            for reference in entity.direct.iter() {
                 all.add(id, &referred(reference));
             }
         }

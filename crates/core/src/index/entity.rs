@@ -129,13 +129,17 @@ pub struct Entity {
     pub aggregate_again: Option<Time>,
     /// Its copies, by member.
     pub copies: BTreeMap<Str, CopyState>,
-    /// What the template refers to: by name, and what its selectors match. Kept after the template is gone, until its copies are.
-    pub references: Vec<DependencyReference>,
-    /// The templates whose references name this one.
+    /// What the template itself refers to: by name, and what its selectors match; sorted. Without what may not be taken along
+    /// from another namespace. Kept after the template is gone until a GET has proved that.
+    pub direct: Arc<[DependencyReference]>,
+    /// What goes where the template goes: what it refers to, what that refers to, and so on; sorted, each once. Kept after the
+    /// template is gone, until its copies are. Invariant: see `observe/closure.rs`.
+    pub references: Arc<[DependencyReference]>,
+    /// The templates that have this one among their references: the other direction of `references`.
     pub referrers: BTreeSet<Id>,
-    /// Templates that named this one until a copy of theirs that does not is everywhere they are.
+    /// Templates that had this one among their references until a copy of theirs that does without is everywhere they are.
     pub former: BTreeSet<Id>,
-    /// What this template named before: the other direction of `former`.
+    /// What this template took along before: the other direction of `former`.
     pub left_behind: BTreeSet<Id>,
     /// Watch events of the binding below this revision are old news.
     pub binding_floor: u64,

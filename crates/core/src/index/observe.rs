@@ -4,6 +4,7 @@
 //! Keys may be answered more than once and in vain: planning is cheap and a plan without a difference is empty.
 
 mod bindings;
+mod closure;
 mod consent;
 mod copies;
 mod customizations;

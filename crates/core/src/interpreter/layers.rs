@@ -390,7 +390,8 @@ impl Interpretation {
             Operation::Aggregate,
         ];
         of_templates.iter().any(|operation| self.has(*operation))
-            || native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(NativeKind::reports_status)
+            || native(&gvk.group, &gvk.version, &gvk.kind)
+                .is_some_and(|native| native.reports_status() || references::refers(native))
     }
 }
 

@@ -169,6 +169,12 @@ pub trait NativeKind: Sync {
         BTreeSet::new()
     }
 
+    /// Whether an object that this one names is made for it by controllers of the cluster where it is, and is therefore no
+    /// reference. Asked of rows of its own, not of those of a pod spec. Default: none is.
+    fn is_made_there(&self, _object: &Value, _name: &str) -> bool {
+        false
+    }
+
     /// How many replicas the object asks for (1 where an API server would fill that in); `None` for a kind that
     /// is not divided into replicas.
     fn replicas(&self, _object: &Value) -> Option<i64> {

@@ -113,8 +113,8 @@ pub fn refers(native: &dyn NativeKind) -> bool {
 
 /// Everything that an object of this kind needs, sorted by kind, namespace and name, each object once.
 ///
-/// Left out: empty names, objects that every cluster makes itself ([`EVERYWHERE`]), and claims that the workload
-/// makes itself (a StatefulSet's volumeClaimTemplates). Kinds without a pod spec and without rows or rules need nothing.
+/// Left out: empty names, objects that every cluster makes itself ([`EVERYWHERE`]) or for this one
+/// ([`NativeKind::is_made_there`]), and claims that the workload makes itself (a StatefulSet's volumeClaimTemplates). Kinds without a pod spec and without rows or rules need nothing.
 ///
 /// Source: Karmada reference 3.1. Cost: O(size of the object's spec).
 #[must_use]
@@ -128,7 +128,11 @@ pub fn references(native: &dyn NativeKind, namespace: &str, object: &Value) -> V
         mentions.pod_spec(namespace, spec, &native.own_claims(object));
     }
     for row in REFERENCES.iter().filter(|row| is_of(row.within, gvk)) {
-        mentions.row(namespace, object, row, &BTreeSet::new());
+        each_name(object, row, &mut |holder, name| {
+            if !native.is_made_there(object, name) {
+                mentions.read(namespace, row, holder, name);
+            }
+        });
     }
     mentions.references()
 }

@@ -25,10 +25,8 @@ fn repository() -> Value {
     })
 }
 
-/// What a dependency itself names is not followed, as in Karmada: a policy that means the credentials of the source, too,
-/// selects the source.
 #[test]
-fn a_helm_release_takes_its_source_and_values_along_and_a_selected_source_its_credentials() {
+fn a_helm_release_takes_its_source_and_values_along_and_the_credentials_of_the_source() {
     let mut world = World::new(&["member1", "member2"]);
     for object in [
         secret("password"),
@@ -47,27 +45,24 @@ fn a_helm_release_takes_its_source_and_values_along_and_a_selected_source_its_cr
         world.apply(object);
     }
     assert!(world.settle());
-    let mut all = vec![
+    let all = [
         ("HelmRelease", "shop"),
         ("HelmRepository", "charts"),
         ("ConfigMap", "values"),
         ("Secret", "password"),
+        ("Secret", "registry"),
     ];
     for (kind, name) in &all {
         assert_eq!(world.holders(kind, name), ["member1"], "{kind} {name}");
     }
-    let source = binding(&world, "charts-helmrepository");
-    assert_eq!(source["spec"]["requiredBy"][0]["name"], "shop-helmrelease");
-    assert!(world.holders("Secret", "registry").is_empty());
-    let api = "source.toolkit.fluxcd.io/v1";
-    world.apply(policy_of("q", api, "HelmRepository", "charts", &["member1"]));
-    assert!(world.settle());
-    all.push(("Secret", "registry"));
-    assert_eq!(world.holders("Secret", "registry"), ["member1"]);
+    for attached in ["charts-helmrepository", "registry-secret"] {
+        let required = &binding(&world, attached)["spec"]["requiredBy"];
+        assert_eq!(required.as_array().map(Vec::len), Some(1), "{required}");
+        assert_eq!(required[0]["name"], "shop-helmrelease");
+    }
     world.restart();
     assert!(world.settle());
     world.delete("HelmRelease", "shop");
-    world.delete("HelmRepository", "charts");
     assert!(world.settle_for(600_000));
     for (kind, name) in all {
         assert!(world.holders(kind, name).is_empty(), "{kind} {name}");

@@ -534,8 +534,7 @@ impl World {
             };
             for object in objects.iter().filter(|object| covers(&watch, object)) {
                 present.insert(observation::which(&watch, object).expect("named"));
-                let seen =
-                    observation::project(&watch, &self.heard(&watch, object), object).expect("readable");
+                let seen = self.project(&watch, object);
                 self.observe(Observation::Seen(seen));
             }
             self.lists.insert(watch.clone(), (present.clone(), self.version));
@@ -1205,7 +1204,7 @@ impl World {
             .cloned()
             .collect();
         for watch in open.iter().filter(|watch| covers(watch, &object)) {
-            let seen = observation::project(watch, &self.heard(watch, &object), &object).expect("readable");
+            let seen = self.project(watch, &object);
             self.tell(Observation::Seen(seen));
             self.has_come(watch);
         }
@@ -1227,11 +1226,24 @@ impl World {
                 Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
             };
             for object in objects.iter().filter(|object| covers(&watch, object)) {
-                let seen =
-                    observation::project(&watch, &self.heard(&watch, object), object).expect("readable");
+                let seen = self.project(&watch, object);
                 self.tell(Observation::Seen(seen));
             }
         }
+    }
+
+    /// An object as a watch serves it: metadata alone where the shell asks for that.
+    fn project(&self, watch: &Watch, object: &Value) -> Subject {
+        let taught = self.heard(watch, object);
+        let seen = if observation::is_whole(watch, &self.index.taught_to(watch)) {
+            observation::project(watch, &taught, object)
+        } else {
+            let part = |field: &str| object[field].clone();
+            let metadata =
+                json!({"apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata")});
+            observation::project(watch, &taught, &metadata)
+        };
+        seen.expect("readable")
     }
 
     /// Each open watch says how far it has come.
@@ -1296,9 +1308,7 @@ impl World {
             return;
         }
         if covers(watch, after) {
-            self.tell(Observation::Seen(
-                observation::project(watch, &self.heard(watch, after), after).expect("readable"),
-            ));
+            self.tell(Observation::Seen(self.project(watch, after)));
         } else if covers(watch, before) {
             self.version += 1;
             let which = observation::which(watch, before).expect("named");

@@ -130,7 +130,7 @@ impl Index {
             self.dirty_entity(&other, dirty);
         }
         if first {
-            self.recall_by_binding(&id, dirty);
+            self.recall_by_binding(&id, now, dirty);
         }
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {

@@ -13,7 +13,7 @@ use super::Dirty;
 use crate::{
     detector::matching::is_skipped_kind,
     index::Index,
-    object::{Gvk, Id, Meta, Str},
+    object::{Gvk, Id, Meta, Str, Time},
     observation::{Template, Watch},
     plan::Key,
 };
@@ -73,8 +73,15 @@ impl Index {
         }
     }
 
-    /// A namespace came, went, or says otherwise. Cost: O(templates that name something in it × their references).
-    pub(super) fn consent_changed(&mut self, namespace: &str, before: Option<&Meta>, dirty: &mut Dirty) {
+    /// A namespace came, went, or says otherwise. Cost: O(templates that name something in it × their references), and that of
+    /// [`Self::refer`] for each that may now need something else.
+    pub(super) fn consent_changed(
+        &mut self,
+        namespace: &str,
+        before: Option<&Meta>,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         let of = |meta: Option<&Meta>| {
             let value = meta.and_then(|meta| meta.annotation(annotation::REFERENCES_FROM));
             value.map(str::to_owned)
@@ -91,7 +98,8 @@ impl Index {
                 continue;
             };
             let references = self.with_selected(&id, named, &selections);
-            self.refer(&id, references, dirty);
+            self.refer(&id, references, now, dirty);
+            self.settle(&id, now, dirty);
             dirty.push(Key::BindingStatus(id.clone()));
             dirty.push(Key::Binding(id));
         }

@@ -141,7 +141,8 @@ impl Index {
     }
 
     /// Fills in from what was known before what an interpretation could not tell of a template: what is held, or after a
-    /// start what its binding says. Nothing ends because an answer is missing. Cost: O(references).
+    /// start what its binding says, also the one of a template that is only taken along. Nothing ends because an answer is
+    /// missing. Cost: O(references).
     pub(super) fn recall(&self, id: &Id, template: &mut Template) {
         if template.unanswered.is_empty() {
             return;
@@ -219,7 +220,7 @@ impl Index {
     }
 
     /// As [`Self::recall`], when the binding is seen after its template.
-    pub(super) fn recall_by_binding(&mut self, id: &Id, dirty: &mut Dirty) {
+    pub(super) fn recall_by_binding(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
         let held = self.entities.get(id).and_then(|entity| entity.template.as_ref());
         let Some(mut template) = held.filter(|held| !held.unanswered.is_empty()).cloned() else {
             return;
@@ -235,7 +236,7 @@ impl Index {
             &selections,
         );
         let references = self.with_selected(id, named, &selections);
-        self.refer(id, references, dirty);
+        self.refer(id, references, now, dirty);
     }
 
     /// As [`Self::recall`], of a copy. One that was read by what was taught before shows what it showed.

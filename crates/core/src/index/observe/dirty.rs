@@ -34,13 +34,18 @@ impl Index {
         };
         for referrer in &entity.referrers {
             dirty.push(Key::BindingStatus(referrer.clone()));
-            let Some(waiting) = self.entities.get(referrer) else {
-                continue;
-            };
-            for (cluster, state) in &waiting.copies {
-                if state.live.is_none() {
-                    dirty.push(Key::Copy(referrer.clone(), cluster.clone()));
-                }
+            self.dirty_waiting(referrer, dirty);
+        }
+    }
+
+    /// The copies of a template that are still to be released for the first time. Cost: O(copies).
+    pub(super) fn dirty_waiting(&self, id: &Id, dirty: &mut Dirty) {
+        let Some(waiting) = self.entities.get(id) else {
+            return;
+        };
+        for (cluster, state) in &waiting.copies {
+            if state.live.is_none() {
+                dirty.push(Key::Copy(id.clone(), cluster.clone()));
             }
         }
     }
@@ -50,7 +55,7 @@ impl Index {
         let Some(entity) = self.entities.get(id) else {
             return;
         };
-        for reference in &entity.references {
+        for reference in entity.references.iter() {
             let dependency = referred(reference);
             self.dirty_entity(&dependency, dirty);
         }
@@ -73,7 +78,7 @@ impl Index {
             }
             dirty.push(Key::BindingStatus(referrer.clone()));
         }
-        for reference in &entity.references {
+        for reference in entity.references.iter() {
             dirty.push(Key::Copy(referred(reference), cluster.clone()));
         }
         for dependency in &entity.left_behind {

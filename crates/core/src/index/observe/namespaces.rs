@@ -99,7 +99,7 @@ impl Index {
         }
         self.floors.seen(&which);
         let before = self.namespaces.hub.insert(name.clone(), meta);
-        self.consent_changed(name, before.as_ref(), dirty);
+        self.consent_changed(name, before.as_ref(), now, dirty);
         let labels = before.map(|meta| meta.labels).unwrap_or_default();
         self.namespace_changed(&on_hub(name), &labels, now, dirty);
         for cluster in self.members.keys() {
@@ -164,7 +164,7 @@ impl Index {
         match member {
             None => {
                 let before = self.namespaces.hub.remove(name);
-                self.consent_changed(name, before.as_ref(), dirty);
+                self.consent_changed(name, before.as_ref(), now, dirty);
                 let labels = before.map(|meta| meta.labels).unwrap_or_default();
                 self.namespace_changed(&on_hub(name), &labels, now, dirty);
                 self.namespaces.unrest.retain(|(_, each), _| each != name);

@@ -43,7 +43,7 @@ impl Index {
         mut named: Vec<DependencyReference>,
         selections: &[DependencySelection],
     ) -> Vec<DependencyReference> {
-        let held = self.entities.get(referrer).map(|entity| &entity.references);
+        let held = self.entities.get(referrer).map(|entity| &entity.direct);
         let was_matched = |id: &Id| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
         named.retain(|each| self.may_take(referrer, &each.id.gvk, &each.id.namespace));
         let may_take = |each: &&DependencySelection| self.may_take(referrer, &each.gvk, &each.namespace);
@@ -60,7 +60,8 @@ impl Index {
 
     /// A template that selectors may match appeared, has other labels, or is gone for certain.
     ///
-    /// Cost: O(templates with a selector for its kind and namespace × their references).
+    /// Cost: O(templates with a selector for its kind and namespace × their references), and that of [`Self::refer`] for each
+    /// that matches it otherwise than before.
     pub(super) fn reselect(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
         let key = (id.gvk.clone(), id.namespace.clone());
         let Some(referrers) = self.selectors.get(&key).cloned() else {
@@ -77,14 +78,14 @@ impl Index {
             let is_named = template.references.iter().any(|each| each.id == *id);
             let is_wanted = self.may_take(&referrer, &id.gvk, &id.namespace)
                 && (is_named || is_selected(&template.selections, id, entity));
-            let mut references = selecting.references.clone();
+            let mut references = selecting.direct.to_vec();
             if is_wanted {
                 add(&mut references, id);
             } else {
                 references.retain(|each| each.id != *id);
             }
-            if references != selecting.references {
-                self.refer(&referrer, references, dirty);
+            if *references != *selecting.direct {
+                self.refer(&referrer, references, now, dirty);
                 self.settle(&referrer, now, dirty);
                 dirty.push(Key::Binding(referrer.clone()));
                 dirty.push(Key::BindingStatus(referrer));

@@ -1,12 +1,11 @@
-//! Templates: what they refer to keeps the reverse index.
+//! Templates: what is held of them, and what follows from their coming and going.
 
 use std::collections::BTreeSet;
 
 use super::{Deletion, Dirty, consent::outside};
 use crate::{
     detector::activation,
-    index::{Index, is_old, referred},
-    interpreter::references::DependencyReference,
+    index::{Index, is_old},
     object::{Id, Time},
     observation::Template,
     plan::Key,
@@ -14,8 +13,8 @@ use crate::{
 };
 
 impl Index {
-    /// Cost: O(references changed + copies + clusters wanted), plus O(referrers) when the template appears, plus
-    /// [`Self::with_selected`] and, when its labels change, [`Self::reselect`].
+    /// Cost: O(copies + clusters wanted), plus that of [`Self::refer`] and [`Self::with_selected`], plus O(referrers) when the
+    /// template appears, and that of [`Self::reselect`] when its labels change.
     pub(super) fn template_seen(&mut self, id: &Id, mut template: Template, now: Time, dirty: &mut Dirty) {
         self.use_kind(&id.gvk);
         let taught = self.interpreter.of(&id.gvk);
@@ -78,7 +77,7 @@ impl Index {
         let selected_before = before.map(|held| held.selections).unwrap_or_default();
         self.selects(id, &selected_before, &selections);
         let references = self.with_selected(id, named, &selections);
-        self.refer(id, references, dirty);
+        self.refer(id, references, now, dirty);
         if relabelled {
             self.reselect(id, now, dirty);
         }
@@ -99,6 +98,8 @@ impl Index {
         entity.confirmed = ending.map(|binding| binding.meta.uid.clone());
     }
 
+    /// What it refers to counts until a GET has proved that it is gone: no event alone takes anything away.
+    ///
     /// Cost: as [`Self::template_seen`].
     pub(super) fn template_gone(&mut self, id: &Id, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
         let Some(entity) = self.entities.get_mut(id) else {
@@ -127,6 +128,8 @@ impl Index {
 
     /// A point GET answered 404. While a template is held this is no news: either its deletion is about to be told, or
     /// it was made again since.
+    ///
+    /// Cost: that of [`Self::refers_no_more`] and [`Self::reselect`], and O(copies).
     pub(super) fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
         let entity = self.unbury(id);
         if entity.template.is_some() {
@@ -134,35 +137,8 @@ impl Index {
         }
         entity.absent = true;
         self.dirty_referrers(id, dirty);
+        self.refers_no_more(id, now, dirty);
         self.reselect(id, now, dirty);
         self.dirty_entity(id, dirty);
-    }
-
-    /// Brings the reverse index in line with what a template refers to. Cost: O(references).
-    pub(super) fn refer(&mut self, id: &Id, references: Vec<DependencyReference>, dirty: &mut Dirty) {
-        let entity = self.unbury(id);
-        if entity.references == references {
-            return;
-        }
-        let before: BTreeSet<Id> = entity.references.iter().map(referred).collect();
-        let after: BTreeSet<Id> = references.iter().map(referred).collect();
-        entity.references = references;
-        entity.left_behind.extend(before.difference(&after).cloned());
-        entity
-            .left_behind
-            .retain(|dependency| !after.contains(dependency));
-        for dependency in before.difference(&after) {
-            let entity = self.unbury(dependency);
-            entity.referrers.remove(id);
-            entity.former.insert(id.clone());
-            self.dirty_entity(dependency, dirty);
-        }
-        for dependency in after.difference(&before) {
-            self.use_kind(&dependency.gvk);
-            let entity = self.unbury(dependency);
-            entity.former.remove(id);
-            entity.referrers.insert(id.clone());
-            self.dirty_entity(dependency, dirty);
-        }
     }
 }

@@ -23,7 +23,7 @@ impl NativeKind for ServiceAccount {
     }
 
     fn summary(&self) -> &'static str {
-        "dependency: the identity of pods"
+        "dependency: the identity of pods; takes the registry credentials that it names along"
     }
 
     /// The same entries made by the hub's controllers name Secrets that do not travel. Source: Karmada reference 1.4.
@@ -39,11 +39,16 @@ impl NativeKind for ServiceAccount {
                 continue;
             };
             let before = entries.len();
-            entries.retain(|entry| !is_made_for(&name, entry));
+            entries.retain(|entry| !is_made_for(&name, text(entry, &["name"])));
             if entries.is_empty() && before > 0 {
                 remove(template, &[list]);
             }
         }
+    }
+
+    /// A controller of the hub may have entered registry credentials for the account (OpenShift does).
+    fn is_made_there(&self, object: &Value, name: &str) -> bool {
+        is_made_for(text(object, &["metadata", "name"]), name)
     }
 
     fn needs_live(&self, _desired: &Value) -> bool {
@@ -58,7 +63,7 @@ impl NativeKind for ServiceAccount {
             let listed = |entry: &Value| wanted.iter().any(|each| each["name"] == entry["name"]);
             let kept = items(live, &[list])
                 .iter()
-                .filter(|entry| keep_all || is_made_for(name, entry) && !listed(entry));
+                .filter(|entry| keep_all || is_made_for(name, text(entry, &["name"])) && !listed(entry));
             let all: Vec<Value> = wanted.iter().chain(kept).cloned().collect();
             if all.len() != wanted.len() {
                 set(desired, &[list], json!(all));
@@ -67,9 +72,9 @@ impl NativeKind for ServiceAccount {
     }
 }
 
-/// Whether an entry names a Secret that a controller made for the account.
-fn is_made_for(account: &str, entry: &Value) -> bool {
-    let made = text(entry, &["name"]).strip_prefix(account);
+/// Whether a Secret was made for the account by a controller.
+fn is_made_for(account: &str, secret: &str) -> bool {
+    let made = secret.strip_prefix(account);
     !account.is_empty()
         && made.is_some_and(|rest| rest.starts_with("-token-") || rest.starts_with("-dockercfg-"))
 }

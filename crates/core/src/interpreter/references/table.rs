@@ -12,6 +12,7 @@ const SERVICE: NativeGvk<'static> = core("Service");
 const SERVICE_ACCOUNT: NativeGvk<'static> = core("ServiceAccount");
 
 const INGRESS: Within = Object("networking.k8s.io", "Ingress");
+const ACCOUNT: Within = Object("", "ServiceAccount");
 const SERVICE_IMPORT: Within = Object("multicluster.x-k8s.io", "ServiceImport");
 
 /// Every path that makes an object travel with the object that names it.
@@ -42,15 +43,17 @@ pub const REFERENCES: &[ReferenceRow] = &[
     optional(PodSpec, "volumes[].secret.secretName", SECRET, "files, one a key"),
     required(PodSpec, "volumes[].storageos.secretRef.name", SECRET, "StorageOS credentials"),
 
+    ReferenceRow { source: "Kubernetes API reference, ServiceAccount v1; ignored by Karmada (reference 3.1)", ..required(ACCOUNT, "imagePullSecrets[].name", SECRET, "registry credentials of pods that name none") },
     required(INGRESS, "spec.tls[].secretName", SECRET, "certificate and key of a host"),
     ReferenceRow { prefix: "derived-", ..required(SERVICE_IMPORT, "metadata.name", SERVICE, "the local Service that stands for the imported one") },
 ];
 
-/// Every other field of a pod spec or an Ingress that names something, and why that does not travel.
+/// Every other field of a pod spec, an Ingress or a ServiceAccount that names something, and why that does not travel.
 ///
-/// Source: Karmada reference 3.1 "Ignored", and the PodSpec and Ingress of Kubernetes 1.36.
+/// Source: Karmada reference 3.1 "Ignored", and the PodSpec, Ingress and ServiceAccount of Kubernetes 1.36.
 #[rustfmt::skip]
 pub const NON_REFERENCES: &[NonReference] = &[
+    not(ACCOUNT, "secrets", "what pods mount they name themselves, and tokens are one cluster's"),
     not(Container, "env[].valueFrom.fieldRef", "a field of the pod itself"),
     not(Container, "env[].valueFrom.fileKeyRef", "a file in a volume of the pod itself; the volume's own source is a row"),
     not(Container, "env[].valueFrom.resourceFieldRef", "a resource of a container of the pod itself"),

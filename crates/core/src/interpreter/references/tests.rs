@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::{core::v1::PodSpec, networking::v1::Ingress};
+use k8s_openapi::api::{
+    core::v1::{PodSpec, ServiceAccount},
+    networking::v1::Ingress,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -98,6 +101,7 @@ fn lies_under(path: &str, top: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
+const ACCOUNT: Within = Within::Object("", "ServiceAccount");
 const INGRESS: Within = Within::Object("networking.k8s.io", "Ingress");
 
 /// Whether a path starts in a pod spec, or with `Some` at the objects of a kind.
@@ -158,9 +162,18 @@ fn every_field_that_looks_like_a_reference_is_decided_about() {
         .filter(|(path, _)| path.starts_with("spec."))
         .collect();
     let in_ingresses = undecided(&of_ingress, Some(INGRESS));
+    let of_account: BTreeMap<_, _> = schema_paths::<ServiceAccount>()
+        .into_iter()
+        .filter(|(path, _)| !path.starts_with("metadata"))
+        .collect();
+    let in_accounts = undecided(&of_account, Some(ACCOUNT));
     assert!(
-        in_pods.is_empty() && in_ingresses.is_empty(),
-        "put each into REFERENCES or NON_REFERENCES: {in_pods:#?} {in_ingresses:#?}"
+        of_account.contains_key("imagePullSecrets[].name"),
+        "{of_account:?}"
+    );
+    assert!(
+        in_pods.is_empty() && in_ingresses.is_empty() && in_accounts.is_empty(),
+        "put each into REFERENCES or NON_REFERENCES: {in_pods:#?} {in_ingresses:#?} {in_accounts:#?}"
     );
 }
 

@@ -1,0 +1,153 @@
+//! What a template takes along: what it refers to, what that refers to, and so on.
+//!
+//! Each template has two lists: [`direct`](crate::index::Entity::direct), what it refers to itself, and
+//! [`references`](crate::index::Entity::references), the closure of that. Only the second one is ever read by who decides
+//! where something goes, so that a `requiredBy` always names the template that a policy placed, whatever lies between.
+//! Invariants:
+//!
+//! - `references` is what can be reached over `direct` in at most [`MOST_STEPS`] steps, without the template itself. A circle is
+//!   harmless: it is a set. `referrers` is the other direction of it.
+//! - So the referrers of a template are all whose closure can change when what it refers to changes: they are computed again,
+//!   and nobody else is.
+//! - Each step has consent for itself: what a template names in another namespace counts only if that one lets it
+//!   ([`Index::may_need`]), whoever takes the template along.
+//! - What does not exist adds nothing. It ceases to when a GET has proved that it is gone, and not before; until a kind is
+//!   listed that something in the closure is of, nothing is removed anywhere ([`Index::is_removal_safe`]): every kind that is
+//!   named is in use from then on, and counts there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::Dirty;
+use crate::{
+    index::{Index, referred},
+    interpreter::references::DependencyReference,
+    object::{Id, Time},
+    plan::Key,
+};
+
+/// How many steps are followed. Real chains have two or three; a longer one is a mistake, or one of somebody who would have
+/// us walk through everything.
+pub(super) const MOST_STEPS: usize = 8;
+
+impl Index {
+    /// A template refers to this itself, by what is known now.
+    ///
+    /// Cost: O(its closure); when that differs from before, for each of its referrers O(their closure).
+    pub(super) fn refer(&mut self, id: &Id, direct: Vec<DependencyReference>, now: Time, dirty: &mut Dirty) {
+        let entity = self.unbury(id);
+        let differs = *entity.direct != *direct;
+        if differs {
+            entity.direct = direct.into();
+        }
+        self.take_along(id, dirty);
+        if differs {
+            self.refers_otherwise(id, now, dirty);
+        }
+    }
+
+    /// A template is gone for certain: who took it along needs nothing more because of it. What it took along itself stays
+    /// known, until its copies are gone. Cost: as [`Self::refer`].
+    pub(super) fn refers_no_more(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        let entity = self.unbury(id);
+        if !entity.direct.is_empty() {
+            entity.direct = Arc::default();
+            self.refers_otherwise(id, now, dirty);
+        }
+    }
+
+    /// Computes again what those take along who take this template along. Cost: O(referrers × their closure).
+    fn refers_otherwise(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        for referrer in entity.referrers.clone() {
+            // What is gone takes nothing along any more, and what it took along leaves after it.
+            let is_held = self
+                .entities
+                .get(&referrer)
+                .is_some_and(|entity| entity.template.is_some());
+            if is_held && self.take_along(&referrer, dirty) {
+                self.settle(&referrer, now, dirty);
+                self.dirty_waiting(&referrer, dirty);
+                dirty.push(Key::Binding(referrer.clone()));
+                dirty.push(Key::BindingStatus(referrer));
+            }
+        }
+    }
+
+    /// Brings `references`, and the reverse index, in line with what is reached from a template now. Answers whether that is
+    /// a change. Cost: O(its closure).
+    fn take_along(&mut self, id: &Id, dirty: &mut Dirty) -> bool {
+        let references = self.closure(id);
+        let entity = self.unbury(id);
+        if *entity.references == *references {
+            return false;
+        }
+        let held = std::mem::replace(&mut entity.references, references.clone());
+        let (before, after) = (ids(&held), ids(&references));
+        entity
+            .left_behind
+            .extend(before.iter().filter(|each| !after.contains(each)).cloned());
+        entity.left_behind.retain(|each| !after.contains(each));
+        for dependency in before.iter().filter(|each| !after.contains(each)) {
+            let entity = self.unbury(dependency);
+            entity.referrers.remove(id);
+            entity.former.insert(id.clone());
+            self.dirty_entity(dependency, dirty);
+        }
+        for dependency in after.iter().filter(|each| !before.contains(each)) {
+            self.use_kind(&dependency.gvk);
+            let entity = self.unbury(dependency);
+            entity.former.remove(id);
+            entity.referrers.insert(id.clone());
+            self.dirty_entity(dependency, dirty);
+        }
+        true
+    }
+
+    /// What is reached from a template. Optional is what is reached over an optional reference only: without that step the
+    /// template can do. Cost: O(references of what is reached); O(direct references) if these refer to nothing.
+    fn closure(&self, id: &Id) -> Arc<[DependencyReference]> {
+        let goes_on = |each: &DependencyReference| each.id == *id || !self.direct(&each.id).is_empty();
+        if !self.direct(id).iter().any(goes_on) {
+            let entity = self.entities.get(id);
+            return entity.map(|entity| entity.direct.clone()).unwrap_or_default();
+        }
+        let mut reached: BTreeMap<&Id, bool> = BTreeMap::new();
+        let mut open = BTreeMap::from([(id, false)]);
+        for _ in 0..MOST_STEPS {
+            let mut next = BTreeMap::new();
+            for (at, is_optional) in open {
+                for each in self.direct(at).iter().filter(|each| each.id != *id) {
+                    let is_optional = is_optional || each.optional;
+                    // Reached before, and no less optional: nothing new.
+                    if reached.get(&each.id).is_some_and(|held| !held || is_optional) {
+                        continue;
+                    }
+                    reached.insert(&each.id, is_optional);
+                    next.insert(&each.id, is_optional);
+                }
+            }
+            open = next;
+        }
+        let reference = |(id, optional): (&Id, bool)| DependencyReference {
+            id: id.clone(),
+            optional,
+        };
+        reached.into_iter().map(reference).collect()
+    }
+
+    fn direct(&self, id: &Id) -> &[DependencyReference] {
+        self.entities
+            .get(id)
+            .map(|entity| &*entity.direct)
+            .unwrap_or_default()
+    }
+}
+
+fn ids(references: &[DependencyReference]) -> BTreeSet<Id> {
+    references.iter().map(referred).collect()
+}
