@@ -232,7 +232,7 @@ impl Index {
     }
 
     /// Whether objects of a kind may refer to others.
-    fn refers(&self, gvk: &Gvk) -> bool {
+    pub(super) fn refers(&self, gvk: &Gvk) -> bool {
         self.interpreter.of(gvk).refers(gvk)
     }
 

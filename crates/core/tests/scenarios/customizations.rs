@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{binding, condition, config_map, deployment, policy_of, settled, world::World};
 
 /// A customization by scripts of the kind that [`crate::world`] runs.
-fn customization(name: &str, (api_version, kind): (&str, &str), scripts: &Value) -> Value {
+pub(crate) fn customization(name: &str, (api_version, kind): (&str, &str), scripts: &Value) -> Value {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization", "metadata": {"name": name},
         "spec": {"target": {"apiVersion": api_version, "kind": kind}, "customizations": scripts},
@@ -44,7 +44,7 @@ fn with_shop(taught: &[Value]) -> World {
     world
 }
 
-fn quiet(world: &mut World) {
+pub(crate) fn quiet(world: &mut World) {
     let wrote = world.writes.len();
     world.restart();
     assert!(world.settle_for(60_000));

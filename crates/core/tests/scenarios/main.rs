@@ -4,6 +4,7 @@
 mod chaos;
 mod chaos_distributions;
 mod chaos_policies;
+mod closure;
 mod customizations;
 mod distributions;
 mod distributions_claimed;

@@ -52,7 +52,7 @@ pub(crate) struct World {
     pub(crate) crash_in: Option<usize>,
     version: u64,
     uids: u64,
-    queue: BTreeSet<Key>,
+    pub(crate) queue: BTreeSet<Key>,
     timers: BTreeMap<Key, Time>,
     watches: BTreeSet<Watch>,
     lists: BTreeMap<Watch, (BTreeSet<Which>, u64)>,
@@ -185,7 +185,7 @@ impl World {
         let mut object = object;
         if let Some(held) = self.hub.get(&key).cloned() {
             let mut merged = held.clone();
-            for field in ["spec", "data"] {
+            for field in ["spec", "data", "imagePullSecrets"] {
                 if let Some(value) = object.get(field) {
                     merged[field] = value.clone();
                 }

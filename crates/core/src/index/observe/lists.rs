@@ -100,9 +100,11 @@ impl Index {
         }
     }
 
-    /// After a start: who is named in a stored `requiredBy` and does not refer to the object any more may still hold it.
+    /// After a start: who is named in a stored `requiredBy` and does not take the object along any more may still hold it, and
+    /// so may what that one takes along: which of them named the object is not stored.
     /// A hint that only ever delays a removal; none is safe before (see [`crate::index::Index::is_removal_safe`]).
-    /// Cost: O(bindings × snapshots), once, when it is known who refers to what; else O(kinds).
+    /// Cost: O(bindings × snapshots), and for each that is not needed any more O(what its former referrers take along); once,
+    /// when it is known who refers to what; else O(kinds).
     pub(super) fn remember_former(&mut self) {
         if self.remembers_former || !self.are_referrers_certain() {
             return;
@@ -120,6 +122,12 @@ impl Index {
                     .get(&Named::new(&snapshot.namespace, &snapshot.name));
                 if let Some(referrer) = referrer.filter(|referrer| !entity.referrers.contains(*referrer)) {
                     former.push((id.clone(), referrer.clone()));
+                    let along = self.entities.get(referrer).map(|entity| &entity.references);
+                    let between = along.into_iter().flat_map(|all| all.iter()).map(|each| &each.id);
+                    let between = between.filter(|each| {
+                        *each != id && self.refers(&each.gvk) && !entity.referrers.contains(*each)
+                    });
+                    former.extend(between.map(|each| (id.clone(), each.clone())));
                 }
             }
         }

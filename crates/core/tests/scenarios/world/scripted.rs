@@ -21,7 +21,8 @@ impl Engine for Scripted {
     }
 }
 
-/// `at`: where the answer is; `namespace`: of what is needed, the object's own without it. `from`: for retention, what is kept of the live copy. An object that has `broken: true` has no
+/// `at`: where the answer is; `namespace`: of what is needed, the object's own without it; `apiVersion` and `kind`: of what
+/// is needed, a ConfigMap without it. `from`: for retention, what is kept of the live copy. An object that has `broken: true` has no
 /// answer.
 #[derive(Debug)]
 struct Script(Value);
@@ -85,8 +86,8 @@ impl Rule for Script {
                 // With a label, what is named are its values.
                 let label = self.0["label"].as_str();
                 let reference = |name: Value| DependentObjectReference {
-                    api_version: "v1".into(),
-                    kind: "ConfigMap".into(),
+                    api_version: self.0["apiVersion"].as_str().unwrap_or("v1").into(),
+                    kind: self.0["kind"].as_str().unwrap_or("ConfigMap").into(),
                     namespace: namespace.into(),
                     name: if label.is_some() {
                         ""
