@@ -192,7 +192,7 @@ fn check(world: &World, seed: u64, crashed: bool) {
 /// Seeds that found something once: a dependency held for ever by a rollout that its former workload's member numbered.
 const FOUND: [u64; 2] = [95, 113];
 
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     let number = |name: &str| crate::setting(name).and_then(|text| text.parse().ok());
     match number("CHAOS_SEED") {
         Some(seed) => vec![seed],

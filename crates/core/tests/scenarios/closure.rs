@@ -72,14 +72,14 @@ fn assert_order(writes: &[String], wanted: &[&str]) {
     assert!(wanted.iter().map(|what| at(what)).is_sorted(), "{writes:#?}");
 }
 
-const SHOP: (&str, &str) = ("example.com/v1", "Shop");
+pub(crate) const SHOP: (&str, &str) = ("example.com/v1", "Shop");
 
-fn shop(name: &str, spec: Value) -> Value {
+pub(crate) fn shop(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": name}, "spec": spec})
 }
 
 /// A rule that has a shop need what stands at this path: shops with `kind`, else ConfigMaps.
-fn rule(name: &str, script: &Value) -> Value {
+pub(crate) fn rule(name: &str, script: &Value) -> Value {
     let script = json!({"dependencyInterpretation": {"luaScript": script.to_string()}});
     customization(name, SHOP, &script)
 }

@@ -1324,42 +1324,52 @@ impl World {
         self.has_come(watch);
     }
 
-    /// I2: nothing is taken from under a workload that still needs it, as it stands on the member.
+    /// I2: nothing is taken from under a workload that still needs it, itself or over its account, as both stand on the member.
     fn assert_unneeded(&self, cluster: &str, id: &Id) {
-        if &*id.gvk.kind != "ConfigMap" || !self.hub.contains_key(&id_key(id)) {
+        if !["ConfigMap", "ServiceAccount", "Secret"].contains(&&*id.gvk.kind)
+            || !self.hub.contains_key(&id_key(id))
+        {
             return;
         }
-        for (key, copy) in &self.members[cluster].objects {
-            let taught = self.index.taught(&Gvk::new("apps/v1", "Deployment"));
-            let needs = |object: &Value| {
-                // Somebody taught us otherwise.
-                if taught.has(Operation::References) && !taught.adds() {
-                    return false;
-                }
-                object["spec"]["template"]["spec"]["volumes"]
-                    .as_array()
-                    .is_some_and(|all| all.iter().any(|volume| volume["configMap"]["name"] == *id.name))
-            };
-            let binding = self.hub.get(&(
+        let needed = id_key(id);
+        for key in self.members[cluster].objects.keys() {
+            let (kind, namespace, name) = key;
+            let binding = (
                 "ResourceBinding".into(),
-                key.1.clone(),
-                format!("{}-deployment", key.2),
-            ));
-            let follows = binding.is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
-            let ours = copy["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID;
-            if key.0 == "Deployment"
-                && *key.1 == *id.namespace
-                && ours
-                && needs(copy)
-                && self.hub.get(key).is_some_and(needs)
-                && follows
-            {
-                panic!(
-                    "{id} is taken away from {cluster} although {} still needs it there",
-                    key.2
-                );
+                namespace.clone(),
+                format!("{name}-deployment"),
+            );
+            let follows =
+                (self.hub.get(&binding)).is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
+            if kind != "Deployment" || !follows {
+                continue;
+            }
+            let named = self.still_named(cluster, key);
+            let accounts = named.iter().filter(|each| each.0 == "ServiceAccount");
+            let over = accounts.flat_map(|account| self.still_named(cluster, account));
+            if over.chain(named.clone()).any(|each| each == needed) {
+                panic!("{id} is taken away from {cluster} although {name} still needs it there");
             }
         }
+    }
+
+    /// What an object names on the hub and in our copy of it on a member, unless somebody taught us otherwise.
+    fn still_named(&self, cluster: &str, key: &(String, String, String)) -> Vec<(String, String, String)> {
+        let (Some(copy), Some(template)) = (self.members[cluster].objects.get(key), self.hub.get(key)) else {
+            return Vec::new();
+        };
+        let gvk = Gvk::new(template["apiVersion"].as_str().unwrap_or_default(), &key.0);
+        let taught = self.index.taught(&gvk);
+        if (taught.has(Operation::References) && !taught.adds())
+            || copy["metadata"]["labels"]["entourage.dev/hub"] != HUB_ID
+        {
+            return Vec::new();
+        }
+        let there = named(template);
+        named(copy)
+            .into_iter()
+            .filter(|each| there.contains(each))
+            .collect()
     }
 
     /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it.
@@ -1486,6 +1496,21 @@ fn merge(target: &mut Value, patch: &Value) {
             merge(map.entry(key.clone()).or_insert(Value::Null), value);
         }
     }
+}
+
+/// What a Deployment or a ServiceAccount names, the slow way.
+pub(crate) fn named(object: &Value) -> Vec<(String, String, String)> {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    let pods = &object["spec"]["template"]["spec"];
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let volumes = list(&pods["volumes"]).into_iter();
+    let volumes = volumes.map(|each| ("ConfigMap", each["configMap"]["name"].clone()));
+    let secrets = list(&object["imagePullSecrets"]).into_iter();
+    let secrets = secrets.map(|each| ("Secret", each["name"].clone()));
+    let account = [("ServiceAccount", pods["serviceAccountName"].clone())];
+    let all = volumes.chain(secrets).chain(account);
+    all.filter_map(|(kind, name)| Some((kind.into(), namespace.into(), name.as_str()?.into())))
+        .collect()
 }
 
 fn covers(watch: &Watch, object: &Value) -> bool {

@@ -1,0 +1,191 @@
+//! As [`crate::chaos`], of what is needed over several steps: workloads, their accounts and the credentials of these; and
+//! kinds that people teach us, which may need each other. Whatever happens, once the inputs stop changing everything is
+//! where the templates that policies placed reach it, and nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chaos::seeds,
+    closure::{SHOP, account, acting, rule, secret, shop},
+    config_map, deployment, policy_of,
+    world::{Random, World, named},
+};
+
+const MEMBERS: [&str; 2] = ["member1", "member2"];
+const WORKLOADS: [&str; 2] = ["one", "two"];
+const ACCOUNTS: [&str; 2] = ["robot", "android"];
+const SECRETS: [&str; 2] = ["alpha", "beta"];
+const SHOPS: [&str; 3] = ["a", "b", "c"];
+const GOODS: [&str; 2] = ["red", "green"];
+
+fn some<'a>(random: &mut Random, all: &[&'a str]) -> Vec<&'a str> {
+    all.iter().copied().filter(|_| random.below(2) == 0).collect()
+}
+
+/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-core --test scenarios chaos_chains`.
+fn run(seed: u64, crashes: bool) {
+    let mut random = Random(seed);
+    let mut world = World::new(&MEMBERS);
+    let shops = json!({"at": "/spec/shops", "apiVersion": SHOP.0, "kind": SHOP.1});
+    world.apply(rule("shops", &shops));
+    world.apply(rule("uses", &json!({"at": "/spec/uses"})));
+    assert!(world.settle());
+    world.chaos = Some(Random(seed ^ 0xffff));
+    world.outages = 50;
+    for _ in 0..40 {
+        if crashes && random.below(4) == 0 {
+            world.crash_in = Some(1 + random.below(4));
+        }
+        step(&mut world, &mut random);
+        let patience = [0, 100, 1_000, 20_000][random.below(4)];
+        if !world.settle_for(patience) {
+            world.restart();
+        }
+    }
+    world.crash_in = None;
+    world.outages = 0;
+    for member in MEMBERS {
+        world.set_down(member, false);
+    }
+    assert!(world.settle_for(120_000), "seed {seed}");
+    check(&world, seed, crashes);
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(120_000), "seed {seed}");
+    assert_eq!(
+        world.writes.len(),
+        wrote,
+        "seed {seed}: a restart writes {:#?}",
+        &world.writes[wrote..]
+    );
+}
+
+fn step(world: &mut World, random: &mut Random) {
+    let workload = WORKLOADS[random.below(2)];
+    let robot = ACCOUNTS[random.below(2)];
+    let credentials = SECRETS[random.below(2)];
+    let shop_name = SHOPS[random.below(3)];
+    let goods = GOODS[random.below(2)];
+    let members = some(random, &MEMBERS);
+    let place = |world: &mut World, (api_version, kind): (&str, &str), name: &str| {
+        if !members.is_empty() {
+            let policy = format!("{}-{name}", kind.to_lowercase());
+            world.apply(policy_of(&policy, api_version, kind, name, &members));
+        }
+    };
+    match random.below(18) {
+        0..=2 => world.apply(acting(workload, &[], robot)),
+        3 => world.apply(deployment(workload, &[])),
+        4 => world.delete("Deployment", workload),
+        5..=6 => place(world, ("apps/v1", "Deployment"), workload),
+        7..=9 => world.apply(account(robot, &some(random, &SECRETS))),
+        10 => world.delete("ServiceAccount", robot),
+        // What lies between may be placed by a policy of its own.
+        11 if random.below(4) == 0 => place(world, ("v1", "ServiceAccount"), robot),
+        11 => world.apply(secret(credentials)),
+        12 => world.delete("Secret", credentials),
+        13..=14 => {
+            let spec = json!({"shops": some(random, &SHOPS), "uses": some(random, &GOODS)});
+            world.apply(shop(shop_name, spec));
+        }
+        15 if random.below(3) == 0 => world.delete("Shop", shop_name),
+        15 => place(world, SHOP, shop_name),
+        16 if random.below(3) == 0 => world.delete("ConfigMap", goods),
+        16 => world.apply(config_map(goods, ["a", "b", "c"][random.below(3)])),
+        _ => world.set_down(MEMBERS[random.below(2)], random.below(2) == 0),
+    }
+}
+
+type Key = (String, String, String);
+
+/// What an object of the hub names itself.
+fn names(object: &Value) -> Vec<Key> {
+    if object["kind"] != "Shop" {
+        return named(object);
+    }
+    let list = |field: &str, kind: &str| -> Vec<Key> {
+        let names = object["spec"][field].as_array().into_iter().flatten();
+        names
+            .map(|name| {
+                (
+                    kind.to_owned(),
+                    "default".to_owned(),
+                    name.as_str().unwrap_or_default().to_owned(),
+                )
+            })
+            .collect()
+    };
+    [list("shops", "Shop"), list("uses", "ConfigMap")].concat()
+}
+
+/// Where everything belongs by the hub's objects, computed the slow way.
+fn wanted(world: &World) -> BTreeMap<Key, BTreeSet<String>> {
+    let mut wanted: BTreeMap<Key, BTreeSet<String>> = BTreeMap::new();
+    for policy in world
+        .hub
+        .values()
+        .filter(|each| each["kind"] == "PropagationPolicy")
+    {
+        let selector = &policy["spec"]["resourceSelectors"][0];
+        let text = |field: &str| selector[field].as_str().unwrap_or_default().to_owned();
+        let root = (text("kind"), "default".to_owned(), text("name"));
+        let members = policy["spec"]["placement"]["clusterAffinity"]["clusterNames"].as_array();
+        let members: Vec<&str> = members.into_iter().flatten().filter_map(Value::as_str).collect();
+        let (mut open, mut seen) = (vec![root], BTreeSet::new());
+        while let Some(key) = open.pop() {
+            let Some(object) = world.hub.get(&key).filter(|_| seen.insert(key.clone())) else {
+                continue;
+            };
+            wanted
+                .entry(key)
+                .or_default()
+                .extend(members.iter().map(|each| (*each).to_owned()));
+            open.extend(names(object));
+        }
+    }
+    wanted
+}
+
+fn check(world: &World, seed: u64, crashed: bool) {
+    let wanted = wanted(world);
+    let all = [
+        ("Deployment", &WORKLOADS[..]),
+        ("ServiceAccount", &ACCOUNTS[..]),
+        ("Secret", &SECRETS[..]),
+        ("Shop", &SHOPS[..]),
+        ("ConfigMap", &GOODS[..]),
+    ];
+    for (kind, name) in all
+        .iter()
+        .flat_map(|(kind, names)| names.iter().map(move |name| (*kind, *name)))
+    {
+        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        let none = BTreeSet::new();
+        let wanted = wanted.get(&key).unwrap_or(&none);
+        let holders: BTreeSet<String> = world.holders(kind, name).into_iter().map(Into::into).collect();
+        let binding = format!("{name}-{}", kind.to_lowercase());
+        let accounted = world.hub_object("ResourceBinding", &binding).is_some();
+        // A crash between the end of a binding and its making again leaves copies that nobody accounts for: they are
+        // reported, never deleted (architecture 2.3).
+        if !crashed || accounted || holders.is_empty() {
+            assert_eq!(&holders, wanted, "seed {seed}: {kind} {name}");
+        }
+        assert_eq!(
+            accounted,
+            !wanted.is_empty(),
+            "seed {seed}: binding of {kind} {name}"
+        );
+    }
+}
+
+#[test]
+fn chains_and_circles_end_in_what_the_hub_asks_for() {
+    seeds().into_iter().for_each(|seed| run(seed, false));
+}
+
+#[test]
+fn chains_and_circles_with_crashes_end_in_what_the_hub_asks_for() {
+    seeds().into_iter().for_each(|seed| run(seed, true));
+}
