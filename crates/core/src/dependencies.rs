@@ -280,9 +280,10 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
             (Some(_), None) => false,
             // A live workload that names it: it is moving away, or its owner turned following off. What was only taken along
-            // for others leaves before what it needs itself.
+            // for others leaves before what it needs itself, if it leaves: a copy that nobody accounts for does not.
             (Some(_), Some(_)) if names_it => {
-                index.is_following(referrer) || !delivery::plan::wants(index, holder, referrer, cluster)
+                let leaves = || !delivery::plan::wants(index, holder, referrer, cluster);
+                index.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
             }
             // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
             // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.

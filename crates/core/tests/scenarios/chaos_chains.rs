@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::{
-    chaos::seeds,
+    chaos,
     closure::{SHOP, account, acting, rule, secret, shop},
     config_map, deployment, policy_of,
     world::{Random, World, named},
@@ -178,6 +178,17 @@ fn check(world: &World, seed: u64, crashed: bool) {
             "seed {seed}: binding of {kind} {name}"
         );
     }
+}
+
+/// Seeds that found something once: credentials held for ever by the copy of an account that nobody accounted for.
+const FOUND: [u64; 1] = [612];
+
+fn seeds() -> Vec<u64> {
+    let mut seeds = chaos::seeds();
+    if seeds.len() > 1 {
+        seeds.extend(FOUND);
+    }
+    seeds
 }
 
 #[test]

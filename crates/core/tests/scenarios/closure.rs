@@ -487,6 +487,34 @@ fn a_circle_goes_along_as_a_whole_and_leaves_as_a_whole() {
 }
 
 #[test]
+fn of_a_chain_the_last_one_goes_first_and_leaves_last() {
+    let mut world = taught(&["member1", "member2"]);
+    // In the order of names it would be the other way round.
+    world.apply(shop("z", json!({"shops": ["a"]})));
+    world.apply(shop("a", json!({"shops": ["b"]})));
+    world.apply(shop("b", json!({"shops": ["c"]})));
+    world.apply(shop("c", json!({})));
+    world.apply(placed_shop("z", &["member1"]));
+    assert!(world.settle());
+    assert_order(
+        &world.writes,
+        &["c", "b", "a", "z"]
+            .map(|name| format!("member1 POST Shop default/{name}"))
+            .each_ref()
+            .map(String::as_str),
+    );
+    world.apply(placed_shop("z", &["member2"]));
+    assert!(world.settle());
+    assert_order(
+        &world.writes,
+        &["z", "a", "b", "c"]
+            .map(|name| format!("member1 Delete Shop default/{name}"))
+            .each_ref()
+            .map(String::as_str),
+    );
+}
+
+#[test]
 fn a_circle_that_nobody_needs_any_more_leaves() {
     let mut world = taught(&["member1"]);
     world.apply(config_map("goods", "a"));
