@@ -88,7 +88,7 @@ fn step(world: &mut World, random: &mut Random) {
         12 => world.delete("Secret", credentials),
         13..=14 => {
             let spec = json!({"shops": some(random, &SHOPS), "uses": some(random, &GOODS)});
-            world.apply(shop(shop_name, spec));
+            world.apply(shop(shop_name, &spec));
         }
         15 if random.below(3) == 0 => world.delete("Shop", shop_name),
         15 => place(world, SHOP, shop_name),

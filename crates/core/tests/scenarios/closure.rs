@@ -74,7 +74,7 @@ fn assert_order(writes: &[String], wanted: &[&str]) {
 
 pub(crate) const SHOP: (&str, &str) = ("example.com/v1", "Shop");
 
-pub(crate) fn shop(name: &str, spec: Value) -> Value {
+pub(crate) fn shop(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": name}, "spec": spec})
 }
 
@@ -451,9 +451,9 @@ fn an_account_that_went_while_nobody_looked_is_looked_for_before_its_credentials
 fn a_circle_goes_along_as_a_whole_and_leaves_as_a_whole() {
     let mut world = taught(&["member1", "member2"]);
     world.apply(config_map("goods", "a"));
-    world.apply(shop("a", json!({"shops": ["b"]})));
-    world.apply(shop("b", json!({"shops": ["c", "b"]})));
-    world.apply(shop("c", json!({"shops": ["a", "b"], "uses": ["goods"]})));
+    world.apply(shop("a", &json!({"shops": ["b"]})));
+    world.apply(shop("b", &json!({"shops": ["c", "b"]})));
+    world.apply(shop("c", &json!({"shops": ["a", "b"], "uses": ["goods"]})));
     let all = [
         ("Shop", "a"),
         ("Shop", "b"),
@@ -490,10 +490,10 @@ fn a_circle_goes_along_as_a_whole_and_leaves_as_a_whole() {
 fn of_a_chain_the_last_one_goes_first_and_leaves_last() {
     let mut world = taught(&["member1", "member2"]);
     // In the order of names it would be the other way round.
-    world.apply(shop("z", json!({"shops": ["a"]})));
-    world.apply(shop("a", json!({"shops": ["b"]})));
-    world.apply(shop("b", json!({"shops": ["c"]})));
-    world.apply(shop("c", json!({})));
+    world.apply(shop("z", &json!({"shops": ["a"]})));
+    world.apply(shop("a", &json!({"shops": ["b"]})));
+    world.apply(shop("b", &json!({"shops": ["c"]})));
+    world.apply(shop("c", &json!({})));
     world.apply(placed_shop("z", &["member1"]));
     assert!(world.settle());
     assert_order(
@@ -518,13 +518,13 @@ fn of_a_chain_the_last_one_goes_first_and_leaves_last() {
 fn a_circle_that_nobody_needs_any_more_leaves() {
     let mut world = taught(&["member1"]);
     world.apply(config_map("goods", "a"));
-    world.apply(shop("root", json!({"shops": ["b"]})));
-    world.apply(shop("b", json!({"shops": ["c"]})));
-    world.apply(shop("c", json!({"shops": ["b"], "uses": ["goods"]})));
+    world.apply(shop("root", &json!({"shops": ["b"]})));
+    world.apply(shop("b", &json!({"shops": ["c"]})));
+    world.apply(shop("c", &json!({"shops": ["b"], "uses": ["goods"]})));
     world.apply(placed_shop("root", &["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "goods"), ["member1"]);
-    world.apply(shop("root", json!({})));
+    world.apply(shop("root", &json!({})));
     assert!(world.settle_for(60_000));
     for (kind, name) in [("Shop", "b"), ("Shop", "c"), ("ConfigMap", "goods")] {
         assert!(world.holders(kind, name).is_empty(), "{kind} {name}");
@@ -537,7 +537,7 @@ fn a_chain_is_followed_eight_steps_and_no_further() {
     let mut world = taught(&["member1"]);
     for at in 0..12 {
         let next = format!("s{}", at + 1);
-        world.apply(shop(&format!("s{at}"), json!({"shops": [next]})));
+        world.apply(shop(&format!("s{at}"), &json!({"shops": [next]})));
     }
     world.apply(placed_shop("s0", &["member1"]));
     assert!(world.settle_for(60_000));
@@ -546,12 +546,12 @@ fn a_chain_is_followed_eight_steps_and_no_further() {
         assert_eq!(there, at <= 8, "s{at}");
     }
     // A shorter way brings the rest.
-    world.apply(shop("s1", json!({"shops": ["s2", "s8"]})));
+    world.apply(shop("s1", &json!({"shops": ["s2", "s8"]})));
     assert!(world.settle_for(60_000));
     for at in 0..12 {
         assert_eq!(world.holders("Shop", &format!("s{at}")), ["member1"], "s{at}");
     }
-    world.apply(shop("s1", json!({"shops": []})));
+    world.apply(shop("s1", &json!({"shops": []})));
     assert!(world.settle_for(60_000));
     for at in 2..12 {
         assert!(world.holders("Shop", &format!("s{at}")).is_empty(), "s{at}");
@@ -563,19 +563,19 @@ fn a_chain_is_followed_eight_steps_and_no_further() {
 fn what_lies_between_and_ceases_to_be_understood_keeps_what_it_took_along_over_a_restart_too() {
     let mut world = taught(&["member1"]);
     world.apply(config_map("goods", "a"));
-    world.apply(shop("root", json!({"shops": ["b"]})));
-    world.apply(shop("b", json!({"uses": ["goods"]})));
+    world.apply(shop("root", &json!({"shops": ["b"]})));
+    world.apply(shop("b", &json!({"uses": ["goods"]})));
     world.apply(placed_shop("root", &["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "goods"), ["member1"]);
     quiet(&mut world);
-    world.apply(shop("b", json!({"uses": [], "broken": true})));
+    world.apply(shop("b", &json!({"uses": [], "broken": true})));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "goods"), ["member1"]);
     quiet(&mut world);
     assert_eq!(world.holders("ConfigMap", "goods"), ["member1"]);
     assert_eq!(condition(&world, "b-shop", "Interpreted")["status"], "False");
-    world.apply(shop("b", json!({"uses": []})));
+    world.apply(shop("b", &json!({"uses": []})));
     assert!(world.settle());
     assert!(world.holders("ConfigMap", "goods").is_empty());
     quiet(&mut world);
@@ -624,8 +624,8 @@ fn each_step_to_another_namespace_takes_the_consent_of_that_one() {
     gold["metadata"]["namespace"] = json!("safe");
     world.apply(gold);
     world.apply(in_vault(config_map("goods", "a")));
-    world.apply(in_vault(shop("b", json!({"uses": ["goods"], "safe": ["gold"]}))));
-    world.apply(shop("root", json!({"shops": ["b"]})));
+    world.apply(in_vault(shop("b", &json!({"uses": ["goods"], "safe": ["gold"]}))));
+    world.apply(shop("root", &json!({"shops": ["b"]})));
     world.apply(placed_shop("root", &["member1"]));
     assert!(world.settle());
     let stands = |world: &World| {
@@ -663,20 +663,20 @@ fn what_is_reached_over_something_optional_only_is_optional() {
     // What a selector matches is optional.
     let selected = json!({"at": "/spec/some", "apiVersion": SHOP.0, "kind": SHOP.1, "label": "shop"});
     world.apply(rule("some", &selected));
-    let mut other = shop("b", json!({"uses": ["missing"]}));
+    let mut other = shop("b", &json!({"uses": ["missing"]}));
     other["metadata"]["labels"] = json!({"shop": "b"});
     world.apply(other);
-    world.apply(shop("root", json!({"some": ["b"]})));
+    world.apply(shop("root", &json!({"some": ["b"]})));
     world.apply(placed_shop("root", &["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("Shop", "b"), ["member1"]);
     let ready = |world: &World| condition(world, "root-shop", "DependenciesReady")["status"].clone();
     assert_eq!(ready(&world), "True");
-    world.apply(shop("c", json!({"shops": ["b"]})));
-    world.apply(shop("root", json!({"some": ["b"], "shops": ["c"]})));
+    world.apply(shop("c", &json!({"shops": ["b"]})));
+    world.apply(shop("root", &json!({"some": ["b"], "shops": ["c"]})));
     assert!(world.settle());
     assert_eq!(ready(&world), "False", "another way demands it");
-    world.apply(shop("root", json!({"some": ["b"]})));
+    world.apply(shop("root", &json!({"some": ["b"]})));
     assert!(world.settle());
     assert_eq!(ready(&world), "True");
 }
