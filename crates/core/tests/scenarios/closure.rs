@@ -688,6 +688,18 @@ fn preserved_is_what_is_reached_too() {
     policy["spec"]["preserveResourcesOnDeletion"] = json!(true);
     world.apply(policy);
     assert!(world.settle());
+    // Nobody names it any more, by a user's act: it stays, without our marks.
+    world.apply(account("robot", &[]));
+    assert!(world.settle_for(60_000));
+    assert_chain_on(&world, &["member1"]);
+    let marks = |world: &World| {
+        world.on("member1", "Secret", "registry").expect("stays")["metadata"]["labels"]["entourage.dev/hub"]
+            .clone()
+    };
+    assert_eq!(marks(&world), Value::Null);
+    world.apply(account("robot", &["registry"]));
+    world.apply(secret("registry"));
+    assert!(world.settle_for(60_000));
     world.delete("Deployment", "app");
     assert!(world.settle_for(60_000));
     assert_chain_on(&world, &["member1"]);
