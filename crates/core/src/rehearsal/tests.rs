@@ -78,6 +78,48 @@ fn the_example_arrives_with_what_it_needs() {
 }
 
 #[test]
+fn what_is_needed_over_an_account_arrives_too_and_says_for_whom() {
+    let mut acting = deployment("c");
+    acting["spec"]["template"]["spec"]["serviceAccountName"] = json!("robot");
+    let named = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "default", "name": name}});
+    let mut account = named("ServiceAccount", "robot");
+    account["imagePullSecrets"] = json!([{"name": "registry"}, {"name": "gone"}]);
+    let objects = vec![
+        cluster("m1"),
+        policy(&["m1"]),
+        acting,
+        config_map("c", "1"),
+        account,
+        named("Secret", "registry"),
+    ];
+    let report = rehearsed(objects).report();
+    assert_eq!(
+        lines(&report),
+        [
+            "m1 created ConfigMap default/c",
+            "m1 created Secret default/registry",
+            "m1 created ServiceAccount default/robot",
+            "m1 created Deployment default/web"
+        ]
+    );
+    let of_registry = report
+        .outcomes
+        .iter()
+        .find(|each| each.place != Place::Hub && each.object.to_string() == "Secret default/registry");
+    assert_eq!(
+        of_registry.map(|each| each.message.as_str()),
+        Some("needed by Deployment default/web")
+    );
+    let told: Vec<&str> = report.notes.iter().map(|note| note.message.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "Secret default/gone does not exist on the hub: create it, or drop the reference in ServiceAccount default/robot"
+        ]
+    );
+}
+
+#[test]
 fn what_is_missing_and_what_nobody_selects_is_told() {
     let report = rehearsed(vec![
         cluster("m1"),

@@ -70,6 +70,25 @@ Deployment shop/web         east, west
 }
 
 #[test]
+fn what_a_dependency_refers_to_is_drawn_below_it() {
+    let mut web = deployment("web", "settings", "login");
+    web["spec"]["template"]["spec"] = json!({"serviceAccountName": "robot"});
+    let all = objects(&[
+        web,
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "shop", "name": "robot"},
+            "imagePullSecrets": [{"name": "registry"}]}),
+    ]);
+    assert_eq!(
+        text::draw(&Drawing::of(all.iter())),
+        "\
+Deployment shop/web           goes nowhere
+└─ ServiceAccount shop/robot  goes nowhere
+   └─ Secret shop/registry    missing
+"
+    );
+}
+
+#[test]
 fn the_same_in_mermaid_and_dot() {
     assert_eq!(
         mermaid::draw(&example()),
