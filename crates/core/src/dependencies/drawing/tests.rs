@@ -79,7 +79,7 @@ fn what_a_dependency_refers_to_is_drawn_below_it() {
             "imagePullSecrets": [{"name": "registry"}]}),
     ]);
     assert_eq!(
-        text::draw(&Drawing::of(all.iter())),
+        text::draw(&Drawing::of(all.iter(), untaught)),
         "\
 Deployment shop/web           goes nowhere
 └─ ServiceAccount shop/robot  goes nowhere
