@@ -25,6 +25,8 @@ use crate::{
     metrics::{Asked, Metrics},
 };
 
+#[cfg(test)]
+pub(crate) mod desk;
 mod line;
 mod resolve;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::*;
 use crate::client::tests::{Log, Reply, api, gone, script, served_nothing, status};
 
 mod distribute;
+mod hooked;
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";

@@ -138,6 +138,7 @@ impl Watcher {
         let mut seen = Vec::new();
         let meta = read::list(bytes, &mut |mut item| {
             present.extend(observation::which(&self.watch, &item));
+            self.say_kind(&mut item);
             seen.extend(self.project(&self.interpretation, &item));
             self.wipe(&mut item);
         })
@@ -152,12 +153,30 @@ impl Watcher {
         present: &mut BTreeSet<Which>,
     ) -> Result<(Vec<Value>, ListMeta), Failure> {
         let mut items = Vec::new();
-        let meta = read::list(bytes, &mut |item| {
+        let meta = read::list(bytes, &mut |mut item| {
             present.extend(observation::which(&self.watch, &item));
+            self.say_kind(&mut item);
             items.push(item);
         })
         .map_err(|error| Failure::garbled(&error))?;
         Ok((items, meta))
+    }
+
+    /// The items of a list leave out what they are, where the API server knows the kind itself. Hooks and scripts look at
+    /// that first, and are shown an object in one form, however it came.
+    fn say_kind(&self, item: &mut Value) {
+        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
+            return;
+        };
+        if self.interpretation.version().is_empty() {
+            return;
+        }
+        if let Some(fields) = item.as_object_mut() {
+            fields
+                .entry("apiVersion")
+                .or_insert_with(|| gvk.api_version().into());
+            fields.entry("kind").or_insert_with(|| (*gvk.kind).into());
+        }
     }
 }
 

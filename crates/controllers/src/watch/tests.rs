@@ -8,6 +8,8 @@ use serde_json::json;
 use super::*;
 use crate::client::tests::{Log, Reply, api, served_nothing, status};
 
+mod hooked;
+
 const GVK: (&str, &str) = ("v1", "ConfigMap");
 
 fn item(name: &str, version: u32) -> Value {

@@ -1,0 +1,304 @@
+//! Watches of kinds that hooks are about, over a scripted server and a hook that is held, shut and opened.
+
+use super::*;
+use crate::hooks::desk::Desk;
+
+/// How long a test waits for what must become true.
+const ENDS: Duration = Duration::from_secs(20);
+
+/// Longer than the pause after an attempt that helped, so that another one would show.
+const LONGER: Duration = Duration::from_secs(4);
+
+fn gvk() -> Gvk {
+    Gvk::new(GVK.0, GVK.1)
+}
+
+/// As [`start`], with a hook that is asked for the dependencies of what is read.
+fn hooked(
+    desk: &Desk,
+    watch: Watch,
+    reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
+) -> (mpsc::Receiver<Message>, Log, Api) {
+    let (api, log) = api(Server::Hub, move |asked| reply(&asked.line));
+    let (brain, inbox) = mpsc::channel(100);
+    let watcher = Watcher::new(api.clone(), watch, 1, &"hub".into(), brain);
+    let watcher = watcher.taught(desk.taught.clone(), desk.of(&gvk()));
+    tokio::spawn(watcher.run());
+    (inbox, log, api)
+}
+
+/// Replies in order, then none.
+fn in_order(replies: Vec<Reply>) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
+    let next = AtomicUsize::new(0);
+    move |_| {
+        let reply = replies.get(next.fetch_add(1, Ordering::Relaxed));
+        reply.cloned().unwrap_or(Reply::Silence)
+    }
+}
+
+/// The next templates, each with its name and version and whether it lacks an answer, and `listed`.
+async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    while told.len() < count {
+        let next = tokio::time::timeout(ENDS, inbox.recv()).await;
+        let Ok(Some(Message::Watched { seen, .. })) = next else {
+            panic!("after {told:?}")
+        };
+        for each in seen {
+            match each {
+                Observation::Seen(Subject::Template(id, template)) => {
+                    let heard = if template.unanswered.is_empty() {
+                        "heard"
+                    } else {
+                        "unheard"
+                    };
+                    told.push(format!("{} {} {heard}", id.name, template.meta.resource_version));
+                }
+                Observation::Gone {
+                    which: Which::Template(id),
+                    ..
+                } => told.push(format!("{} gone", id.name)),
+                Observation::Listed { present, .. } => told.push(format!("listed {}", present.len())),
+                Observation::Lost { .. } => told.push("lost".to_owned()),
+                _ => {}
+            }
+        }
+    }
+    told
+}
+
+/// Waits until a desk is as wanted.
+async fn until(what: &str, desk: &Desk, is_so: impl Fn(&Desk) -> bool) {
+    let ends = Instant::now() + ENDS;
+    while !is_so(desk) {
+        assert!(
+            Instant::now() < ends,
+            "waited until {what}; {:?} waited, asked {:?}",
+            desk.waiting(),
+            desk.asked()
+        );
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_asked_about_sixteen_at_a_time_and_told_in_its_order() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.hold(true);
+    let names: Vec<String> = (0..50).map(|number| format!("c{number:02}")).collect();
+    let items: Vec<Value> = names.iter().map(|name| item(name, 3)).collect();
+    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(vec![list(10, "", &items)]));
+    until("sixteen wait", &desk, |desk| desk.waiting().0 == 16).await;
+    assert!(inbox.try_recv().is_err(), "nothing is told before it was heard");
+    desk.hold(false);
+    let told = told(&mut inbox, 51).await;
+    let mut wanted: Vec<String> = names.iter().map(|name| format!("{name} 3 heard")).collect();
+    wanted.push("listed 50".to_owned());
+    assert_eq!(told, wanted);
+    assert_eq!(desk.waiting(), (0, 16), "never more at a time");
+    assert_eq!(desk.asked().len(), 50, "each once");
+    assert_eq!((desk.counted("answered"), desk.counted("known")), (50, 0));
+}
+
+#[tokio::test]
+async fn a_hook_is_told_the_kind_of_what_came_in_a_list_without_it() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    let mut changed = item("b", 12);
+    (changed["apiVersion"], changed["kind"]) = (json!("v1"), json!("ConfigMap"));
+    let replies = vec![
+        list(10, "", &[item("a", 3)]),
+        Reply::Lines(vec![event("ADDED", &changed)], true),
+    ];
+    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(replies));
+    told(&mut inbox, 3).await;
+    assert_eq!(
+        desk.asked(),
+        ["dependencies ConfigMap a", "dependencies ConfigMap b"]
+    );
+}
+
+#[tokio::test]
+async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_is_one() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.shut(true);
+    let (mut inbox, log, _api) = hooked(&desk, templates(), |line| {
+        if line.contains("watch=true") {
+            Reply::Lines(vec![], true)
+        } else if line.ends_with("/a") {
+            Reply::Json(200, item("a", 3))
+        } else {
+            list(10, "", &[item("a", 3)])
+        }
+    });
+    let began = Instant::now();
+    assert_eq!(told(&mut inbox, 2).await, ["a 3 unheard", "listed 1"]);
+    assert_eq!(told(&mut inbox, 1).await, ["a 3 unheard"]);
+    assert!(began.elapsed() >= Duration::from_secs(1), "after a pause");
+    desk.shut(false);
+    while told(&mut inbox, 1).await != ["a 3 heard"] {
+        assert!(began.elapsed() < ENDS, "still unheard");
+    }
+    let gets = |log: &Log| log.lines().iter().filter(|line| line.ends_with("/a")).count();
+    let again = gets(&log);
+    assert!(again >= 2, "{:?}", log.lines());
+    let more = tokio::time::timeout(LONGER, inbox.recv()).await;
+    assert!(more.is_err(), "all is heard");
+    assert_eq!(gets(&log), again);
+    assert_eq!(
+        (desk.counted("answered"), desk.counted("wrong")),
+        (1, desk.asked().len() - 1)
+    );
+}
+
+#[tokio::test]
+async fn a_hook_that_is_gone_is_left_alone_after_a_few_questions_and_the_list_is_told() {
+    let mut desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.leave().await;
+    let items: Vec<Value> = (0..60).map(|number| item(&format!("c{number:02}"), 3)).collect();
+    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(vec![list(10, "", &items)]));
+    let told = told(&mut inbox, 61).await;
+    assert!(
+        told[..60].iter().all(|each| each.ends_with(" unheard")),
+        "{told:?}"
+    );
+    assert_eq!(told[60], "listed 60");
+    let (silent, alone) = (desk.counted("silent"), desk.counted("left_alone"));
+    assert_eq!((silent + alone, desk.counted("answered")), (60, 0));
+    assert!(silent >= 5 && alone >= 16, "{silent} calls, {alone} left out");
+}
+
+#[tokio::test]
+async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_later_in_the_newest_version() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.shut(true);
+    let (mut inbox, _log, _api) = hooked(&desk, templates(), |line| {
+        if line.contains("watch=true") {
+            let events = vec![
+                event("MODIFIED", &item("a", 11)),
+                event("ADDED", &item("b", 12)),
+                event("DELETED", &item("b", 13)),
+                event("MODIFIED", &item("a", 14)),
+            ];
+            Reply::Lines(events, true)
+        } else if line.ends_with("/a") {
+            Reply::Json(200, item("a", 14))
+        } else if line.ends_with("/b") {
+            status(404, "NotFound")
+        } else {
+            list(10, "", &[item("a", 3)])
+        }
+    });
+    assert_eq!(
+        told(&mut inbox, 6).await,
+        [
+            "a 3 unheard",
+            "listed 1",
+            "a 11 unheard",
+            "b 12 unheard",
+            "b gone",
+            "a 14 unheard"
+        ]
+    );
+    desk.shut(false);
+    let mut last = String::new();
+    while last != "a 14 heard" {
+        last = told(&mut inbox, 1).await.remove(0);
+        assert!(["a 14 unheard", "a 14 heard"].contains(&last.as_str()), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_gone_is_not_asked_about_again() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.shut(true);
+    let (mut inbox, log, _api) = hooked(&desk, templates(), |line| {
+        if line.contains("watch=true") {
+            Reply::Lines(vec![], true)
+        } else if line.ends_with("/a") {
+            crate::client::tests::gone("configmaps")
+        } else if line.ends_with("/b") {
+            Reply::Json(200, item("b", 3))
+        } else {
+            list(10, "", &[item("a", 3), item("b", 3)])
+        }
+    });
+    // What is left is read again twice.
+    assert_eq!(
+        told(&mut inbox, 5).await,
+        [
+            "a 3 unheard",
+            "b 3 unheard",
+            "listed 2",
+            "b 3 unheard",
+            "b 3 unheard"
+        ],
+        "the end of the other is told by the watch"
+    );
+    let gets = log.lines().iter().filter(|line| line.ends_with("/a")).count();
+    assert_eq!(gets, 1);
+    assert_eq!(desk.asked().len(), 2 + 2);
+}
+
+#[tokio::test]
+async fn a_slow_hook_does_not_keep_other_kinds_from_being_listed() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.hold(true);
+    let (mut inbox, log, api) = hooked(&desk, templates(), |line| {
+        match (line.contains("watch=true"), line.contains("continue=")) {
+            (true, _) => Reply::Silence,
+            (false, true) => list(10, "", &[item("b", 4)]),
+            (false, false) if line.contains("configmaps") => list(10, "next", &[item("a", 3)]),
+            _ => list(10, "", &[]),
+        }
+    });
+    // As many as a server is listed for at a time wait for the hook.
+    let (brain, mut second) = mpsc::channel(100);
+    let watcher = Watcher::new(api.clone(), templates(), 1, &"hub".into(), brain);
+    let watcher = watcher.taught(desk.taught.clone(), desk.of(&gvk()));
+    tokio::spawn(watcher.run());
+    until("the hook is asked", &desk, |desk| desk.waiting().0 == 2).await;
+    let (brain, mut others) = mpsc::channel(100);
+    let services = Watch::Templates(Gvk::new("v1", "Service"));
+    tokio::spawn(Watcher::new(api.clone(), services, 1, &"hub".into(), brain).run());
+    assert_eq!(told(&mut others, 1).await, ["listed 0"]);
+    assert_eq!(desk.waiting().0, 2, "and the hook is still asked");
+    assert!(!log.lines().iter().any(|line| line.contains("continue=")));
+    desk.hold(false);
+    for inbox in [&mut inbox, &mut second] {
+        assert_eq!(told(inbox, 3).await, ["a 3 heard", "b 4 heard", "listed 2"]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_answered_about_a_version_is_not_asked_again_when_it_is_listed_again() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    let expired = event("ERROR", &json!({"kind": "Status", "code": 410}));
+    let replies = vec![
+        list(10, "", &[item("a", 3)]),
+        Reply::Lines(vec![expired], true),
+        list(20, "", &[item("a", 3), item("b", 15)]),
+    ];
+    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(replies));
+    assert_eq!(
+        told(&mut inbox, 5).await,
+        ["a 3 heard", "listed 1", "a 3 heard", "b 15 heard", "listed 2"]
+    );
+    assert_eq!(desk.asked().len(), 2);
+    assert_eq!((desk.counted("answered"), desk.counted("known")), (2, 1));
+}
+
+#[tokio::test]
+async fn copies_are_heard_of_their_health_and_not_of_what_templates_need() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency", "InterpretHealth"]).await;
+    let copies = Watch::Copies("m1".into(), gvk());
+    let (mut inbox, _log, _api) = hooked(&desk, copies, in_order(vec![list(10, "", &[item("a", 3)])]));
+    let Some(Message::Watched { seen, .. }) = inbox.recv().await else {
+        panic!("nothing")
+    };
+    let health = seen.iter().find_map(|each| match each {
+        Observation::Seen(Subject::Copy(_, _, copy)) => copy.health,
+        _ => None,
+    });
+    assert_eq!(health, Some(entourage_core::interpreter::Health::Healthy));
+    assert_eq!(desk.asked(), ["health ConfigMap a"]);
+}
