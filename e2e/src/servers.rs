@@ -24,6 +24,7 @@ mod embedded;
 mod flags;
 mod fleet;
 mod guard;
+mod hook;
 mod kubeconfig;
 #[cfg(test)]
 mod live;
@@ -35,4 +36,5 @@ pub use assets::{Assets, CAPABILITIES, Capability, Version};
 pub use cluster::{Pids, RealCluster};
 pub use embedded::EmbeddedCluster;
 pub use fleet::Fleet;
+pub use hook::{Certificate, Hook};
 pub use machine::TestCluster;

@@ -75,6 +75,10 @@ mod example;
 mod faults;
 #[path = "e2e/gate.rs"]
 mod gate;
+#[path = "e2e/hooks.rs"]
+mod hooks;
+#[path = "e2e/hooks_bad.rs"]
+mod hooks_bad;
 #[path = "e2e/join.rs"]
 mod join;
 #[path = "e2e/kubectl.rs"]
@@ -133,6 +137,8 @@ fn main() -> ExitCode {
         plan::tests(),
         conflicts::tests(),
         customizations::tests(),
+        hooks::tests(),
+        hooks_bad::tests(),
         disagreements::tests(),
         drift::tests(),
         native::tests(),

@@ -117,8 +117,19 @@ pub const KINDS: &[Kind] = &[
         "config.karmada.io/v1alpha1",
         "resourceinterpretercustomizations",
     ),
-    // Not built in: tests install it.
+    cluster(
+        "ResourceInterpreterWebhookConfiguration",
+        "config.karmada.io/v1alpha1",
+        "resourceinterpreterwebhookconfigurations",
+    ),
+    cluster(
+        "ResourceExploringWebhookConfiguration",
+        "config.karmada.io/v1alpha1",
+        "resourceexploringwebhookconfigurations",
+    ),
+    // Not built in: tests install them.
     namespaced("Widget", "e2e.entourage.dev/v1", "widgets"),
+    namespaced("Workload", "workload.example.io/v1alpha1", "workloads"),
 ];
 
 /// The cluster-scoped kinds of which a test may leave objects; their names begin with the test's namespace.
@@ -126,6 +137,8 @@ pub(super) const OWN: &[&str] = &[
     "ClusterPropagationPolicy",
     "ResourceDistribution",
     "ResourceInterpreterCustomization",
+    "ResourceInterpreterWebhookConfiguration",
+    "ResourceExploringWebhookConfiguration",
     "ClusterRole",
     "PriorityClass",
     "ClusterResourceBinding",

@@ -53,16 +53,36 @@ fn by_name(name: &str) -> [Value; 2] {
 /// Has controllers that are started later work as a user whose rights on ConfigMaps and Secrets end at this name. The members'
 /// credentials are read as ever. Answers with the paths of what must be deleted.
 async fn limit(scene: &mut Scene, name: &str) -> Result<Vec<String>> {
-    let user = scene.own("limited");
-    let mut rules = by_name(name).to_vec();
-    let mut namespaced = Vec::new();
-    for text in ROLES.iter().flat_map(|text| text.split("\n---\n")) {
+    let (mut rules, mut namespaced) = (by_name(name).to_vec(), Vec::new());
+    for text in ROLES {
+        let (everywhere, there) = roles(text)?;
+        rules.extend(without_content(&json!(everywhere)));
+        namespaced.extend(there);
+    }
+    granted(scene, &rules, namespaced).await
+}
+
+/// The rules of the roles in a file: everywhere, and in single namespaces.
+pub(super) fn roles(text: &str) -> Result<(Vec<Value>, Vec<(String, Value)>)> {
+    let (mut rules, mut namespaced) = (Vec::new(), Vec::new());
+    for text in text.split("\n---\n") {
         let role: Value = serde_saphyr::from_str(text).context("a role")?;
         match role["metadata"]["namespace"].as_str() {
-            None => rules.extend(without_content(&role["rules"])),
+            None => rules.extend(role["rules"].as_array().into_iter().flatten().cloned()),
             Some(namespace) => namespaced.push((namespace.to_owned(), role["rules"].clone())),
         }
     }
+    Ok((rules, namespaced))
+}
+
+/// Has controllers that are started later work as a user with these rights on the hub and no others. Answers with the paths
+/// of what must be deleted, for [`unlimit`].
+pub(super) async fn granted(
+    scene: &mut Scene,
+    rules: &[Value],
+    namespaced: Vec<(String, Value)>,
+) -> Result<Vec<String>> {
+    let user = scene.own("limited");
     let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]);
     let mut made = Vec::new();
     let mut grant = async |root: String, kind: &str, rules: Value| -> Result<()> {
@@ -94,7 +114,7 @@ async fn limit(scene: &mut Scene, name: &str) -> Result<Vec<String>> {
 }
 
 /// Gives the controllers everything again.
-async fn unlimit(scene: &mut Scene, made: &[String]) -> Result<()> {
+pub(super) async fn unlimit(scene: &mut Scene, made: &[String]) -> Result<()> {
     scene.user = None;
     for path in made {
         match scene.hub.call("DELETE", path, None).await {
