@@ -62,8 +62,11 @@ async fn limit(scene: &mut Scene, name: &str) -> Result<Vec<String>> {
     granted(scene, &rules, namespaced).await
 }
 
+/// Rules that hold in one namespace each.
+pub(super) type Namespaced = Vec<(String, Value)>;
+
 /// The rules of the roles in a file: everywhere, and in single namespaces.
-pub(super) fn roles(text: &str) -> Result<(Vec<Value>, Vec<(String, Value)>)> {
+pub(super) fn roles(text: &str) -> Result<(Vec<Value>, Namespaced)> {
     let (mut rules, mut namespaced) = (Vec::new(), Vec::new());
     for text in text.split("\n---\n") {
         let role: Value = serde_saphyr::from_str(text).context("a role")?;
@@ -80,7 +83,7 @@ pub(super) fn roles(text: &str) -> Result<(Vec<Value>, Vec<(String, Value)>)> {
 pub(super) async fn granted(
     scene: &mut Scene,
     rules: &[Value],
-    namespaced: Vec<(String, Value)>,
+    namespaced: Namespaced,
 ) -> Result<Vec<String>> {
     let user = scene.own("limited");
     let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]);

@@ -24,6 +24,10 @@ struct Annotated;
 
 impl Interpret for Annotated {
     fn dependencies(&self, template: &Value) -> Answered<Vec<DependentObjectReference>> {
+        // Items of lists do not say it; many a hook cannot read an object that does not.
+        if template["kind"] != "Deployment" || template["apiVersion"] != "apps/v1" {
+            return Err(Refusal::bad("the object does not say what it is"));
+        }
         let uses = &template["spec"]["template"]["metadata"]["annotations"]["example.com/uses"];
         let words: Vec<&str> = uses.as_str().unwrap_or_default().split(' ').collect();
         let [kind, namespace, name] = words[..] else {
@@ -103,6 +107,10 @@ async fn a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost(
     scene.apply(manifests::policy(&BOTH)).await?;
     scene.until_held("ConfigMap", "one", &BOTH).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await?;
+    until_heard(scene, "myapp-deployment").await?;
+    scene.restart().await?;
+    scene.quiet().await?;
+    until_heard(scene, "myapp-deployment").await?;
     let mut names = ["one", "two"];
     for (mood, why) in [
         (Mood::Lying, "the answer's uid is not that of the request"),
