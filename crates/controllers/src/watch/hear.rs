@@ -77,8 +77,9 @@ impl Unheard {
         self.again = Some(Instant::now() + doubled.mul_f64(1.0 + clock::jitter() / 2.0));
     }
 
-    /// An attempt ended: whether it brought something.
-    fn tried(&mut self, helped: bool) {
+    /// An attempt ended: whether it brought something, and whether it did for all that were asked about. Then the rest need
+    /// not wait: after a long outage they are many.
+    fn tried(&mut self, helped: bool, all: bool) {
         self.failures = if helped {
             0
         } else {
@@ -86,7 +87,11 @@ impl Unheard {
         };
         self.again = None;
         if !self.objects.is_empty() {
-            self.pause();
+            if helped && all {
+                self.again = Some(Instant::now());
+            } else {
+                self.pause();
+            }
         }
     }
 
@@ -148,7 +153,7 @@ impl Watcher {
     /// Asks again about what hooks had no answer about, until they have none again. Cost: a GET and the hooks' answers for
     /// each object.
     pub(super) async fn hear_again(&mut self) -> Vec<Observation> {
-        let (mut seen, mut helped, mut failed) = (Vec::new(), false, 0);
+        let (mut seen, mut helped, mut all, mut failed) = (Vec::new(), false, true, 0);
         for _ in 0..self.unheard.objects.len().min(AT_A_TIME) {
             let Some(id) = self.unheard.next() else { break };
             match self.api.get(&Path::object(&id), self.form).await {
@@ -162,7 +167,7 @@ impl Watcher {
                 }
             }
             if self.unheard.objects.contains(&id) {
-                failed += 1;
+                (all, failed) = (false, failed + 1);
             } else {
                 (helped, failed) = (true, 0);
             }
@@ -170,7 +175,7 @@ impl Watcher {
                 break;
             }
         }
-        self.unheard.tried(helped);
+        self.unheard.tried(helped, all);
         seen
     }
 }
@@ -208,11 +213,14 @@ mod tests {
         let pause = |unheard: &Unheard| unheard.again() - Instant::now();
         assert!(pause(&unheard) <= PAUSE.0.mul_f64(1.5));
         for _ in 0..20 {
-            unheard.tried(false);
+            unheard.tried(false, false);
         }
         assert!(pause(&unheard) > PAUSE.1.mul_f64(0.9));
         assert!(pause(&unheard) <= PAUSE.1.mul_f64(1.5));
-        unheard.tried(true);
+        unheard.tried(true, false);
         assert!(pause(&unheard) <= PAUSE.0.mul_f64(1.5));
+        assert!(pause(&unheard) > Duration::ZERO);
+        unheard.tried(true, true);
+        assert_eq!(pause(&unheard), Duration::ZERO, "the rest is asked about at once");
     }
 }

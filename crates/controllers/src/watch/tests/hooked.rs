@@ -208,6 +208,33 @@ async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_lat
 }
 
 #[tokio::test]
+async fn after_an_outage_many_objects_are_heard_without_pauses_between_them() {
+    const MANY: usize = 200;
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.shut(true);
+    let items: Vec<Value> = (0..MANY)
+        .map(|number| item(&format!("c{number:03}"), 3))
+        .collect();
+    let (mut inbox, _log, _api) = hooked(&desk, templates(), move |line| {
+        if line.contains("watch=true") {
+            return Reply::Lines(vec![], true);
+        }
+        match line.rsplit_once('/') {
+            Some((_, name)) if name.starts_with('c') && name.len() == 4 => Reply::Json(200, item(name, 3)),
+            _ => list(10, "", &items),
+        }
+    });
+    told(&mut inbox, MANY + 1).await;
+    desk.shut(false);
+    let mut heard = told(&mut inbox, 1).await;
+    let began = Instant::now();
+    heard.extend(told(&mut inbox, MANY - heard.len()).await);
+    assert!(heard.iter().all(|each| each.ends_with(" heard")), "{heard:?}");
+    // Twelve further rounds of sixteen, and a second before each would take longer.
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn what_is_gone_is_not_asked_about_again() {
     let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
     desk.shut(true);
