@@ -26,7 +26,7 @@ use entourage_core::{
     interpreter::Interpretation,
     object::{Gvk, Str, revision},
     observation::{self, Observation, Watch},
-    rehearsal::{kind_read_by, misread_part},
+    rehearsal::misread_part,
 };
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -42,9 +42,7 @@ use crate::{
         Api, Form,
         path::{self, Path},
         read,
-        served::Served,
     },
-    clock,
     error::{Class, Failure},
     runtime::Message,
     taught::Taught,
@@ -53,10 +51,12 @@ use crate::{
 mod hear;
 mod lines;
 mod list;
+mod outage;
 mod state;
 
 use hear::{News, Unheard};
 use lines::Lines;
+use outage::{LONGEST, pause};
 use state::{End, Told};
 
 /// Items asked for at a time: a page is in memory as a whole.
@@ -417,110 +417,6 @@ impl Watcher {
             sleep(pause(self.short, LONGEST)).await;
         }
     }
-
-    /// Tells an outage, or what the server serves instead, unless that was told last.
-    async fn give_up(&mut self, failure: &Failure) -> Option<()> {
-        let passes = matches!(failure.class(), Class::Busy | Class::Unknown);
-        if passes && self.waiting.is_some_and(|since| since.elapsed() < PATIENCE) {
-            debug!(cluster = self.api.name(), resource = %self.list.resource, error = ?failure, "cannot list yet");
-            return Some(());
-        }
-        let gvk = match &self.watch {
-            Watch::Templates(gvk) | Watch::Copies(_, gvk) => gvk.clone(),
-            watch if may_be_undefined(watch) => kind_read_by(watch),
-            _ => Gvk::new("v1", "List"),
-        };
-        let Some(news) = self.news(failure, &gvk).await.filter(|news| *news != self.told) else {
-            return Some(());
-        };
-        let why = match &news {
-            Told::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
-            Told::Withheld => Failure::withheld(&gvk).text(&gvk),
-            Told::Kindless => Failure::not_served(&gvk).text(&gvk),
-            _ => failure.text(&gvk),
-        };
-        // That a member lacks a kind is told where it matters: on the binding that cannot go there.
-        if failure.class() == Class::Missing && matches!(self.watch, Watch::Copies(..)) {
-            debug!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
-        } else {
-            warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
-        }
-        let watch = self.watch.clone();
-        let seen = match &news {
-            Told::Other(version) => Observation::Unserved {
-                watch,
-                other: Some(version.clone()),
-                why,
-            },
-            Told::Withheld => Observation::Unserved {
-                watch,
-                other: Some(gvk.version),
-                why,
-            },
-            Told::Kindless => Observation::Unserved {
-                watch,
-                other: None,
-                why,
-            },
-            Told::Refused => Observation::Refused { watch, why },
-            _ => Observation::Lost { watch, why },
-        };
-        self.told = news;
-        self.tell(vec![seen], true).await
-    }
-
-    /// What a failure means; `None` while that was found out a short while ago. Asks the server what it serves when a kind
-    /// is not found.
-    async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Told> {
-        if failure.class() != Class::Missing || !may_be_undefined(&self.watch) {
-            return Some(match failure.code() {
-                FORBIDDEN => Told::Refused,
-                _ => Told::Lost,
-            });
-        }
-        let is_found_out = matches!(self.told, Told::Other(_) | Told::Withheld | Told::Kindless);
-        if is_found_out && self.asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
-            return None;
-        }
-        self.asked = Some(Instant::now());
-        Some(match self.api.served(gvk).await {
-            Ok(Served::Nowhere) => Told::Kindless,
-            Ok(Served::Withheld) => Told::Withheld,
-            Ok(Served::In(version)) if version != gvk.version => Told::Other(version),
-            // It has come meanwhile, or that cannot be found out now.
-            Ok(Served::In(_)) | Err(_) => Told::Lost,
-        })
-    }
-
-    async fn rest(&mut self, failure: &Failure) {
-        self.failures += 1;
-        self.missing = failure.class() == Class::Missing;
-        let wait = match failure.class() {
-            // Not served, or not allowed: that changes rarely.
-            Class::Missing | Class::Refused => LONGEST,
-            // It answers, so it is asked again soon: nothing of the kind is delivered meanwhile.
-            Class::Busy => pause(self.failures, LONGEST_BUSY),
-            _ => pause(self.failures, LONGEST),
-        };
-        sleep(wait.max(failure.retry_after().unwrap_or_default())).await;
-    }
-}
-
-const LONGEST: Duration = Duration::from_secs(5);
-const LONGEST_BUSY: Duration = Duration::from_secs(2);
-
-/// 100 ms, doubled up to `longest`, and up to half of that more.
-fn pause(failures: u32, longest: Duration) -> Duration {
-    let wait = Duration::from_millis(100 << failures.saturating_sub(1).min(6)).min(longest);
-    wait.mul_f64(1.0 + clock::jitter() / 2.0)
-}
-
-/// Whether it matters that the server does not know the kind at all: then there is nothing of it.
-const fn may_be_undefined(watch: &Watch) -> bool {
-    matches!(
-        watch,
-        Watch::Templates(_) | Watch::Copies(..) | Watch::Customizations | Watch::Hooks(_)
-    )
 }
 
 fn is_secret(gvk: &Gvk) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
 
+mod hooked;
 mod meta;
 mod outcome;
 mod taught;
@@ -24,15 +25,16 @@ use crate::{
     },
     interpreter::{
         self, Health, Interpretation,
-        hook::{Contract, Hook},
+        hook::Contract,
         operations::Operation,
-        question::{Question, Unanswered},
+        question::Unanswered,
         references::{DependencyReference, DependencySelection},
     },
     namespaces,
     object::{Gvk, Id, Meta, Named, Str},
 };
 
+pub use hooked::{Configured, questions};
 pub use meta::{CopyMeta, owner_hash};
 pub use outcome::{Delivered, Removed, Wrote};
 pub(crate) use taught::named;
@@ -95,17 +97,6 @@ pub struct Copy {
     pub taught: Interpretation,
     /// What could not be told of it by what they taught us; its status is then the one it had before. Boxed: few have it.
     pub unanswered: Option<Box<Unanswered>>,
-}
-
-/// A configuration of hooks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Configured {
-    /// Its metadata.
-    pub meta: Meta,
-    /// In which words they are asked.
-    pub contract: Contract,
-    /// The hooks, in its order.
-    pub hooks: Vec<Arc<Hook>>,
 }
 
 /// An object as projected.
@@ -268,29 +259,6 @@ pub enum Observation {
     Tick,
 }
 
-/// What hooks are to be asked about an object before it is projected: their answers come [with](Interpretation::with) what is
-/// taught. What never travels is not asked about.
-#[must_use]
-pub fn questions<'a>(watch: &Watch, taught: &Interpretation, object: &'a Value) -> Vec<Question<'a>> {
-    if !taught.is_hooked() {
-        return Vec::new();
-    }
-    let mut all = match watch {
-        Watch::Templates(_) => vec![
-            Question::Replicas(object),
-            Question::Components(object),
-            Question::Dependencies(object),
-        ],
-        Watch::Copies(..) => vec![Question::Reflect(object), Question::Health(object)],
-        _ => Vec::new(),
-    };
-    all.retain(|question| taught.asks(question.operation()));
-    if interpreter::never_travels(object) {
-        all.clear();
-    }
-    all
-}
-
 /// Projects an object as a watch served it; `None` when the object cannot be read as what the watch promises
 /// (the caller logs and skips it: one bad object must not stop the others).
 ///
@@ -307,11 +275,7 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
         Watch::Customizations => read(object).map(|each| Subject::Customization(Arc::new(each))),
         Watch::Hooks(contract) => Some(Subject::Hooks(
             object["metadata"]["name"].as_str()?.into(),
-            Arc::new(Configured {
-                meta: Meta::of(object),
-                contract: *contract,
-                hooks: hooks(*contract, object)?,
-            }),
+            Arc::new(Configured::of(*contract, object)?),
         )),
         Watch::Bindings | Watch::ClusterBindings => read(object).map(|each| Subject::Binding(Arc::new(each))),
         Watch::Clusters => read(object).map(|each| Subject::Cluster(Arc::new(each))),
@@ -370,14 +334,6 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
             Which::Distributed(cluster.clone(), Id::new(gvk.clone(), namespace, name))
         }
     })
-}
-
-fn hooks(contract: Contract, object: &Value) -> Option<Vec<Arc<Hook>>> {
-    let hooks = match contract {
-        Contract::Interpreter => Hook::interpreters(&read(object)?),
-        Contract::Explorer => Hook::explorers(&read(object)?),
-    };
-    Some(hooks.into_iter().map(Arc::new).collect())
 }
 
 /// Projects a template.

@@ -9,19 +9,21 @@ mod room;
 mod scheduled;
 pub mod template;
 pub mod told;
+mod unanswered;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
-    keys::{annotation, condition, reason},
+    keys::{condition, reason},
     work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use places::{Place, places, suspended};
+use unanswered::unanswered;
 
 use crate::{
     binding, condition as conditions, dependencies,
-    index::{Binding, Entity, Index, Trouble, referred},
+    index::{Binding, Entity, Index, referred},
     interpreter::{
         self, Health, operations::Operation, question::Unanswered, references::DependencySelection,
     },
@@ -264,54 +266,6 @@ fn fill(
             );
         }
     }
-}
-
-/// What is not known of a template and its copies because what people taught us of the kind has no answer, and who was
-/// asked. Of copies one stands for all.
-fn unanswered(index: &Index, id: &Id, template: &Template, entity: &Entity) -> Option<String> {
-    let of_copies = entity
-        .copies
-        .values()
-        .filter_map(|state| state.live.as_ref()?.unanswered.as_deref());
-    let mut all: Vec<String> = template
-        .unanswered
-        .iter()
-        .chain(of_copies.take(1))
-        .chain(&entity.unaggregated)
-        .map(|each| format!("{each}; what it answered last stays in force"))
-        .collect();
-    // A hook that is down is so for all that it is asked.
-    let mut told = BTreeSet::new();
-    all.retain(|text| told.insert(text.clone()));
-    all.extend(
-        index
-            .kept_out(id, template)
-            .iter()
-            .map(|namespace| kept_out(index, id, namespace)),
-    );
-    let mut problems = entity.copies.values().filter_map(|state| state.problem.as_ref());
-    let delivery =
-        problems.find(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::Unanswered));
-    if let Some(problem) = delivery
-        && !all.iter().any(|text| text.starts_with(&problem.message))
-    {
-        all.push(problem.message.clone());
-    }
-    (!all.is_empty()).then(|| all.join("; "))
-}
-
-fn kept_out(index: &Index, id: &Id, namespace: &str) -> String {
-    if index.config.is_reserved(namespace) {
-        return format!("what it needs of namespace {namespace} is never taken along: that is the system's");
-    }
-    if namespace.is_empty() {
-        return "what has no namespace is not taken along by what has one; propagate it by a policy of its own".to_owned();
-    }
-    format!(
-        "what it needs of namespace {namespace} is not taken along: let it by annotating that namespace with {}: {}",
-        annotation::REFERENCES_FROM,
-        id.namespace
-    )
 }
 
 /// The entry of a place; what a member that cannot be asked reported last stays.
