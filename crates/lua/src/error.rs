@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use crate::brake::IN_A_ROW;
 use crate::budget::{Budget, Reached};
 use crate::sandbox::{CHUNK, PRELUDE};
 
@@ -85,9 +84,6 @@ pub enum ScriptError {
         /// The limit of the memory.
         bytes: usize,
     },
-    /// It reached a tenth of a limit, which is all that it got after it had reached them for one object after another.
-    #[error("{0} (a tenth of its limit, because it hit it {IN_A_ROW} times in a row)")]
-    Braked(Box<Self>),
     /// It reached a limit for this version of the object before, and was not run again. Says what it said then: a text that
     /// changed with each look would be news each time.
     #[error("{0}")]
@@ -100,7 +96,7 @@ impl ScriptError {
     pub const fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::Time { .. } | Self::Instructions { .. } | Self::Memory { .. } | Self::Braked(_)
+            Self::Time { .. } | Self::Instructions { .. } | Self::Memory { .. }
         )
     }
 }

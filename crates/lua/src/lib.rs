@@ -13,11 +13,9 @@
 //! |---|---|
 //! | [`script`] | a script, compiled once, and what it answers |
 //! | [`limits`] | what a call may use up |
-//! | [`brake`] | how much of that a script gets which reached it again and again |
 //! | [`quarantine`] | which object a script is not tried on again |
 //! | [`error`] | what went wrong, without anything of the object |
 
-pub mod brake;
 mod budget;
 pub mod engine;
 pub mod error;

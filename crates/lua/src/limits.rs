@@ -34,14 +34,4 @@ impl Limits {
         string: 16 << 20,
         answer: 8 << 20,
     };
-
-    /// A tenth of the time and of the instructions. Not of the memory: that is what the objects take, however short the run.
-    #[must_use]
-    pub fn tenth(self) -> Self {
-        Self {
-            time: self.time / 10,
-            instructions: self.instructions / 10,
-            ..self
-        }
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{brake::Share, error::ScriptError};
+use crate::error::ScriptError;
 
 /// What a script was asked about: the objects, each in its version. Equal only if the script would be asked the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +25,6 @@ pub struct Quarantine {
 struct Held {
     version: Version,
     why: ScriptError,
-    /// How much of its limits the script had.
-    share: Share,
     at: u64,
 }
 
@@ -42,12 +40,12 @@ impl Quarantine {
         }
     }
 
-    /// Why the script is not run for this version of the object, if so. Another version sets it free; `is_braked` being over,
-    /// so is an object for which the script had a tenth of its limits. Cost: O(log n).
-    pub fn holds(&mut self, uid: &str, version: &Version, is_braked: bool) -> Option<ScriptError> {
+    /// Why the script is not run for this version of the object, if so. Another version sets it free.
+    /// Cost: O(log n).
+    pub fn holds(&mut self, uid: &str, version: &Version) -> Option<ScriptError> {
         let at = self.next;
         let held = self.held.get_mut(uid)?;
-        if held.version != *version || held.share == Share::Tenth && !is_braked {
+        if held.version != *version {
             return None;
         }
         self.order.remove(&held.at);
@@ -59,15 +57,10 @@ impl Quarantine {
 
     /// Keeps the script from this version of the object. The one not asked about for longest is let go when there are too
     /// many.
-    pub fn hold(&mut self, uid: &str, version: Version, why: ScriptError, share: Share) {
+    pub fn hold(&mut self, uid: &str, version: Version, why: ScriptError) {
         let at = self.next;
         self.next += 1;
-        let held = Held {
-            version,
-            why,
-            share,
-            at,
-        };
+        let held = Held { version, why, at };
         if let Some(before) = self.held.insert(uid.to_owned(), held) {
             self.order.remove(&before.at);
         }
@@ -112,7 +105,7 @@ mod tests {
     fn of(capacity: usize, uids: &[&str]) -> Quarantine {
         let mut quarantine = Quarantine::new(capacity);
         for uid in uids {
-            quarantine.hold(uid, version("1"), why(), Share::All);
+            quarantine.hold(uid, version("1"), why());
         }
         quarantine
     }
@@ -120,27 +113,19 @@ mod tests {
     #[test]
     fn an_object_is_held_until_it_changes() {
         let mut quarantine = of(2, &["a"]);
-        assert_eq!(quarantine.holds("a", &version("1"), false), Some(why()));
-        assert_eq!(quarantine.holds("a", &version("2"), false), None);
-        assert_eq!(quarantine.holds("b", &version("1"), false), None);
-    }
-
-    #[test]
-    fn what_a_tenth_was_too_little_for_is_free_when_the_brake_is_off() {
-        let mut quarantine = of(2, &[]);
-        quarantine.hold("a", version("1"), why(), Share::Tenth);
-        assert_eq!(quarantine.holds("a", &version("1"), true), Some(why()));
-        assert_eq!(quarantine.holds("a", &version("1"), false), None);
+        assert_eq!(quarantine.holds("a", &version("1")), Some(why()));
+        assert_eq!(quarantine.holds("a", &version("2")), None);
+        assert_eq!(quarantine.holds("b", &version("1")), None);
     }
 
     #[test]
     fn no_more_are_held_than_there_is_room_for_and_the_last_asked_about_stay() {
         let mut quarantine = of(2, &["a", "b", "b"]);
-        assert!(quarantine.holds("a", &version("1"), false).is_some());
-        quarantine.hold("c", version("1"), why(), Share::All);
+        assert!(quarantine.holds("a", &version("1")).is_some());
+        quarantine.hold("c", version("1"), why());
         assert_eq!((quarantine.len(), quarantine.order.len()), (2, 2));
-        assert!(quarantine.holds("b", &version("1"), false).is_none());
-        assert!(quarantine.holds("a", &version("1"), false).is_some());
-        assert!(quarantine.holds("c", &version("1"), false).is_some());
+        assert!(quarantine.holds("b", &version("1")).is_none());
+        assert!(quarantine.holds("a", &version("1")).is_some());
+        assert!(quarantine.holds("c", &version("1")).is_some());
     }
 }

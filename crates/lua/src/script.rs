@@ -13,7 +13,6 @@ use mlua::{Function, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
 use crate::{
-    brake::{Brake, Share},
     error::{self, ScriptError},
     json::to_lua,
     limits::Limits,
@@ -28,13 +27,8 @@ pub struct Script {
     source: String,
     compiled: Vec<u8>,
     limits: Limits,
-    past: Mutex<Past>,
-}
-
-/// What is remembered of former runs.
-struct Past {
-    quarantine: Quarantine,
-    brake: Brake,
+    /// The objects that it is kept from.
+    quarantine: Mutex<Quarantine>,
 }
 
 /// How many objects one script is kept from at a time; an entry is about 300 bytes.
@@ -84,10 +78,7 @@ impl Script {
             source: source.to_owned(),
             compiled,
             limits,
-            past: Mutex::new(Past {
-                quarantine: Quarantine::new(HELD),
-                brake: Brake::default(),
-            }),
+            quarantine: Mutex::new(Quarantine::new(HELD)),
         })
     }
 
@@ -96,52 +87,35 @@ impl Script {
     ///
     /// Cost: some tens of microseconds, and what reading the object, the script and reading its answer take; never more
     /// than the limits by more than one step of a library function. A question about an object for which the script
-    /// reached a limit is not asked again until the object changes; a script that reached one for several objects in a row
-    /// gets a tenth ([`brake`](crate::brake)).
+    /// reached a limit is not asked again until the object changes.
     ///
     /// # Errors
     /// As named at [`ScriptError`]; nothing of the object is in any of them.
     pub fn answer(&self, question: Question<'_>) -> Result<Answer, ScriptError> {
-        let share = self.share(&question).map_err(ScriptError::Quarantined)?;
-        let result = self.run(&question, share).map_err(|why| match share {
-            Share::Tenth if why.is_limit() => ScriptError::Braked(Box::new(why)),
-            _ => why,
-        });
+        self.check(&question)?;
+        let result = self.run(&question);
         // Who is asked about costs a hash of parts of the object: worth it only where there is something to remember.
         let reached = result.as_ref().err().filter(|why| why.is_limit());
-        let hold = reached.and_then(|why| Some((why.clone(), identity(&question)?)));
-        let mut past = self.past();
-        match reached {
-            Some(_) => past.brake.reached(),
-            None => past.brake.ended(),
+        if let Some(why) = reached
+            && let Some((uid, version)) = identity(&question)
+        {
+            self.quarantine().hold(&uid, version, why.clone());
         }
-        if let Some((why, (uid, version))) = hold {
-            past.quarantine.hold(&uid, version, why, share);
-        }
-        drop(past);
         result
     }
 
-    /// How much of its limits the script gets for a question, or why it is not run.
-    fn share(&self, question: &Question<'_>) -> Result<Share, Box<ScriptError>> {
-        let is_clean = self.past().quarantine.is_empty();
+    /// Why the script is not run for a question, if so.
+    fn check(&self, question: &Question<'_>) -> Result<(), ScriptError> {
+        let is_clean = self.quarantine().is_empty();
         let asked = if is_clean { None } else { identity(question) };
-        let mut past = self.past();
-        let is_braked = past.brake.is_on();
-        if let Some((uid, version)) = asked
-            && let Some(why) = past.quarantine.holds(&uid, &version, is_braked)
-        {
-            return Err(Box::new(why));
+        match asked.and_then(|(uid, version)| self.quarantine().holds(&uid, &version)) {
+            Some(why) => Err(ScriptError::Quarantined(Box::new(why))),
+            None => Ok(()),
         }
-        Ok(past.brake.share())
     }
 
-    fn run(&self, question: &Question<'_>, share: Share) -> Result<Answer, ScriptError> {
-        let limits = match share {
-            Share::All => self.limits,
-            Share::Tenth => self.limits.tenth(),
-        };
-        let sandbox = Sandbox::begin(limits).map_err(|_| ScriptError::Failed {
+    fn run(&self, question: &Question<'_>) -> Result<Answer, ScriptError> {
+        let sandbox = Sandbox::begin(self.limits).map_err(|_| ScriptError::Failed {
             script: self.name.clone(),
             line: None,
             what: "no state of the virtual machine can be made".to_owned(),
@@ -207,8 +181,8 @@ impl Script {
         Ok((environment, MultiValue::from_vec(given)))
     }
 
-    fn past(&self) -> MutexGuard<'_, Past> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    fn quarantine(&self) -> MutexGuard<'_, Quarantine> {
+        self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -42,15 +42,17 @@ impl Hands {
             template: &template,
             items,
         };
-        let mut taught = interpretation.kept();
+        let (mut taught, mut passed) = (interpretation.kept(), None);
         if taught.asks(Operation::Aggregate) {
             let said = self.taught.said(interpretation, &id.gvk, question).await;
+            passed = said.ignored().cloned();
             taught = taught.with(Heard::of([(Operation::Aggregate, said)]));
         }
         let answer = aggregated(&template, &taught, items);
         wipe(&mut template);
         let (verb, mut unanswered) = match answer {
-            Ok(verb) => (verb, None),
+            // Asked again later, although somebody else has answered.
+            Ok(verb) => (verb, passed),
             Err(unanswered) => (None, Some(unanswered)),
         };
         let outcome = match verb {

@@ -150,14 +150,50 @@ impl Watcher {
         Some(Id::new(gvk.clone(), namespace, meta["name"].as_str()?))
     }
 
-    /// Asks again about what hooks had no answer about, until they have none again. Cost: a GET and the hooks' answers for
-    /// each object.
+    /// Asks again about what hooks had no answer about: about one at a time until one is answered, then about many. Cost: a
+    /// GET and the hooks' answers for each object.
     pub(super) async fn hear_again(&mut self) -> Vec<Observation> {
-        let (mut seen, mut helped, mut all, mut failed) = (Vec::new(), false, true, 0);
-        for _ in 0..self.unheard.objects.len().min(AT_A_TIME) {
+        let (mut seen, mut helped) = (Vec::new(), false);
+        let mut first = None;
+        for _ in 0..self.unheard.objects.len().min(ENOUGH) {
             let Some(id) = self.unheard.next() else { break };
-            match self.api.get(&Path::object(&id), self.form).await {
-                Ok(object) => seen.extend(self.hear([News::Object(object)].into_iter()).await),
+            seen.extend(self.read_again(vec![id.clone()]).await);
+            helped = !self.unheard.objects.contains(&id);
+            first.get_or_insert(id);
+            if helped {
+                break;
+            }
+        }
+        if !helped {
+            // A hook that is tried with one question at a time is asked about another object first the next time.
+            self.unheard.last = first;
+            self.unheard.tried(false, false);
+            return seen;
+        }
+        let rest: Vec<Id> = (1..AT_A_TIME.min(self.unheard.objects.len() + 1))
+            .filter_map(|_| self.unheard.next())
+            .collect();
+        seen.extend(self.read_again(rest.clone()).await);
+        let all = rest.iter().all(|id| !self.unheard.objects.contains(id));
+        self.unheard.tried(true, all);
+        seen
+    }
+
+    /// Reads objects once more, at a time.
+    async fn read_again(&mut self, ids: Vec<Id>) -> Vec<Observation> {
+        let this = &*self;
+        let read: Vec<_> = stream::iter(ids)
+            .map(|id| async move {
+                let read = this.api.get(&Path::object(&id), this.form).await;
+                (id, read)
+            })
+            .buffered(AT_A_TIME)
+            .collect()
+            .await;
+        let mut objects = Vec::new();
+        for (id, read) in read {
+            match read {
+                Ok(object) => objects.push(News::Object(object)),
                 // Its end is on the way here.
                 Err(failure) if failure.class() == Class::Missing => {
                     self.unheard.objects.remove(&id);
@@ -166,17 +202,8 @@ impl Watcher {
                     debug!(cluster = self.api.name(), object = %id, error = ?failure, "an object cannot be read again");
                 }
             }
-            if self.unheard.objects.contains(&id) {
-                (all, failed) = (false, failed + 1);
-            } else {
-                (helped, failed) = (true, 0);
-            }
-            if failed >= ENOUGH {
-                break;
-            }
         }
-        self.unheard.tried(helped, all);
-        seen
+        self.hear(objects.into_iter()).await
     }
 }
 

@@ -13,7 +13,6 @@ use crate::{
     dependencies::{self, Merged, Required},
     detector::activation,
     index::{Entity, Index, Policy, content_version},
-    interpreter::operations::Operation,
     object::{Id, Named, Time},
     observation::Template,
     scheduler::Outcome,
@@ -256,9 +255,9 @@ fn mark(
             annotations.insert(annotation::ACTIVATED.into(), content);
         }
     }
-    // What is only taken along, and is read by rules that may cease to answer, must not shrink what its referrers take along:
-    // what it needs is remembered for it, too.
-    let remembered = template.taught.has(Operation::References) && !required.is_empty();
+    // What is only taken along, and is read one day by rules that have no answer, must not shrink what its referrers take
+    // along: what it needs is remembered for it, too.
+    let remembered = !required.is_empty();
     let listed = if following || remembered {
         dependencies_of(template)
     } else {

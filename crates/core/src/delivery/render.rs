@@ -165,6 +165,11 @@ pub fn step(
         if let Some(revised) = taught.object(Question::Revise(&copy, count)) {
             copy = revised?;
         }
+        comes_next(
+            taught,
+            Operation::Revise,
+            native.is_some_and(|native| native.replicas(&copy).is_some()),
+        )?;
     }
     if !recipe.overrides.is_empty() {
         // Rules see the labels and annotations that travel.
@@ -187,6 +192,7 @@ pub fn step(
         } else if let Some(native) = native {
             native.retain(&mut copy, live);
         }
+        comes_next(taught, Operation::Retain, native.is_some())?;
         // What this hub set on a namespace before a policy claimed it is no more foreign than what it sets now.
         let (listed_labels, listed_annotations) = if id.gvk.is_namespace() {
             namespaces::listed(live, &recipe.hub)
@@ -219,6 +225,15 @@ pub fn step(
     }
     copy["metadata"] = Value::Object(meta);
     Ok(Step::Done(Rendered(copy)))
+}
+
+/// That there is somebody to answer in the place of a hook that is passed over: else the copy would not be what it should be
+/// for as long as nothing changes.
+fn comes_next(taught: &Interpretation, operation: Operation, is_known: bool) -> Result<(), Unanswered> {
+    match taught.ignored(operation) {
+        Some(unanswered) if !is_known => Err(unanswered),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a hook has this operation, and was not asked yet.

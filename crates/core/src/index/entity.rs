@@ -135,6 +135,8 @@ pub struct Entity {
     /// What goes where the template goes: what it refers to, what that refers to, and so on; sorted, each once. Kept after the
     /// template is gone, until its copies are. Invariant: see `observe/closure.rs`.
     pub references: Arc<[DependencyReference]>,
+    /// Whether there is more to be reached than is looked at.
+    pub is_cut: bool,
     /// The templates that have this one among their references: the other direction of `references`.
     pub referrers: BTreeSet<Id>,
     /// Templates that had this one among their references until a copy of theirs that does without is everywhere they are.

@@ -68,6 +68,7 @@ impl Subject<'_> {
 pub struct Hook {
     name: String,
     version: String,
+    meaning: String,
     contract: Contract,
     policy: Policy,
     rules: Vec<Rule>,
@@ -209,6 +210,11 @@ impl Hook {
         &self.version
     }
 
+    /// As [`Self::version`], of what may change its answers.
+    pub(super) fn meaning(&self) -> &str {
+        &self.meaning
+    }
+
     /// In which words it is asked.
     #[must_use]
     pub const fn contract(&self) -> Contract {
@@ -257,6 +263,17 @@ impl Hook {
     }
 }
 
+/// What Kubernetes calls the objects of a kind of its own.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match kind.strip_suffix('y') {
+        _ if kind == "endpoints" => kind,
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
+}
+
 impl Rule {
     /// Whether it is about the kind, for what its objects may be called and wherever they may lie.
     fn may_be_about(&self, contract: Contract, gvk: &Gvk) -> bool {
@@ -267,7 +284,12 @@ impl Rule {
             (Contract::Interpreter, true) => has(&self.names, "Secret"),
             (Contract::Interpreter, false) => fits(&self.names, &gvk.kind),
             (Contract::Explorer, true) => has(&self.names, "secrets"),
-            (Contract::Explorer, false) => !self.names.is_empty(),
+            // What a definition calls its kind is not known here.
+            (Contract::Explorer, false) if gvk.group.contains('.') => !self.names.is_empty(),
+            (Contract::Explorer, false) => {
+                let name = plural(&gvk.kind);
+                has(&self.names, "*") || has(&self.names, "*/*") || has(&self.names, &name)
+            }
         };
         is_named && fits(&self.groups, &gvk.group) && fits(&self.versions, &gvk.version)
     }

@@ -184,11 +184,9 @@ impl Interpretation {
             hooks,
         };
         if !taught.hooks.0.is_empty() {
-            taught.version = taught.digest(&taught.version, |_| true);
-            let renders = |operation| matches!(operation, Operation::Revise | Operation::Retain);
+            taught.version = taught.digest();
             if taught.asks(Operation::Revise) || taught.asks(Operation::Retain) {
-                let before = taught.rendering.take().unwrap_or_default();
-                taught.rendering = Some(taught.digest(&before, renders));
+                taught.rendering = Some(taught.rendering());
             }
         }
         Self {
@@ -309,6 +307,17 @@ impl Interpretation {
         )
     }
 
+    /// Who was passed over, which is no answer where nobody comes next.
+    pub(crate) fn ignored(&self, operation: Operation) -> Option<Unanswered> {
+        match self.heard.0.get(&operation)? {
+            Said::Ignored(unanswered) => Some(Unanswered {
+                until: Until::Answered,
+                ..unanswered.clone()
+            }),
+            _ => None,
+        }
+    }
+
     /// What hooks said; `None` if the next layer answers.
     fn heard(&self, operation: Operation) -> Option<Result<Answer, Unanswered>> {
         match self.heard.0.get(&operation) {
@@ -405,22 +414,45 @@ impl Taught {
         !is_customized && self.hooks.for_operation(operation).next().is_some()
     }
 
-    /// What tells this, with the hooks for these operations, from another.
-    fn digest(&self, before: &str, of: impl Fn(Operation) -> bool) -> String {
-        let mut hash = Sha256::new();
+    /// What tells this, with the hooks, from another.
+    fn digest(&self) -> String {
         let hooks = self.hooks.0.iter();
-        let chosen = hooks.filter(|(_, operations)| operations.iter().any(|each| of(*each)));
-        let texts = chosen.flat_map(|(hook, _)| [hook.name(), hook.version()]);
-        for text in [before].into_iter().chain(texts) {
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
-        }
-        let hash = hash.finalize();
-        hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
+        digest(
+            &self.version,
+            hooks.flat_map(|(hook, _)| [hook.name(), hook.version()]),
+        )
+    }
+
+    /// What tells the rules that make copies, with the hooks, from others.
+    fn rendering(&self) -> String {
+        let renders = [Operation::Revise, Operation::Retain];
+        let before = self.rendering.as_deref().unwrap_or_default();
+        let hooks = self.hooks.0.iter();
+        let chosen = hooks.filter(|(_, operations)| renders.iter().any(|each| operations.contains(each)));
+        digest(before, chosen.flat_map(|(hook, _)| [hook.name(), hook.meaning()]))
     }
 }
 
+fn digest<'a>(before: &'a str, texts: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for text in [before].into_iter().chain(texts) {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    let hash = hash.finalize();
+    hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Said {
+    /// Who was passed over.
+    #[must_use]
+    pub const fn ignored(&self) -> Option<&Unanswered> {
+        match self {
+            Self::Ignored(unanswered) => Some(unanswered),
+            _ => None,
+        }
+    }
+
     /// What a hook's answer means by its policy.
     #[must_use]
     pub fn by(policy: Policy, answer: Result<Answer, Unanswered>) -> Self {

@@ -85,12 +85,15 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let items: Vec<(&str, Option<&Value>)> = targets
         .iter()
         .map(|(cluster, state)| {
-            let live = state.live.as_ref().and_then(|live| live.status.as_ref());
+            let live = state.live.as_ref();
+            // Nor does it report nothing because whoever reads it has no answer.
+            let unanswered = live.and_then(|live| live.unanswered.as_ref());
+            let is_unread = unanswered.is_some_and(|each| each.operation == Operation::Reflect);
             let held = reported
                 .get(&***cluster)
                 .copied()
-                .filter(|_| !index.copies_known(cluster, &id.gvk));
-            (&***cluster, live.or(held))
+                .filter(|_| is_unread || !index.copies_known(cluster, &id.gvk));
+            (&***cluster, live.and_then(|live| live.status.as_ref()).or(held))
         })
         .collect();
     let mut as_served = template.shape.clone();
@@ -175,7 +178,13 @@ fn ask_for(id: &Id, template: &Template, items: Vec<AggregatedStatusItem>, asked
 /// What tells one question from another: the version of the template, what is taught, what was reported. Held in memory only.
 fn question(template: &Template, items: &[AggregatedStatusItem]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&*template.meta.uid, &*template.meta.resource_version).hash(&mut hasher);
+    let meta = &template.meta;
+    meta.uid.hash(&mut hasher);
+    match meta.generation.or(meta.content) {
+        // Not the status: what was just written there would be asked about again, without end if the answer never stays.
+        Some(generation) => (generation, &meta.labels, &meta.annotations).hash(&mut hasher),
+        None => meta.resource_version.hash(&mut hasher),
+    }
     template.taught.version().hash(&mut hasher);
     serde_json::to_string(items).unwrap_or_default().hash(&mut hasher);
     hasher.finish()

@@ -33,6 +33,13 @@ pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &E
             .iter()
             .map(|namespace| kept_out(index, id, namespace)),
     );
+    if entity.is_cut {
+        all.push(
+            "what it needs refers to more than is followed: what is farthest stays where it is; propagate that by a policy \
+             of its own"
+                .to_owned(),
+        );
+    }
     let mut problems = entity.copies.values().filter_map(|state| state.problem.as_ref());
     let delivery =
         problems.find(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::Unanswered));

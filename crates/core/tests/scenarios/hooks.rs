@@ -183,7 +183,12 @@ fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
             "ResourceInterpreterWebhookConfiguration",
         ),
         (
-            explorer("hooks", &["shops"], ALL, "Ignore"),
+            explorer(
+                "hooks",
+                &["shops"],
+                &["ExploreDependencies", "ExploreStatus", "ExploreHealthy"],
+                "Ignore",
+            ),
             "ResourceExploringWebhookConfiguration",
         ),
     ] {
@@ -492,4 +497,154 @@ fn a_hub_that_does_not_know_configurations_of_hooks_has_none() {
     });
     assert!(world.settle_for(60_000));
     assert_eq!(world.holders("ConfigMap", "prices"), ["member1"]);
+}
+
+fn account(secrets: &[&str]) -> Value {
+    let names: Vec<_> = secrets.iter().map(|name| json!({"name": name})).collect();
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}, "imagePullSecrets": names})
+}
+
+fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"key": "djE="}})
+}
+
+#[test]
+fn a_hook_that_never_spoke_takes_nothing_away_from_what_lies_between() {
+    for down in [false, true] {
+        let mut world = with_shop(&[]);
+        world.apply(secret("pull"));
+        world.apply(account(&["pull"]));
+        let mut app = deployment("myapp", &[]);
+        app["spec"]["template"]["spec"]["serviceAccountName"] = json!("robot");
+        world.apply(app);
+        world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
+        assert!(world.settle());
+        assert_eq!(world.holders("Secret", "pull"), ["member2"]);
+        world.hooked.silent = true;
+        world.apply(interpreter(
+            "hooks",
+            &["ServiceAccount"],
+            &["InterpretDependency"],
+        ));
+        if down {
+            world.restart();
+        }
+        assert!(world.settle_for(60_000));
+        assert_eq!(world.holders("Secret", "pull"), ["member2"], "down: {down}");
+        assert_eq!(world.holders("ServiceAccount", "robot"), ["member2"]);
+        world.restart();
+        assert!(world.settle_for(60_000));
+        assert_eq!(world.holders("Secret", "pull"), ["member2"], "down: {down}");
+    }
+}
+
+#[test]
+fn what_a_silent_hook_does_not_report_is_not_summed_up_as_nothing() {
+    let mut world = with_shop(&[interpreter("hooks", &["Deployment"], &["InterpretStatus"])]);
+    world.hooked.says = Some(|_, question| Ok(Answer::Status(Some(question.object()["status"].clone()))));
+    world.apply(deployment("myapp", &[]));
+    world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
+    assert!(world.settle());
+    world.meddle("member2", "Deployment", "myapp", |mut copy| {
+        copy["status"] =
+            json!({"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1});
+        Some(copy)
+    });
+    assert!(world.settle());
+    let ready = |world: &World| {
+        let app = world.hub_object("Deployment", "myapp").expect("it is there");
+        app["status"]["readyReplicas"].clone()
+    };
+    assert_eq!(ready(&world), 1);
+    world.hooked.silent = true;
+    for _ in 0..2 {
+        world.restart();
+        assert!(world.settle_for(60_000));
+        assert_eq!(ready(&world), 1);
+    }
+}
+
+#[test]
+fn a_copy_is_not_written_without_a_hook_that_nobody_stands_in_for() {
+    let mut world = with_shop(&[explorer("hooks", &["shops"], ALL, "Ignore")]);
+    let spec = |world: &World| {
+        world
+            .on("member1", "Shop", "corner")
+            .map(|copy| copy["spec"].clone())
+    };
+    world.meddle("member1", "Shop", "corner", |mut copy| {
+        copy["spec"]["till"] = json!(7);
+        Some(copy)
+    });
+    assert!(world.settle());
+    let before = spec(&world);
+    world.hooked.silent = true;
+    world.apply(shop(&["goods"], 5));
+    assert!(world.settle());
+    assert_eq!(spec(&world), before, "what it retains would be lost");
+    assert_eq!(interpreted(&world).0, "NoAnswer");
+    world.hooked.silent = false;
+    world.hear_again();
+    assert!(world.settle_for(120_000));
+    assert_eq!(
+        spec(&world),
+        Some(json!({"uses": ["goods"], "size": 5, "till": 7}))
+    );
+    assert_eq!(interpreted(&world).0, Value::Null);
+}
+
+#[test]
+fn a_reading_without_an_answer_does_not_replace_one_of_the_same_version() {
+    let mut world = with_shop(&[interpreter(
+        "hooks",
+        &["Shop"],
+        &["InterpretDependency", "InterpretHealth"],
+    )]);
+    let wrote = world.writes.len();
+    world.hooked.silent = true;
+    world.hear_again();
+    assert!(world.settle_for(60_000));
+    assert_eq!(interpreted(&world).0, Value::Null);
+    assert_eq!(world.writes[wrote..], [] as [String; 0]);
+}
+
+#[test]
+fn a_certificate_that_is_renewed_has_no_copy_rendered_again_and_another_address_has() {
+    let mut hooks = interpreter("hooks", &["Shop"], &["Retain"]);
+    let mut world = with_shop(&[hooks.clone()]);
+    let source = |world: &World| {
+        let item = &binding(world, "corner-shop")["status"]["aggregatedStatus"][0];
+        item["copy"]["source"].clone()
+    };
+    let before = source(&world);
+    hooks["webhooks"][0]["clientConfig"]["caBundle"] = json!("bmV3");
+    let wrote = world.writes.len();
+    world.replace(hooks.clone());
+    assert!(world.settle());
+    assert_eq!(source(&world), before);
+    assert_eq!(world.writes[wrote..], [] as [String; 0]);
+    hooks["webhooks"][0]["clientConfig"]["url"] = json!("https://other.example.com/");
+    world.replace(hooks);
+    assert!(world.settle());
+    assert_ne!(source(&world), before);
+}
+
+#[test]
+fn a_hook_for_one_of_kubernetes_own_kinds_concerns_no_other() {
+    let mut world = with_shop(&[]);
+    world.apply(deployment("myapp", &["goods"]));
+    world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
+    assert!(world.settle());
+    let before = world.index.demand_changes();
+    let mut pods = explorer("hooks", &["pods", "networkpolicies"], ALL, "Fail");
+    pods["webhooks"][0]["rules"][0]["apiGroups"] = json!(["", "apps"]);
+    world.apply(pods);
+    assert!(world.settle());
+    assert_eq!(world.index.demand_changes(), before, "no watch begins anew");
+    world.hooked.says = Some(|_, _| Ok(Answer::Healthy(true)));
+    let mut deployments = explorer("more", &["deployments"], &["ExploreHealthy"], "Fail");
+    deployments["webhooks"][0]["rules"][0]["apiGroups"] = json!(["apps"]);
+    world.apply(deployments);
+    assert!(world.settle());
+    assert_ne!(world.index.demand_changes(), before);
 }

@@ -32,6 +32,10 @@ use crate::{
 /// us walk through everything.
 pub(super) const MOST_STEPS: usize = 8;
 
+/// How many references are looked at for one template. More are those of somebody who has everything refer to everything,
+/// and what one event costs must not grow with that.
+const MOST_REFERENCES: usize = 4096;
+
 impl Index {
     /// A template refers to this itself, by what is known now.
     ///
@@ -81,8 +85,14 @@ impl Index {
     /// Brings `references`, and the reverse index, in line with what is reached from a template now. Answers whether that is
     /// a change. Cost: O(its closure).
     fn take_along(&mut self, id: &Id, dirty: &mut Dirty) -> bool {
-        let references = self.closure(id);
+        let (references, is_cut) = self.closure(id);
         let entity = self.unbury(id);
+        let references = if is_cut {
+            kept(&entity.references, references)
+        } else {
+            references
+        };
+        entity.is_cut = is_cut;
         if *entity.references == *references {
             return false;
         }
@@ -110,18 +120,28 @@ impl Index {
 
     /// What is reached from a template. Optional is what is reached over an optional reference only: without that step the
     /// template can do. Cost: O(references of what is reached); O(direct references) if these refer to nothing.
-    fn closure(&self, id: &Id) -> Arc<[DependencyReference]> {
+    /// Whether it was cut short is answered, too.
+    fn closure(&self, id: &Id) -> (Arc<[DependencyReference]>, bool) {
         let goes_on = |each: &DependencyReference| each.id == *id || !self.direct(&each.id).is_empty();
         if !self.direct(id).iter().any(goes_on) {
             let entity = self.entities.get(id);
-            return entity.map(|entity| entity.direct.clone()).unwrap_or_default();
+            return (
+                entity.map(|entity| entity.direct.clone()).unwrap_or_default(),
+                false,
+            );
         }
+        let mut left = MOST_REFERENCES;
         let mut reached: BTreeMap<&Id, bool> = BTreeMap::new();
         let mut open = BTreeMap::from([(id, false)]);
         for _ in 0..MOST_STEPS {
             let mut next = BTreeMap::new();
             for (at, is_optional) in open {
                 for each in self.direct(at).iter().filter(|each| each.id != *id) {
+                    // What the template names itself always counts.
+                    if left == 0 && at != id {
+                        break;
+                    }
+                    left = left.saturating_sub(1);
                     let is_optional = is_optional || each.optional;
                     // Reached before, and no less optional: nothing new.
                     if reached.get(&each.id).is_some_and(|held| !held || is_optional) {
@@ -137,7 +157,7 @@ impl Index {
             id: id.clone(),
             optional,
         };
-        reached.into_iter().map(reference).collect()
+        (reached.into_iter().map(reference).collect(), left == 0)
     }
 
     fn direct(&self, id: &Id) -> &[DependencyReference] {
@@ -146,6 +166,15 @@ impl Index {
             .map(|entity| &*entity.direct)
             .unwrap_or_default()
     }
+}
+
+/// What is not reached because the search was cut short may be needed as before: nothing leaves because of that.
+fn kept(before: &[DependencyReference], after: Arc<[DependencyReference]>) -> Arc<[DependencyReference]> {
+    let reached = ids(&after);
+    let mut all: Vec<_> = after.to_vec();
+    all.extend(before.iter().filter(|each| !reached.contains(&each.id)).cloned());
+    all.sort();
+    all.into()
 }
 
 fn ids(references: &[DependencyReference]) -> BTreeSet<Id> {

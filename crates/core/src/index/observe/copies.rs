@@ -60,14 +60,14 @@ impl Index {
         let outdated = state.floor == 0;
         state.floor = copy.meta.revision();
         let was_uncertain = std::mem::take(&mut state.uncertain);
-        // What a hook says may differ although the object does not.
-        if !outdated
-            && !copy.taught.is_hooked()
-            && state
-                .live
-                .as_ref()
-                .is_some_and(|held| held.meta.is_same_version(&copy.meta) && held.taught == copy.taught)
-        {
+        // What a hook says may differ although the object does not; no answer is worth less than the one before.
+        let is_echo = |held: &Copy| {
+            let is_answered = held.unanswered.is_none() && copy.unanswered.is_some();
+            held.meta.is_same_version(&copy.meta)
+                && held.taught == copy.taught
+                && (!copy.taught.is_hooked() || is_answered)
+        };
+        if !outdated && state.live.as_ref().is_some_and(is_echo) {
             if was_uncertain {
                 dirty.push(Key::Copy(id.clone(), cluster.clone()));
             }
@@ -75,8 +75,8 @@ impl Index {
         }
         let before = state.live.replace(copy);
         let live = state.live.as_ref();
-        let reported = before.as_ref().map(|held| (&held.status, held.health))
-            != live.map(|held| (&held.status, held.health));
+        let told = |copy: &Copy| (copy.status.clone(), copy.health, copy.unanswered.clone());
+        let reported = before.as_ref().map(told) != live.map(told);
         let appeared = before.is_none();
         if appeared || reported {
             self.answered(id, now);

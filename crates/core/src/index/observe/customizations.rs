@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entourage_api::config::ResourceInterpreterCustomization;
+use entourage_api::{config::ResourceInterpreterCustomization, keys::annotation};
 
 use super::{Deletion, Dirty, consent::outside};
 use crate::{
@@ -157,14 +157,24 @@ impl Index {
         let said = held.filter(|held| !held.taught.version().is_empty() || binding.is_none());
         if references {
             let known = std::mem::take(&mut template.references);
-            (template.references, template.selections) = match (said, binding) {
+            let selected = std::mem::take(&mut template.selections);
+            let remembered =
+                binding.filter(|binding| binding.meta.annotation(annotation::DEPENDENCIES).is_some());
+            // Where nothing was ever remembered, what was read without being taught is the best that is known.
+            let said = said.or(held.filter(|_| remembered.is_none()));
+            (template.references, template.selections) = match (said, remembered) {
                 (Some(held), _) if !held.references.is_empty() || !held.selections.is_empty() => {
                     (held.references.clone(), held.selections.clone())
                 }
                 (_, Some(binding)) => binding.stored_dependencies(id),
                 _ => Default::default(),
             };
-            // And what is known without, if they only add to it.
+            // And what others found, if they only add to it.
+            for selection in selected {
+                if !template.selections.contains(&selection) {
+                    template.selections.push(selection);
+                }
+            }
             for reference in known {
                 if let Err(place) = template
                     .references

@@ -27,14 +27,14 @@ impl Index {
         // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
         let outdated = entity.floor == 0;
         // The echo of what is known: the answer to a write came before its watch event.
-        // What a hook says may differ although the object does not.
-        if !outdated
-            && !taught.is_hooked()
-            && entity
-                .template
-                .as_ref()
-                .is_some_and(|held| held.meta.is_same_version(&template.meta) && held.taught == taught)
-        {
+        // What a hook says may differ although the object does not; no answer is worth less than the one before.
+        let is_echo = |held: &Template| {
+            let is_answered = held.unanswered.is_empty() && !template.unanswered.is_empty();
+            held.meta.is_same_version(&template.meta)
+                && held.taught == taught
+                && (!taught.is_hooked() || is_answered)
+        };
+        if !outdated && entity.template.as_ref().is_some_and(is_echo) {
             return;
         }
         entity.floor = template.meta.revision();

@@ -30,7 +30,7 @@ pub struct Room {
 impl Default for Room {
     fn default() -> Self {
         Self {
-            count: 10_000,
+            count: 100_000,
             bytes: 32 << 20,
         }
     }

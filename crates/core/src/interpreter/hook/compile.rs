@@ -48,6 +48,7 @@ impl Hook {
             Self {
                 name: format!("{of}/{}", entry.name),
                 version: version(entry),
+                meaning: meaning(&entry.rules, &entry.client_config),
                 contract: Contract::Interpreter,
                 policy: Policy::Fail,
                 rules: rules.collect(),
@@ -78,6 +79,7 @@ impl Hook {
             Self {
                 name: format!("{of}/{}", entry.name),
                 version: version(entry),
+                meaning: meaning(&entry.rules, &entry.client_config),
                 contract: Contract::Explorer,
                 policy: match entry.failure_policy {
                     FailurePolicy::Fail => Policy::Fail,
@@ -220,6 +222,11 @@ const fn wrong(field: &'static str, why: String) -> Wrong {
 
 fn text(configuration: &str, hook: &str, Wrong { field, why }: Wrong) -> String {
     format!("webhook {configuration}/{hook} cannot be called: {field}: {why}")
+}
+
+/// As [`version`], of what may change its answers: a certificate that is renewed does not.
+fn meaning(rules: &impl Serialize, client: &WebhookClientConfig) -> String {
+    version(&(rules, &client.url, &client.service))
 }
 
 /// Ten digits that change whenever anything of an entry does.
