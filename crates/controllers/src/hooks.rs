@@ -16,6 +16,7 @@ use std::{
 
 use entourage_core::interpreter::{
     hook::{Answers, Breaker, Hook, LARGEST, Subject, answers::Key, answers::Room},
+    operations::Operation,
     question::{Answer, Question, Unanswered, Until},
 };
 use serde_json::Value;
@@ -171,6 +172,25 @@ impl Hooks {
         lines
             .get(&hook.layer())
             .is_some_and(|known| known.version == hook.version() && known.breaker.is_open())
+    }
+
+    /// Whether a hook is left alone now, so that it is in vain to prepare a question.
+    ///
+    /// # Errors
+    /// Why it is.
+    pub fn reach(&self, hook: &Hook, operation: Operation) -> Result<(), Unanswered> {
+        let lines = lock(&self.0.lines);
+        match lines.get(&hook.layer()) {
+            Some(known) if known.version == hook.version() && known.breaker.is_left_alone(clock::now()) => {
+                Err(Unanswered {
+                    layer: hook.layer(),
+                    operation,
+                    why: known.why.clone().into(),
+                    until: Until::Answered,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn count(&self, hook: &Hook, question: Question<'_>, asked: Asked, took: Option<Duration>) {

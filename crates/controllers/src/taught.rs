@@ -9,7 +9,8 @@ use entourage_core::{
         Interpretation, Interpreter,
         hook::Subject,
         layers::{Heard, Said},
-        question::Question,
+        operations::Operation,
+        question::{Question, Unanswered},
     },
     object::{Gvk, Id, Str},
     observation::{self, Copy, Template, Watch},
@@ -113,16 +114,36 @@ impl Taught {
     pub async fn said(&self, taught: &Interpretation, gvk: &Gvk, question: Question<'_>) -> Said {
         let plural = path::plural(gvk);
         let namespace = question.object()["metadata"]["namespace"].as_str();
-        let subject = Subject {
-            group: &gvk.group,
-            version: &gvk.version,
-            kind: &gvk.kind,
-            resource: &plural,
-            is_namespaced: namespace.is_some_and(|namespace| !namespace.is_empty()),
-        };
+        let subject = subject(gvk, &plural, namespace.unwrap_or_default());
         match taught.hook(&subject, question.operation()) {
             Some(hook) => Said::by(hook.policy(), self.hooks.ask(hook, &subject, question).await),
             None => Said::Nobody,
         }
+    }
+
+    /// Whether the hook for an operation on an object is not left alone, so that it is worth reading the object for it.
+    ///
+    /// # Errors
+    /// Who is left alone, and why.
+    pub fn reach(&self, taught: &Interpretation, id: &Id, operation: Operation) -> Result<(), Unanswered> {
+        let plural = path::plural(&id.gvk);
+        let subject = subject(&id.gvk, &plural, &id.namespace);
+        match taught
+            .hook(&subject, operation)
+            .filter(|_| taught.asks(operation))
+        {
+            Some(hook) => self.hooks.reach(hook, operation),
+            None => Ok(()),
+        }
+    }
+}
+
+fn subject<'a>(gvk: &'a Gvk, plural: &'a str, namespace: &str) -> Subject<'a> {
+    Subject {
+        group: &gvk.group,
+        version: &gvk.version,
+        kind: &gvk.kind,
+        resource: plural,
+        is_namespaced: !namespace.is_empty(),
     }
 }

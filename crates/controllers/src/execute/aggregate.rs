@@ -30,6 +30,12 @@ impl Hands {
         (interpretation, items): (&Interpretation, &[AggregatedStatusItem]),
         asked: u64,
     ) -> Outcome {
+        // A hook that is left alone is asked nothing, so the hub is not either.
+        if let Err(unanswered) = self.taught.reach(interpretation, &id, Operation::Aggregate) {
+            self.tell(Observation::Aggregated(id, asked, Some(unanswered)))
+                .await;
+            return Outcome::Done;
+        }
         let mut template = match self.hub.get(&Path::object(&id), Form::Whole).await {
             Ok(template) => template,
             Err(failure) if failure.class() == Class::Missing => return Outcome::Done,

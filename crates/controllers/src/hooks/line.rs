@@ -112,7 +112,7 @@ impl Line {
         };
         let (why, is_silence) = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(bytes)) => return Ok(bytes),
-            Ok(Err(trouble)) => (trouble.text(&self.host), !matches!(trouble, Trouble::Large(_))),
+            Ok(Err(trouble)) => (trouble.text(&self.host), trouble.is_silence()),
             Err(_) => {
                 let seconds = self.timeout.as_secs();
                 let why = format!(
@@ -173,6 +173,15 @@ enum Trouble {
 }
 
 impl Trouble {
+    /// Whether the hook as a whole is in trouble. Another one may be with the object that it was asked about.
+    const fn is_silence(&self) -> bool {
+        match self {
+            Self::Large(_) => false,
+            Self::Status(status) => matches!(status.as_u16(), 300..=399 | 404 | 429 | 502..=504),
+            _ => true,
+        }
+    }
+
     fn text(&self, host: &str) -> String {
         match self {
             Self::Unconnected(why) => {

@@ -62,6 +62,12 @@ impl Breaker {
         }
     }
 
+    /// Whether it is left alone now: nothing that is asked would be sent.
+    #[must_use]
+    pub fn is_left_alone(&self, now: Time) -> bool {
+        self.left_until.is_some_and(|until| now < until)
+    }
+
     /// Whether it is left alone, or tried after that.
     #[must_use]
     pub const fn is_open(&self) -> bool {
