@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use entourage_core::{
     interpreter::{
         Interpretation, Interpreter,
-        hook::Subject,
+        hook::{Policy, Subject},
         layers::{Heard, Said},
         operations::Operation,
         question::{Question, Unanswered},
@@ -128,12 +128,11 @@ impl Taught {
     pub fn reach(&self, taught: &Interpretation, id: &Id, operation: Operation) -> Result<(), Unanswered> {
         let plural = path::plural(&id.gvk);
         let subject = subject(&id.gvk, &plural, &id.namespace);
-        match taught
-            .hook(&subject, operation)
-            .filter(|_| taught.asks(operation))
-        {
-            Some(hook) => self.hooks.reach(hook, operation),
-            None => Ok(()),
+        match taught.hook(&subject, operation) {
+            Some(hook) if taught.asks(operation) && hook.policy() == Policy::Fail => {
+                self.hooks.reach(hook, operation)
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -88,7 +88,7 @@ impl Index {
         let (references, is_cut) = self.closure(id);
         let entity = self.unbury(id);
         let references = if is_cut {
-            kept(&entity.references, references)
+            kept(&entity.references, &references)
         } else {
             references
         };
@@ -169,8 +169,8 @@ impl Index {
 }
 
 /// What is not reached because the search was cut short may be needed as before: nothing leaves because of that.
-fn kept(before: &[DependencyReference], after: Arc<[DependencyReference]>) -> Arc<[DependencyReference]> {
-    let reached = ids(&after);
+fn kept(before: &[DependencyReference], after: &[DependencyReference]) -> Arc<[DependencyReference]> {
+    let reached = ids(after);
     let mut all: Vec<_> = after.to_vec();
     all.extend(before.iter().filter(|each| !reached.contains(&each.id)).cloned());
     all.sort();
