@@ -168,6 +168,7 @@ impl Script {
         let given = match *question {
             Question::Replicas(object)
             | Question::Components(object)
+            | Question::Prune(object)
             | Question::Reflect(object)
             | Question::Health(object)
             | Question::Dependencies(object) => vec![to_lua(lua, object)?],
@@ -190,9 +191,10 @@ impl Script {
 fn identity(question: &Question<'_>) -> Option<(String, Version)> {
     let operation = question.operation();
     let (object, version) = match *question {
-        Question::Replicas(object) | Question::Components(object) | Question::Dependencies(object) => {
-            (object, content(object))
-        }
+        Question::Replicas(object)
+        | Question::Components(object)
+        | Question::Prune(object)
+        | Question::Dependencies(object) => (object, content(object)),
         Question::Revise(object, replicas) => (object, format!("{} {replicas}", content(object))),
         Question::Reflect(object) | Question::Health(object) => (object, revision(object)),
         Question::Retain { desired, live } => (live, format!("{} {}", content(desired), revision(live))),

@@ -36,6 +36,7 @@ pub(crate) const fn function(question: &Question<'_>) -> &'static str {
     match question {
         Question::Replicas(_) => "GetReplicas",
         Question::Components(_) => "GetComponents",
+        Question::Prune(_) => "Prune",
         Question::Revise(..) => "ReviseReplica",
         Question::Retain { .. } => "Retain",
         Question::Reflect(_) => "ReflectStatus",
@@ -91,7 +92,7 @@ pub(crate) fn answer(question: &Question<'_>, results: &MultiValue, budget: &Bud
                     .collect::<Checked<_>>()?,
             ))
         }
-        Question::Revise(object, _) => object_like(result(0), &[*object], budget),
+        Question::Prune(object) | Question::Revise(object, _) => object_like(result(0), &[*object], budget),
         Question::Retain { desired, live } => object_like(result(0), &[*desired, *live], budget),
         Question::Aggregate { template, .. } => object_like(result(0), &[*template], budget),
         Question::Reflect(live) => match result(0) {

@@ -109,6 +109,16 @@ pub trait Interpret: Send + Sync + 'static {
         Err(Refusal::unsupported())
     }
 
+    /// A template on its way to becoming a copy, without what stays on the hub. Asked only where a rule names `Prune` or
+    /// `ExplorePacking`.
+    ///
+    /// # Errors
+    /// What is wrong with the object.
+    fn prune(&self, copy: Value) -> Answered<Value> {
+        let _ = copy;
+        Err(Refusal::unsupported())
+    }
+
     /// The copy that is wanted, with what belongs to the member taken over from the live one.
     ///
     /// # Errors

@@ -149,8 +149,18 @@ pub fn step(
     copy["apiVersion"] = json!(id.gvk.api_version());
     copy["kind"] = json!(&*id.gvk.kind);
     interpreter::common_prune(&mut copy);
+    if is_to_ask(taught, Operation::Prune) {
+        return Ok(Step::Ask(Inquiry::Prune(copy)));
+    }
+    let pruned = taught.object(Question::Prune(&copy));
+    let is_pruned = pruned.is_some();
+    if let Some(pruned) = pruned {
+        copy = pruned?;
+    }
     if let Some(native) = native {
-        native.prune(&mut copy);
+        if !is_pruned {
+            native.prune(&mut copy);
+        }
         if let Some(count) = recipe.replicas.filter(|_| !taught.has(Operation::Revise)) {
             native.revise_replicas(&mut copy, i64::from(count));
         }

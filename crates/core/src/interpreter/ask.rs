@@ -97,6 +97,11 @@ fn of_native(native: &dyn NativeKind, question: Question<'_>) -> Option<Answer> 
             let components = requirements::components(native, object);
             (!components.is_empty()).then_some(Answer::Components(components))
         }
+        Question::Prune(object) => {
+            let mut object = object.clone();
+            native.prune(&mut object);
+            operations::has(native, Operation::Prune).then_some(Answer::Object(object))
+        }
         Question::Revise(object, replicas) => {
             native.replicas(object)?;
             let mut object = object.clone();

@@ -254,12 +254,14 @@ impl Hook {
     /// Whether one of its rules is about this operation on this kind. Cost: O(its rules).
     #[must_use]
     pub fn is_about(&self, subject: &Subject<'_>, operation: Operation) -> bool {
-        let Some(operation) = self.contract.word(operation) else {
+        let Some(word) = self.contract.word(operation) else {
             return false;
         };
-        self.rules
-            .iter()
-            .any(|rule| rule.is_about(self.contract, subject, operation))
+        let is_literal = Contract::is_named_only(operation);
+        self.rules.iter().any(|rule| {
+            let names = |each: &String| each == word || each == "*" && !is_literal;
+            rule.operations.iter().any(names) && rule.is_about(self.contract, subject)
+        })
     }
 }
 
@@ -294,7 +296,7 @@ impl Rule {
         is_named && fits(&self.groups, &gvk.group) && fits(&self.versions, &gvk.version)
     }
 
-    fn is_about(&self, contract: Contract, subject: &Subject<'_>, operation: &str) -> bool {
+    fn is_about(&self, contract: Contract, subject: &Subject<'_>) -> bool {
         let has = |list: &[String], what: &str| list.iter().any(|each| each == what);
         let fits = |list: &[String], what: &str| has(list, "*") || has(list, what);
         let (name, everything) = match contract {
@@ -302,8 +304,7 @@ impl Rule {
             // `*/*` is everything and everything's subresources.
             Contract::Explorer => (subject.resource, has(&self.names, "*") || has(&self.names, "*/*")),
         };
-        fits(&self.operations, operation)
-            && fits(&self.groups, subject.group)
+        fits(&self.groups, subject.group)
             && fits(&self.versions, subject.version)
             && (has(&self.names, name) || everything && !subject.is_secret())
             && self

@@ -27,6 +27,9 @@ use super::{
 };
 use crate::object::{Gvk, Str};
 
+/// The operations by which copies are made.
+const RENDERING: [Operation; 3] = [Operation::Prune, Operation::Revise, Operation::Retain];
+
 /// What people taught us of the kinds.
 #[derive(Clone, Debug, Default)]
 pub struct Interpreter {
@@ -185,7 +188,7 @@ impl Interpretation {
         };
         if !taught.hooks.0.is_empty() {
             taught.version = taught.digest();
-            if taught.asks(Operation::Revise) || taught.asks(Operation::Retain) {
+            if RENDERING.iter().any(|operation| taught.asks(*operation)) {
                 taught.rendering = Some(taught.rendering());
             }
         }
@@ -425,10 +428,9 @@ impl Taught {
 
     /// What tells the rules that make copies, with the hooks, from others.
     fn rendering(&self) -> String {
-        let renders = [Operation::Revise, Operation::Retain];
         let before = self.rendering.as_deref().unwrap_or_default();
         let hooks = self.hooks.0.iter();
-        let chosen = hooks.filter(|(_, operations)| renders.iter().any(|each| operations.contains(each)));
+        let chosen = hooks.filter(|(_, operations)| RENDERING.iter().any(|each| operations.contains(each)));
         digest(before, chosen.flat_map(|(hook, _)| [hook.name(), hook.meaning()]))
     }
 }

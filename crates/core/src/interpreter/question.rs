@@ -17,6 +17,8 @@ pub enum Question<'a> {
     Replicas(&'a Value),
     /// The parts of a template with several pod templates.
     Components(&'a Value),
+    /// A template on its way to becoming a copy, without what stays on the hub.
+    Prune(&'a Value),
     /// A rendered object with this many replicas.
     Revise(&'a Value, i64),
     /// A rendered object with what belongs to the member taken over from the live copy.
@@ -48,6 +50,7 @@ impl<'a> Question<'a> {
         match self {
             Self::Replicas(object)
             | Self::Components(object)
+            | Self::Prune(object)
             | Self::Revise(object, _)
             | Self::Retain { desired: object, .. }
             | Self::Reflect(object)
@@ -63,6 +66,7 @@ impl<'a> Question<'a> {
         match self {
             Self::Replicas(_) => Operation::Replicas,
             Self::Components(_) => Operation::Components,
+            Self::Prune(_) => Operation::Prune,
             Self::Revise(..) => Operation::Revise,
             Self::Retain { .. } => Operation::Retain,
             Self::Reflect(_) => Operation::Reflect,
@@ -75,6 +79,8 @@ impl<'a> Question<'a> {
 
 /// A question about an object that is being made, as it stands. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
 pub enum Inquiry {
+    /// [`Question::Prune`].
+    Prune(Value),
     /// [`Question::Revise`].
     Revise(Value, i64),
     /// [`Question::Retain`].
@@ -91,6 +97,7 @@ impl Inquiry {
     #[must_use]
     pub const fn question(&self) -> Question<'_> {
         match self {
+            Self::Prune(object) => Question::Prune(object),
             Self::Revise(object, replicas) => Question::Revise(object, *replicas),
             Self::Retain { desired, live } => Question::Retain { desired, live },
         }
@@ -100,7 +107,7 @@ impl Inquiry {
 impl Drop for Inquiry {
     fn drop(&mut self) {
         match self {
-            Self::Revise(object, _) => wipe(object),
+            Self::Prune(object) | Self::Revise(object, _) => wipe(object),
             Self::Retain { desired, live } => {
                 wipe(desired);
                 wipe(live);
@@ -121,7 +128,7 @@ pub enum Answer {
     },
     /// To [`Question::Components`].
     Components(Vec<Component>),
-    /// To [`Question::Revise`], [`Question::Retain`] and [`Question::Aggregate`]: the object as a whole.
+    /// To [`Question::Prune`], [`Question::Revise`], [`Question::Retain`] and [`Question::Aggregate`]: the object as a whole.
     Object(Value),
     /// To [`Question::Reflect`]; `None` for nothing to report.
     Status(Option<Value>),

@@ -71,8 +71,7 @@ pub fn who(
         return all;
     }
     let role = if all.is_empty() { Role::Answers } else { Role::Adds };
-    // What a template carries is pruned by rules of our own alone.
-    let hook = hook::choose(hooks, subject, operation).filter(|_| operation != Operation::Prune);
+    let hook = hook::choose(hooks, subject, operation);
     all.extend(hook.map(|hook| Layer {
         name: hook.layer(),
         role,

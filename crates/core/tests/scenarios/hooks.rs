@@ -61,6 +61,13 @@ fn says(_: &str, question: Question<'_>) -> Result<Answer, &'static str> {
             replicas: object["spec"]["size"].as_i64().unwrap_or_default(),
             requirements: None,
         },
+        Question::Prune(object) => {
+            let mut object = object.clone();
+            if let Some(spec) = object["spec"].as_object_mut() {
+                spec.remove("uses");
+            }
+            Answer::Object(object)
+        }
         Question::Revise(object, replicas) => {
             let mut object = object.clone();
             object["spec"]["size"] = replicas.into();
@@ -154,7 +161,6 @@ fn a_hook_is_asked_about_nothing_that_no_rule_of_it_is_about() {
     for hooks in [
         interpreter("hooks", &["Stall"], ALL),
         explorer("hooks", &["stalls"], ALL, "Fail"),
-        interpreter("hooks", &["Shop"], &["Prune"]),
     ] {
         let world = with_shop(&[hooks]);
         assert_eq!(*world.hooked.asked.borrow(), [] as [String; 0]);
@@ -647,4 +653,29 @@ fn a_hook_for_one_of_kubernetes_own_kinds_concerns_no_other() {
     world.apply(deployments);
     assert!(world.settle());
     assert_ne!(world.index.demand_changes(), before);
+}
+
+#[test]
+fn what_stays_on_the_hub_is_a_hooks_to_say_where_a_rule_names_that() {
+    for (hooks, is_asked) in [
+        (interpreter("hooks", &["Shop"], &["Prune"]), true),
+        (explorer("hooks", &["shops"], &["ExplorePacking"], "Fail"), true),
+        (interpreter("hooks", &["Shop"], ALL), false),
+        (explorer("hooks", &["shops"], ALL, "Fail"), false),
+    ] {
+        let mut world = with_shop(std::slice::from_ref(&hooks));
+        let pruned = json!({"size": 3});
+        let copied = world.on("member1", "Shop", "corner").expect("a copy")["spec"].clone();
+        assert_eq!(copied == pruned, is_asked, "{hooks}: {copied}");
+        quiet(&mut world);
+        world.hooked.silent = true;
+        world.apply(shop(&["goods"], 4));
+        assert!(world.settle());
+        let copied = world.on("member1", "Shop", "corner").expect("a copy")["spec"].clone();
+        assert_eq!(
+            copied == pruned,
+            is_asked,
+            "nothing is written without it: {hooks}"
+        );
+    }
 }

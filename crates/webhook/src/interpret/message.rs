@@ -144,7 +144,7 @@ impl Message {
             }
             Operation::Health => json!({"healthy": interpret.is_healthy(&object)?}),
             Operation::References => json!({"dependencies": interpret.dependencies(&object)?}),
-            Operation::Prune => return Err(Refusal::unsupported()),
+            Operation::Prune => changed(&object, &interpret.prune(object.clone())?),
         })
     }
 }

@@ -58,6 +58,8 @@ impl Rule for Asked {
                 },
             },
             Question::Components(object) => Answer::Components(requirements::components_of(rules, object)),
+            // No rule is for that, so it is not asked.
+            Question::Prune(object) => Answer::Object(object.clone()),
             Question::Revise(object, replicas) => {
                 let mut object = object.clone();
                 rules.revise_replicas(&mut object, replicas);

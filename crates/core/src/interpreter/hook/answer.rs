@@ -61,7 +61,8 @@ impl Hook {
                 })
             }
             Question::Components(_) => components(response),
-            Question::Revise(object, _)
+            Question::Prune(object)
+            | Question::Revise(object, _)
             | Question::Retain { desired: object, .. }
             | Question::Aggregate { template: object, .. } => patched(response, object, largest),
             Question::Reflect(_) => {

@@ -56,7 +56,10 @@ impl Key {
             | Question::Reflect(_)
             | Question::Health(_)
             | Question::Dependencies(_) => {}
-            Question::Revise(..) | Question::Retain { .. } | Question::Aggregate { .. } => return None,
+            Question::Prune(_)
+            | Question::Revise(..)
+            | Question::Retain { .. }
+            | Question::Aggregate { .. } => return None,
         }
         let object = question.object();
         if subject.is_secret() || object["kind"] == "Secret" {

@@ -29,7 +29,6 @@ const WORDS: &[(Operation, Option<&str>, Option<&str>)] = &[
         Some("ReviseReplica"),
         Some("ExploreReplicaRevising"),
     ),
-    // Neither is asked: what a template carries is pruned by rules of our own.
     (Operation::Prune, Some("Prune"), Some("ExplorePacking")),
     (Operation::Retain, Some("Retain"), Some("ExploreRetaining")),
     (Operation::Reflect, Some("InterpretStatus"), Some("ExploreStatus")),
@@ -65,16 +64,17 @@ impl Contract {
         Some(row.0)
     }
 
-    /// What may be asked because a rule says this word, or `*`. Components are asked for where a rule names them: hooks that
-    /// were written before there were any answer everything else.
+    /// Whether `*` does not mean an operation: hooks of Karmada's users were never asked to prune, and many were written before
+    /// there were components.
+    pub(super) const fn is_named_only(operation: Operation) -> bool {
+        matches!(operation, Operation::Prune | Operation::Components)
+    }
+
+    /// What may be asked because a rule says this word, or `*`. See [`Self::is_named_only`].
     pub(super) fn operations(self, word: &str) -> impl Iterator<Item = Operation> {
         WORDS.iter().map(|row| row.0).filter(move |operation| {
             let own = self.word(*operation);
-            match operation {
-                Operation::Prune => false,
-                Operation::Components => own == Some(word),
-                _ => own == Some(word) || word == "*" && own.is_some(),
-            }
+            own == Some(word) || word == "*" && own.is_some() && !Self::is_named_only(*operation)
         })
     }
 

@@ -165,6 +165,41 @@ fn a_rule_fits_by_operation_group_version_name_and_scope() {
             rule(all, all, all, all, None),
             &DEPLOYMENT,
             Operation::Components,
+            false,
+        ),
+        (
+            Interpreter,
+            rule(&["InterpretComponent"], all, all, all, None),
+            &DEPLOYMENT,
+            Operation::Components,
+            true,
+        ),
+        (
+            Interpreter,
+            rule(all, all, all, all, None),
+            &DEPLOYMENT,
+            Operation::Prune,
+            false,
+        ),
+        (
+            Interpreter,
+            rule(&["Prune"], all, all, all, None),
+            &DEPLOYMENT,
+            Operation::Prune,
+            true,
+        ),
+        (
+            Explorer,
+            rule(all, all, all, all, None),
+            &DEPLOYMENT,
+            Operation::Prune,
+            false,
+        ),
+        (
+            Explorer,
+            rule(&["ExplorePacking"], all, all, all, None),
+            &DEPLOYMENT,
+            Operation::Prune,
             true,
         ),
         (
@@ -462,7 +497,7 @@ impl Case {
             },
             Operation::Health => Question::Health(&self.object),
             Operation::References => Question::Dependencies(&self.object),
-            Operation::Prune => panic!("nobody is asked to prune"),
+            Operation::Prune => Question::Prune(&self.object),
         }
     }
 

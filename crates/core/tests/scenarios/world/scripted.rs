@@ -48,6 +48,7 @@ impl Rule for Script {
             |object: &Value| object["spec"]["broken"] == true || object["status"]["broken"] == true;
         let (Question::Replicas(asked)
         | Question::Components(asked)
+        | Question::Prune(asked)
         | Question::Revise(asked, _)
         | Question::Retain { desired: asked, .. }
         | Question::Reflect(asked)
@@ -58,6 +59,7 @@ impl Rule for Script {
             return Err("line 3: attempt to index a nil value".into());
         }
         Ok(match question {
+            Question::Prune(object) => Answer::Object(object.clone()),
             Question::Replicas(object) => Answer::Replicas {
                 replicas: self.found(object).as_i64().unwrap_or_default(),
                 requirements: None,
