@@ -153,6 +153,7 @@ pub fn step(
         return Ok(Step::Ask(Inquiry::Prune(copy)));
     }
     let pruned = taught.object(Question::Prune(&copy));
+    comes_next(taught, Operation::Prune, native.is_some())?;
     let is_pruned = pruned.is_some();
     if let Some(pruned) = pruned {
         copy = pruned?;

@@ -98,10 +98,10 @@ impl Interpreter {
 
     fn set(&mut self, gvk: &Gvk, interpretation: Interpretation) {
         let key = (gvk.clone(), gvk.version.clone());
-        // The key's kind is that of the newest version: kinds compare without it.
-        self.kinds.remove(&key);
         if interpretation.taught.is_some() {
             self.kinds.insert(key, interpretation);
+        } else {
+            self.kinds.remove(&key);
         }
     }
 }

@@ -660,6 +660,7 @@ fn what_stays_on_the_hub_is_a_hooks_to_say_where_a_rule_names_that() {
     for (hooks, is_asked) in [
         (interpreter("hooks", &["Shop"], &["Prune"]), true),
         (explorer("hooks", &["shops"], &["ExplorePacking"], "Fail"), true),
+        (explorer("hooks", &["shops"], &["ExplorePacking"], "Ignore"), true),
         (interpreter("hooks", &["Shop"], ALL), false),
         (explorer("hooks", &["shops"], ALL, "Fail"), false),
     ] {
