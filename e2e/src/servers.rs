@@ -20,6 +20,7 @@
 mod assets;
 mod certificates;
 mod cluster;
+mod control;
 mod embedded;
 mod flags;
 mod fleet;
@@ -34,6 +35,7 @@ mod process;
 
 pub use assets::{Assets, CAPABILITIES, Capability, Version};
 pub use cluster::{Pids, RealCluster};
+pub use control::{ControlProcess, play_command};
 pub use embedded::EmbeddedCluster;
 pub use fleet::Fleet;
 pub use hook::{Certificate, Hook};

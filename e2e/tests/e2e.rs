@@ -107,12 +107,17 @@ mod removal;
 mod secrets;
 #[path = "e2e/suspension.rs"]
 mod suspension;
+#[path = "e2e/takeover.rs"]
+mod takeover;
 #[path = "e2e/webhook.rs"]
 mod webhook;
 
 /// Every test, in the order in which they run: the main job first, then what keeps processors busy, what breaks
 /// members and waits for their deadlines last.
 fn main() -> ExitCode {
+    if let Some(code) = entourage_e2e::servers::play_command() {
+        return code;
+    }
     let typed = match kubectl::tests() {
         Ok(tests) => tests,
         Err(error) => {
@@ -166,6 +171,7 @@ fn main() -> ExitCode {
         conformance::tests(),
         members::tests(),
         join::tests(),
+        takeover::tests(),
         webhook::tests(),
     ];
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();

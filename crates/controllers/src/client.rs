@@ -2,46 +2,53 @@
 //!
 //! Requests go through [`kube::Client::send`] (authentication, TLS, connection pool) but not through its typed
 //! layer: answers are read once into the JSON that the core projects, without `managedFields`, which are half of most
-//! objects. Every call has a deadline, and its latency goes to the server's [`Limiter`].
+//! objects. Every call has a deadline (a list, that something comes), and its latency goes to the server's [`Limiter`].
 
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use entourage_core::{object::Time, observation::Server};
+use entourage_core::observation::Server;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tokio::{
-    sync::{Notify, Semaphore, SemaphorePermit, watch},
+    sync::{Notify, Semaphore, SemaphorePermit},
     time::Instant,
 };
 
 use crate::{
     clock,
     error::{Answer, Class, Failure},
+    lease::Leadership,
     limiter::{Bounds, Limiter, Verdict},
     metrics::{Metrics, Verb},
 };
 
 pub mod path;
+mod patience;
+mod pauses;
 pub mod read;
 pub mod served;
 mod stack;
 mod verbs;
 
 use path::Path;
+use patience::Patience;
+use pauses::Pauses;
 
 /// The largest answers that are read, in bytes: a page of a list, one object (etcd takes 1.5 MiB), an error.
 const LARGEST_LIST: usize = 64 << 20;
 const LARGEST: usize = 8 << 20;
 const LARGEST_ERROR: usize = 64 << 10;
+/// How long a page of a list may take in all while bytes arrive.
+const LONGEST_LIST: Duration = Duration::from_secs(300);
 /// Lists under way at a time: each holds a page in memory.
 const LISTS: usize = 2;
 
@@ -103,7 +110,7 @@ pub struct Call<'a> {
     pub accept: &'a str,
     /// Media type and bytes of the body.
     pub body: Option<(&'static str, Vec<u8>)>,
-    /// Instead of the server's usual deadline.
+    /// Instead of the server's usual deadline. Lists have none, but that something must come.
     pub deadline: Option<Duration>,
 }
 
@@ -120,7 +127,7 @@ pub struct ApiOptions {
     /// Told when the server is silent or refuses the credentials.
     pub suspect: Arc<Notify>,
     /// Whether this process may write now. A plan that outlives leadership makes no further write (architecture 2.10).
-    pub may_write: watch::Receiver<bool>,
+    pub may_write: Leadership,
 }
 
 /// The client of one API server. Cheap to clone; clones share everything.
@@ -133,8 +140,10 @@ struct Inner {
     limiter: Mutex<Limiter>,
     in_flight: AtomicUsize,
     lists: Semaphore,
-    /// Milliseconds as in [`Time`]: until when the server asks to be left alone.
-    not_before: AtomicI64,
+    /// Paths that asked to be left alone.
+    pauses: Mutex<Pauses>,
+    /// How long lists and watches take to begin.
+    patience: Mutex<Patience>,
     /// What is known of the APIs it serves may be out of date.
     doubted: AtomicBool,
     /// How often it was found to have gone back.
@@ -152,7 +161,8 @@ impl Api {
             limiter,
             in_flight: AtomicUsize::new(0),
             lists: Semaphore::new(LISTS),
-            not_before: AtomicI64::new(i64::MIN),
+            pauses: Mutex::default(),
+            patience: Mutex::default(),
             doubted: AtomicBool::new(false),
             restores: AtomicUsize::new(0),
         }))
@@ -175,12 +185,6 @@ impl Api {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .limit()
-    }
-
-    /// Until when the server asks to be left alone (Retry-After), if that lies ahead.
-    #[must_use]
-    pub fn not_before(&self, now: Time) -> Option<Time> {
-        Some(Time(self.0.not_before.load(Ordering::Relaxed))).filter(|at| *at > now)
     }
 
     /// A kind is served that was not, so what is known of the server's APIs is out of date: it is looked at again soon.
@@ -221,26 +225,40 @@ impl Api {
         &self.0.client
     }
 
-    /// Sends one request and gives the bytes of a successful answer.
+    /// Sends one request and gives the bytes of a successful answer. A list that makes progress is not cut off; a write ends
+    /// with leadership.
     ///
     /// # Errors
     /// [`Failure`].
     pub async fn bytes(&self, call: Call<'_>) -> Result<Bytes, Failure> {
         let (verb, deadline) = (call.verb, call.deadline.unwrap_or(self.0.options.deadline));
         let path = call.path;
-        if !matches!(verb, Verb::Get | Verb::List | Verb::Watch) && !*self.0.options.may_write.borrow() {
+        let is_write = !matches!(verb, Verb::Get | Verb::List | Verb::Watch);
+        if is_write && !self.0.options.may_write.is_held() {
             return Err(Failure::Abandoned);
         }
+        self.is_paused(path)?;
         let began = Instant::now();
         let in_flight = InFlight::new(&self.0.in_flight);
-        let exchange = async {
-            let answer = self.send(call).await?;
-            let limit = if verb == Verb::List { LARGEST_LIST } else { LARGEST };
-            collect(answer.into_body(), limit).await
-        };
-        let result = match tokio::time::timeout(deadline, exchange).await {
-            Ok(result) => result,
-            Err(_) => Err(Failure::Timeout(deadline)),
+        let result = if verb == Verb::List {
+            self.list(call).await
+        } else {
+            let exchange = async {
+                let answer = self.send(call).await?;
+                collect(answer.into_body(), LARGEST, deadline).await
+            };
+            let bound = async {
+                match is_write {
+                    // Whether it was sent is not known.
+                    true => (self.0.options.may_write.bound(exchange).await)
+                        .unwrap_or_else(|| Err(Failure::Timeout(began.elapsed()))),
+                    false => exchange.await,
+                }
+            };
+            match tokio::time::timeout(deadline, bound).await {
+                Ok(result) => result,
+                Err(_) => Err(Failure::Timeout(deadline)),
+            }
         };
         let took = began.elapsed();
         if verb != Verb::List {
@@ -255,11 +273,39 @@ impl Api {
         result
     }
 
-    /// Opens a watch: the answer's body goes on until either side ends it. The deadline is for the headers.
+    /// Fails as the path did when it asked to be left alone, until then: nothing is sent.
+    fn is_paused(&self, path: &Path) -> Result<(), Failure> {
+        match self.pauses().of(&path.uri, clock::now()) {
+            Some(answer) => Err(Failure::Answer(Box::new(answer))),
+            None => Ok(()),
+        }
+    }
+
+    fn pauses(&self) -> MutexGuard<'_, Pauses> {
+        self.0.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn list(&self, call: Call<'_>) -> Result<Bytes, Failure> {
+        let begun = self.begin(&call).await?;
+        let body = collect(begun.answer.into_body(), LARGEST_LIST, begun.given);
+        let result = match tokio::time::timeout(LONGEST_LIST, body).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::Timeout(LONGEST_LIST)),
+        };
+        let mut patience = self.patience();
+        match &result {
+            Err(Failure::Timeout(_)) => patience.missed(&request(&call)),
+            _ => patience.answered(&request(&call), begun.took),
+        }
+        drop(patience);
+        result
+    }
+
+    /// Opens a watch: the answer's body goes on until either side ends it.
     ///
     /// # Errors
     /// [`Failure`].
-    pub async fn open(&self, path: &Path, accept: &str, deadline: Duration) -> Result<Body, Failure> {
+    pub async fn open(&self, path: &Path, accept: &str) -> Result<Body, Failure> {
         let call = Call {
             verb: Verb::Watch,
             path,
@@ -267,13 +313,42 @@ impl Api {
             body: None,
             deadline: None,
         };
+        self.is_paused(path)?;
         let began = Instant::now();
-        let result = match tokio::time::timeout(deadline, self.send(call)).await {
-            Ok(result) => result.map(Response::into_body),
-            Err(_) => Err(Failure::Timeout(deadline)),
-        };
+        let result = self.begin(&call).await.map(|begun| {
+            self.patience().answered(&request(&call), begun.took);
+            begun.answer.into_body()
+        });
         self.account(Verb::Watch, path, result.as_ref().err(), began.elapsed());
         result
+    }
+
+    /// Waits until an answer begins, for as long as such answers take on this server.
+    async fn begin(&self, call: &Call<'_>) -> Result<Begun, Failure> {
+        let given = self.patience().of(&request(call));
+        let bare = Call {
+            verb: call.verb,
+            path: call.path,
+            accept: call.accept,
+            body: None,
+            deadline: None,
+        };
+        let began = Instant::now();
+        match tokio::time::timeout(given, self.send(bare)).await {
+            Ok(answer) => Ok(Begun {
+                answer: answer?,
+                given,
+                took: began.elapsed(),
+            }),
+            Err(_) => {
+                self.patience().missed(&request(call));
+                Err(Failure::Timeout(given))
+            }
+        }
+    }
+
+    fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.0.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Response<Body>, Failure> {
@@ -312,17 +387,14 @@ impl Api {
             .headers()
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = match collect(answer.into_body(), LARGEST_ERROR).await {
+        let body = match collect(answer.into_body(), LARGEST_ERROR, self.0.options.deadline).await {
             Ok(body) => body,
             // The code says enough.
             Err(Failure::Garbled(_)) => Bytes::new(),
             Err(failure) => return Err(failure),
         };
         let answer = Answer::read(code, after, &body);
-        if let Some(after) = answer.retry_after {
-            let until = clock::now().plus(i64::try_from(after.as_millis()).unwrap_or_default());
-            self.0.not_before.fetch_max(until.0, Ordering::Relaxed);
-        }
+        self.pauses().answered(&call.path.uri, &answer, clock::now());
         Err(Failure::Answer(Box::new(answer)))
     }
 
@@ -348,12 +420,31 @@ impl fmt::Debug for Api {
     }
 }
 
-/// The whole body, unless it is larger than the limit in bytes.
+/// An answer that has begun.
+struct Begun {
+    answer: Response<Body>,
+    /// How long it was given to begin.
+    given: Duration,
+    /// How long that took.
+    took: Duration,
+}
+
+/// What lists and watches are told apart by, where it matters how long they take.
+fn request(call: &Call<'_>) -> String {
+    format!("{:?} {}", call.verb, call.path.resource)
+}
+
+/// The whole body, unless it is larger than the limit in bytes, or nothing comes for too long.
 ///
 /// Frames are copied as they come, so that the connection can use its buffer again; a body of one frame is not copied.
-async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
+async fn collect(mut body: Body, limit: usize, idle: Duration) -> Result<Bytes, Failure> {
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = match tokio::time::timeout(idle, body.frame()).await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(_) => return Err(Failure::Timeout(idle)),
+        };
         let frame = frame.map_err(|error| Failure::transport(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         if first.len() + rest.len() + data.len() > limit {

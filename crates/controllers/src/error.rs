@@ -23,6 +23,19 @@ pub enum Error {
     /// The health and metrics endpoint could not be served.
     #[error("cannot serve health and metrics: {0}")]
     Serve(#[from] std::io::Error),
+    /// The process runs without leader election, and another one leads.
+    #[error(
+        "lease {lease} is held by {holder}: another process runs against this hub; stop it, or start this one with --leader-elect=true to stand by"
+    )]
+    Held {
+        /// Namespace and name of the Lease.
+        lease: String,
+        /// Who holds it.
+        holder: String,
+    },
+    /// The durations of the lease do not fit each other.
+    #[error("{0}")]
+    Timing(&'static str),
     /// A part that must run as long as the process ended.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),

@@ -13,6 +13,7 @@
 use std::{
     fs,
     hash::{BuildHasher as _, Hasher as _, RandomState},
+    sync::PoisonError,
     time::Duration,
 };
 
@@ -31,6 +32,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+
+mod leadership;
+
+pub use leadership::Leadership;
 
 /// Who writes, as the Lease's field managers show it.
 const FIELD_MANAGER: &str = "entourage";
@@ -55,6 +60,39 @@ impl Default for Timing {
         }
     }
 }
+
+impl Timing {
+    /// The deadline of a call that is not to outlive leadership.
+    #[must_use]
+    pub fn longest_call(&self) -> Duration {
+        (self.duration.saturating_sub(self.renew_deadline)).mul_f64(0.9)
+    }
+
+    /// What is wrong with it, if something is.
+    ///
+    /// # Errors
+    /// A sentence for the person who set it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.duration.subsec_nanos() != 0 || self.duration.is_zero() {
+            return Err("--leader-elect-lease-duration takes whole seconds, at least 1s");
+        }
+        if self.duration < self.renew_deadline + MARGIN {
+            return Err(
+                "--leader-elect-lease-duration must be at least 1s longer than --leader-elect-renew-deadline: \
+                 the difference bounds every request",
+            );
+        }
+        if self.renew_deadline <= self.retry.mul_f64(1.2) || self.retry.is_zero() {
+            return Err(
+                "--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The least time between the end of acting and the end of the lease.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// Which Lease, and who we are.
 #[derive(Clone, Debug)]
@@ -137,15 +175,17 @@ pub fn decide(record: Option<&Record>, observed_at: Instant, now: Instant, ident
 
 /// Campaigns until `stop`, then releases the Lease.
 ///
-/// The receiver says whether this process may act now. It turns false when renewing fails for `renew_deadline`, or at
+/// The first answer says whether this process may act now. It turns false when renewing fails for `renew_deadline`, or at
 /// `stop`; after a loss the campaign goes on and it may turn true again. Cancel `stop` only when nothing is in flight
 /// any more: another process may act from then on. The future must be polled (spawned) all the time.
 pub fn elect(
     client: Client,
     options: LeaseOptions,
     stop: CancellationToken,
-) -> (watch::Receiver<bool>, impl Future<Output = ()> + Send) {
+) -> (Leadership, impl Future<Output = ()> + Send) {
     let (leading, receiver) = watch::channel(false);
+    let shared = leadership::Until::default();
+    let leadership = Leadership::new(receiver, shared.clone());
     let candidate = Candidate {
         api: Api::namespaced(client.clone(), &options.namespace),
         client,
@@ -153,9 +193,42 @@ pub fn elect(
         seen: None,
         observed_at: Instant::now(),
         until: None,
+        shared,
         leading,
     };
-    (receiver, candidate.campaign(stop))
+    (leadership, candidate.campaign(stop))
+}
+
+/// Who holds the Lease, if anybody renews it: asked by a process that would act without. A record that nobody renews is
+/// watched for as long as it says that it is valid, on our own clock.
+///
+/// # Errors
+/// The Lease cannot be read.
+pub async fn holder(client: Client, options: &LeaseOptions) -> kube::Result<Option<String>> {
+    let api: Api<Lease> = Api::namespaced(client, &options.namespace);
+    let mut first: Option<(Record, Instant)> = None;
+    loop {
+        let answer = timeout(options.timing.longest_call(), api.get_opt(&options.name)).await;
+        let silent = |_| kube::Error::Service("no answer in time".into());
+        let record = answer.map_err(silent)??.as_ref().map(Record::of);
+        let Some(record) = record.filter(|record| !record.holder.is_empty()) else {
+            return Ok(None);
+        };
+        match &first {
+            Some((held, _)) if *held != record => return Ok(Some(record.holder)),
+            Some((held, since)) if since.elapsed() >= held.duration => return Ok(None),
+            Some(_) => {}
+            None => {
+                info!(
+                    lease = options.name,
+                    holder = record.holder,
+                    "the lease is held; waiting until it is renewed, or ends"
+                );
+                first = Some((record, Instant::now()));
+            }
+        }
+        sleep(options.timing.retry / 4).await;
+    }
 }
 
 /// An identity that no other process has: the host's name and a random id.
@@ -182,6 +255,8 @@ struct Candidate {
     observed_at: Instant,
     /// We may act until then.
     until: Option<Instant>,
+    /// The same as last published, for [`Leadership`].
+    shared: leadership::Until,
     leading: watch::Sender<bool>,
 }
 
@@ -239,13 +314,20 @@ impl Candidate {
 
     /// Tells the receivers whether we may act at this moment.
     fn publish(&mut self) {
-        if self.until.is_some_and(|until| until <= Instant::now()) {
+        let now = Instant::now();
+        if self.until.is_some_and(|until| until <= now) {
             self.until = None;
         }
         let leads = self.until.is_some();
+        let before = std::mem::replace(
+            &mut *self.shared.lock().unwrap_or_else(PoisonError::into_inner),
+            self.until,
+        );
+        // Who looked at the clock meanwhile has found it ended, and must be told that it goes on.
+        let had_ended = before.is_some_and(|until| until <= now);
         let changed = self
             .leading
-            .send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
+            .send_if_modified(|leading| std::mem::replace(leading, leads) != leads || (leads && had_ended));
         if changed {
             info!(
                 lease = self.options.name,

@@ -83,6 +83,8 @@ pub struct Options {
     pub leader_election: bool,
     /// Where the Lease lies.
     pub lease_namespace: String,
+    /// How long leadership lasts.
+    pub lease_timing: lease::Timing,
     /// Where health and metrics are served; `None` serves nothing.
     pub health_addr: Option<SocketAddr>,
     /// How many plans each API server is given at a time.
@@ -103,6 +105,7 @@ impl Default for Options {
             dependency_wait: Duration::from_secs(30),
             leader_election: false,
             lease_namespace: "karmada-system".to_owned(),
+            lease_timing: lease::Timing::default(),
             health_addr: None,
             concurrency: Bounds::default(),
             hub_deadline: Duration::from_secs(5),
@@ -133,7 +136,8 @@ pub async fn run(
         dependency_wait,
         ..
     } = options.clone();
-    let timing = lease::Timing::default();
+    let timing = options.lease_timing;
+    timing.check().map_err(Error::Timing)?;
     let metrics = Metrics::new();
     hub.default_retry = false;
     hub.connect_timeout = Some(Duration::from_secs(5));
@@ -149,20 +153,23 @@ pub async fn run(
         Some(address) => Some(TcpListener::bind(address).await?),
         None => None,
     };
+    let lease = lease::LeaseOptions {
+        namespace: options.lease_namespace.clone(),
+        name: LEASE.to_owned(),
+        identity: lease::identity(),
+        timing,
+    };
+    if !options.leader_election {
+        nobody_leads(client.clone(), &lease, &stop).await?;
+    }
     let (leading, lease) = if options.leader_election {
-        let lease = lease::LeaseOptions {
-            namespace: options.lease_namespace.clone(),
-            name: LEASE.to_owned(),
-            identity: lease::identity(),
-            timing,
-        };
         let (leading, campaign) = lease::elect(client.clone(), lease, stop_lease.clone());
         (leading, AbortOnDropHandle::new(tokio::spawn(campaign)))
     } else {
         let (leading, receiver) = cell::channel(true);
         let until = stop_lease.clone();
         (
-            receiver,
+            lease::Leadership::from(receiver),
             AbortOnDropHandle::new(tokio::spawn(async move {
                 until.cancelled().await;
                 drop(leading);
@@ -186,7 +193,7 @@ pub async fn run(
 
     // No call may outlive leadership (architecture 2.10).
     let longest = if options.leader_election {
-        (timing.duration - timing.renew_deadline).mul_f64(0.9)
+        timing.longest_call()
     } else {
         Duration::MAX
     };
@@ -275,6 +282,49 @@ pub async fn run(
     drop(served);
     info!("controllers stopped");
     result
+}
+
+/// Whether this process may act without a lease: while another one renews it, two would write. A hub that does not answer
+/// is asked until it does; one that refuses the question to our account cannot have been led with its rights.
+async fn nobody_leads(
+    client: kube::Client,
+    lease: &lease::LeaseOptions,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let answer = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            answer = lease::holder(client.clone(), lease) => answer,
+        };
+        match answer {
+            Ok(None) => return Ok(()),
+            Ok(Some(holder)) => {
+                let lease = format!("{}/{}", lease.namespace, lease.name);
+                return Err(Error::Held { lease, holder });
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
+                warn!(
+                    lease = lease.name,
+                    "whether another process leads is not known: the hub refuses to show the lease"
+                );
+                return Ok(());
+            }
+            Err(error) => {
+                // As a failed call would say it: without what an exec plugin printed.
+                let error = error::Failure::transport(&error).text(&Gvk::new("v1", "Lease"));
+                warn!(
+                    lease = lease.name,
+                    error, "whether another process leads cannot be read; asking again"
+                );
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
 }
 
 /// The uid of the hub's kube-system namespace: what marks our copies. Asks until the hub answers; `None` on stop.

@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     client::{Api, ApiOptions, ClientFactory},
+    lease::Leadership,
     limiter::Bounds,
     metrics::Metrics,
     runtime::Message,
@@ -67,7 +68,7 @@ pub struct MembersOptions {
     /// Where calls are counted.
     pub metrics: Metrics,
     /// Whether this process may write now.
-    pub may_write: watch::Receiver<bool>,
+    pub may_write: Leadership,
     /// The brain.
     pub brain: mpsc::Sender<Message>,
 }
@@ -123,7 +124,7 @@ pub async fn config_of(
             bounds: Bounds::default(),
             metrics: Metrics::new(),
             suspect: Arc::default(),
-            may_write,
+            may_write: may_write.into(),
         },
     );
     connect::config_once(&name, &reach, &hub, &cluster_namespace.into()).await

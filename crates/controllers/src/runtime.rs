@@ -4,7 +4,7 @@
 //! Invariants:
 //! - What a task told before it ended is observed before its lane is free again (read your writes).
 //! - A plan is made at the moment it is carried out, never earlier: keys wait, plans do not.
-//! - Nothing is planned while another process may be leading.
+//! - Nothing is planned while another process may be leading, and no key waits meanwhile.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     clock,
     execute::{Hands, Outcome},
+    lease::Leadership,
     members::{Member, Members},
     metrics::Metrics,
 };
@@ -100,7 +101,7 @@ pub struct BrainOptions<D> {
     /// What it is told.
     pub inbox: mpsc::Receiver<Message>,
     /// Whether this process may act now.
-    pub leading: watch::Receiver<bool>,
+    pub leading: Leadership,
     /// Where it says whether everything is listed.
     pub synced: watch::Sender<bool>,
     /// Where it counts.
@@ -123,8 +124,8 @@ pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -
         retries: Retries::default(),
         tasks: JoinSet::new(),
         carried: HashMap::new(),
-        resume: None,
         published: Time(0),
+        leads: true,
         options,
     };
     brain.think(&stop).await;
@@ -142,27 +143,20 @@ struct Brain<D> {
     retries: Retries,
     tasks: JoinSet<Outcome>,
     carried: HashMap<TaskId, Key>,
-    /// When the first of the servers that ask to be left alone may be asked again, if something waits for it.
-    resume: Option<Time>,
     published: Time,
+    /// Whether this process may act, as the core was told.
+    leads: bool,
 }
 
 impl<D: Decide> Brain<D> {
     async fn think(&mut self, stop: &CancellationToken) {
         self.demand();
         let mut batch = Vec::with_capacity(INBOX);
-        let mut leads = *self.options.leading.borrow_and_update();
-        self.options.metrics.leading(leads);
+        self.lead(self.options.leading.is_held(), clock::now());
         let mut more = false;
         loop {
             let mut ended = Vec::new();
-            let wake = self
-                .timers
-                .next()
-                .into_iter()
-                .chain(self.resume)
-                .min()
-                .filter(|_| leads);
+            let wake = self.timers.next().filter(|_| self.leads);
             if more {
                 // Let whoever has something to say get to say it.
                 tokio::task::yield_now().await;
@@ -196,6 +190,8 @@ impl<D: Decide> Brain<D> {
                 self.options.inbox.recv_many(&mut batch, waiting).await;
             }
             let now = clock::now();
+            // Before what came is taken in: the next leader may have written it.
+            self.lead(self.options.leading.is_held(), now);
             self.take_in(&mut batch, now);
             for end in ended {
                 self.conclude(end, now);
@@ -203,11 +199,10 @@ impl<D: Decide> Brain<D> {
             while let Some((key, priority)) = self.timers.pop(now) {
                 self.push(key, priority);
             }
-            let led = std::mem::replace(&mut leads, *self.options.leading.borrow_and_update());
-            if led != leads {
-                self.options.metrics.leading(leads);
+            if !self.leads {
+                self.forget_keys();
             }
-            more = leads && self.dispatch(now);
+            more = self.leads && self.dispatch(now);
             self.publish(now);
             let waiting: usize = self.lanes.values().map(Queue::len).sum();
             let pending = waiting + self.tasks.len() + self.timers.count();
@@ -320,7 +315,27 @@ impl<D: Decide> Brain<D> {
             });
     }
 
+    /// Tells the core when leadership begins or ends. While it stands by this process keeps no keys: at a takeover the core
+    /// names all of them.
+    fn lead(&mut self, leads: bool, now: Time) {
+        if leads != self.leads {
+            self.leads = leads;
+            self.forget_keys();
+            self.observe(Observation::Leads(leads), Priority::Listed, now);
+        }
+        self.options.metrics.leading(leads);
+    }
+
+    /// Cost: O(1) when there are none.
+    fn forget_keys(&mut self) {
+        self.lanes.values_mut().for_each(Queue::forget);
+        (self.timers, self.retries) = (Timers::default(), Retries::default());
+    }
+
     fn push(&mut self, key: Key, priority: Priority) {
+        if !self.leads {
+            return;
+        }
         self.lanes.entry(key.server()).or_default().push(key, priority);
     }
 }

@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::metrics::Metrics;
+use crate::{lease::Leadership, metrics::Metrics};
 
 /// The media type of [`Metrics::render`].
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,7 +33,7 @@ const CONNECTIONS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Readiness {
     /// Whether this process may act; always true without leader election.
-    pub leading: watch::Receiver<bool>,
+    pub leading: Leadership,
     /// Whether everything that must be listed was listed.
     pub synced: watch::Receiver<bool>,
 }
@@ -43,7 +43,7 @@ impl Readiness {
     #[must_use]
     pub fn missing(&self, exclude: &[&str]) -> Vec<&'static str> {
         [
-            ("leading", *self.leading.borrow()),
+            ("leading", self.leading.is_held()),
             ("synced", *self.synced.borrow()),
         ]
         .into_iter()
@@ -180,7 +180,7 @@ mod tests {
         let ((leading, leads), (synced, syncs)) = (watch::channel(false), watch::channel(false));
         let stop = CancellationToken::new();
         let readiness = Readiness {
-            leading: leads,
+            leading: leads.into(),
             synced: syncs,
         };
         let task = tokio::spawn(serve(listener, readiness, Metrics::new(), stop.clone()));

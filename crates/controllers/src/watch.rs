@@ -63,16 +63,12 @@ use state::{End, Told};
 const PAGE: &str = "500";
 /// The same where whole objects come.
 const PAGE_WHOLE: &str = "250";
-/// How long a page of a list may take.
-const LIST_DEADLINE: Duration = Duration::from_secs(60);
 /// How long the server is asked to keep a watch open, in seconds.
 const OPEN_FOR: &str = "290";
 /// A watch that says nothing for this long is dead: longer than the server keeps it open.
 const IDLE: Duration = Duration::from_secs(305);
 /// The same once the server has sent a bookmark: servers that do so send one a minute.
 const IDLE_WITH_BOOKMARKS: Duration = Duration::from_secs(90);
-/// How long opening a watch may take.
-const OPEN_DEADLINE: Duration = Duration::from_secs(30);
 /// The account may not do this.
 const FORBIDDEN: u16 = 403;
 /// A watch that ends sooner counts as a failure, so that a server that closes at once is not asked in a loop.
@@ -276,7 +272,7 @@ impl Watcher {
             .query("allowWatchBookmarks", "true")
             .query("timeoutSeconds", OPEN_FOR)
             .query("resourceVersion", &version);
-        let mut body: Body = self.api.open(&path, self.form.accept(), OPEN_DEADLINE).await?;
+        let mut body: Body = self.api.open(&path, self.form.accept()).await?;
         if self.told != Told::Works {
             return Ok(End::Relist);
         }

@@ -104,6 +104,8 @@ impl Config {
 pub struct Index {
     /// Settings.
     pub config: Config,
+    /// Whether this process writes: then its records are its own answers, see [`observe`].
+    pub(crate) leading: bool,
     pub(crate) policies: BTreeMap<Named, Policy>,
     pub(crate) members: BTreeMap<Str, Member>,
     pub(crate) entities: BTreeMap<Id, Entity>,
@@ -174,6 +176,7 @@ impl Index {
         let distributions = config.distribute.then_some(Watch::Distributions);
         Self {
             config,
+            leading: true,
             policies: BTreeMap::new(),
             members: BTreeMap::new(),
             entities: BTreeMap::new(),

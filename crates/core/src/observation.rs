@@ -255,6 +255,8 @@ pub enum Observation {
     Aggregated(Id, u64, Option<Unanswered>),
     /// A member was probed.
     Probed(Str, Probe),
+    /// Whether this process may write from now on, or another one does. Until the first it may.
+    Leads(bool),
     /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.
     Tick,
 }

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::eventually::eventually;
 use crate::faults::{Faults, client_factory};
 
-/// How long an orderly stop may take: five seconds for what is in flight, and some for the machine.
-const STOP: Duration = Duration::from_secs(10);
+/// How long an orderly stop may take: five seconds for what is in flight, and as much as a busy machine needs.
+const STOP: Duration = Duration::from_secs(30);
 
 /// Controllers that run. Dropping them kills them.
 pub struct Controllers {

@@ -30,10 +30,22 @@ impl Server {
         arguments: &[String],
         log: PathBuf,
     ) -> anyhow::Result<Self> {
+        Self::spawn_with(name, binary, arguments, &[], log)
+    }
+
+    /// As [`Self::spawn`], with environment variables.
+    pub(super) fn spawn_with(
+        name: &'static str,
+        binary: &Path,
+        arguments: &[String],
+        variables: &[(&str, &str)],
+        log: PathBuf,
+    ) -> anyhow::Result<Self> {
         let output = File::options().create(true).append(true).open(&log);
         let output = output.with_context(|| format!("opening {}", log.display()))?;
         let child = Command::new(binary)
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(
                 output

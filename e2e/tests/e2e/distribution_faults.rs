@@ -48,8 +48,8 @@ async fn watches_that_expire_stall_or_break_change_nothing_for_distributions(
 async fn calls_that_are_never_answered_change_nothing_for_distributions(scene: &mut Scene) -> Result<()> {
     scene.options.hub_deadline = Duration::from_secs(1);
     scene.options.member_deadline = Duration::from_secs(1);
-    // A list may take a minute before it is given up.
-    under(scene, PATIENCE * 4, "hang=3%").await
+    // A list that hangs is given up after five seconds, and after twice as long when it hangs again.
+    under(scene, PATIENCE * 2, "hang=3%").await
 }
 
 /// The further namespaces of a space.

@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, ValueEnum};
-use entourage_controllers::Options;
+use clap::Args;
+use entourage_controllers::{Options, lease::Timing};
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -47,9 +47,23 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub dependency_wait: Duration,
 
-    /// Whether to act only while holding a Lease on the hub; auto: in a pod
-    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
-    pub leader_elect: LeaderElect,
+    /// Act only while holding a Lease on the hub; a further process stands by. Without it a process starts only while nobody
+    /// holds the Lease
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+        action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// How long after the leader's last renewal another process may take over
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "15s")]
+    pub leader_elect_lease_duration: Duration,
+
+    /// How long after its last renewal the leader goes on; it bounds each request to the rest of the lease
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10s")]
+    pub leader_elect_renew_deadline: Duration,
+
+    /// How often the leader renews, and the others look
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "2s")]
+    pub leader_elect_retry_period: Duration,
 
     /// Address that serves /healthz, /readyz and /metrics, or off
     #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
@@ -74,28 +88,6 @@ pub(super) fn default_threads() -> u16 {
     }
 }
 
-/// When to elect a leader.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum LeaderElect {
-    /// In a pod.
-    #[default]
-    Auto,
-    /// Always.
-    True,
-    /// Never: no second process may run against the hub.
-    False,
-}
-
-impl LeaderElect {
-    const fn is_on(self, in_pod: bool) -> bool {
-        match self {
-            Self::Auto => in_pod,
-            Self::True => true,
-            Self::False => false,
-        }
-    }
-}
-
 /// Where health and metrics are served; `None` nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthAddress(pub Option<SocketAddr>);
@@ -108,7 +100,7 @@ pub async fn run(args: ControllersArgs) -> Result<()> {
     logging::init(&args.log)?;
     let in_pod = std::env::var_os(IN_POD).is_some();
     let hub = hub(&args.hub, in_pod).await?;
-    let options = options(&args, in_pod);
+    let options = options(&args);
     let stop = CancellationToken::new();
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(stop_on(signals, stop.clone()));
@@ -127,14 +119,19 @@ pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Config> {
 }
 
 /// The flags as the controllers take them.
-fn options(args: &ControllersArgs, in_pod: bool) -> Options {
+fn options(args: &ControllersArgs) -> Options {
     Options {
         propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
         distribute: args.feature_gates.is_on(features::RESOURCE_DISTRIBUTION),
         cluster_namespace: args.cluster_namespace.clone(),
         deletion_grace: args.dependency_deletion_grace,
         dependency_wait: args.dependency_wait,
-        leader_election: args.leader_elect.is_on(in_pod),
+        leader_election: args.leader_elect,
+        lease_timing: Timing {
+            duration: args.leader_elect_lease_duration,
+            renew_deadline: args.leader_elect_renew_deadline,
+            retry: args.leader_elect_retry_period,
+        },
         health_addr: args.health_addr.0,
         ..Options::default()
     }
@@ -182,8 +179,9 @@ mod tests {
 
     #[test]
     fn without_flags_the_defaults_of_the_design_hold() {
-        let options = options(&args(""), false);
-        assert!(options.propagate_deps && !options.leader_election);
+        let options = options(&args(""));
+        assert!(options.propagate_deps && options.leader_election);
+        assert_eq!(options.lease_timing, Timing::default());
         assert_eq!(options.cluster_namespace, "karmada-cluster");
         assert_eq!(options.deletion_grace, Duration::from_secs(5));
         assert_eq!(options.dependency_wait, Duration::from_secs(30));
@@ -196,9 +194,12 @@ mod tests {
     #[test]
     fn flags_reach_the_controllers() {
         let line = "--feature-gates PropagateDeps=false --dependency-deletion-grace 500ms --dependency-wait 1m \
-                    --leader-elect true --health-addr off --cluster-namespace fleet";
-        let options = options(&args(line), false);
-        assert!(!options.propagate_deps && options.leader_election);
+                    --leader-elect false --leader-elect-lease-duration 3s --leader-elect-renew-deadline 2s \
+                    --leader-elect-retry-period 500ms --health-addr off --cluster-namespace fleet";
+        let options = options(&args(line));
+        assert!(!options.propagate_deps && !options.leader_election);
+        assert_eq!(options.lease_timing.longest_call(), Duration::from_millis(900));
+        options.lease_timing.check().unwrap();
         assert_eq!(options.deletion_grace, Duration::from_millis(500));
         assert_eq!(options.dependency_wait, Duration::from_secs(60));
         assert_eq!(args("--worker-threads 1").worker_threads, 1);
@@ -209,18 +210,27 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_is_elected_in_a_pod_unless_told_otherwise() {
+    fn a_leader_is_elected_everywhere_unless_told_otherwise() {
         let table = [
-            (LeaderElect::Auto, [false, true]),
-            (LeaderElect::True, [true; 2]),
-            (LeaderElect::False, [false; 2]),
+            ("", true),
+            ("--leader-elect", true),
+            ("--leader-elect=true", true),
+            ("--leader-elect=false", false),
         ];
-        for (flag, [outside, inside]) in table {
-            assert_eq!(
-                (flag.is_on(false), flag.is_on(true)),
-                (outside, inside),
-                "{flag:?}"
-            );
+        for (line, wanted) in table {
+            assert_eq!(options(&args(line)).leader_election, wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn durations_of_the_lease_that_do_not_fit_are_told() {
+        for (line, says) in [
+            ("--leader-elect-lease-duration 1500ms", "whole seconds"),
+            ("--leader-elect-renew-deadline 15s", "1s longer"),
+            ("--leader-elect-retry-period 10s", "1.2 times"),
+        ] {
+            let problem = options(&args(line)).lease_timing.check().unwrap_err();
+            assert!(problem.contains(says), "{line}: {problem}");
         }
     }
 }

@@ -8,6 +8,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use tokio::sync::watch;
 
 use super::*;
 
@@ -31,6 +32,8 @@ pub(crate) enum Reply {
     Json(u16, Value),
     /// 200 and JSON lines; then the stream stays open, or ends.
     Lines(Vec<Value>, bool),
+    /// 200 and JSON lines with this pause before each.
+    Slowly(Vec<Value>, Duration),
     /// The connection breaks.
     Broken,
     /// Nothing, for ever.
@@ -123,6 +126,13 @@ pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) ->
                         StreamBody::new(stream::iter(frames).chain(rest)).boxed_unsync(),
                     )
                 }
+                Reply::Slowly(lines, pause) => {
+                    let frames = stream::iter(lines).then(move |line| async move {
+                        tokio::time::sleep(pause).await;
+                        Ok(Frame::data(Bytes::from(format!("{line}\n"))))
+                    });
+                    (200, StreamBody::new(frames).boxed_unsync())
+                }
                 Reply::Broken => return Err("connection reset".to_owned()),
                 Reply::Silence => std::future::pending().await,
             };
@@ -167,9 +177,9 @@ pub(crate) fn options(server: Server) -> ApiOptions {
     }
 }
 
-/// A receiver that always says true.
-pub(crate) fn always() -> watch::Receiver<bool> {
-    watch::channel(true).1
+/// Leadership that never ends.
+pub(crate) fn always() -> Leadership {
+    watch::channel(true).1.into()
 }
 
 fn path() -> Path {
@@ -238,14 +248,63 @@ async fn an_answer_that_is_too_large_is_not_read_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_says_until_when_it_is_to_be_left_alone() {
+async fn a_path_that_asks_to_be_left_alone_is_not_asked_until_then_and_others_are() {
     let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 3}});
-    let (busy, _) = api(Server::Hub, move |_| Reply::Json(429, busy.clone()));
-    let now = clock::now();
-    assert_eq!(busy.not_before(now), None);
-    busy.get(&path(), Form::Whole).await.unwrap_err();
-    assert_eq!(busy.not_before(now), Some(now.plus(3_000)));
-    assert_eq!(busy.not_before(now.plus(3_000)), None);
+    let (server, log) = api(Server::Hub, move |asked| match asked.line.ends_with("/a") {
+        true => Reply::Json(429, busy.clone()),
+        false => Reply::Json(200, json!({})),
+    });
+    let other = Path::object(&Id::new(Gvk::new("v1", "ConfigMap"), "ns", "b"));
+    server.get(&path(), Form::Whole).await.unwrap_err();
+    let limit = server.limit();
+    let failure = server.get(&path(), Form::Whole).await.unwrap_err();
+    assert_eq!(failure.class(), Class::Busy);
+    assert!(
+        failure
+            .retry_after()
+            .is_some_and(|after| after > Duration::from_secs(2))
+    );
+    server.get(&other, Form::Whole).await.unwrap();
+    assert_eq!(log.all().len(), 2);
+    assert_eq!(
+        server.limit(),
+        limit,
+        "what was not sent says nothing of the server"
+    );
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    server.get(&path(), Form::Whole).await.unwrap_err();
+    assert_eq!(log.all().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_not_answered_is_given_up_soon_and_one_that_makes_progress_is_not() {
+    let (silent, _) = api(Server::Hub, |_| Reply::Silence);
+    let list = |path| Call {
+        verb: Verb::List,
+        path,
+        accept: Form::Metadata.accept_list(),
+        body: None,
+        deadline: None,
+    };
+    let (pods, began) = (
+        Path::watched(&entourage_core::observation::Watch::Bindings),
+        Instant::now(),
+    );
+    for wanted in [5, 15, 35, 75] {
+        assert!(silent.bytes(list(&pods)).await.unwrap_err().is_silence());
+        assert_eq!(began.elapsed().as_secs(), wanted);
+    }
+    let lines: Vec<Value> = (0..30).map(|number| json!({"item": number})).collect();
+    let (slow, _) = api(Server::Hub, move |_| {
+        Reply::Slowly(lines.clone(), Duration::from_secs(4))
+    });
+    let began = Instant::now();
+    assert!(slow.bytes(list(&pods)).await.is_ok());
+    assert!(
+        began.elapsed() >= Duration::from_secs(100),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -255,7 +314,7 @@ async fn who_does_not_lead_writes_nothing() {
     let api = Api::new(
         client,
         ApiOptions {
-            may_write,
+            may_write: may_write.into(),
             ..options(Server::Hub)
         },
     );

@@ -155,20 +155,24 @@ fn status(code: u16, reason: &str) -> (u16, Value) {
     (code, status)
 }
 
+fn options(identity: &str) -> LeaseOptions {
+    LeaseOptions {
+        namespace: "system".into(),
+        name: "entourage".into(),
+        identity: identity.into(),
+        timing: Timing::default(),
+    }
+}
+
 struct Running {
-    leading: watch::Receiver<bool>,
+    leading: Leadership,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Running {
     fn start(server: &Server, identity: &str) -> Self {
-        let options = LeaseOptions {
-            namespace: "system".into(),
-            name: "entourage".into(),
-            identity: identity.into(),
-            timing: Timing::default(),
-        };
+        let options = options(identity);
         let stop = CancellationToken::new();
         let (leading, campaign) = elect(server.client(), options, stop.clone());
         Self {
@@ -179,7 +183,9 @@ impl Running {
     }
 
     async fn becomes(&mut self, leading: bool) {
-        self.leading.wait_for(|now| *now == leading).await.unwrap();
+        let mut published = self.leading.published().clone();
+        published.wait_for(|now| *now == leading).await.unwrap();
+        assert_eq!(self.leading.is_held(), leading);
     }
 
     async fn stopped(self) {
@@ -203,7 +209,7 @@ async fn a_stopped_leader_releases_and_the_follower_need_not_wait() {
     a.becomes(true).await;
     let mut b = Running::start(&server, "b");
     sleep(60 * SECOND).await;
-    assert!(*a.leading.borrow() && !*b.leading.borrow());
+    assert!(a.leading.is_held() && !b.leading.is_held());
     a.stopped().await;
     assert_eq!(server.holder(), "");
     let released = Instant::now();
@@ -278,12 +284,34 @@ async fn of_many_candidates_never_two_lead() {
         .collect();
     for _ in 0..5 {
         let deadline = Instant::now() + 60 * SECOND;
-        while !running.iter().any(|each| *each.leading.borrow()) && Instant::now() < deadline {
+        while !running.iter().any(|each| each.leading.is_held()) && Instant::now() < deadline {
             sleep(SECOND / 10).await;
         }
-        let leads = |each: &Running| *each.leading.borrow();
+        let leads = |each: &Running| each.leading.is_held();
         assert_eq!(running.iter().filter(|each| leads(each)).count(), 1);
         let leader = running.iter().position(leads).unwrap();
         running.remove(leader).stopped().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_renewed_has_a_holder_and_one_that_is_silent_or_released_has_none() {
+    let server = Server::default();
+    let asked = async || holder(server.client(), &options("without")).await.unwrap();
+    assert_eq!(asked().await, None, "there is no lease");
+    let mut a = Running::start(&server, "a");
+    a.becomes(true).await;
+    assert_eq!(asked().await.as_deref(), Some("a"));
+    a.task.abort();
+    let died = Instant::now();
+    assert_eq!(asked().await, None, "nobody renews it");
+    assert!(died.elapsed() >= 15 * SECOND, "{:?}", died.elapsed());
+    let mut b = Running::start(&server, "b");
+    b.becomes(true).await;
+    b.stopped().await;
+    let released = Instant::now();
+    assert_eq!(asked().await, None, "it was released");
+    assert!(released.elapsed() < SECOND);
+    server.hang(true);
+    assert!(holder(server.client(), &options("without")).await.is_err());
 }

@@ -15,7 +15,6 @@ impl<D: Decide> Brain<D> {
     /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
     pub(super) fn dispatch(&mut self, now: Time) -> bool {
         let mut more = false;
-        self.resume = None;
         for (server, queue) in &mut self.lanes {
             let mut left = PLANS;
             let member = match server {
@@ -26,12 +25,6 @@ impl<D: Decide> Brain<D> {
                 Server::Hub => Some(&self.options.hands.hub),
                 Server::Member(_) => member.map(|member| &member.api),
             };
-            if let Some(at) = api.and_then(|api| api.not_before(now)) {
-                if !queue.is_empty() {
-                    self.resume = Some(self.resume.map_or(at, |standing: Time| standing.min(at)));
-                }
-                continue;
-            }
             // Without a client its plans end at once: there is nobody to ask.
             let limit = api.map_or(1, crate::client::Api::limit);
             while queue.in_flight() < limit {

@@ -84,6 +84,13 @@ impl Queue {
         }
     }
 
+    /// Forgets who waits; what is being carried out goes on.
+    pub fn forget(&mut self) {
+        self.ready.iter_mut().for_each(VecDeque::clear);
+        self.waiting.clear();
+        self.lanes.values_mut().for_each(Vec::clear);
+    }
+
     /// How many are being carried out.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -170,6 +177,21 @@ mod tests {
         assert_eq!(queue.pop(), None, "the status shares the lane of the spec");
         queue.finish(&spec);
         assert_eq!(drain(&mut queue), [status]);
+    }
+
+    #[test]
+    fn who_waits_is_forgotten_and_what_is_carried_out_keeps_its_lane() {
+        let mut queue = Queue::default();
+        queue.start(&binding("a"));
+        queue.push(binding("a"), Priority::Live);
+        queue.push(binding("b"), Priority::Live);
+        assert_eq!(queue.pop(), Some(binding("b")));
+        queue.push(binding("b"), Priority::Timer);
+        queue.forget();
+        queue.push(binding("a"), Priority::Live);
+        assert_eq!(queue.pop(), None, "its lane is taken");
+        queue.finish(&binding("a"));
+        assert_eq!(drain(&mut queue), [binding("a")]);
     }
 
     #[test]

@@ -83,6 +83,11 @@ impl Decide for Shared {
                 ("listed".into(), vec![])
             }
             Observation::Lost { .. } => ("lost".into(), vec![]),
+            Observation::Leads(true) => (
+                "leads".into(),
+                vec![Key::Template(id("a")), Key::Template(id("b"))],
+            ),
+            Observation::Leads(false) => ("stands by".into(), vec![]),
             Observation::Probed(name, _) => ("probed".into(), vec![Key::Cluster(name)]),
             _ => ("other".into(), vec![]),
         };
@@ -204,7 +209,7 @@ fn start(
         members,
         hub: "hub".into(),
         inbox,
-        leading: leads,
+        leading: leads.into(),
         synced,
         metrics: Metrics::new(),
     };
@@ -238,7 +243,11 @@ impl Bench {
 }
 
 fn create(name: &str) -> Plan {
-    let object = HubObject::Binding(Named::new("ns", name));
+    create_in("ns", name)
+}
+
+fn create_in(namespace: &str, name: &str) -> Plan {
+    let object = HubObject::Binding(Named::new(namespace, name));
     Plan::one(
         entourage_core::plan::Change::Hub {
             object,
@@ -298,12 +307,16 @@ async fn what_is_demanded_is_looked_at_when_it_changed_and_not_with_every_event(
 async fn nothing_is_planned_without_leadership_and_everything_after() {
     let bench = start(&[], |_, _| Plan::nothing(), |_| Reply::Broken);
     bench.leading.send_replace(false);
-    bench.see("a").await;
-    assert_eq!(bench.wait(1).await, ["seen a"]);
+    bench.see("c").await;
+    assert_eq!(bench.wait(2).await, ["stands by", "seen c"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(bench.diary.all(), ["seen a"]);
+    assert_eq!(bench.diary.all(), ["stands by", "seen c"]);
     bench.leading.send_replace(true);
-    assert_eq!(bench.wait(2).await, ["seen a", "plan a"]);
+    // The core names what is to be planned: keys of before the takeover are not kept.
+    let diary = bench.wait(5).await;
+    assert_eq!(diary[2..], ["leads", "plan a", "plan b"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.diary.all().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -395,21 +408,28 @@ async fn what_cannot_be_decided_is_told_once_and_planned_anew_as_soon_as_somethi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_to_be_left_alone_gets_no_plan_until_then() {
+async fn a_path_that_asks_to_be_left_alone_is_not_asked_until_then_and_the_server_is() {
     let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 7}});
     let plans = |key: &Key, _| match key {
+        Key::Template(id) if &*id.name == "elsewhere" => create_in("other", &id.name),
         Key::Template(id) => create(&id.name),
         _ => Plan::nothing(),
     };
-    let bench = start(&[], plans, move |_| Reply::Json(429, busy.clone()));
+    let bench = start(&[], plans, move |asked| match named(asked).as_str() {
+        "elsewhere" => binding("elsewhere"),
+        _ => Reply::Json(429, busy.clone()),
+    });
     bench.see("a").await;
     bench.wait(2).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     bench.see("b").await;
+    bench.see("elsewhere").await;
     tokio::time::sleep(Duration::from_millis(6_900)).await;
-    assert_eq!(bench.hub.lines().len(), 1);
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(bench.hub.lines().len(), 2);
+    let lines = bench.hub.lines();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[1].contains("/namespaces/other/"), "{lines:?}");
+    tokio::time::sleep(Duration::from_millis(5_000)).await;
+    assert!(bench.hub.lines().len() > 2);
 }
 
 #[tokio::test(start_paused = true)]

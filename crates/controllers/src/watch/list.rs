@@ -10,7 +10,7 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::warn;
 
-use super::{End, LIST_DEADLINE, PAGE, PAGE_WHOLE, Told, Watcher, hear::News, is_secret};
+use super::{End, PAGE, PAGE_WHOLE, Told, Watcher, hear::News, is_secret};
 use crate::{
     client::{
         Call, Form,
@@ -44,7 +44,7 @@ impl Watcher {
                 path: &path,
                 accept,
                 body: None,
-                deadline: Some(LIST_DEADLINE),
+                deadline: None,
             };
             let bytes = self.api.bytes(call).await?;
             let (items, meta) = if self.interpretation.is_hooked() {

@@ -13,6 +13,7 @@ mod distributed;
 mod distributions;
 mod hooks;
 mod judging;
+mod leading;
 mod lists;
 mod looking;
 mod members;
@@ -118,6 +119,7 @@ impl Index {
                 self.aggregated(&id, asked, unanswered, now, &mut dirty)
             }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
+            Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
             Observation::Tick => {}
         }
         self.end_problems(&mut dirty);

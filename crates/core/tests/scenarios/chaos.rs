@@ -15,8 +15,20 @@ const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 const WORKLOADS: [&str; 3] = ["one", "two", "three"];
 const CONFIGS: [&str; 3] = ["red", "green", "blue"];
 
+/// How a process ends now and then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// It does not.
+    Never,
+    /// It loses all memory and starts again.
+    Crashes,
+    /// As a crash; a process that stood by takes over.
+    Takeovers,
+}
+
 /// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-core --test scenarios chaos`.
-fn run(seed: u64, crashes: bool) {
+pub(crate) fn run(seed: u64, ends: Ends) {
+    let crashes = ends != Ends::Never;
     let mut random = Random(seed);
     let mut world = World::new(&MEMBERS);
     assert!(world.settle());
@@ -27,13 +39,22 @@ fn run(seed: u64, crashes: bool) {
         Some(config_map("red", "theirs"))
     });
     for _ in 0..40 {
+        if ends == Ends::Takeovers {
+            world.stand_by();
+            if random.below(4) == 0 {
+                world.change_places();
+            }
+        }
         if crashes && random.below(4) == 0 {
             world.crash_in = Some(1 + random.below(4));
         }
         step(&mut world, &mut random);
         let patience = [0, 100, 1_000, 20_000][random.below(4)];
         if !world.settle_for(patience) {
-            world.restart();
+            match ends {
+                Ends::Takeovers => world.take_over(),
+                _ => world.restart(),
+            }
         }
     }
     world.crash_in = None;
@@ -202,10 +223,10 @@ pub(crate) fn seeds() -> Vec<u64> {
 
 #[test]
 fn chaos_ends_in_what_the_hub_asks_for() {
-    seeds().into_iter().for_each(|seed| run(seed, false));
+    seeds().into_iter().for_each(|seed| run(seed, Ends::Never));
 }
 
 #[test]
 fn chaos_with_crashes_ends_in_what_the_hub_asks_for() {
-    seeds().into_iter().for_each(|seed| run(seed, true));
+    seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
 }

@@ -24,6 +24,7 @@ mod proof;
 mod restored;
 mod rights;
 mod shipped;
+mod takeover;
 mod upkeep;
 mod watches;
 mod world;

@@ -5,6 +5,7 @@
 mod distributing;
 pub(crate) mod hooked;
 mod scripted;
+mod standby;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -50,6 +51,10 @@ pub(crate) struct World {
     pub(crate) writes: Vec<String>,
     /// The world crashes when this many more changes were made.
     pub(crate) crash_in: Option<usize>,
+    /// How many copies were looked at to be written.
+    pub(crate) deliveries: usize,
+    /// A process that stands by.
+    standby: Option<standby::Standby>,
     version: u64,
     uids: u64,
     pub(crate) queue: BTreeSet<Key>,
@@ -129,6 +134,8 @@ impl World {
             events: Vec::new(),
             writes: Vec::new(),
             crash_in: None,
+            deliveries: 0,
+            standby: None,
             version: 100,
             uids: 0,
             queue: BTreeSet::new(),
@@ -362,6 +369,13 @@ impl World {
             }
         }
         self.probe(member);
+        let of_member = |watch: &Watch| watch.server() == Server::Member(member.into());
+        for watch in self.standby_watches().into_iter().filter(of_member) {
+            let why = "down".into();
+            self.standby_is_told(Observation::Lost { watch, why });
+        }
+        let probe = self.probed(member);
+        self.standby_is_told(Observation::Probed(member.into(), probe));
     }
 
     /// Every server as it is now.
@@ -693,8 +707,14 @@ impl World {
     }
 
     fn probe(&mut self, member: &str) {
+        let probe = self.probed(member);
+        self.observe(Observation::Probed(member.into(), probe));
+    }
+
+    /// What a probe finds.
+    fn probed(&self, member: &str) -> Probe {
         let healthy = !self.members[member].down;
-        let probe = Probe {
+        Probe {
             healthy,
             reason: if healthy {
                 "ClusterReady"
@@ -705,8 +725,7 @@ impl World {
             message: String::new(),
             kubernetes_version: healthy.then(|| "v1.36.0".into()),
             api_enablements: None,
-        };
-        self.observe(Observation::Probed(member.into(), probe));
+        }
     }
 
     /// Something is told that may be old.
@@ -774,6 +793,7 @@ impl World {
                 live,
                 read_first,
             } => {
+                self.deliveries += 1;
                 let outcome = self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
                 let absent =
                     matches!(outcome, Delivered::NoSource(_)).then(|| Observation::Absent(id.clone()));
@@ -1208,11 +1228,16 @@ impl World {
             self.tell(Observation::Seen(seen));
             self.has_come(watch);
         }
+        self.standby_sees(&Server::Hub, &Value::Null, &object);
     }
 
     /// What is taught of what a watch reads, with what hooks say of an object.
     fn heard(&self, watch: &Watch, object: &Value) -> Interpretation {
-        self.hooked.heard(&self.index.taught_to(watch), watch, object)
+        self.heard_by(&self.index, watch, object)
+    }
+
+    fn heard_by(&self, index: &Index, watch: &Watch, object: &Value) -> Interpretation {
+        self.hooked.heard(&index.taught_to(watch), watch, object)
     }
 
     /// Hooks are asked again about everything that they are about.
@@ -1234,8 +1259,13 @@ impl World {
 
     /// An object as a watch serves it: metadata alone where the shell asks for that.
     fn project(&self, watch: &Watch, object: &Value) -> Subject {
-        let taught = self.heard(watch, object);
-        let seen = if observation::is_whole(watch, &self.index.taught_to(watch)) {
+        self.project_for(&self.index, watch, object)
+    }
+
+    /// As [`Self::project`], for a process.
+    fn project_for(&self, index: &Index, watch: &Watch, object: &Value) -> Subject {
+        let taught = self.heard_by(index, watch, object);
+        let seen = if observation::is_whole(watch, &index.taught_to(watch)) {
             observation::project(watch, &taught, object)
         } else {
             let part = |field: &str| object[field].clone();
@@ -1278,6 +1308,7 @@ impl World {
             });
             self.has_come(watch);
         }
+        self.standby_sees(&Server::Hub, held, &Value::Null);
         let _ = key;
     }
 
@@ -1301,6 +1332,7 @@ impl World {
         for watch in watches {
             self.tell_member(&watch, before, &after);
         }
+        self.standby_sees(&Server::Member(member.into()), before, &after);
     }
 
     fn tell_member(&mut self, watch: &Watch, before: &Value, after: &Value) {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::work::ResourceBinding;
 
-use super::{Deletion, Dirty, named};
+use super::{Deletion, Dirty, leading::follow, named};
 use crate::{
     index::{Binding, Index, bound, claim_on, is_old, meta_of},
     object::{Id, Named, Str, Time},
@@ -45,12 +45,17 @@ impl Index {
                 self.leaves_a_trace(&item.cluster_name.as_str().into(), &id.gvk);
             }
         }
+        let leading = self.leading;
         let entity = self.unbury(&id);
         if let Some(permanent_id) = meta.label(twin::binding(&name.namespace).id_label) {
             entity.permanent_id = Some(permanent_id.into());
         }
+        if !leading {
+            follow(entity, object);
+        }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
-            // The record as stored counts once, when this process first sees the binding; after that what it did counts.
+            // The record as stored counts when this process first sees the binding; after that, while it leads, what it did
+            // counts.
             let state = entity
                 .copies
                 .entry(item.cluster_name.as_str().into())
@@ -137,6 +142,7 @@ impl Index {
             self.dirty_dependencies(&id, dirty);
         }
         self.dirty_entity(&id, dirty);
+        self.settle_standing_by(&id, now, dirty);
         if first {
             self.namespace_changes_hands(&id, dirty);
         }

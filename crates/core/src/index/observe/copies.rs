@@ -87,6 +87,7 @@ impl Index {
         if appeared {
             self.dirty_neighbours(id, cluster, dirty);
         }
+        self.settle_standing_by(id, now, dirty);
     }
 
     /// The copy is not there any more, or no longer carries our label. The record stays: an object with the recorded

@@ -1,0 +1,165 @@
+//! A second process that watches the same servers and stands by. It is told what the servers tell, and nothing of what the
+//! leader keeps in memory.
+
+use std::collections::BTreeSet;
+
+use entourage_core::{
+    index::Index,
+    observation::{self, Observation, Server, Watch},
+};
+use serde_json::Value;
+
+use super::{World, config, covers};
+
+pub(crate) struct Standby {
+    index: Index,
+    watches: BTreeSet<Watch>,
+}
+
+impl World {
+    /// Another process starts, watches everything, and stands by; unless one does already.
+    pub(crate) fn stand_by(&mut self) {
+        if self.standby.is_some() {
+            return;
+        }
+        let mut config = config();
+        config.propagate_deps = self.gate;
+        config.distribute = self.distribute;
+        let mut index = Index::new(config);
+        index.observe(Observation::Leads(false), self.now);
+        let watches = BTreeSet::new();
+        self.standby = Some(Standby { index, watches });
+        self.open_watches_of_standby();
+    }
+
+    /// The leader dies wherever it is, and the process that stood by leads.
+    pub(crate) fn take_over(&mut self) {
+        let standby = self.standby.take().expect("a process that stands by");
+        self.lead_with(standby);
+    }
+
+    /// The leader loses the lease wherever it is: the other process leads, and this one stands by.
+    pub(crate) fn change_places(&mut self) {
+        let standby = self.standby.take().expect("a process that stands by");
+        let mut former = Standby {
+            index: std::mem::replace(&mut self.index, Index::new(config())),
+            watches: std::mem::take(&mut self.watches),
+        };
+        former.index.observe(Observation::Leads(false), self.now);
+        self.lead_with(standby);
+        self.standby = Some(former);
+        self.open_watches_of_standby();
+    }
+
+    fn lead_with(&mut self, standby: Standby) {
+        (self.index, self.watches) = (standby.index, standby.watches);
+        self.demand_taken = None;
+        self.queue.clear();
+        self.timers.clear();
+        self.refused.clear();
+        self.slow_lists.clear();
+        self.told.clear();
+        self.crash_in = None;
+        self.observe(Observation::Leads(true));
+    }
+
+    /// What the process that stands by watches.
+    pub(super) fn standby_watches(&self) -> Vec<Watch> {
+        let watches = self.standby.as_ref().map(|standby| &standby.watches);
+        watches.into_iter().flatten().cloned().collect()
+    }
+
+    /// An object of a server changed: it was so, and is so now.
+    pub(super) fn standby_sees(&mut self, server: &Server, before: &Value, after: &Value) {
+        let Some(mut standby) = self.standby.take() else {
+            return;
+        };
+        let of_server = standby.watches.iter().filter(|watch| watch.server() == *server);
+        for watch in of_server.cloned().collect::<Vec<_>>() {
+            let seen = if covers(&watch, after) {
+                Observation::Seen(self.project_for(&standby.index, &watch, after))
+            } else if covers(&watch, before) {
+                Observation::Gone {
+                    which: observation::which(&watch, before).expect("named"),
+                    uid: before["metadata"]["uid"].as_str().map(Into::into),
+                    revision: Some(self.version),
+                }
+            } else {
+                continue;
+            };
+            standby.index.observe(seen, self.now);
+            let revision = self.version;
+            standby
+                .index
+                .observe(Observation::Reached { watch, revision }, self.now);
+        }
+        self.standby = Some(standby);
+        self.open_watches_of_standby();
+    }
+
+    /// The standby is told what became of a member: it probes and watches by itself.
+    pub(super) fn standby_is_told(&mut self, seen: Observation) {
+        let Some(standby) = &mut self.standby else { return };
+        if let Observation::Lost { watch, .. } = &seen {
+            standby.watches.remove(watch);
+        }
+        standby.index.observe(seen, self.now);
+        self.open_watches_of_standby();
+    }
+
+    fn open_watches_of_standby(&mut self) {
+        let Some(mut standby) = self.standby.take() else {
+            return;
+        };
+        loop {
+            for watch in standby.index.take_ended() {
+                standby.watches.remove(&watch);
+            }
+            let demanded = standby.index.demand().clone();
+            standby.watches.retain(|watch| demanded.contains(watch));
+            let reachable = |watch: &&Watch| match watch.server() {
+                Server::Hub => true,
+                Server::Member(name) => self.members.get(&*name).is_some_and(|member| !member.down),
+            };
+            let closed = demanded
+                .iter()
+                .filter(|watch| !standby.watches.contains(*watch) && !self.shut.contains(*watch))
+                .find(reachable);
+            let Some(watch) = closed.cloned() else { break };
+            standby.watches.insert(watch.clone());
+            let objects: Vec<Value> = match watch.server() {
+                Server::Hub => self.hub.values().cloned().collect(),
+                Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
+            };
+            let revision = self.version;
+            let mut told = vec![Observation::Listing {
+                watch: watch.clone(),
+                revision,
+            }];
+            let mut present = BTreeSet::new();
+            for object in objects.iter().filter(|object| covers(&watch, object)) {
+                present.insert(observation::which(&watch, object).expect("named"));
+                told.push(Observation::Seen(self.project_for(
+                    &standby.index,
+                    &watch,
+                    object,
+                )));
+            }
+            told.push(Observation::Listed {
+                watch: watch.clone(),
+                present,
+                revision,
+            });
+            if watch == Watch::Clusters {
+                let probes = self.members.keys();
+                told.extend(
+                    probes.map(|member| Observation::Probed(member.as_str().into(), self.probed(member))),
+                );
+            }
+            for each in told {
+                standby.index.observe(each, self.now);
+            }
+        }
+        self.standby = Some(standby);
+    }
+}
