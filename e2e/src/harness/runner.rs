@@ -1,17 +1,17 @@
 //! Runs the tests of one binary in one process, on both lanes.
 //!
 //! On the **embedded** lane every test has a hub and three members of its own, and several tests run at a time; it needs
-//! nothing but this program. On the **real** lane (with `KUBEBUILDER_ASSETS`) all tests share real API servers and run
-//! one after the other. libtest-mimic gives the command line that cargo and its friends expect (`--list`, a filter,
-//! `--exact` …). A runner that starts a process per test, as nextest does, starts a fleet per test: use `cargo test`.
+//! nothing but this program. On the **real** lane (with `KUBEBUILDER_ASSETS`) there are a few fleets of real API servers,
+//! started when they are first needed; each runs one test after the other. libtest-mimic gives the command line that cargo
+//! and its friends expect (`--list`, a filter, `--exact` …). A runner that starts a process per test, as nextest does,
+//! starts a fleet per test: use `cargo test`.
 
 use std::{
-    io::Write as _,
     panic::AssertUnwindSafe,
     path::PathBuf,
     process::ExitCode,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -37,6 +37,13 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How many tests run at a time on the embedded lane: they mostly wait until it is certain that nothing happens.
 const AT_A_TIME: usize = 8;
 
+/// How many fleets of real API servers there are at most, and so how many tests run at a time on the real lane. A fleet
+/// takes about 1.2 GB, and its idle servers a tenth of a core.
+const FLEETS: usize = 3;
+
+/// How many of the slowest tests are named at the end of a lane.
+const SLOWEST: usize = 10;
+
 /// One test.
 #[derive(Clone, Copy)]
 pub struct Test {
@@ -52,7 +59,7 @@ pub struct Test {
 pub enum Lane {
     /// Embedded clusters, fresh for each test.
     Embedded,
-    /// Real API servers, shared.
+    /// Real API servers, used by one test after the other.
     Real,
 }
 
@@ -112,10 +119,12 @@ struct Shared {
     runtime: Runtime,
     assets: Option<Assets>,
     log: Capture,
-    /// The servers of the real lane.
-    bed: Mutex<Option<Arc<Bed>>>,
+    /// The fleets of the real lane that no test uses now.
+    idle: Mutex<Vec<Arc<Bed>>>,
     dir: PathBuf,
+    /// How many fleets were begun.
     begun: AtomicUsize,
+    times: Mutex<Vec<(Duration, &'static str)>>,
 }
 
 /// The whole program. `more` are tests that need no scene; they run with the embedded lane.
@@ -158,10 +167,11 @@ fn lane(
     log: &Capture,
 ) -> Result<bool> {
     let mut arguments = arguments.clone();
-    arguments.test_threads = match lane {
-        Lane::Real => Some(1),
-        Lane::Embedded => arguments.test_threads.or(Some(AT_A_TIME)),
+    let at_a_time = match lane {
+        Lane::Real => FLEETS,
+        Lane::Embedded => AT_A_TIME,
     };
+    arguments.test_threads = arguments.test_threads.or(Some(at_a_time));
     let shared = Arc::new(Shared {
         lane,
         runtime: Builder::new_multi_thread()
@@ -170,9 +180,10 @@ fn lane(
             .build()?,
         assets,
         log: log.clone(),
-        bed: Mutex::new(None),
+        idle: Mutex::default(),
         dir: std::env::temp_dir().join(format!("entourage-e2e-{}-{}", lane.name(), std::process::id())),
         begun: AtomicUsize::new(0),
+        times: Mutex::default(),
     });
     let chosen = tests
         .iter()
@@ -189,7 +200,8 @@ fn lane(
         });
     let trials = chosen.chain(more).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    drop(shared.bed.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(std::mem::take(&mut *shared.idle()));
+    shared.tell_slowest();
     if shared.dir.exists() {
         if conclusion.has_failed() {
             println!("logs of failed tests are in {}", shared.dir.display());
@@ -203,17 +215,36 @@ fn lane(
 impl Shared {
     fn run(&self, test: Test) -> Result<(), Failed> {
         let begin = Instant::now();
-        let result = self.runtime.block_on(self.play(test));
-        if self.lane == Lane::Real {
-            print!("({:.1} s) ", begin.elapsed().as_secs_f32());
-            // It only decorates the runner's own line.
-            let _ = std::io::stdout().flush();
-        }
+        let result = self.runtime.block_on(async {
+            let bed = self.bed().await.context("starting the servers")?;
+            let result = self.play(test, &bed).await;
+            if self.lane == Lane::Real {
+                self.idle().push(bed);
+            }
+            result
+        });
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.push((begin.elapsed(), test.name()));
         result.map_err(|error| Failed::from(format!("{error:#}")))
     }
 
-    async fn play(&self, test: Test) -> Result<()> {
-        let bed = self.bed().await.context("starting the servers")?;
+    fn idle(&self) -> MutexGuard<'_, Vec<Arc<Bed>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names the tests that took longest, with the time that each had its servers.
+    fn tell_slowest(&self) {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        if times.len() > SLOWEST {
+            println!("the slowest tests of the {} lane:", self.lane.name());
+            for (took, name) in times.iter().take(SLOWEST) {
+                println!("{:>7.1} s {name}", took.as_secs_f32());
+            }
+        }
+    }
+
+    async fn play(&self, test: Test, bed: &Arc<Bed>) -> Result<()> {
         let mut scene = Scene::open(bed.clone(), test.name().rsplit("::").next().unwrap_or_default()).await?;
         let begin = Instant::now();
         let scene = &mut scene;
@@ -265,28 +296,27 @@ impl Shared {
         ))
     }
 
+    /// Servers that no other test uses: fresh ones on the embedded lane, an idle fleet or one more on the real lane.
     async fn bed(&self) -> Result<Arc<Bed>> {
-        let Some(assets) = &self.assets else {
-            let number = self.begun.fetch_add(1, Ordering::Relaxed);
-            let dir = self.dir.join(number.to_string());
-            let fleet = Fleet::embedded(MEMBERS.len(), &dir).await?;
-            let log = self.log.of(&format!("control-{number}"));
-            return Ok(Arc::new(Bed::start(fleet, &dir, log).await?));
-        };
-        let held = self.bed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(bed) = held {
+        if let Some(bed) = self.idle().pop() {
             return Ok(bed);
         }
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        let dir = self.dir.join(number.to_string());
+        let log = self.log.of(&format!("control-{number}"));
+        let Some(assets) = &self.assets else {
+            let fleet = Fleet::embedded(MEMBERS.len(), &dir).await?;
+            return Ok(Arc::new(Bed::start(fleet, &dir, log).await?));
+        };
         let begin = Instant::now();
-        let fleet = Fleet::start(assets, MEMBERS.len(), &self.dir).await?;
-        let bed = Arc::new(Bed::start(fleet, &self.dir, self.log.clone()).await?);
+        let fleet = Fleet::start(assets, MEMBERS.len(), &dir).await?;
+        let bed = Arc::new(Bed::start(fleet, &dir, log).await?);
         println!(
-            "\na hub and {} members of {} are ready after {:.1} s",
+            "a hub and {} members of {} are ready after {:.1} s",
             bed.members.len(),
             assets.version()?,
             begin.elapsed().as_secs_f32()
         );
-        *self.bed.lock().unwrap_or_else(PoisonError::into_inner) = Some(bed.clone());
         Ok(bed)
     }
 }
