@@ -255,8 +255,8 @@ const PREPARE: &str = "hack/real-apiserver.sh";
 fn e2e_real() -> Result<Outcome> {
     with_assets(|assets| {
         // What the tests expect of the servers themselves; without assets it is left out of the step `test`.
-        let mut servers = Command::new("cargo");
-        servers.args(["test", "--package", "entourage-e2e", "--lib", "servers::live"]);
+        let mut servers = Command::new(TEST_COMMAND[0]);
+        servers.args(&TEST_COMMAND[1..]).args(["--lib", "servers::live"]);
         execute(servers.env("KUBEBUILDER_ASSETS", assets))?;
         // The embedded lane is in the step `test`.
         execute(end_to_end("real::").env("KUBEBUILDER_ASSETS", assets))
@@ -275,10 +275,11 @@ fn kubectl() -> Result<Outcome> {
     })
 }
 
-/// Not nextest: its process per test would start the servers once per test.
+/// Not nextest: its process per test would start the servers once per test. Of the whole workspace, as the step `test`: with
+/// one package alone cargo chooses other features of third-party crates, and builds those once more.
 fn end_to_end(filter: &str) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--package", "entourage-e2e", "--test", "e2e", filter]);
+    let mut command = Command::new(TEST_COMMAND[0]);
+    command.args(&TEST_COMMAND[1..]).args(["--test", "e2e", filter]);
     command
 }
 
