@@ -134,17 +134,23 @@ impl Faults {
 }
 
 /// What the controllers take to make a client of a server: scope (`hub` or a member's name) and configuration in, a client
-/// under `faults` out, without retries of its own (architecture 2.7). A client belongs to the generation in which it was
-/// made, so call this again after a restart.
-/// Errors: those of kube's own builder. Must be called inside a Tokio runtime, as kube's builder must.
+/// that of production under `faults` out. A client belongs to the generation in which it was made, so call this again
+/// after a restart.
+/// Errors: those of production. Must be called inside a Tokio runtime, as kube's builder must.
 pub fn client_factory(
     faults: &Faults,
 ) -> impl Fn(&str, kube::Config) -> kube::Result<kube::Client> + Clone + Send + Sync + use<> {
     let faults = faults.clone();
-    move |scope, mut config| {
-        config.default_retry = false;
+    let production = entourage_controllers::plain_clients();
+    move |scope, config| {
+        let namespace = config.default_namespace.clone();
+        let client = production(scope, config)?;
+        let service = tower::service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
         let layer = FaultLayer::new(&faults, scope);
-        Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+        Ok(ClientBuilder::new(service, namespace).with_layer(&layer).build())
     }
 }
 

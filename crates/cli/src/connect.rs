@@ -6,7 +6,6 @@ use anyhow::{Context as _, Result, anyhow};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Config,
-    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
 
@@ -42,12 +41,10 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
 ///
 /// # Errors
 /// When the configuration's credentials or proxy cannot be used.
-pub fn client(mut config: Config) -> Result<Client> {
-    config.default_retry = false;
-    Ok(ClientBuilder::try_from(config)
+pub fn client(config: Config) -> Result<Client> {
+    entourage_controllers::plain_clients()("", config)
         .map_err(explain)
-        .context("cannot make a client from the kubeconfig")?
-        .build())
+        .context("cannot make a client from the kubeconfig")
 }
 
 /// A call that does not answer.

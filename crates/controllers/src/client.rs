@@ -37,6 +37,7 @@ mod pauses;
 pub mod read;
 pub mod served;
 mod stack;
+pub(crate) mod trust;
 mod verbs;
 
 use path::Path;

@@ -103,8 +103,16 @@ impl Bed {
     /// # Errors
     /// As the command.
     pub async fn join(&self, name: &str, more: &[&str]) -> Result<String> {
+        self.join_by(name, &self.cluster(name)?.kubeconfig_path(), more)
+            .await
+    }
+
+    /// The same by another kubeconfig of the member.
+    ///
+    /// # Errors
+    /// As the command.
+    pub async fn join_by(&self, name: &str, cluster: &Path, more: &[&str]) -> Result<String> {
         let hub = self.fleet.hub.kubeconfig_path();
-        let cluster = self.cluster(name)?.kubeconfig_path();
         let (hub, cluster) = (hub.to_str().context("text")?, cluster.to_str().context("text")?);
         let mut line = vec![
             "join",

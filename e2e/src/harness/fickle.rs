@@ -53,7 +53,14 @@ impl Fickle {
     /// # Errors
     /// When no port is left.
     pub async fn start(interpret: impl Interpret) -> Result<Self> {
-        let certificate = Certificate::of(&[])?;
+        Self::start_with(Certificate::of(&[])?, interpret).await
+    }
+
+    /// The same with this certificate.
+    ///
+    /// # Errors
+    /// When no port is left, or the certificate is none.
+    pub async fn start_with(certificate: Certificate, interpret: impl Interpret) -> Result<Self> {
         let tls = interpret::tls(certificate.chain.as_bytes(), certificate.key.as_bytes());
         let mut tls = tls.map_err(|why| anyhow!(why))?;
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -44,6 +44,21 @@ impl Certificate {
         })
     }
 
+    /// The same with `CA:TRUE`, as `openssl req -x509` makes it.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_authority(names: &[&str]) -> Result<Self> {
+        let names = ["127.0.0.1"].iter().chain(names).map(|&name| name.to_owned());
+        let mut params = rcgen::CertificateParams::new(names.collect::<Vec<_>>())?;
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate()?;
+        Ok(Self {
+            chain: params.self_signed(&key)?.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
     /// What clients trust it by, for `caBundle`.
     #[must_use]
     pub fn bundle(&self) -> Value {

@@ -14,6 +14,7 @@ use super::hooks::{until_heard, until_held_again};
 
 tests![
     a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost,
+    a_hook_whose_serving_certificate_is_its_ca_bundle_is_asked,
     what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go,
 ];
 
@@ -129,6 +130,29 @@ async fn a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost(
     says_why_and_loses_nothing(scene, names, "no TLS with 127.0.0.1").await?;
     scene.apply(configuration(scene, &hook.client_config())).await?;
     arrives(scene, names).await
+}
+
+async fn a_hook_whose_serving_certificate_is_its_ca_bundle_is_asked(scene: &mut Scene) -> Result<()> {
+    let hook = Fickle::start_with(Certificate::of_authority(&[])?, Annotated).await?;
+    let mut client = hook.client_config();
+    client["caBundle"] = Certificate::of_authority(&[])?.bundle();
+    scene.apply(configuration(scene, &client)).await?;
+    scene.start().await?;
+    scene.apply(manifests::config_map("one", "value")).await?;
+    scene.apply(uses("ConfigMap", &scene.ns, "one")).await?;
+    scene.apply(manifests::policy(&BOTH)).await?;
+    scene
+        .until_condition(
+            "myapp-deployment",
+            "Interpreted",
+            "False",
+            "no TLS with 127.0.0.1",
+        )
+        .await?;
+    scene.apply(configuration(scene, &hook.client_config())).await?;
+    scene.until_held("Deployment", "myapp", &BOTH).await?;
+    until_held_again(scene, "ConfigMap", "one", &BOTH).await?;
+    until_heard(scene, "myapp-deployment").await
 }
 
 async fn what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go(scene: &mut Scene) -> Result<()> {

@@ -2,12 +2,17 @@
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, manifests},
+    harness::{Front, Scene, manifests},
+    servers::Certificate,
     tests,
 };
+use k8s_openapi::ByteString;
 use serde_json::json;
 
-tests![a_member_leaves_and_comes_back];
+tests![
+    a_member_leaves_and_comes_back,
+    a_member_whose_serving_certificate_is_what_its_clients_trust_is_joined_and_served,
+];
 
 async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
@@ -97,4 +102,48 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
         .await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
     scene.until_held("ConfigMap", "my-config", &["member1"]).await
+}
+
+async fn a_member_whose_serving_certificate_is_what_its_clients_trust_is_joined_and_served(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.start().await?;
+    scene
+        .bed
+        .unjoin("member3", &["--remove-copies", "--wait", "30s"])
+        .await?;
+    let member = scene.bed.cluster("member3")?;
+    let (certificate, stranger) = (Certificate::of_authority(&[])?, Certificate::of_authority(&[])?);
+    let front = Front::start(member, &certificate).await?;
+    let original = std::fs::read_to_string(member.kubeconfig_path())?;
+    let file = scene.bed.dir().join("front.kubeconfig");
+    let with = |trusted: &Certificate| {
+        let authority = json!(ByteString(member.ca_pem().as_bytes().to_vec()));
+        let text = original.replace(&member.endpoint(), &front.endpoint()).replace(
+            authority.as_str().unwrap_or_default(),
+            trusted.bundle().as_str().unwrap_or_default(),
+        );
+        std::fs::write(&file, text)
+    };
+
+    // Trusted is the certificate itself, not whoever calls itself an authority.
+    with(&stranger)?;
+    let refused = scene.bed.join_by("member3", &file, &[]).await;
+    ensure!(refused.is_err(), "joined under another certificate");
+    with(&certificate)?;
+    scene.bed.join_by("member3", &file, &["--wait", "30s"]).await?;
+    scene.until_cluster("member3", "True", "").await?;
+    let cluster = scene.hub.get("Cluster", "", "member3").await?.unwrap_or_default();
+    assert_eq!(cluster["spec"]["apiEndpoint"], front.endpoint());
+    for object in manifests::example() {
+        scene.apply(object).await?;
+    }
+    scene.apply(manifests::policy(&["member1", "member3"])).await?;
+    scene.until_settled(&["member1", "member3"]).await?;
+
+    scene
+        .bed
+        .unjoin("member3", &["--remove-copies", "--wait", "30s"])
+        .await?;
+    scene.until_held("Deployment", "myapp", &["member1"]).await
 }

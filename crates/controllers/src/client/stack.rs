@@ -1,20 +1,29 @@
 //! The client of production: kube's layers for address, credentials and headers over an HTTP client that holds little.
 //!
 //! kube's own stack gives no access to the HTTP client below it, which lets every connection's buffer grow to 400 KiB
-//! and keeps idle connections for ever. There is a connection for every watch and for every request in flight, so that
-//! adds up. Configurations with a proxy or an exec plugin get kube's own stack: they need more than the layers here.
+//! and keeps idle connections for ever; there is a connection for every watch and for every request in flight, so that
+//! adds up. Nor does it let anyone say which certificates are trusted ([`trust`]).
 
 use std::time::Duration;
 
+use http::{HeaderValue, Uri};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{Client as HttpClient, connect::HttpConnector},
+    client::legacy::{
+        Client as HttpClient,
+        connect::{Connection, HttpConnector, proxy::Tunnel},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
+use k8s_openapi::ByteString;
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt as _},
 };
-use tower::ServiceBuilder;
+use rustls::{ClientConfig, pki_types::CertificateDer};
+use tower::{BoxError, Service, ServiceBuilder};
+
+use super::trust;
 
 /// The largest buffer of a connection, in bytes; objects may be larger.
 const BUFFER: usize = 64 << 10;
@@ -28,26 +37,103 @@ const KEPT: usize = 32;
 /// # Errors
 /// The configuration's credentials, certificates or proxy cannot be used.
 pub(super) fn client(config: Config) -> kube::Result<Client> {
-    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
-        return Ok(ClientBuilder::try_from(config)?.build());
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(config.connect_timeout);
+    let Some(proxy) = config.proxy_url.clone() else {
+        return over(config, tcp);
+    };
+    match proxy.scheme_str() {
+        Some("http") => over(config, tunnel(proxy, tcp)),
+        Some("https") => {
+            let tls = HttpsConnectorBuilder::new()
+                .with_tls_config(tls(&config)?)
+                .https_or_http();
+            let to_proxy = tls.enable_http1().wrap_connector(tcp);
+            over(config, tunnel(proxy, to_proxy))
+        }
+        // kube says what is wrong with it.
+        _ => Ok(ClientBuilder::try_from(config)?.build()),
     }
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(config.connect_timeout);
+}
+
+/// The client whose connections to the server are made by this connector.
+fn over<C>(config: Config, connector: C) -> kube::Result<Client>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: hyper::rt::Read + hyper::rt::Write + Connection + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError> + Send + Sync + std::error::Error + 'static,
+{
+    let mut https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(&config)?)
+        .https_or_http();
+    if let Some(name) = config.tls_server_name.clone() {
+        let name = name
+            .try_into()
+            .map_err(kube::client::RustlsTlsError::InvalidServerName)
+            .map_err(kube::Error::RustlsTls)?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(KEPT)
         .http1_max_buf_size(BUFFER)
-        .build(config.rustls_https_connector_with_connector(connector)?);
+        .build(https.enable_http1().wrap_connector(connector));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .map_err(tower::BoxError::from)
+        .map_err(BoxError::from)
         .service(http);
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+/// kube's configuration, with our verifier where certificates to trust are given. Those of a pod's file are followed by
+/// kube's own verifier when the file changes.
+fn tls(config: &Config) -> kube::Result<ClientConfig> {
+    let mut tls = config.rustls_client_config()?;
+    let given = config
+        .root_cert
+        .as_ref()
+        .filter(|_| config.root_cert_file.is_none());
+    if let (Some(given), false) = (given, config.accept_invalid_certs) {
+        let given = given.iter().cloned().map(CertificateDer::from).collect();
+        if let Some(verifier) = trust::verifier(given) {
+            tls.dangerous().set_certificate_verifier(verifier);
+        }
+    }
+    Ok(tls)
+}
+
+/// The way through a proxy, with the user and password that its URL names.
+fn tunnel<C>(proxy: Uri, connector: C) -> Tunnel<C> {
+    let userinfo = proxy
+        .authority()
+        .and_then(|authority| Some(authority.as_str().rsplit_once('@')?.0.to_owned()));
+    let tunnel = Tunnel::new(proxy, connector);
+    match userinfo.and_then(|userinfo| basic(&userinfo)) {
+        Some(header) => tunnel.with_auth(header),
+        None => tunnel,
+    }
+}
+
+/// The header for the user and password of a URL, which are percent-encoded there.
+fn basic(userinfo: &str) -> Option<HeaderValue> {
+    let mut plain = Vec::new();
+    let mut rest = userinfo.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = after.get(..2).filter(|_| first == b'%');
+        let escaped = escaped.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        plain.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    // k8s-openapi's ByteString is a base64 encoder.
+    let encoded = serde_json::to_value(ByteString(plain)).ok()?;
+    HeaderValue::from_str(&format!("Basic {}", encoded.as_str()?)).ok()
 }
 
 #[cfg(test)]
@@ -60,6 +146,21 @@ mod tests {
     };
 
     use super::*;
+
+    #[test]
+    fn user_and_password_of_a_proxys_url_are_decoded() {
+        for (userinfo, header) in [
+            ("user:pass", "Basic dXNlcjpwYXNz"),
+            ("user:pa%40ss%3Aword", "Basic dXNlcjpwYUBzczp3b3Jk"),
+            ("user:%+Ax", "Basic dXNlcjolK0F4"),
+        ] {
+            assert_eq!(
+                basic(userinfo),
+                Some(HeaderValue::from_static(header)),
+                "{userinfo}"
+            );
+        }
+    }
 
     #[tokio::test]
     async fn a_request_carries_the_token_and_a_large_answer_comes_whole() {

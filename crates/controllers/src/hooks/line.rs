@@ -19,12 +19,13 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 use tokio::sync::Semaphore;
 
 use super::resolve::{Finder, Services, Unresolved};
+use crate::client::trust;
 
 /// The largest buffer of a connection, in bytes; messages may be larger.
 const BUFFER: usize = 64 << 10;
@@ -77,7 +78,7 @@ impl Line {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(call.timeout));
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trust(call.ca_bundle.as_deref())?)
+            .with_tls_config(tls(call.ca_bundle.as_deref())?)
             .https_only()
             .enable_all_versions()
             .wrap_connector(tcp);
@@ -238,7 +239,7 @@ fn trouble(error: &legacy::Error) -> Trouble {
 }
 
 /// Trust in the certificates of a bundle, or in those that the system trusts.
-fn trust(bundle: Option<&[u8]>) -> Result<ClientConfig, String> {
+fn tls(bundle: Option<&[u8]>) -> Result<ClientConfig, String> {
     static PROVIDER: Once = Once::new();
     // An error means that a provider is installed already.
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
@@ -249,14 +250,13 @@ fn trust(bundle: Option<&[u8]>) -> Result<ClientConfig, String> {
         })?;
         return Ok(builder.with_no_client_auth());
     };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(bundle) {
-        let wrong = "clientConfig.caBundle holds what is no certificate; give certificates in PEM, in base64";
-        let certificate = certificate.map_err(|_| wrong.to_owned())?;
-        roots.add(certificate).map_err(|_| wrong.to_owned())?;
-    }
-    if roots.is_empty() {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
+    let wrong = "clientConfig.caBundle holds what is no certificate; give certificates in PEM, in base64";
+    let certificates = certificates.map_err(|_| wrong)?;
+    if certificates.is_empty() {
         return Err("clientConfig.caBundle holds no certificate; give certificates in PEM, in base64".into());
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let verifier = trust::verifier(certificates).ok_or(wrong)?;
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+    Ok(builder.with_no_client_auth())
 }
