@@ -23,7 +23,7 @@ type NameRule<'a> = &'a dyn Fn(&str, bool) -> Vec<String>;
 /// What is wrong with the metadata of an object to be created, by the kind's rules.
 #[must_use]
 pub fn validate(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = whole(resource, object, &|name, prefix| {
+    let mut errors = whole(resource.namespaced, object, &|name, prefix| {
         resource.rules.name_problems(name, prefix)
     });
     errors.extend(fields::standard_finalizers(resource, object));
@@ -33,7 +33,31 @@ pub fn validate(resource: &Resource, object: &Object) -> Vec<FieldError> {
 /// The same by the rules of every object, for one that passed those of its kind.
 #[must_use]
 pub fn validate_common(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    whole(resource, object, &names::path_segment)
+    whole(resource.namespaced, object, &names::path_segment)
+}
+
+/// What is wrong with the metadata of an object at `path` inside of another. Nobody knows its kind: it may have no name
+/// and any namespace, and its name is any that fits into a path.
+#[must_use]
+pub(crate) fn validate_embedded(path: &str, object: &Object) -> Vec<FieldError> {
+    let mut metadata = metadata(object).clone();
+    if metadata
+        .get("name")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        metadata.insert("name".to_owned(), "unnamed".into());
+    }
+    let object = Object::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
+    let mut errors = whole(
+        !field(&object, "namespace").is_empty(),
+        &object,
+        &names::path_segment,
+    );
+    for error in &mut errors {
+        error.field = format!("{path}.{}", error.field);
+    }
+    errors
 }
 
 /// What is wrong with the metadata of an update.
@@ -50,9 +74,9 @@ pub fn validate_update(resource: &Resource, new: &Object, old: &Object) -> Vec<F
 }
 
 /// Everything about one state.
-fn whole(resource: &Resource, object: &Object, rule: NameRule<'_>) -> Vec<FieldError> {
+fn whole(namespaced: bool, object: &Object, rule: NameRule<'_>) -> Vec<FieldError> {
     let mut errors = fields::names(object, rule);
-    errors.extend(namespace(resource, object));
+    errors.extend(namespace(namespaced, object));
     if let Some(generation) = metadata(object).get("generation").and_then(Value::as_i64)
         && generation < 0
     {
@@ -66,9 +90,9 @@ fn whole(resource: &Resource, object: &Object, rule: NameRule<'_>) -> Vec<FieldE
     errors
 }
 
-fn namespace(resource: &Resource, object: &Object) -> Vec<FieldError> {
+fn namespace(namespaced: bool, object: &Object) -> Vec<FieldError> {
     let namespace = field(object, "namespace");
-    match (resource.namespaced, namespace.is_empty()) {
+    match (namespaced, namespace.is_empty()) {
         (false, true) => Vec::new(),
         (false, false) => vec![FieldError::forbidden(
             "metadata.namespace",

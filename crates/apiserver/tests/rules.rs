@@ -575,3 +575,111 @@ async fn a_custom_resource_that_is_too_large_as_it_is_stored_is_refused() {
     cup["text"] = json!("x".repeat(300_000));
     make(&cluster, &cups, cup).await;
 }
+
+#[tokio::test]
+async fn metadata_of_embedded_objects_is_validated_as_that_of_any_object() {
+    let cluster = cluster();
+    let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "one": embedded, "many": {"type": "array", "items": embedded}}}}});
+    let cups = taught(&cluster, "cups", "Cup", schema).await;
+    let inner = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+    let cup = |spec: Value| {
+        let mut cup = of("Cup", "mine");
+        cup["spec"] = spec;
+        cup
+    };
+    for (metadata, field, says) in [
+        (
+            json!({"name": "a/b"}),
+            "name",
+            "Invalid value: \"a/b\": may not contain '/'",
+        ),
+        (
+            json!({"name": ".."}),
+            "name",
+            "Invalid value: \"..\": may not be '..'",
+        ),
+        (
+            json!({"generateName": "a%"}),
+            "generateName",
+            "Invalid value: \"a%\": may not contain '%'",
+        ),
+        (
+            json!({"namespace": "A"}),
+            "namespace",
+            "Invalid value: \"A\": a lowercase RFC 1123 label",
+        ),
+        (
+            json!({"labels": {"a b": "c"}}),
+            "labels",
+            "Invalid value: \"a b\": name part must consist of",
+        ),
+        (
+            json!({"labels": {"a": "b c"}}),
+            "labels",
+            "Invalid value: \"b c\": a valid label must be",
+        ),
+        (
+            json!({"annotations": {"/": "c"}}),
+            "annotations",
+            "Invalid value: \"/\": prefix part must be non-empty",
+        ),
+        (
+            json!({"finalizers": ["a b"]}),
+            "finalizers",
+            "Invalid value: \"a b\": name part must consist of",
+        ),
+        (
+            json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": ""}]}),
+            "ownerReferences.uid",
+            "Invalid value: \"\": must not be empty",
+        ),
+        (
+            json!({"generation": -1}),
+            "generation",
+            "Invalid value: -1: must be greater than or equal to 0",
+        ),
+    ] {
+        for (spec, path) in [
+            (json!({"one": inner(metadata.clone())}), "spec.one"),
+            (
+                json!({"many": [inner(json!({})), inner(metadata.clone())]}),
+                "spec.many[1]",
+            ),
+        ] {
+            let (code, said) = ask(&cluster, "POST", &cups, cup(spec)).await;
+            assert_eq!(code, 422, "{said}");
+            let causes = said["details"]["causes"].as_array().cloned().unwrap_or_default();
+            let cause = causes
+                .iter()
+                .find(|cause| cause["field"] == format!("{path}.metadata.{field}"));
+            let text = cause.map(|cause| cause["message"].to_string().replace("\\\"", "\""));
+            assert!(
+                text.as_ref().is_some_and(|text| text.contains(says)),
+                "{metadata}: {said}"
+            );
+        }
+    }
+    // Names are those of any kind, and neither name nor namespace must be there.
+    for metadata in [
+        json!({"name": "Not_Valid", "namespace": "team", "labels": {"a": "b"}}),
+        json!({}),
+        json!(null),
+    ] {
+        let (code, said) = ask(
+            &cluster,
+            "POST",
+            &format!("{cups}?dryRun=All"),
+            cup(json!({"one": inner(metadata)})),
+        )
+        .await;
+        assert_eq!(code, 201, "{said}");
+    }
+    // An update is checked like a create, what was there before included.
+    make(&cluster, &cups, cup(json!({"one": inner(json!({"name": "a"}))}))).await;
+    let worse = json!({"spec": {"one": {"metadata": {"labels": {"a": "b c"}}}}});
+    let (code, said) = ask(&cluster, "PATCH", &format!("{cups}/mine"), worse).await;
+    assert_eq!(code, 422, "{said}");
+}

@@ -1,4 +1,5 @@
-//! What the schema alone cannot say: items of sets and of list-maps are there once, embedded objects have a kind.
+//! What the schema alone cannot say: items of sets and of list-maps are there once, embedded objects have a kind
+//! and sound metadata.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,7 @@ pub(crate) fn duplicates(path: &str, value: &Value, schema: &Schema) -> Vec<Fiel
     errors
 }
 
-/// Embedded objects without apiVersion or kind, or with impossible ones. O(value).
+/// Embedded objects without apiVersion or kind, or with impossible ones, and what is wrong with their metadata. O(value).
 #[must_use]
 pub(crate) fn embedded(path: &str, value: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -97,6 +98,9 @@ pub(crate) fn embedded(path: &str, value: &Value, schema: &Schema) -> Vec<FieldE
                     "must be a string",
                 )),
             }
+        }
+        if fields.get("metadata").is_some_and(Value::is_object) {
+            errors.extend(crate::meta::validate_embedded(path, fields));
         }
     });
     errors

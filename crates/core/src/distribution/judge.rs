@@ -168,8 +168,7 @@ impl Index {
                 .is_some_and(|left| now < left.plus(WORKLOAD_GRACE));
         match labels {
             Some(labels) => spec.targets.means(&place.namespace, labels, has_workload),
-            // One that does not exist is meant if it is named.
-            None => spec.targets.named().contains(&place.namespace),
+            None => spec.targets.mean_missing(&place.namespace),
         }
     }
 

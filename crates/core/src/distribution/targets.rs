@@ -10,7 +10,8 @@
 //! meant = (A ∪ B ∪ C ∪ D ∪ E) − excludedNamespaces
 //! ```
 //!
-//! A selector without a requirement selects nothing, against the custom of Kubernetes: so it is in OpenKruise. Source:
+//! Beside A, C adds nothing: a namespace that is named and does not exist is not counted then. So it is in OpenKruise.
+//! A selector without a requirement selects nothing, against the custom of Kubernetes: there, too. Source:
 //! ResourceDistribution reference 3.3, 6.3 and 6.4; rules 8 to 10 of its section 2.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,6 +140,12 @@ impl Targets {
     #[must_use]
     pub fn named(&self) -> &BTreeSet<Str> {
         &self.named
+    }
+
+    /// Whether a namespace that does not exist is meant, and so counted as failed.
+    #[must_use]
+    pub fn mean_missing(&self, namespace: &str) -> bool {
+        !self.everything && self.named.contains(namespace)
     }
 
     /// The selector of workloads; none where it has no requirement, and so selects nothing.

@@ -135,6 +135,24 @@ fn the_copies_stand_where_they_are_meant_and_the_status_says_so() {
 }
 
 #[test]
+fn a_named_namespace_that_does_not_exist_is_not_counted_beside_all_namespaces() {
+    let mut world = example();
+    let mut all = named(&["a", "gone"]);
+    world.apply(distribution("d", "one", &all));
+    assert!(world.settle());
+    assert_eq!(counts(&world, "d"), [2, 1, 1], "alone it fails");
+    all["allNamespaces"] = json!(true);
+    world.apply(distribution("d", "one", &all));
+    assert!(world.settle());
+    let [desired, succeeded, failed] = counts(&world, "d");
+    assert_eq!((desired, failed), (succeeded, 0), "{:#}", status(&world, "d"));
+    assert!(troubles(&world, "d").is_empty());
+    world.apply(namespace("gone", &json!({})));
+    assert!(world.settle());
+    assert_eq!(counts(&world, "d"), [desired + 1, desired + 1, 0]);
+}
+
+#[test]
 fn nothing_is_written_when_nothing_changed_and_after_a_restart() {
     let mut world = example();
     let wrote = world.writes.len();

@@ -114,6 +114,9 @@ fn names_are_told_whether_they_exist_or_not() {
     );
     let names: Vec<&str> = given.named().iter().map(|name| &**name).collect();
     assert_eq!(names, ["a", "m", "z"]);
+    assert!(!given.mean_missing("a"), "all that exist are meant already");
+    let only = targets(&json!({"includedNamespaces": {"list": [{"name": "a"}]}, "all": []}));
+    assert!(only.mean_missing("a") && !only.mean_missing("b"));
 }
 
 #[test]
