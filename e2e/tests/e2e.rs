@@ -75,6 +75,8 @@ mod example;
 mod faults;
 #[path = "e2e/gate.rs"]
 mod gate;
+#[path = "e2e/governor.rs"]
+mod governor;
 #[path = "e2e/hooks.rs"]
 mod hooks;
 #[path = "e2e/hooks_bad.rs"]
@@ -148,6 +150,7 @@ fn main() -> ExitCode {
         drift::tests(),
         native::tests(),
         gate::tests(),
+        governor::tests(),
         secrets::tests(),
         bad_input::tests(),
         distribution_patience::tests(),

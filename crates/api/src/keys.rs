@@ -138,6 +138,9 @@ table! {
         DISTRIBUTION_ALLOWED = "entourage.dev/distribution-allowed";
         /// Ours. On a Namespace: [`super::DENY`] keeps every ResourceDistribution from writing into it.
         DISTRIBUTION = "entourage.dev/distribution";
+        /// Ours. On a Cluster: releases the pause of its deletions that began at this time, as the condition
+        /// [`super::condition::REMOVALS_PAUSED`] tells it, and no other.
+        RESUME_REMOVALS = "entourage.dev/resume-removals";
         /// Ours. On the Secret with a member's credentials: when the token ends, RFC 3339. Absent if it does not.
         TOKEN_EXPIRES = "entourage.dev/token-expires";
     }
@@ -259,6 +262,8 @@ table! {
         DISTRIBUTION_HELD = "DistributionHeld";
         /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
+        /// Ours. Warning, on a Cluster: deletions of its copies are paused until somebody releases them.
+        REMOVALS_PAUSED = "RemovalsPaused";
     }
 }
 
@@ -281,6 +286,8 @@ table! {
         RELEASED = "Released";
         /// Ours. On a Cluster: False while it does not tell what copies of some kinds are there.
         COPIES_WATCHED = "CopiesWatched";
+        /// Ours. On a Cluster: True while deletions of its copies wait for somebody to release them.
+        REMOVALS_PAUSED = "RemovalsPaused";
         /// On a Work: its copy is on the member.
         APPLIED = "Applied";
         /// On a Work, and on the binding of push members: it is being delivered, or False while suspended.
@@ -355,6 +362,16 @@ table! {
         RIGHTS_MISSING = "RightsMissing";
         /// Ours. CopiesWatched of a Cluster is False: the member answers, and does not list some kinds.
         LIST_FAILS = "ListFails";
+        /// Ours. RemovalsPaused is True: more copies were deleted within a minute than no edit explains.
+        UNEXPLAINED_REMOVALS = "UnexplainedRemovals";
+        /// Ours. RemovalsPaused is True: no object whose copies the member holds is on the hub any more.
+        HUB_LOOKS_EMPTY = "HubLooksEmpty";
+        /// Ours. RemovalsPaused is True: the hub was restored to an earlier state.
+        HUB_ROLLED_BACK = "HubRolledBack";
+        /// Ours. RemovalsPaused is True: more copies were deleted within a minute than `--removal-budget` allows.
+        REMOVAL_BUDGET_EXCEEDED = "RemovalBudgetExceeded";
+        /// Ours. RemovalsPaused is False: somebody released them.
+        REMOVALS_RESUMED = "RemovalsResumed";
         /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.
         TAINT_UNTOLERATED = "TaintUntolerated";
         /// Reason of an eviction task: the workload stayed unhealthy for too long.

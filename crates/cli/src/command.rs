@@ -15,6 +15,7 @@ pub mod interpret;
 pub mod join;
 pub mod kustomize_generator;
 pub mod plan;
+pub mod resume;
 pub mod unjoin;
 pub mod up;
 pub mod webhook;
@@ -65,6 +66,8 @@ pub enum Command {
     /// The same decisions as the controllers', made on a model of the servers: nothing is written. Without --kubeconfig and
     /// --context the files are all there is; with a hub its present state, and that of the members, is read.
     Plan(Box<plan::PlanArgs>),
+    /// Let deletions on a member go on that the controllers have paused
+    Resume(resume::ResumeArgs),
     /// Take a member off a hub
     Unjoin(unjoin::UnjoinArgs),
     /// Start a hub, members and the controllers in this process, to try things out
@@ -103,6 +106,7 @@ impl Cli {
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             Command::Plan(args) => return plan::run(*args, out).await,
+            Command::Resume(args) => resume::run(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             Command::Up(args) => up::run(args, out).await,
             Command::Webhook(args) => webhook::run(args).await,
@@ -166,6 +170,8 @@ mod tests {
             "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
             "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
             "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
+            "entourage resume m1 --kubeconfig hub.yaml --wait 0s",
+            "entourage controllers --removal-budget 100",
             "entourage unjoin m1 --force",
             "entourage demo",
             "entourage webhook --kubeconfig hub.yaml",

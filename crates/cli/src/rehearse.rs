@@ -49,6 +49,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Rehearsal {
     let mut config = Config::new(hub_id);
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
     config.propagate_deps = assumed.propagate_deps;
+    config.brake = false;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
     Rehearsal::new(config, entourage_controllers::clock::now())
 }

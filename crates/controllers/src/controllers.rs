@@ -313,6 +313,11 @@ pub const CONTROLLERS: &[Controller] = &[
                 &["patch"],
                 "the sum of the members' status",
             ),
+            rule(
+                Resources::Of("", &["nodes"]),
+                &["list"],
+                "a hub with Nodes runs workload controllers, which write that status themselves",
+            ),
         ],
     },
 ];

@@ -33,7 +33,7 @@ use tokio::{
     sync::{Notify, mpsc, watch as cell},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 pub mod client;
 pub mod clock;
@@ -79,6 +79,8 @@ pub struct Options {
     pub deletion_grace: Duration,
     /// How long a workload's first release to a cluster waits for its dependencies there.
     pub dependency_wait: Duration,
+    /// How many copies may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
+    pub removal_budget: Option<u32>,
     /// Whether to act only while holding the Lease.
     pub leader_election: bool,
     /// Where the Lease lies.
@@ -103,6 +105,7 @@ impl Default for Options {
             cluster_namespace: "karmada-cluster".to_owned(),
             deletion_grace: Duration::from_secs(5),
             dependency_wait: Duration::from_secs(30),
+            removal_budget: None,
             leader_election: false,
             lease_namespace: "karmada-system".to_owned(),
             lease_timing: lease::Timing::default(),
@@ -219,6 +222,8 @@ pub async fn run(
             config.distribute = options.distribute;
             config.deletion_grace = millis(deletion_grace);
             config.dependency_wait = millis(dependency_wait);
+            config.removal_budget = options.removal_budget;
+            config.hub_has_nodes = has_nodes(&hub).await;
             config.reserved = [&cluster_namespace, &options.lease_namespace]
                 .map(|name| name.as_str().into())
                 .into();
@@ -355,6 +360,29 @@ async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
         }
         pause = (pause * 2).min(Duration::from_secs(5));
     }
+}
+
+/// Whether the hub has Nodes: then it runs workload controllers, and nobody else may write the status of workloads. A hub that
+/// does not tell has none.
+async fn has_nodes(hub: &Api) -> bool {
+    let path = Path::raw("/api/v1/nodes?limit=1", "nodes");
+    let found = match hub.get(&path, Form::Whole).await {
+        Ok(list) => list["items"].as_array().is_some_and(|items| !items.is_empty()),
+        Err(failure) => {
+            debug!(
+                error = failure.text(&Gvk::new("v1", "Node")),
+                "whether the hub has Nodes is not known"
+            );
+            false
+        }
+    };
+    if found {
+        warn!(
+            "the hub has Nodes, so its own controllers write the status of workloads: the status of templates is left alone. A hub \
+             runs no workload controllers (docs/concepts.md, \"The status of a template\")"
+        );
+    }
+    found
 }
 
 fn millis(duration: Duration) -> i64 {

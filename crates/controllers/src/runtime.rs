@@ -24,6 +24,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::{
     clock,
@@ -273,7 +274,11 @@ impl<D: Decide> Brain<D> {
             } => self.options.hands.sources.gone(id),
             _ => {}
         }
-        for key in self.options.decider.observe(seen, now) {
+        let dirty = self.options.decider.observe(seen, now);
+        for notice in self.options.decider.take_notices() {
+            warn!("{notice}");
+        }
+        for key in dirty {
             if let Key::Cluster(name) = &key {
                 let cluster = self.options.decider.cluster(name);
                 if self.options.members.ensure(name, cluster.as_deref()) {

@@ -329,8 +329,7 @@ pub(crate) fn schedule(
     now: Time,
 ) -> Option<Outcome> {
     let spec = &held.spec;
-    let suspended = spec.suspension.as_ref().and_then(|each| each.scheduling);
-    if suspended == Some(true) || !["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str()) {
+    if !is_scheduled_by_us(spec) {
         return None;
     }
     let candidates: Vec<Candidate<'_>> = index
@@ -362,6 +361,12 @@ pub(crate) fn schedule(
         },
         &candidates,
     ))
+}
+
+/// Whether choosing clusters is ours to do: no other scheduler does it, and it is not suspended.
+pub(crate) fn is_scheduled_by_us(spec: &ResourceBindingSpec) -> bool {
+    let suspended = spec.suspension.as_ref().and_then(|each| each.scheduling);
+    suspended != Some(true) && ["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str())
 }
 
 /// Whether a user asked, after clusters were last chosen, for them to be chosen afresh (Karmada reference 1.3).

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::{
-    condition as conditions,
+    condition as conditions, governor,
     index::{Index, Member},
     object::{Gvk, Id, Str, Time},
     observation::Probe,
@@ -301,8 +301,10 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
     } else {
         None
     };
+    let (paused, counts_at) = governor::say(index, name, member, &mut status.conditions, now);
+    let again_at = again_at.into_iter().chain(counts_at).min();
     if status == before {
-        let waits = |until| Plan::wait_until(until, "kinds that do not list may do so soon");
+        let waits = |until| Plan::wait_until(until, "there is more to say soon");
         return again_at.map_or_else(Plan::nothing, waits);
     }
     let told = before
@@ -312,6 +314,7 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
     let turned = !told || is_ready(&member.object) != probe.healthy;
     let mut plan = write_status(name, member, &status, "its status differs");
     plan.again_at = again_at;
+    plan.changes.extend(paused.map(Change::Emit));
     if turned && !probe.healthy {
         plan.changes.push(Change::Emit(Event {
             regarding: Regarding {

@@ -39,6 +39,7 @@ use entourage_api::{
 use crate::{
     detector::matching,
     distribution::held::Distributions,
+    governor::Governor,
     interpreter::{Interpreter, customized::Engine, hook::Contract, references::DependencyReference},
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
     observation::{Configured, Watch},
@@ -69,6 +70,12 @@ pub struct Config {
     /// Namespaces that belong to the system besides those of [`crate::detector::matching::is_skipped_namespace`]: the
     /// clusters' and the Lease's. Default: none.
     pub reserved: BTreeSet<Str>,
+    /// Whether the hub has Nodes: then it runs workload controllers, and the status of templates is theirs. Default: no.
+    pub hub_has_nodes: bool,
+    /// Whether deletions that no edit explains have a budget; see [`crate::governor`]. Default: yes.
+    pub brake: bool,
+    /// How many copies may be deleted on a member in a minute, whatever explains it. Default: as many as there are.
+    pub removal_budget: Option<u32>,
     /// What compiles the scripts of customizations. Default: none, and they answer nothing.
     pub scripts: Option<Arc<dyn Engine>>,
 }
@@ -88,6 +95,9 @@ impl Config {
             cluster_failure_threshold: 30_000,
             distribute: false,
             reserved: BTreeSet::new(),
+            hub_has_nodes: false,
+            brake: true,
+            removal_budget: None,
             scripts: None,
         }
     }
@@ -145,6 +155,16 @@ pub struct Index {
     pub(crate) remembers_former: bool,
     /// Who waits for proof.
     pub(crate) waiting: Waiting,
+    /// How many deletions there were, and where they are paused.
+    pub(crate) governor: Governor,
+    /// Kinds whose templates have a status of others; see [`crate::status::contested`].
+    pub(crate) contested: BTreeSet<Gvk>,
+    /// What is to be said in the log.
+    pub(crate) notices: Vec<String>,
+    /// Watches that are being listed.
+    pub(crate) listing: BTreeSet<Watch>,
+    /// Where what is being observed comes from.
+    pub(crate) origin: observe::Origin,
     /// What people teach us of kinds.
     pub(crate) customizations: BTreeMap<Str, Arc<ResourceInterpreterCustomization>>,
     /// Configurations of hooks.
@@ -204,6 +224,11 @@ impl Index {
             traceless: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),
+            governor: Governor::default(),
+            contested: BTreeSet::new(),
+            notices: Vec::new(),
+            listing: BTreeSet::new(),
+            origin: observe::Origin::default(),
             customizations: BTreeMap::new(),
             hooks: BTreeMap::new(),
             interpreter: Interpreter::default(),
@@ -228,6 +253,17 @@ impl Index {
     /// demanded again. Cost: O(1).
     pub fn take_ended(&mut self) -> BTreeSet<Watch> {
         std::mem::take(&mut self.ended)
+    }
+
+    /// Keys that planning others has dirtied: to be asked for after each plan. Cost: O(1) when there are none.
+    pub fn take_raised(&mut self) -> Vec<crate::plan::Key> {
+        let raised = self.governor.take_raised();
+        raised.into_iter().map(crate::plan::Key::Cluster).collect()
+    }
+
+    /// What a person is to read in the log, once. Cost: O(1) when there is nothing.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
     }
 
     /// How often [`Self::demand`] has changed: while this stays, so does that. Cost: O(1).

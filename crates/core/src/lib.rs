@@ -35,6 +35,7 @@ pub mod detector;
 pub mod distribution;
 #[cfg(test)]
 mod golden;
+pub mod governor;
 pub mod index;
 pub mod interpreter;
 pub mod namespaces;

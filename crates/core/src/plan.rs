@@ -110,8 +110,11 @@ pub enum Proof {
     Overrides,
     /// Whatever may need an object of a kind is known as it is now, and what held it before this process began.
     Removal(Gvk),
-    /// The copies of a kind on a member were listed, or cannot be. The last one: there are as many as kinds times members.
+    /// The copies of a kind on a member were listed, or cannot be. This and the next one last: no list of the hub proves them,
+    /// and there are as many as kinds times members.
     Copies(Str, Gvk),
+    /// Deletions on a member are not paused; see [`crate::governor`].
+    Removals(Str),
 }
 
 impl Plan {

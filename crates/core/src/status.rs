@@ -3,6 +3,7 @@
 //! A status is one write when all members that answer have answered, or when the last answer is `status_delay` old; at
 //! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
+pub(crate) mod contested;
 mod events;
 mod places;
 mod room;

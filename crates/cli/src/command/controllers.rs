@@ -47,6 +47,11 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub dependency_wait: Duration,
 
+    /// How many copies may be deleted on a member in a minute, even where a user's edit explains it; beyond that, deletions there
+    /// pause until `entourage resume`. Without it only deletions that no edit explains are limited
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub removal_budget: Option<u32>,
+
     /// Act only while holding a Lease on the hub; a further process stands by. Without it a process starts only while nobody
     /// holds the Lease
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
@@ -126,6 +131,7 @@ fn options(args: &ControllersArgs) -> Options {
         cluster_namespace: args.cluster_namespace.clone(),
         deletion_grace: args.dependency_deletion_grace,
         dependency_wait: args.dependency_wait,
+        removal_budget: args.removal_budget,
         leader_election: args.leader_elect,
         lease_timing: Timing {
             duration: args.leader_elect_lease_duration,

@@ -15,6 +15,7 @@ impl<D: Decide> Brain<D> {
     /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
     pub(super) fn dispatch(&mut self, now: Time) -> bool {
         let mut more = false;
+        let mut raised = Vec::new();
         for (server, queue) in &mut self.lanes {
             let mut left = PLANS;
             let member = match server {
@@ -40,6 +41,7 @@ impl<D: Decide> Brain<D> {
                 left -= 1;
                 let plan = self.options.decider.plan(&key, now);
                 trace!(key = ?key, changes = plan.changes.len(), why = ?plan.why, "planned");
+                raised.extend(self.options.decider.take_raised());
                 self.timers.clear(&key);
                 if let Some(at) = plan.again_at {
                     self.timers.set(&key, at, Priority::Timer);
@@ -77,6 +79,10 @@ impl<D: Decide> Brain<D> {
                     .spawn(async move { hands.carry_out(plan, member.as_ref()).await });
                 self.carried.insert(task.id(), key);
             }
+        }
+        more |= !raised.is_empty();
+        for key in raised {
+            self.push(key, Priority::Live);
         }
         more
     }

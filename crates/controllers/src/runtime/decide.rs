@@ -18,6 +18,14 @@ pub trait Decide: Send + 'static {
     fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key>;
     /// What is to be done for a key now; who waits for proof is remembered.
     fn plan(&mut self, key: &Key, now: Time) -> Plan;
+    /// What planning has dirtied: to be asked for after each plan.
+    fn take_raised(&mut self) -> Vec<Key> {
+        Vec::new()
+    }
+    /// What is to be said in the log.
+    fn take_notices(&mut self) -> Vec<String> {
+        Vec::new()
+    }
     /// Which list-and-watches must run.
     fn demand(&self) -> &BTreeSet<Watch>;
     /// While this stays as it is, so does what is demanded.
@@ -55,6 +63,14 @@ impl Decide for Index {
 
     fn plan(&mut self, key: &Key, now: Time) -> Plan {
         Self::plan(self, key, now)
+    }
+
+    fn take_raised(&mut self) -> Vec<Key> {
+        Self::take_raised(self)
+    }
+
+    fn take_notices(&mut self) -> Vec<String> {
+        Self::take_notices(self)
     }
 
     fn demand(&self) -> &BTreeSet<Watch> {

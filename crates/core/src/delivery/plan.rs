@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Recipe, current, marks::Marks, source_version, suspension};
 use crate::{
-    dependencies, detector,
+    dependencies, detector, governor,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
     interpreter::{self, operations::Operation},
     object::{Id, Str, Time},
@@ -44,14 +44,8 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
             return Plan::wait_for(Proof::Base, "whether the cluster still leaves is not known");
         }
         let remove = member.meta.annotation(annotation::ON_UNJOIN) == Some(ON_UNJOIN_REMOVE);
-        return end(
-            id,
-            cluster,
-            state,
-            if remove { How::Delete } else { How::Release },
-            now,
-            "the cluster leaves",
-        );
+        let how = if remove { How::Delete } else { How::Release };
+        return end(index, id, cluster, (state, true), how, now, "the cluster leaves");
     }
     match &entity.template {
         Some(_) if entity.is_gone() => template_gone(index, id, cluster, (entity, state), now),
@@ -106,7 +100,8 @@ fn standing(
     }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
     let how = if keeps { How::Release } else { How::Delete };
-    end(id, cluster, state, how, now, "nobody needs it there")
+    let ended = (state, state.explained);
+    end(index, id, cluster, ended, how, now, "nobody needs it there")
 }
 
 /// The template is gone from the hub, or seems to be.
@@ -144,7 +139,8 @@ fn template_gone(
     } else {
         How::Delete
     };
-    end(id, cluster, state, how, now, "the template was deleted")
+    let ended = (state, state.explained);
+    end(index, id, cluster, ended, how, now, "the template was deleted")
 }
 
 fn not_proven(id: &Id) -> Plan {
@@ -161,7 +157,16 @@ pub(crate) fn grace(index: &Index, entity: &Entity, deleted: Time, now: Time) ->
     (now < until && dependencies::is_required(index, entity)).then_some(until)
 }
 
-fn end(id: &Id, cluster: &Str, state: &CopyState, how: How, now: Time, why: &str) -> Plan {
+/// Ends a copy; whether an edit explains that is said beside its state.
+fn end(
+    index: &Index,
+    id: &Id,
+    cluster: &Str,
+    (state, explained): (&CopyState, bool),
+    how: How,
+    now: Time,
+    why: &str,
+) -> Plan {
     if let Some(problem) = &state.problem
         && problem.source.is_empty()
         && now < problem.retry_at
@@ -174,6 +179,11 @@ fn end(id: &Id, cluster: &Str, state: &CopyState, how: How, now: Time, why: &str
     match &state.live {
         Some(live) if live.meta.deleting.is_some() && how == How::Delete => Plan::wait("it is being deleted"),
         Some(live) => {
+            if how == How::Delete
+                && let Some(held) = governor::hold(index, &cluster, (explained, state.counted), now)
+            {
+                return held;
+            }
             let guard = Guard {
                 uid: live.meta.uid.clone(),
                 resource_version: live.meta.resource_version.clone(),

@@ -73,6 +73,10 @@ pub(crate) struct Spot {
     pub(crate) fight: Option<Box<Fight>>,
     /// It counts as failed for that: see [`Fight::told_until`].
     pub(crate) is_fought: bool,
+    /// It is not meant any more, and an edit that this process saw explains that; see [`crate::governor`].
+    pub(crate) explained: bool,
+    /// Its deletion was counted.
+    pub(crate) counted: bool,
 }
 
 impl Spot {

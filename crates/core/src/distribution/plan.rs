@@ -14,7 +14,7 @@ use super::{
     render::{Mark, Recipe},
 };
 use crate::{
-    detector,
+    detector, governor,
     index::Index,
     object::{Id, Str, Time},
     observation::Watch,
@@ -192,6 +192,13 @@ fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place
         return Plan::wait_until(time, "what stands there is not what is known of it");
     }
     let released = ending && spec.deletion_policy == DeletionPolicy::Orphan;
+    let (explained, counted) = spot.map_or((false, false), |spot| (spot.explained, spot.counted));
+    if !released
+        && let Some(cluster) = &place.cluster
+        && let Some(held) = governor::hold(index, cluster, (explained || ending, counted), now)
+    {
+        return held;
+    }
     let change = Change::Withdraw {
         distribution: name.clone(),
         place: place.clone(),

@@ -79,6 +79,10 @@ pub struct CopyState {
     pub in_flight: bool,
     /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
     pub uncertain: bool,
+    /// It is not wanted any more, and an edit that this process saw explains that; see [`crate::governor`].
+    pub explained: bool,
+    /// Its deletion was counted.
+    pub counted: bool,
     /// The revision below which watch events of this copy are old news.
     pub floor: u64,
 }
@@ -112,6 +116,8 @@ pub struct Entity {
     pub confirmed: Option<Str>,
     /// The revision of the last change of the template that a user made and this process saw since the claim.
     pub touched: Option<u64>,
+    /// When an edit that a watch told last had it planned again; not since a list showed something else.
+    pub edited: Option<Time>,
     /// A point GET found a token Secret.
     pub never_travels: bool,
     /// Its binding as stored.
@@ -157,6 +163,8 @@ pub struct Entity {
     pub lists_came: Option<Time>,
     /// When the status was last written.
     pub status_written: Option<Time>,
+    /// What became of the status that was last written to the template. Boxed: few have it.
+    pub contest: Option<Box<crate::status::contested::Contest>>,
     /// When the template's own status last changed.
     pub template_status_written: Option<Time>,
 }

@@ -11,6 +11,7 @@ mod customizations;
 mod dirty;
 mod distributed;
 mod distributions;
+mod edits;
 mod hooks;
 mod judging;
 mod leading;
@@ -27,6 +28,7 @@ mod templates;
 mod upkeep;
 
 pub(crate) use consent::consents;
+pub(crate) use edits::Origin;
 pub(crate) use namespaces::Namespaces;
 
 use super::Index;
@@ -73,12 +75,13 @@ impl Index {
             | Observation::Unserved { watch, .. } => Some(watch.clone()),
             _ => None,
         };
+        self.origin = self.origin(&seen, now);
         match seen {
             Observation::Seen(subject) => self.seen(subject, now, &mut dirty),
             Observation::Gone { which, uid, revision } => {
                 self.gone(&which, &Deletion { uid, revision }, now, &mut dirty)
             }
-            Observation::Listing { watch, revision } => self.list_begins(&watch, revision),
+            Observation::Listing { watch, revision } => self.list_begins(&watch, revision, now),
             Observation::Reached { watch, revision } => self.has_come_to(&watch, revision),
             Observation::Listed {
                 watch,
@@ -122,8 +125,10 @@ impl Index {
             Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
             Observation::Tick => {}
         }
+        self.mark(self.origin, &dirty, now);
         self.end_problems(&mut dirty);
         if let Some(watch) = told {
+            self.listing.remove(&watch);
             if watch.server() == Server::Hub {
                 self.remember_former();
             }

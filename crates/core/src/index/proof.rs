@@ -85,12 +85,14 @@ impl Waiting {
 impl Index {
     /// Plans a key, and remembers it if it waits for proof. Cost: that of [`crate::plan()`].
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
+        self.explain(key, now);
         let plan = crate::plan(self, key, now);
         debug_assert!(
             plan.awaits.is_none() || plan.changes.is_empty(),
             "who waits does nothing"
         );
         self.waiting.note(key, plan.awaits.as_deref());
+        self.account(key, &plan, now);
         plan
     }
 
@@ -117,6 +119,16 @@ impl Index {
         }
     }
 
+    /// How many wait for a proof.
+    pub(crate) fn waiting_for(&self, proof: &Proof) -> usize {
+        self.waiting.keys.get(proof).map_or(0, BTreeSet::len)
+    }
+
+    /// Plans again what waited for deletions on a member to be released. Cost: O(keys that waited).
+    pub(super) fn wake_removals(&mut self, cluster: &Str, dirty: &mut Vec<Key>) {
+        dirty.extend(self.waiting.end(&Proof::Removals(cluster.clone())));
+    }
+
     /// Whether something is proven. Cost: O(kinds in use).
     pub(crate) fn has(&self, proof: &Proof) -> bool {
         match proof {
@@ -133,6 +145,7 @@ impl Index {
             Proof::Overrides => self.are_overrides_listed(),
             Proof::Removal(gvk) => self.is_removal_safe(gvk),
             Proof::Copies(cluster, gvk) => self.are_copies_listed(cluster, gvk),
+            Proof::Removals(cluster) => self.governor.is_released(cluster),
         }
     }
 

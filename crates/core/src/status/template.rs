@@ -8,6 +8,7 @@ use std::{
 use entourage_api::work::AggregatedStatusItem;
 use serde_json::{Value, json};
 
+use super::contested;
 use crate::{
     delivery::plan::wants,
     distribution,
@@ -31,6 +32,9 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
+    if let Some(why) = contested::is_of_others(index, &id.gvk) {
+        return Plan::wait(why);
+    }
     if !template.taught.is_interpreted(&id.gvk)
         || stored.meta.deleting.is_some()
         || template.meta.deleting.is_some()

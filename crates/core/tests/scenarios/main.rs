@@ -14,6 +14,7 @@ mod distributions_fights;
 mod distributions_members;
 mod distributions_stuck;
 mod gone;
+mod governor;
 mod hooks;
 mod natives;
 mod overrides;

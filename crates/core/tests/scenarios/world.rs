@@ -411,6 +411,19 @@ impl World {
         self.watches.clear();
     }
 
+    /// A person looks at what is paused, and releases it.
+    pub(crate) fn release_removals(&mut self) {
+        let clusters = self.hub.values().filter(|each| each["kind"] == "Cluster");
+        for mut cluster in clusters.cloned().collect::<Vec<_>>() {
+            let all = cluster["status"]["conditions"].as_array().into_iter().flatten();
+            let mut paused = all.filter(|each| each["type"] == "RemovalsPaused" && each["status"] == "True");
+            if let Some(since) = paused.next().map(|each| each["lastTransitionTime"].clone()) {
+                cluster["metadata"]["annotations"]["entourage.dev/resume-removals"] = since;
+                self.replace(cluster);
+            }
+        }
+    }
+
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
         let mut config = config();
@@ -751,6 +764,7 @@ impl World {
                     .collect::<Vec<_>>()
             );
         }
+        self.queue.extend(self.index.take_raised());
         if let Some(time) = plan.again_at {
             assert!(time > self.now, "{key:?} asks again in the past");
             self.timers.insert(key.clone(), time);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use entourage_api::kruise::WritePolicy;
 
-use super::Dirty;
+use super::{Dirty, Origin};
 use crate::{
     distribution::{Place, Step, Verdict},
     index::Index,
@@ -107,7 +107,13 @@ impl Index {
         let Some(held) = self.distributions.held.get_mut(name) else {
             return;
         };
+        let leaves = |verdict| matches!(verdict, Some(Verdict::Leaving | Verdict::Failed(Step::Delete)));
+        let left = leaves(held.spots.get(place).and_then(|spot| spot.verdict));
         let changed = held.set(place, verdict, now);
+        if changed && let Some(spot) = held.spots.get_mut(place) {
+            spot.explained = leaves(verdict) && (self.origin == Origin::Edit || (left && spot.explained));
+            spot.counted &= leaves(verdict);
+        }
         if verdict == Some(Verdict::NoNamespace)
             && let Some(spot) = held.spots.get_mut(place)
         {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Deletion, Dirty};
+use super::{Deletion, Dirty, Origin};
 use crate::{
     index::{Index, Policy, TEACHING},
     object::{Gvk, Id, Named, Str, Time},
-    observation::{Watch, Which},
+    observation::{Server, Watch, Which},
     plan::Key,
 };
 
@@ -20,6 +20,8 @@ impl Index {
         now: Time,
         dirty: &mut Dirty,
     ) {
+        let of_hub = watch.server() == Server::Hub;
+        self.origin = if of_hub { Origin::List } else { Origin::Other };
         for which in self.held(watch) {
             if !present.contains(&which) {
                 let deletion = Deletion {
@@ -29,6 +31,8 @@ impl Index {
                 self.gone(&which, &deletion, now, dirty);
             }
         }
+        self.mark(self.origin, dirty, now);
+        self.origin = Origin::Other;
         let was_synced = self.synced.contains(watch);
         self.unserved.remove(watch);
         self.kindless.remove(watch);

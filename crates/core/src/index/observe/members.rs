@@ -43,6 +43,11 @@ impl Index {
             },
         );
         self.floors.seen(&which);
+        if let Some(member) = self.members.get(&name)
+            && self.governor.told(member, &name, now)
+        {
+            self.wake_removals(&name, dirty);
+        }
         self.use_member(&name);
         dirty.push(Key::Cluster(name.clone()));
         if changed {
@@ -71,6 +76,7 @@ impl Index {
         self.forget_member(name);
         self.distributions_on(name, now, dirty);
         self.floors.forget_member(name);
+        self.governor.forget_member(name);
         self.refused
             .retain(|watch, _| watch.server() != Server::Member(name.clone()));
         for (id, entity) in &mut self.entities {

@@ -15,7 +15,8 @@
 use super::lists::first;
 use crate::{
     index::{CopyState, Index},
-    observation::{Watch, Which},
+    object::Time,
+    observation::{Server, Watch, Which},
 };
 
 /// What a resourceVersion that is no number counts as; nothing is concluded from it.
@@ -23,13 +24,17 @@ const UNKNOWN: u64 = u64::MAX;
 
 impl Index {
     /// Cost: O(log watches); O(watches) and that of [`Self::went_back`] when the revision is below what was reached.
-    pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64) {
+    pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64, now: Time) {
+        self.listing.insert(watch.clone());
         if revision == UNKNOWN {
             return;
         }
         let before = self.reached.insert(watch.clone(), revision);
         if before.is_some_and(|before| revision < before) {
             let server = watch.server();
+            if server == Server::Hub {
+                self.governor.rolled_back(now);
+            }
             let reached = &self.reached;
             let is_ahead = |each: &Watch| reached.get(each).is_some_and(|reached| *reached > revision);
             self.synced

@@ -56,7 +56,8 @@ impl Index {
             .as_ref()
             .is_none_or(|held| held.meta.labels != template.meta.labels);
         let before = entity.template.replace(template);
-        if before.as_ref().is_some_and(|held| held.status != status) {
+        let restated = before.as_ref().is_some_and(|held| held.status != status);
+        if restated {
             entity.template_status_written = Some(now);
         }
         let appeared = before
@@ -67,6 +68,9 @@ impl Index {
             entity.touched = None;
         } else if touched {
             entity.touched = Some(revision);
+        }
+        if restated {
+            self.status_seen(id, &status.unwrap_or_default(), now);
         }
         if appeared {
             self.dirty_referrers(id, dirty);

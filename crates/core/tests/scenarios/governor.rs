@@ -1,0 +1,294 @@
+//! Deletions that no edit explains: few go on, many pause until somebody releases them.
+
+use serde_json::{Value, json};
+
+use crate::{config_map, example, policy_of, settled, world::World};
+
+const MANY: usize = 200;
+
+fn name(n: usize) -> String {
+    format!("cm{n:03}")
+}
+
+/// A policy for all ConfigMaps, and many of them on member1; far enough ago that no edit of those days explains anything.
+fn filled(mut world: World, count: usize) -> World {
+    let mut policy = policy_of("all", "v1", "ConfigMap", "", &["member1"]);
+    policy["spec"]["resourceSelectors"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+    policy["spec"]["propagateDeps"] = json!(false);
+    world.apply(policy);
+    for n in 0..count {
+        world.apply(config_map(&name(n), "a"));
+    }
+    assert!(world.settle());
+    assert_eq!(held(&world), count);
+    world
+}
+
+fn held(world: &World) -> usize {
+    let of_it = |key: &&(String, String, String)| key.0 == "ConfigMap" && key.2.starts_with("cm");
+    world.members["member1"].objects.keys().filter(of_it).count()
+}
+
+/// The hub without some of its ConfigMaps, as a backup has it that is older than them: nobody is told.
+fn lose(world: &mut World, from: usize) {
+    world
+        .hub
+        .retain(|key, _| key.0 != "ConfigMap" || !key.2.starts_with("cm") || key.2 < name(from));
+}
+
+fn paused(world: &World) -> Value {
+    paused_on(world, "member1")
+}
+
+fn paused_on(world: &World, member: &str) -> Value {
+    let cluster = world.hub_object("Cluster", member).expect("cluster");
+    let mut all = cluster["status"]["conditions"].as_array().into_iter().flatten();
+    all.find(|each| each["type"] == "RemovalsPaused")
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn assert_paused(world: &World, reason: &str, says: &str) {
+    let paused = paused(world);
+    assert_eq!(
+        (&paused["status"], &paused["reason"]),
+        (&json!("True"), &json!(reason)),
+        "{paused}"
+    );
+    let message = paused["message"].as_str().expect("message");
+    assert!(message.contains(says), "{message}");
+    assert!(message.contains("entourage resume member1"), "{message}");
+}
+
+#[test]
+fn templates_that_a_restored_hub_lacks_pause_the_deletion_of_their_copies_until_it_is_released() {
+    let mut world = filled(settled(), MANY);
+    lose(&mut world, 0);
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), MANY - 20);
+    assert_paused(
+        &world,
+        "UnexplainedRemovals",
+        "20 copies were deleted from member1 within a minute",
+    );
+    assert_paused(&world, "UnexplainedRemovals", "180 deletions wait");
+    assert_eq!(
+        world
+            .events
+            .iter()
+            .filter(|each| each.contains("RemovalsPaused"))
+            .count(),
+        1
+    );
+    // The pause outlives the process, and nothing is written because of it.
+    let writes = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), MANY - 20);
+    assert_eq!(world.writes.len(), writes, "{:?}", &world.writes[writes..]);
+    world.release_removals();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+    let over = paused(&world);
+    assert_eq!(
+        (&over["status"], &over["reason"]),
+        (&json!("False"), &json!("RemovalsResumed"))
+    );
+    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
+}
+
+#[test]
+fn a_release_holds_over_a_restart_and_releases_no_later_pause() {
+    let mut world = filled(settled(), MANY);
+    lose(&mut world, 100);
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), MANY - 20);
+    world.release_removals();
+    world.crash_in = Some(30);
+    assert!(!world.settle_for(600_000));
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 100);
+    world.now = world.now.plus(3_600_000);
+    lose(&mut world, 0);
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 80);
+    assert_paused(&world, "UnexplainedRemovals", "80 deletions wait");
+}
+
+#[test]
+fn a_list_that_lacks_many_templates_pauses_the_deletion_of_their_copies() {
+    let mut world = filled(settled(), MANY);
+    lose(&mut world, 0);
+    let watch =
+        entourage_core::observation::Watch::Templates(entourage_core::object::Gvk::new("v1", "ConfigMap"));
+    world.lose(watch);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), MANY - 20);
+    assert_paused(&world, "UnexplainedRemovals", "180 deletions wait");
+}
+
+#[test]
+fn what_a_user_deletes_or_moves_is_not_limited() {
+    let mut world = filled(settled(), MANY);
+    let mut policy = world
+        .hub_object("PropagationPolicy", "all")
+        .expect("policy")
+        .clone();
+    policy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(["member2"]);
+    world.replace(policy.clone());
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+    policy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(["member1"]);
+    let resource_version =
+        world.hub_object("PropagationPolicy", "all").expect("policy")["metadata"]["resourceVersion"].clone();
+    policy["metadata"]["resourceVersion"] = resource_version;
+    world.replace(policy);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), MANY);
+    for n in 0..MANY {
+        world.delete("ConfigMap", &name(n));
+    }
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+    assert!(paused(&world).is_null());
+}
+
+#[test]
+fn what_a_user_deletes_while_the_member_is_down_for_hours_is_not_limited() {
+    let mut world = filled(settled(), 50);
+    world.set_down("member1", true);
+    for n in 0..50 {
+        world.delete("ConfigMap", &name(n));
+    }
+    assert!(world.settle_for(600_000));
+    world.now = world.now.plus(12 * 3_600_000);
+    world.set_down("member1", false);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+    assert!(paused(&world).is_null());
+}
+
+#[test]
+fn what_the_edit_of_a_workload_leaves_unneeded_is_not_limited() {
+    let mut world = settled();
+    let names: Vec<String> = (0..50).map(name).collect();
+    for each in &names {
+        world.apply(config_map(each, "a"));
+    }
+    let all: Vec<&str> = std::iter::once("my-config")
+        .chain(names.iter().map(String::as_str))
+        .collect();
+    let [app, ..] = example();
+    let mut large = app.clone();
+    large["spec"] = crate::deployment("myapp", &all)["spec"].clone();
+    world.apply(large);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 50);
+    world.apply(app);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+    assert!(paused(&world).is_null());
+}
+
+#[test]
+fn a_hub_that_looks_empty_has_nothing_deleted() {
+    let mut world = filled(World::new(&["member1", "member2"]), 30);
+    lose(&mut world, 0);
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 30);
+    assert_paused(&world, "HubLooksEmpty", "30 deletions wait");
+    // What a user does now goes on.
+    world.apply(config_map("cm900", "a"));
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 31);
+    world.delete("ConfigMap", "cm900");
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 30);
+    world.release_removals();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+}
+
+#[test]
+fn a_hub_that_was_rolled_back_has_nothing_deleted() {
+    let mut world = settled();
+    world.apply(config_map("red", "a"));
+    world.apply(policy_of("p", "v1", "ConfigMap", "red", &["member1"]));
+    assert!(world.settle());
+    let backup = world.backup();
+    for n in 0..20 {
+        world.apply(config_map("red", &format!("b{n}")));
+    }
+    world.apply(policy_of("p", "v1", "ConfigMap", "red", &["member2"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "red"), ["member2"]);
+    world.restore_hub(&backup);
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("ConfigMap", "red"), ["member1", "member2"]);
+    assert_eq!(paused_on(&world, "member2")["reason"], "HubRolledBack");
+    world.release_removals();
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("ConfigMap", "red"), ["member1"]);
+}
+
+#[test]
+fn a_tenth_of_what_a_large_member_holds_may_go() {
+    let mut world = filled(settled(), 400);
+    lose(&mut world, 300);
+    world.restart();
+    assert!(world.settle_for(600_000));
+    // 400 ConfigMaps and what the example has there.
+    assert_eq!(held(&world), 400 - 40);
+    assert_paused(&world, "UnexplainedRemovals", "at most 40");
+}
+
+#[test]
+fn the_status_of_workloads_is_left_alone_on_a_hub_that_writes_it_itself() {
+    let mut world = settled();
+    let key = ("Deployment".to_owned(), "default".to_owned(), "myapp".to_owned());
+    let mut times = 0;
+    for n in 0..10 {
+        let before = world.hub[&key]["status"].clone();
+        let mut other = world.hub[&key].clone();
+        other["status"] = json!({"observedGeneration": 1, "replicas": 40 + n});
+        world.replace(other.clone());
+        assert!(world.settle());
+        if world.hub[&key]["status"] == other["status"] {
+            break;
+        }
+        assert_eq!(world.hub[&key]["status"], before, "it is put right");
+        times += 1;
+    }
+    assert_eq!(times, 2);
+    let notices = world.index.take_notices();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].contains("Deployment default/myapp"), "{notices:?}");
+    // A hub with Nodes is known for it from the beginning.
+    let mut world = settled();
+    world.index.config.hub_has_nodes = true;
+    let mut other = world.hub[&key].clone();
+    other["status"] = json!({"replicas": 40});
+    world.replace(other);
+    assert!(world.settle());
+    assert_eq!(world.hub[&key]["status"]["replicas"], 40);
+}
+
+#[test]
+fn a_budget_for_all_deletions_limits_those_of_a_user_too() {
+    let mut world = filled(settled(), MANY);
+    world.index.config.removal_budget = Some(50);
+    for n in 0..MANY {
+        world.delete("ConfigMap", &name(n));
+    }
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), MANY - 50);
+    assert_paused(&world, "RemovalBudgetExceeded", "150 deletions wait");
+    world.release_removals();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 0);
+}
