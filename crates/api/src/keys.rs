@@ -330,6 +330,8 @@ table! {
         NO_TEMPLATE = "NoTemplate";
         /// Ours. Matched is False: a selector cannot be used.
         INVALID_SELECTOR = "InvalidSelector";
+        /// Ours. Matched is False: the policies of the namespace name more kinds than are looked for.
+        TOO_MANY_KINDS = "TooManyKinds";
         /// Ours. Matched is False: an override policy that the policy depends on does not exist.
         DEPENDENT_OVERRIDE_MISSING = "DependentOverrideMissing";
         /// Applied is True.

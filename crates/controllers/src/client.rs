@@ -31,6 +31,7 @@ use crate::{
     metrics::{Metrics, Verb},
 };
 
+pub mod catalog;
 pub mod path;
 mod patience;
 mod pauses;

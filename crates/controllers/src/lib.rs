@@ -81,6 +81,8 @@ pub struct Options {
     pub dependency_wait: Duration,
     /// How many copies may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
     pub removal_budget: Option<u32>,
+    /// How many custom kinds the PropagationPolicies of a namespace may have looked for.
+    pub kinds_per_namespace: usize,
     /// Whether to act only while holding the Lease.
     pub leader_election: bool,
     /// Where the Lease lies.
@@ -106,6 +108,7 @@ impl Default for Options {
             deletion_grace: Duration::from_secs(5),
             dependency_wait: Duration::from_secs(30),
             removal_budget: None,
+            kinds_per_namespace: entourage_core::index::KINDS_PER_NAMESPACE,
             leader_election: false,
             lease_namespace: "karmada-system".to_owned(),
             lease_timing: lease::Timing::default(),
@@ -220,6 +223,7 @@ pub async fn run(
             config.scripts = Some(Arc::new(scripts::Scripts::default()));
             config.propagate_deps = propagate_deps;
             config.distribute = options.distribute;
+            config.kinds_per_namespace = options.kinds_per_namespace;
             config.deletion_grace = millis(deletion_grace);
             config.dependency_wait = millis(dependency_wait);
             config.removal_budget = options.removal_budget;

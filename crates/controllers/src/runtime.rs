@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{
+    client::Api,
     clock,
     execute::{Hands, Outcome},
     lease::Leadership,
@@ -38,6 +39,7 @@ mod act;
 mod decide;
 pub mod queue;
 pub mod retries;
+pub mod scout;
 pub mod timers;
 mod watches;
 
@@ -59,6 +61,15 @@ pub enum Message {
         seen: Vec<Observation>,
         /// Whether this is from a list.
         initial: bool,
+    },
+    /// What a server serves of kinds that wait for that.
+    Looked {
+        /// The server.
+        server: Server,
+        /// By which run of its scout.
+        run: u64,
+        /// What was found.
+        found: scout::Found,
     },
     /// A member was probed.
     Probed {
@@ -233,7 +244,23 @@ impl<D: Decide> Brain<D> {
                     listed |= initial;
                     let priority = if initial { Priority::Listed } else { Priority::Live };
                     for each in seen {
+                        let unserved = match &each {
+                            Observation::Unserved { watch, other, .. } => {
+                                Some((watch.clone(), other.clone()))
+                            }
+                            _ => None,
+                        };
                         self.observe(each, priority, now);
+                        if let Some((watch, other)) = unserved {
+                            let api = self.api(&watch.server());
+                            self.watches.unserved(&watch, other.as_ref(), api);
+                        }
+                    }
+                }
+                Message::Looked { server, run, found } => {
+                    listed = true;
+                    for each in self.watches.looked(&server, run, found) {
+                        self.observe(each, Priority::Listed, now);
                     }
                 }
                 Message::Member { name, member, .. } => {
@@ -274,9 +301,21 @@ impl<D: Decide> Brain<D> {
             } => self.options.hands.sources.gone(id),
             _ => {}
         }
+        let policy = match &seen {
+            Observation::Gone {
+                which: Which::Policy(name),
+                ..
+            } => Some(Key::Policy(name.clone())),
+            _ => None,
+        };
         let dirty = self.options.decider.observe(seen, now);
         for notice in self.options.decider.take_notices() {
             warn!("{notice}");
+        }
+        for key in dirty.iter().chain(&policy) {
+            if let Some(change) = self.options.decider.used(key) {
+                self.options.hands.taught.used(change);
+            }
         }
         for key in dirty {
             if let Key::Cluster(name) = &key {
@@ -335,6 +374,13 @@ impl<D: Decide> Brain<D> {
     fn forget_keys(&mut self) {
         self.lanes.values_mut().for_each(Queue::forget);
         (self.timers, self.retries) = (Timers::default(), Retries::default());
+    }
+
+    fn api(&self, server: &Server) -> Option<Api> {
+        match server {
+            Server::Hub => Some(self.options.hands.hub.clone()),
+            Server::Member(name) => self.connections.get(name).map(|member| member.api.clone()),
+        }
     }
 
     fn push(&mut self, key: Key, priority: Priority) {

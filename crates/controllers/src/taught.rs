@@ -2,7 +2,10 @@
 //!
 //! What hooks say of an object is heard here, before the core reads it; an object of a kind without hooks costs nothing more.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+};
 
 use entourage_core::{
     interpreter::{
@@ -13,10 +16,11 @@ use entourage_core::{
         question::{Question, Unanswered},
     },
     object::{Gvk, Id, Str},
-    observation::{self, Copy, Template, Watch},
+    observation::{self, Copy, Template, Use, Used, Uses, Watch, Which},
 };
 use futures::future::join_all;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::{
     client::path,
@@ -27,7 +31,17 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Taught {
     interpreter: Arc<RwLock<Arc<Interpreter>>>,
+    /// Which answers about templates are used.
+    uses: Arc<RwLock<Uses>>,
+    /// The templates that are to be read again, because an answer is used now that was not asked for.
+    unasked: Arc<Unasked>,
     hooks: Hooks,
+}
+
+#[derive(Debug, Default)]
+struct Unasked {
+    templates: Mutex<BTreeSet<Id>>,
+    more: Notify,
 }
 
 impl Default for Taught {
@@ -42,6 +56,8 @@ impl Taught {
     pub fn new(hooks: Hooks) -> Self {
         Self {
             interpreter: Arc::default(),
+            uses: Arc::default(),
+            unasked: Arc::default(),
             hooks,
         }
     }
@@ -70,6 +86,46 @@ impl Taught {
         *self.interpreter.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(interpreter);
     }
 
+    /// Somebody uses other answers now, as the core says.
+    pub fn used(&self, change: Use) {
+        let again = self
+            .uses
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(change);
+        if let Some(id) = again {
+            self.unasked().insert(id);
+            self.unasked.more.notify_waiters();
+        }
+    }
+
+    /// These are used from now on.
+    #[cfg(test)]
+    pub(crate) fn used_by(&self, uses: Uses) {
+        *self.uses.write().unwrap_or_else(PoisonError::into_inner) = uses;
+    }
+
+    /// The templates of a kind that are to be read again, because an answer that is used now was not asked for. Waits until
+    /// there are some; dropping the future loses none.
+    pub async fn unasked_of(&self, gvk: &Gvk) -> BTreeSet<Id> {
+        loop {
+            let mut more = std::pin::pin!(self.unasked.more.notified());
+            more.as_mut().enable();
+            let of_it: BTreeSet<Id> = self.unasked().extract_if(.., |id| id.gvk == *gvk).collect();
+            if !of_it.is_empty() {
+                return of_it;
+            }
+            more.await;
+        }
+    }
+
+    fn unasked(&self) -> MutexGuard<'_, BTreeSet<Id>> {
+        self.unasked
+            .templates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A template, read by what is taught of its kind.
     pub async fn template(&self, taught: &Interpretation, id: &Id, object: &Value) -> Template {
         let watch = Watch::Templates(id.gvk.clone());
@@ -87,7 +143,8 @@ impl Taught {
 
     /// What is taught, with what hooks say of an object that a watch served; and whether one of them has no answer.
     ///
-    /// Takes as long as the slowest hook does, which are asked at a time.
+    /// Asked is only for answers that are used. Takes as long as the slowest hook does, which are asked at a time, and once
+    /// more where there may be components because there are no replicas.
     pub async fn heard(
         &self,
         taught: &Interpretation,
@@ -97,15 +154,31 @@ impl Taught {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return (taught.kept(), false);
         };
-        let questions = observation::questions(watch, taught, object);
-        if questions.is_empty() {
+        if !taught.is_hooked() {
             return (taught.kept(), false);
         }
-        let asked = questions.into_iter().map(|question| async move {
-            let said = self.said(taught, gvk, question).await;
-            (question.operation(), said)
-        });
-        let heard = Heard::of(join_all(asked).await);
+        let used = match observation::which(watch, object) {
+            Some(Which::Template(id)) => {
+                let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+                uses.of(&id, object)
+            }
+            _ => Used::default(),
+        };
+        let mut heard = Heard::default();
+        loop {
+            let questions = observation::questions(watch, taught, object, used, &heard);
+            if questions.is_empty() {
+                break;
+            }
+            let asked = questions.into_iter().map(|question| async move {
+                let said = self.said(taught, gvk, question).await;
+                (question.operation(), said)
+            });
+            for (operation, said) in join_all(asked).await {
+                heard = heard.and(operation, said);
+            }
+        }
+        let heard = observation::heard(watch, taught, object, heard);
         let lacks = heard.lacks();
         (taught.with(heard), lacks)
     }

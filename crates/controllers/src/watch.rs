@@ -19,12 +19,12 @@
 //!
 //! Nothing is repeated without a pause: what lives shorter than `SHORTEST` counts as a failure.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use entourage_core::{
     delivery::render::wipe,
     interpreter::Interpretation,
-    object::{Gvk, Str, revision},
+    object::{Gvk, Id, Str, revision},
     observation::{self, Observation, Watch},
     rehearsal::misread_part,
 };
@@ -288,6 +288,10 @@ impl Watcher {
                     }
                     continue;
                 }
+                templates = self.unasked() => {
+                    self.unheard.ask(templates);
+                    continue;
+                }
             };
             since = Instant::now();
             let frame = match frame {
@@ -338,6 +342,14 @@ impl Watcher {
             if broken || lines.is_too_long() {
                 return Ok(End::Relist);
             }
+        }
+    }
+
+    /// Templates that hooks are to be asked about now, see [`Taught::unasked_of`]; never any of another kind of watch.
+    async fn unasked(&self) -> BTreeSet<Id> {
+        match &self.watch {
+            Watch::Templates(gvk) if self.interpretation.is_hooked() => self.taught.unasked_of(gvk).await,
+            _ => std::future::pending().await,
         }
     }
 

@@ -58,6 +58,9 @@ pub enum Operation {
 pub struct Settings {
     /// Whether ClusterTaintPolicies may set taints that evict.
     pub allow_no_execute: bool,
+    /// So many kinds that Kubernetes itself does not know a PropagationPolicy may name; `None`:
+    /// [`crate::index::KINDS_PER_NAMESPACE`].
+    pub kinds_per_namespace: Option<usize>,
     /// What compiles scripts of customizations; without it they are taken as they are.
     pub scripts: Option<&'static dyn Engine>,
 }

@@ -9,7 +9,7 @@ mod desired;
 use desired::{desired, identity};
 use entourage_api::{
     keys::{annotation, finalizer},
-    policy::Placement,
+    policy::{Placement, ReplicaSchedulingType},
     work::{ResourceBinding, ResourceBindingSpec},
 };
 use serde_json::Value;
@@ -19,7 +19,10 @@ use crate::{
     dependencies::{self, Required},
     detector::{self, activation},
     index::{Binding, Entity, Index, Policy, is_kept_by_others},
-    interpreter::{operations::Operation, question::Until},
+    interpreter::{
+        operations::Operation,
+        question::{Unanswered, Until},
+    },
     object::{Id, Meta, Named, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
@@ -139,27 +142,8 @@ fn template_here(
             Some(binding) => delete(binding, "nobody needs it any more"),
         };
     }
-    // Placed without its replicas being known it would run in full everywhere.
-    if own.is_some()
-        && template.replicas.is_none()
-        && let Some(unanswered) = template.lacks(Operation::Replicas)
-    {
-        return Plan::one(
-            Change::Refuse(unanswered.to_string()),
-            "how many replicas it asks for was never told",
-        );
-    }
-    // What a workload needs goes along from the beginning, if whoever was told to say so must be heard.
-    if own.is_some()
-        && binding.is_none()
-        && entity.vanished.is_none()
-        && let Some(unanswered) = template.lacks(Operation::References)
-        && unanswered.until == Until::Answered
-    {
-        return Plan::one(
-            Change::Refuse(unanswered.to_string()),
-            "what it needs was never told",
-        );
+    if let Some(plan) = unanswered(index, id, (entity, template), own, !required.is_empty()) {
+        return plan;
     }
     match binding {
         // Either somebody deleted it, or the garbage collector did with its template, and the template's end is told
@@ -313,6 +297,59 @@ fn own_part<'a>(
         .filter(|stored| stored.object.spec.placement.is_some())
         .filter(|stored| stored.owner().is_none_or(|owner| *owner == *template.meta.uid))
         .map(|_| claim.map_or(Own::Orphaned, |(name, policy)| Own::Held(name, policy)))
+}
+
+/// What waits for answers about the template: only what uses them.
+fn unanswered(
+    index: &Index,
+    id: &Id,
+    (entity, template): (&Entity, &Template),
+    own: Option<Own<'_>>,
+    is_dependency: bool,
+) -> Option<Plan> {
+    let first = entity.last_binding();
+    let (placement, follows) = match own? {
+        Own::Claimed(_, policy) => (Some(&policy.object.spec.placement), index.will_follow(id, entity)),
+        Own::Held(..) | Own::Orphaned => {
+            let placement = first.and_then(|binding| binding.object.spec.placement.as_ref());
+            (placement, index.will_follow(id, entity))
+        }
+    };
+    // Placed without its replicas being known it would run in full everywhere.
+    let divides = placement
+        .is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided);
+    if divides
+        && template.replicas.is_none()
+        && let Some(unanswered) = template.lacks(Operation::Replicas)
+    {
+        return Some(hold(
+            unanswered,
+            &format!("{id} is not scheduled, because its replicas are to be divided"),
+        ));
+    }
+    // What a workload needs goes along from the beginning, if whoever was told to say so must be heard.
+    if first.is_none()
+        && (follows || is_dependency)
+        && let Some(unanswered) = template.lacks(Operation::References)
+        && matches!(unanswered.until, Until::Answered | Until::Used)
+    {
+        return Some(hold(
+            unanswered,
+            &format!("{id} is not scheduled, because its dependencies are to be propagated"),
+        ));
+    }
+    None
+}
+
+/// Waits for an answer; a failure is told.
+fn hold(unanswered: &Unanswered, waits: &str) -> Plan {
+    if unanswered.is_unasked() {
+        return Plan::wait(format!("{} is asked now", unanswered.word()));
+    }
+    Plan::one(
+        Change::Refuse(format!("{}; {waits}", unanswered.failure())),
+        "an answer that it needs was never given",
+    )
 }
 
 /// Chooses clusters for a claimed template, and answers with the reason when there are none; `None` when that is not

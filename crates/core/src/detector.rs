@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     condition as conditions,
-    index::{Entity, Index, Policy},
+    index::{Entity, Index, Policy, selected_kinds},
     object::{Gvk, Id, Meta, Named, Time},
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
     twin::{self, claim_of},
@@ -299,6 +299,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
             reason::INVALID_SELECTOR,
             format!("{why}; what the other selectors mean still counts"),
         ),
+        None if let Some(why) = too_many(index, name, policy) => (false, reason::TOO_MANY_KINDS, why),
         None if let Some(why) = unlistable(index, policy) => (false, reason::INVALID_SELECTOR, why),
         None if !missing.is_empty() => (
             false,
@@ -419,6 +420,23 @@ fn nothing_selected(index: &Index, name: &Named, policy: &Policy) -> String {
 fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
     let first = index.entities.range(Id::new(gvk.clone(), "", "")..).next();
     first.is_some_and(|(id, entity)| id.gvk == *gvk && id.namespace.is_empty() && entity.template.is_some())
+}
+
+/// The kinds that are not looked for because the policies of the namespace name too many.
+fn too_many(index: &Index, name: &Named, policy: &Policy) -> Option<String> {
+    let kinds = selected_kinds(&policy.object);
+    let refused = index.refused_kinds(&name.namespace, kinds.iter());
+    let first = refused.first()?;
+    Some(format!(
+        "{} of its {} kinds are not propagated, {} {} for one: the policies of namespace {} name more than {} custom kinds; \
+         name fewer, or run the controllers with a larger --kinds-per-namespace",
+        refused.len(),
+        kinds.len(),
+        first.api_version(),
+        first.kind,
+        name.namespace,
+        index.config.kinds_per_namespace
+    ))
 }
 
 /// Why templates of a selected kind cannot be looked at.

@@ -8,17 +8,21 @@
 mod demand;
 mod entity;
 mod floors;
+mod kinds;
 mod observe;
 mod overriding;
 mod proof;
 mod rights;
 mod selecting;
+mod uses;
 
 use demand::Demand;
+pub(crate) use kinds::{NamedKinds, selected_kinds};
 pub(crate) use overriding::Overriding;
 pub(crate) use proof::TEACHING;
 use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
+pub(crate) use uses::follows;
 
 pub use entity::{Binding, CopyState, Entity, Member, Policy, Problem, Stats, Tombstone, Trouble};
 pub use observe::content_version;
@@ -44,6 +48,9 @@ use crate::{
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
     observation::{Configured, Watch},
 };
+
+/// So many kinds that Kubernetes itself does not know the policies of a namespace may name, by default.
+pub const KINDS_PER_NAMESPACE: usize = 100;
 
 /// What the decisions can be tuned by. Durations are milliseconds.
 #[derive(Clone, Debug)]
@@ -76,6 +83,8 @@ pub struct Config {
     pub brake: bool,
     /// How many copies may be deleted on a member in a minute, whatever explains it. Default: as many as there are.
     pub removal_budget: Option<u32>,
+    /// So many kinds that Kubernetes itself does not know the policies of a namespace put in use. Default 100.
+    pub kinds_per_namespace: usize,
     /// What compiles the scripts of customizations. Default: none, and they answer nothing.
     pub scripts: Option<Arc<dyn Engine>>,
 }
@@ -98,6 +107,7 @@ impl Config {
             hub_has_nodes: false,
             brake: true,
             removal_budget: None,
+            kinds_per_namespace: KINDS_PER_NAMESPACE,
             scripts: None,
         }
     }
@@ -183,6 +193,8 @@ pub struct Index {
     pub(crate) distributions: Distributions,
     /// Kinds in use, each in the version that is watched.
     pub(crate) kinds: BTreeSet<Gvk>,
+    /// Kinds that policies name.
+    pub(crate) named_kinds: NamedKinds,
     /// Watches of kinds that the server, by its own word, does not serve now in the version that is asked for.
     pub(crate) unserved: BTreeSet<Watch>,
     /// Watches of kinds that are served in no version, and that nothing defines: there are no objects of them.
@@ -238,6 +250,7 @@ impl Index {
             selectors: BTreeMap::new(),
             distributions: Distributions::default(),
             kinds: BTreeSet::new(),
+            named_kinds: NamedKinds::default(),
             unserved: BTreeSet::new(),
             kindless: BTreeSet::new(),
         }

@@ -6,6 +6,7 @@ mod hooked;
 mod meta;
 mod outcome;
 mod taught;
+mod uses;
 mod watch;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -34,10 +35,11 @@ use crate::{
     object::{Gvk, Id, Meta, Named, Str},
 };
 
-pub use hooked::{Configured, questions};
+pub use hooked::{Configured, heard, questions};
 pub use meta::{CopyMeta, owner_hash};
 pub use outcome::{Delivered, Removed, Wrote};
 pub(crate) use taught::named;
+pub use uses::{Use, Used, Uses};
 pub use watch::Watch;
 
 /// An API server.
@@ -82,6 +84,18 @@ impl Template {
     pub fn lacks(&self, operation: Operation) -> Option<&Unanswered> {
         self.unanswered.iter().find(|each| each.operation == operation)
     }
+
+    /// Whether an answer that somebody uses now was not asked for when it was read.
+    #[must_use]
+    pub fn is_to_be_asked(&self, used: Used) -> bool {
+        let mut unasked = self.unanswered.iter().filter(|each| each.is_unasked());
+        unasked.any(|each| match each.operation {
+            Operation::Components => {
+                used.own && self.replicas.is_none() && self.lacks(Operation::Replicas).is_none()
+            }
+            operation => used.has(operation),
+        })
+    }
 }
 
 /// What decisions need of a copy on a member.
@@ -95,8 +109,16 @@ pub struct Copy {
     pub health: Option<Health>,
     /// What people taught us of the kind when this was read.
     pub taught: Interpretation,
-    /// What could not be told of it by what they taught us; its status is then the one it had before. Boxed: few have it.
-    pub unanswered: Option<Box<Unanswered>>,
+    /// What could not be told of it by what they taught us; that part of it is then what it was before.
+    pub unanswered: Box<[Unanswered]>,
+}
+
+impl Copy {
+    /// Why what people taught us of the kind does not tell this of it.
+    #[must_use]
+    pub fn lacks(&self, operation: Operation) -> Option<&Unanswered> {
+        self.unanswered.iter().find(|each| each.operation == operation)
+    }
 }
 
 /// An object as projected.

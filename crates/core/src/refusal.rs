@@ -14,7 +14,53 @@ use crate::{
 /// is known of the object any more. The caller emits it when a key is refused for the first time since it last succeeded.
 #[must_use]
 pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
-    let regarding = match key {
+    let regarding = regarding(index, key)?;
+    let what = match key {
+        Key::Template(_) => "the claim of the policy",
+        Key::TemplateStatus(_) => "the status merged from its members",
+        Key::Binding(_) => "its ResourceBinding",
+        Key::BindingStatus(_) => "the status of its ResourceBinding",
+        Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) => "what the control plane adds",
+        Key::DistributionStatus(_) => "its status",
+        Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) => "its copy",
+    };
+    let (reason, message) = match key {
+        Key::Namespace(name, cluster) => (
+            event::SYNC_FAILED,
+            format!(
+                "namespace {name} cannot be brought in line on {cluster}: {words}; correct that (entourage join renews the \
+                 rights of the joined account), it is tried again"
+            ),
+        ),
+        _ => (
+            event::SYNC_WORK_FAILED,
+            format!("the hub refuses {what}: {words}; it is tried again, change what is refused"),
+        ),
+    };
+    Some(Event {
+        regarding,
+        warning: true,
+        reason,
+        message,
+    })
+}
+
+/// The Event for a decision that cannot be made before somebody changes something, in its own words; `None` as of [`event`].
+#[must_use]
+pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
+    match key {
+        Key::Binding(_) => Some(Event {
+            regarding: regarding(index, key)?,
+            warning: true,
+            reason: event::NO_ANSWER,
+            message: format!("{words}; retrying"),
+        }),
+        _ => event(index, key, words),
+    }
+}
+
+fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
+    Some(match key {
         Key::Policy(name) => Regarding {
             api_version: twin::POLICY_API.into(),
             kind: twin::policy(name).kind.into(),
@@ -48,33 +94,5 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
             name: id.name.clone(),
             uid: index.entity(id)?.template.as_ref()?.meta.uid.clone(),
         },
-    };
-    let what = match key {
-        Key::Template(_) => "the claim of the policy",
-        Key::TemplateStatus(_) => "the status merged from its members",
-        Key::Binding(_) => "its ResourceBinding",
-        Key::BindingStatus(_) => "the status of its ResourceBinding",
-        Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) => "what the control plane adds",
-        Key::DistributionStatus(_) => "its status",
-        Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) => "its copy",
-    };
-    let (reason, message) = match key {
-        Key::Namespace(name, cluster) => (
-            event::SYNC_FAILED,
-            format!(
-                "namespace {name} cannot be brought in line on {cluster}: {words}; correct that (entourage join renews the \
-                 rights of the joined account), it is tried again"
-            ),
-        ),
-        _ => (
-            event::SYNC_WORK_FAILED,
-            format!("the hub refuses {what}: {words}; it is tried again, change what is refused"),
-        ),
-    };
-    Some(Event {
-        regarding,
-        warning: true,
-        reason,
-        message,
     })
 }

@@ -273,16 +273,17 @@ fn fill(
 fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
     let live = place.state.live.as_ref();
     // After a start nothing is held that a hook or script without an answer could have said before, but for this.
-    let unanswered = live.and_then(|live| live.unanswered.as_deref());
-    let said = held.filter(|_| unanswered.is_some());
+    let lacks = |operation| live.and_then(|live| live.lacks(operation));
+    let said = |operation| held.filter(|_| lacks(operation).is_some());
     let held = held.filter(|_| !place.answers && live.is_none());
     let applied = place.applied();
     let health = match live.and_then(|live| live.health) {
         Some(Health::Healthy) => ResourceHealth::Healthy,
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
         Some(Health::Unknown) => {
-            let is_passing = unanswered.is_some_and(Unanswered::is_passing);
-            said.filter(|_| is_passing)
+            let is_passing = lacks(Operation::Health).is_some_and(Unanswered::is_passing);
+            said(Operation::Health)
+                .filter(|_| is_passing)
                 .and_then(|said| said.health)
                 .unwrap_or(ResourceHealth::Unknown)
         }
@@ -298,8 +299,7 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         status: live.map_or_else(
             || held.and_then(|held| held.status.clone()),
             |live| {
-                let lacks = unanswered.is_some_and(|each| each.operation == Operation::Reflect);
-                let said = said.filter(|_| lacks).and_then(|said| said.status.as_ref());
+                let said = said(Operation::Reflect).and_then(|said| said.status.as_ref());
                 live.status.as_ref().or(said).cloned()
             },
         ),

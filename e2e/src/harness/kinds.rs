@@ -129,6 +129,7 @@ pub const KINDS: &[Kind] = &[
     ),
     // Not built in: tests install them.
     namespaced("Widget", "e2e.entourage.dev/v1", "widgets"),
+    namespaced("Seer", "invented.entourage.dev/v1", "seers"),
     namespaced("Workload", "workload.example.io/v1alpha1", "workloads"),
 ];
 

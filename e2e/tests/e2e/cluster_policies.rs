@@ -12,6 +12,7 @@ tests![
     a_cluster_scoped_template_has_a_cluster_binding_and_goes_with_it,
     a_custom_resource_follows_its_definition,
     a_kind_that_the_hub_does_not_serve_is_told_on_the_policy,
+    a_hundred_kinds_that_nobody_serves_cost_a_few_looks_and_one_that_begins_is_found,
 ];
 
 /// A policy of this test for one object of its namespace, or for a cluster-scoped one.
@@ -209,4 +210,83 @@ async fn a_kind_that_the_hub_does_not_serve_is_told_on_the_policy(scene: &mut Sc
     .await?;
     scene.delete("PropagationPolicy", "nothing").await?;
     scene.until_gone("PropagationPolicy", "nothing").await
+}
+
+/// A policy that names kinds which nobody serves.
+fn naming(name: &str, kinds: impl Iterator<Item = String>) -> Value {
+    let selectors: Vec<Value> = kinds
+        .map(|kind| json!({"apiVersion": "invented.entourage.dev/v1", "kind": kind}))
+        .collect();
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": name},
+        "spec": {"resourceSelectors": selectors},
+    })
+}
+
+async fn until_matched(scene: &Scene, policy: &str, status: &str, says: &str) -> Result<()> {
+    eventually(
+        &format!("Matched of {policy} is {status} and says {says:?}"),
+        async || {
+            let policy = scene.get("PropagationPolicy", policy).await?;
+            let matched = condition(&policy, "Matched");
+            let message = matched["message"].as_str().unwrap_or_default();
+            ensure!(matched["status"] == status && message.contains(says), "{matched}");
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// How often what a server serves was asked of it.
+async fn looks(scene: &Scene) -> Result<f64> {
+    let metrics = scene.controllers()?.metrics().await?;
+    let asked = metrics.lines().filter(|line| {
+        line.starts_with("entourage_api_requests_total{server=\"hub\"")
+            && (line.contains("resource=\"discovery\"") || line.contains("invented"))
+    });
+    let counts = asked.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    Ok(counts.sum())
+}
+
+async fn a_hundred_kinds_that_nobody_serves_cost_a_few_looks_and_one_that_begins_is_found(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.start().await?;
+    scene
+        .apply(naming("seers", ["Seer".to_owned()].into_iter()))
+        .await?;
+    scene
+        .apply(naming("many", (0..99).map(|each| format!("Dream{each}"))))
+        .await?;
+    until_matched(scene, "many", "False", "is not served there").await?;
+    until_matched(scene, "seers", "False", "is not served there").await?;
+    let looks = looks(scene).await?;
+    // A server without aggregated discovery is asked for each of its group versions; for each kind there was more.
+    ensure!(looks < 250.0, "{looks} requests to know what the hub serves");
+    // The hundred are all that a namespace may name.
+    scene
+        .apply(naming("more", ["Vision".to_owned()].into_iter()))
+        .await?;
+    until_matched(scene, "more", "False", "name more than 100 custom kinds").await?;
+
+    let mut definition = definition();
+    definition["metadata"]["name"] = json!("seers.invented.entourage.dev");
+    definition["spec"]["group"] = json!("invented.entourage.dev");
+    definition["spec"]["names"] =
+        json!({"plural": "seers", "singular": "seer", "kind": "Seer", "listKind": "SeerList"});
+    scene.apply(definition).await?;
+    let seer =
+        json!({"apiVersion": "invented.entourage.dev/v1", "kind": "Seer", "metadata": {"name": "one"}});
+    eventually("the hub serves seers", async || scene.apply(seer.clone()).await).await?;
+    until_matched(scene, "seers", "True", "").await?;
+
+    scene.delete("Seer", "one").await?;
+    scene.until_gone("ResourceBinding", "one-seer").await?;
+    for policy in ["seers", "many", "more"] {
+        scene.delete("PropagationPolicy", policy).await?;
+        scene.until_gone("PropagationPolicy", policy).await?;
+    }
+    scene
+        .delete("CustomResourceDefinition", "seers.invented.entourage.dev")
+        .await
 }

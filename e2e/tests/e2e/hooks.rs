@@ -307,13 +307,13 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
     place(scene).await?;
     let divided = sizes(scene).await?;
     scene.apply(manifests::config_map("more", "one")).await?;
+    let layer = layer(
+        scene,
+        "ResourceInterpreterWebhookConfiguration",
+        "workloads.example.com",
+    );
     let silent = format!(
-        "{}: cannot connect to 127.0.0.1:{}",
-        layer(
-            scene,
-            "ResourceInterpreterWebhookConfiguration",
-            "workloads.example.com"
-        ),
+        "InterpretDependency failed: cannot connect to 127.0.0.1:{}",
         hook.port()
     );
 
@@ -323,6 +323,8 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
         .until_condition("batch-workload", "Interpreted", "False", &silent)
         .await?;
     ensure!(told["reason"] == "NoAnswer", "{told}");
+    let message = told["message"].as_str().unwrap_or_default();
+    ensure!(message.starts_with(&layer), "{message}");
     nothing_is_lost(scene, divided).await?;
 
     // What no hook is about comes, changes and goes meanwhile.

@@ -16,6 +16,7 @@ tests![
     a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost,
     a_hook_whose_serving_certificate_is_its_ca_bundle_is_asked,
     what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go,
+    a_hook_that_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated,
 ];
 
 const BOTH: [&str; 2] = ["member1", "member2"];
@@ -189,4 +190,39 @@ async fn what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go(scen
     scene.hub.edit("Namespace", "", &vault.ns, nobody).await?;
     vault.until_held("Secret", "key", &[]).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await
+}
+
+async fn a_hook_that_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated(
+    scene: &mut Scene,
+) -> Result<()> {
+    let hook = Fickle::start(Annotated).await?;
+    hook.is(Mood::Mute);
+    scene.apply(configuration(scene, &hook.client_config())).await?;
+    scene.start().await?;
+    scene.apply(manifests::config_map("one", "value")).await?;
+    scene.apply(uses("ConfigMap", &scene.ns, "one")).await?;
+    let policy = |follows: bool| {
+        let mut policy = manifests::policy(&BOTH);
+        policy["spec"]["propagateDeps"] = json!(follows);
+        policy
+    };
+    scene.apply(policy(false)).await?;
+    scene.until_held("Deployment", "myapp", &BOTH).await?;
+    until_heard(scene, "myapp-deployment").await?;
+    // From now on the answer is used, and the Deployment is as it was.
+    scene.apply(policy(true)).await?;
+    let why = "InterpretDependency failed: ";
+    scene
+        .until_condition("myapp-deployment", "Interpreted", "False", why)
+        .await?;
+    let early = scene.holders("ConfigMap", "one").await?;
+    ensure!(early.is_empty(), "{early:?}");
+    hook.is(Mood::Well);
+    until_held_again(scene, "ConfigMap", "one", &BOTH).await?;
+    until_heard(scene, "myapp-deployment").await?;
+    scene.apply(policy(false)).await?;
+    scene.until_held("ConfigMap", "one", &[]).await?;
+    let holders = scene.holders("Deployment", "myapp").await?;
+    ensure!(holders == BOTH, "{holders:?}");
+    Ok(())
 }

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use entourage_controllers::{Options, lease::Timing};
+use entourage_core::index::KINDS_PER_NAMESPACE;
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,10 @@ pub struct ControllersArgs {
     /// pause until `entourage resume`. Without it only deletions that no edit explains are limited
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub removal_budget: Option<u32>,
+
+    /// How many custom kinds the PropagationPolicies of a namespace may have looked for
+    #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
+    pub kinds_per_namespace: usize,
 
     /// Act only while holding a Lease on the hub; a further process stands by. Without it a process starts only while nobody
     /// holds the Lease
@@ -132,6 +137,7 @@ fn options(args: &ControllersArgs) -> Options {
         deletion_grace: args.dependency_deletion_grace,
         dependency_wait: args.dependency_wait,
         removal_budget: args.removal_budget,
+        kinds_per_namespace: args.kinds_per_namespace,
         leader_election: args.leader_elect,
         lease_timing: Timing {
             duration: args.leader_elect_lease_duration,

@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
-use entourage_core::admission::{Settings, configuration::Address};
+use entourage_core::{
+    admission::{Settings, configuration::Address},
+    index::KINDS_PER_NAMESPACE,
+};
 use entourage_lua::Lua;
 use entourage_webhook::Options;
 use jiff::Timestamp;
@@ -51,6 +54,10 @@ pub struct WebhookArgs {
     /// Let ClusterTaintPolicies set NoExecute taints, which evict workloads
     #[arg(long)]
     pub allow_no_execute_taint_policy: bool,
+
+    /// How many custom kinds a PropagationPolicy may name; the controllers have the same flag
+    #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
+    pub kinds_per_namespace: usize,
 
     /// Whether authors of ResourceDistributions must be allowed to write the copies themselves, and to read what is distributed
     #[arg(long, action = ArgAction::Set, default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
@@ -106,6 +113,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         url,
         namespace,
         allow_no_execute_taint_policy,
+        kinds_per_namespace,
         authorize_distributions,
         remove_on_exit,
         log: _,
@@ -121,6 +129,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         namespace: namespace.clone(),
         settings: Settings {
             allow_no_execute: *allow_no_execute_taint_policy,
+            kinds_per_namespace: Some(*kinds_per_namespace),
             scripts: Some(&Lua::STANDARD),
         },
         authorize_distributions: *authorize_distributions,

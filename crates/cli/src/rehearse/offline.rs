@@ -88,6 +88,7 @@ fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
             // What a webhook that is not there was told is not known: in doubt the object is taken.
             settings: Settings {
                 allow_no_execute: true,
+                kinds_per_namespace: None,
                 scripts: Some(&Lua::STANDARD),
             },
         };

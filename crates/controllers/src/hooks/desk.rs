@@ -72,6 +72,7 @@ impl Desk {
         let seen = observation::project(&hooks, &Interpretation::default(), &configuration).unwrap();
         index.observe(Observation::Seen(seen), Time::default());
         taught.tell(index.interpreter().clone());
+        taught.used_by(observation::Uses::everything());
         Self {
             taught,
             metrics,

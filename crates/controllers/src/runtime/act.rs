@@ -56,7 +56,7 @@ impl<D: Decide> Brain<D> {
                 if let [Change::Refuse(words)] = plan.changes.as_slice() {
                     // No server was asked, so there is nothing to ask again: what the decision waits for dirties the key.
                     if self.retries.is_first_refusal(&key)
-                        && let Some(event) = self.options.decider.refused(&key, words)
+                        && let Some(event) = self.options.decider.undecided(&key, words)
                     {
                         self.options.hands.events.emit(event);
                     }

@@ -8,7 +8,7 @@ use entourage_core::{
     index::{Index, Stats},
     interpreter::Interpreter,
     object::Time,
-    observation::{Observation, Watch},
+    observation::{Observation, Use, Watch},
     plan::{Event, Key, Plan},
 };
 
@@ -52,6 +52,15 @@ pub trait Decide: Send + 'static {
     /// What is to be said to a person when the hub refuses a key's write, in the hub's words.
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {
         let _ = (key, words);
+        None
+    }
+    /// What is to be said to a person when the decision itself waits for somebody to change something.
+    fn undecided(&self, key: &Key, words: &str) -> Option<Event> {
+        self.refused(key, words)
+    }
+    /// Which answers of hooks are used, now that a key is planned again.
+    fn used(&self, key: &Key) -> Option<Use> {
+        let _ = key;
         None
     }
 }
@@ -107,5 +116,13 @@ impl Decide for Index {
 
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {
         entourage_core::refusal::event(self, key, words)
+    }
+
+    fn undecided(&self, key: &Key, words: &str) -> Option<Event> {
+        entourage_core::refusal::decision(self, key, words)
+    }
+
+    fn used(&self, key: &Key) -> Option<Use> {
+        Self::used(self, key)
     }
 }

@@ -1,16 +1,28 @@
-//! Which list-and-watches run: those that the core demands, on servers that have a client.
+//! Which list-and-watches run: those that the core demands, on servers that have a client, of kinds that the server serves.
+//!
+//! A kind that not every API server knows waits ([`Waiting`]) until its server is seen to serve it, and waits again when it
+//! ceases to: see [`super::scout`].
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use entourage_core::{
-    object::Str,
+    object::{Gvk, Str},
     observation::{Observation, Server, Watch},
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Message;
-use crate::{client::Api, supervise::supervise, taught::Taught, watch::Watcher};
+use super::{
+    Message,
+    scout::{Found, Scout},
+};
+use crate::{
+    client::{Api, path, served::Served},
+    error::Failure,
+    supervise::supervise,
+    taught::Taught,
+    watch::Watcher,
+};
 
 /// The running watches. Dropping it ends them.
 pub(super) struct Watches {
@@ -21,14 +33,32 @@ pub(super) struct Watches {
     /// How often the demand had changed when it was last taken in.
     changes: Option<u64>,
     running: BTreeMap<Watch, (u64, AbortOnDropHandle<()>)>,
+    waiting: BTreeMap<Server, Waiting>,
     runs: HashSet<u64>,
     next: u64,
+}
+
+/// The kinds of a server that are not known to be served.
+struct Waiting {
+    api: Api,
+    scout: Scout,
+    /// By watch, what was told of it last.
+    watches: BTreeMap<Watch, Option<News>>,
+}
+
+/// What is told of a kind that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum News {
+    /// This is what the server serves of it.
+    Served(Served),
+    /// That is not known.
+    Unknown,
 }
 
 impl Watches {
     /// None yet; `hub` is our hub's id.
     pub(super) fn new(hub: Str, taught: Taught, brain: mpsc::Sender<Message>) -> Self {
-        let (running, runs) = (BTreeMap::new(), HashSet::new());
+        let (running, waiting, runs) = (BTreeMap::new(), BTreeMap::new(), HashSet::new());
         Self {
             hub,
             taught,
@@ -36,6 +66,7 @@ impl Watches {
             demanded: BTreeSet::new(),
             changes: None,
             running,
+            waiting,
             runs,
             next: 0,
         }
@@ -61,9 +92,11 @@ impl Watches {
     ) {
         self.changes = Some(changes);
         self.demanded.clone_from(demand);
+        let waiting = self.waiting.values().flat_map(|each| each.watches.keys());
         let ended: Vec<Watch> = self
             .running
             .keys()
+            .chain(waiting)
             .filter(|each| !demand.contains(each))
             .cloned()
             .collect();
@@ -72,10 +105,93 @@ impl Watches {
         }
         for watch in demand {
             if !self.running.contains_key(watch)
+                && !self.is_waiting(watch)
                 && let Some(api) = api(&watch.server())
             {
                 self.start(watch.clone(), api);
             }
+        }
+        self.look();
+    }
+
+    /// What a server serves of kinds that wait. What is to be observed because of it is returned. Cost: O(these kinds).
+    pub(super) fn looked(&mut self, server: &Server, run: u64, found: Found) -> Vec<Observation> {
+        let Some(waiting) = self.waiting.get_mut(server).filter(|each| each.scout.run == run) else {
+            return Vec::new();
+        };
+        let (mut served, mut seen) = (Vec::new(), Vec::new());
+        for (gvk, served_there) in found {
+            let watch = match server {
+                Server::Hub => Watch::Templates(gvk.clone()),
+                Server::Member(name) => Watch::Copies(name.clone(), gvk.clone()),
+            };
+            let Some(told) = waiting.watches.get_mut(&watch) else {
+                continue;
+            };
+            if matches!(&served_there, Some(Served::In(version)) if *version == gvk.version) {
+                served.push((watch, waiting.api.clone()));
+                continue;
+            }
+            let news = served_there.map_or(News::Unknown, News::Served);
+            if told.as_ref() != Some(&news) {
+                seen.push(observation(watch, &gvk, &news));
+                *told = Some(news);
+            }
+        }
+        for (watch, api) in served {
+            self.end(&watch);
+            self.launch(watch, api);
+        }
+        self.look();
+        seen
+    }
+
+    /// The server was told not to serve what a watch asks for: it ends, and waits until it does.
+    pub(super) fn unserved(&mut self, watch: &Watch, other: Option<&Str>, api: Option<Api>) {
+        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
+            return;
+        };
+        if !waits(watch) || self.is_waiting(watch) || !self.demanded.contains(watch) {
+            return;
+        }
+        let Some(api) = api.filter(|_| self.end(watch)) else {
+            return;
+        };
+        let served = match other {
+            None => Served::Nowhere,
+            Some(version) if *version == gvk.version => Served::Withheld,
+            Some(version) => Served::In(version.clone()),
+        };
+        self.wait(watch.clone(), api, Some(News::Served(served)));
+        self.look();
+    }
+
+    fn is_waiting(&self, watch: &Watch) -> bool {
+        let of_server = self.waiting.get(&watch.server());
+        of_server.is_some_and(|each| each.watches.contains_key(watch))
+    }
+
+    fn wait(&mut self, watch: Watch, api: Api, told: Option<News>) {
+        let server = watch.server();
+        let run = self.next;
+        let brain = &self.brain;
+        let waiting = self.waiting.entry(server.clone()).or_insert_with(|| Waiting {
+            scout: Scout::new(server, api.clone(), run, brain.clone()),
+            api,
+            watches: BTreeMap::new(),
+        });
+        self.next += 1;
+        waiting.watches.insert(watch, told);
+    }
+
+    /// The scouts look for what waits. Cost: O(what waits).
+    fn look(&self) {
+        for waiting in self.waiting.values() {
+            let kinds = waiting.watches.keys().filter_map(|watch| match watch {
+                Watch::Templates(gvk) | Watch::Copies(_, gvk) => Some(gvk.clone()),
+                _ => None,
+            });
+            waiting.scout.want(kinds.collect());
         }
     }
 
@@ -90,8 +206,13 @@ impl Watches {
             .cloned()
             .collect();
         let mut lost = Vec::new();
+        let mut waited = self
+            .waiting
+            .remove(&server)
+            .map(|each| each.watches)
+            .unwrap_or_default();
         for watch in of_it {
-            if self.end(&watch) {
+            if self.end(&watch) || waited.remove(&watch).is_some() {
                 let why = "the connection to the member was lost".to_owned();
                 lost.push(Observation::Lost {
                     watch: watch.clone(),
@@ -102,10 +223,19 @@ impl Watches {
                 self.start(watch, api.clone());
             }
         }
+        self.look();
         lost
     }
 
     fn start(&mut self, watch: Watch, api: Api) {
+        if waits(&watch) {
+            self.wait(watch, api, None);
+        } else {
+            self.launch(watch, api);
+        }
+    }
+
+    fn launch(&mut self, watch: Watch, api: Api) {
         let run = self.next;
         self.next += 1;
         self.runs.insert(run);
@@ -133,8 +263,12 @@ impl Watches {
             .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
-    /// Ends a watch; whether it ran is answered.
+    /// Ends a watch; whether it ran, or waited, is answered.
     pub(super) fn end(&mut self, watch: &Watch) -> bool {
+        let waiting = self.waiting.get_mut(&watch.server());
+        if waiting.is_some_and(|each| each.watches.remove(watch).is_some()) {
+            return true;
+        }
         let Some((run, _)) = self.running.remove(watch) else {
             return false;
         };
@@ -142,3 +276,32 @@ impl Watches {
         true
     }
 }
+
+/// Whether a watch begins only when its server is seen to serve the kind.
+fn waits(watch: &Watch) -> bool {
+    match watch {
+        Watch::Templates(gvk) | Watch::Copies(_, gvk) => !path::is_built_in(gvk),
+        _ => false,
+    }
+}
+
+fn observation(watch: Watch, gvk: &Gvk, news: &News) -> Observation {
+    let (other, failure) = match news {
+        News::Served(Served::In(version)) => (Some(version.clone()), Failure::served_in(gvk, version)),
+        News::Served(Served::Withheld) => (Some(gvk.version.clone()), Failure::withheld(gvk)),
+        News::Served(Served::Nowhere) => (None, Failure::not_served(gvk)),
+        News::Unknown => {
+            let why = format!(
+                "whether {} {} is served is not known: discovery of its group fails",
+                gvk.api_version(),
+                gvk.kind
+            );
+            return Observation::Lost { watch, why };
+        }
+    };
+    let why = failure.text(gvk);
+    Observation::Unserved { watch, other, why }
+}
+
+#[cfg(test)]
+mod tests;

@@ -72,6 +72,12 @@ impl Unheard {
         }
     }
 
+    /// These are to be asked about now: nobody did before.
+    pub(super) fn ask(&mut self, objects: BTreeSet<Id>) {
+        self.objects.extend(objects);
+        self.again = Some(Instant::now());
+    }
+
     fn pause(&mut self) {
         let doubled = PAUSE.0.saturating_mul(1 << self.failures.min(10)).min(PAUSE.1);
         self.again = Some(Instant::now() + doubled.mul_f64(1.0 + clock::jitter() / 2.0));

@@ -26,6 +26,8 @@ struct Case {
     others: Vec<Value>,
     #[serde(default)]
     allow_no_execute: bool,
+    #[serde(default)]
+    kinds_per_namespace: Option<usize>,
     /// Compared as text.
     #[serde(default, rename = "want")]
     _want: serde::de::IgnoredAny,
@@ -117,6 +119,7 @@ fn told(rules: &[Rule], case: &Case) -> String {
         others: &case.others,
         settings: Settings {
             allow_no_execute: case.allow_no_execute,
+            kinds_per_namespace: case.kinds_per_namespace,
             scripts: Some(&Picky),
         },
     };

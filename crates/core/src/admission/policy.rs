@@ -1,9 +1,12 @@
 //! Rules of PropagationPolicy and ClusterPropagationPolicy beside those of placement and failover.
 
+use std::collections::BTreeSet;
+
 use entourage_api::keys::label;
 use serde_json::{Value, json};
 
 use super::{Problem, Request, is_unset, items, items_mut, text};
+use crate::{index::KINDS_PER_NAMESPACE, interpreter, object::Gvk};
 
 /// The group whose services are imported.
 const MULTI_CLUSTER_GROUP: &str = "multicluster.x-k8s.io/";
@@ -36,6 +39,27 @@ pub(super) fn own_namespaces(object: &Value, request: &Request<'_>, problems: &m
                 "leave it out, or use a policy in that namespace or a cluster-scoped one",
             ));
         }
+    }
+}
+
+/// Each kind is looked for on the hub and on every member, so a namespace may not name any number of them. The controllers
+/// count those of all its policies; here one is seen.
+pub(super) fn kinds(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
+    let limit = request
+        .settings
+        .kinds_per_namespace
+        .unwrap_or(KINDS_PER_NAMESPACE);
+    let named: BTreeSet<Gvk> = items(&object["spec"]["resourceSelectors"])
+        .iter()
+        .map(|selector| Gvk::new(text(&selector["apiVersion"]), text(&selector["kind"])))
+        .filter(|gvk| interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_none())
+        .collect();
+    if named.len() > limit {
+        problems.push(Problem::new(
+            "spec.resourceSelectors",
+            format!("{} custom kinds are named, and the policies of a namespace may name {limit}", named.len()),
+            "name fewer kinds, or run entourage webhook and entourage controllers with a larger --kinds-per-namespace",
+        ));
     }
 }
 

@@ -171,6 +171,8 @@ pub const RULES: &[Rule] = &[
         "schedulerName does not change", "two schedulers would write one binding"),
     rule("selector-namespace", Kinds::These(&[POLICY, OVERRIDE]), Act::CheckIn(policy::own_namespaces),
         "a resource selector names the policy's own namespace", "who may write in one namespace must not reach into another"),
+    rule("kinds-per-namespace", Kinds::These(&[POLICY]), Act::CheckIn(policy::kinds),
+        "a PropagationPolicy names at most 100 custom kinds (--kinds-per-namespace)", "each is looked for on the hub and on every member"),
     rule("preemption-names", POLICIES, Act::Check(policy::preemption),
         "preemption Always needs a name in every selector", "taking everything from every policy is a slip"),
     rule("suspension", POLICIES, Act::Check(policy::suspension),

@@ -3,7 +3,7 @@
 use entourage_api::{
     keys::{annotation, finalizer, label},
     names,
-    policy::{Placement, PropagationSpec},
+    policy::Placement,
     work::{DependentObjectReference, ObjectReference, ResourceBinding, ResourceBindingSpec, Suspension},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -12,7 +12,7 @@ use super::{Own, schedule};
 use crate::{
     dependencies::{self, Merged, Required},
     detector::activation,
-    index::{Entity, Index, Policy, content_version},
+    index::{Entity, Index, Policy, content_version, follows},
     object::{Id, Named, Time},
     observation::Template,
     scheduler::Outcome,
@@ -119,15 +119,6 @@ fn claim(
     let held = vanished.unwrap_or(binding);
     let outcome = schedule(index, id, template, &from.placement, held, now);
     place(outcome, &from.placement, binding);
-}
-
-/// Whether what a policy selects takes its dependencies along. An imported service is of no use without what it refers to
-/// (karmada reference 6.1, there the webhook's work alone).
-fn follows(policy: &PropagationSpec) -> bool {
-    policy.propagate_deps
-        || policy.resource_selectors.iter().any(|selector| {
-            selector.kind == "ServiceImport" && selector.api_version.starts_with("multicluster.x-k8s.io/")
-        })
 }
 
 /// How much the template asks for. Replicas or components, as in Karmada, whose readers take what has several components

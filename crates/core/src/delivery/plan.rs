@@ -14,7 +14,7 @@ use super::{Recipe, current, marks::Marks, source_version, suspension};
 use crate::{
     dependencies, detector, governor,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
-    interpreter::{self, operations::Operation},
+    interpreter::{self, operations::Operation, question::Unanswered},
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, Guard, How, Plan, Proof},
@@ -336,6 +336,14 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
             .is_some_and(|template| template.meta.deleting.is_none() && !needed.never_travels);
         if !exists {
             return false;
+        }
+        // What it needs itself is asked for at this moment.
+        let unasked = needed
+            .template
+            .as_ref()
+            .and_then(|template| template.lacks(Operation::References));
+        if follows && unasked.is_some_and(Unanswered::is_unasked) {
+            return true;
         }
         let Some(state) = needed.copies.get(cluster) else {
             return true;

@@ -61,8 +61,8 @@ impl FromIterator<Watch> for Demand {
 }
 
 impl Index {
-    /// A kind is in use: a policy selects it, a binding is for it, or a reference names it. Kinds stay in use until the
-    /// process ends; the control plane's own kinds are never watched as templates.
+    /// A kind is in use: a policy selects it, a binding is for it, or a reference names it; until [`super::kinds`] says that it
+    /// is not any more. The control plane's own kinds are never watched as templates.
     ///
     /// Cost: O(members) the first time, else O(log kinds).
     pub(super) fn use_kind(&mut self, gvk: &Gvk) {

@@ -127,6 +127,7 @@ impl Index {
         }
         self.mark(self.origin, &dirty, now);
         self.end_problems(&mut dirty);
+        self.sweep_kinds(now, &mut dirty);
         if let Some(watch) = told {
             self.listing.remove(&watch);
             if watch.server() == Server::Hub {

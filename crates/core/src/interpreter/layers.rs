@@ -135,6 +135,8 @@ pub enum Said {
     Ignored(Unanswered),
     /// No hook is about it after all: the next layer answers.
     Nobody,
+    /// It was not asked, because nobody uses the answer.
+    Unused,
 }
 
 /// What an object was found to need by what people taught us.
@@ -161,6 +163,18 @@ impl Heard {
         let mut all = (*self.0).clone();
         all.insert(operation, said);
         Self(Arc::new(all))
+    }
+
+    /// Whether this was asked, or need not be.
+    #[must_use]
+    pub fn has(&self, operation: Operation) -> bool {
+        self.0.contains_key(&operation)
+    }
+
+    /// Whether the next layer answers this, because the hook was asked and does not.
+    #[must_use]
+    pub fn is_passed(&self, operation: Operation) -> bool {
+        matches!(self.0.get(&operation), Some(Said::Ignored(_) | Said::Nobody))
     }
 
     /// Whether somebody has no answer, and may have one when asked again.
@@ -304,10 +318,7 @@ impl Interpretation {
 
     /// Whether hooks were heard, and the next layer answers.
     fn is_passed(&self, operation: Operation) -> bool {
-        matches!(
-            self.heard.0.get(&operation),
-            Some(Said::Ignored(_) | Said::Nobody)
-        )
+        self.heard.is_passed(operation)
     }
 
     /// Who was passed over, which is no answer where nobody comes next.
@@ -326,6 +337,11 @@ impl Interpretation {
         match self.heard.0.get(&operation) {
             Some(Said::Told(answer)) => Some(answer.clone()),
             Some(Said::Ignored(_) | Said::Nobody) => None,
+            Some(Said::Unused) => Some(Err(Unanswered {
+                why: Cow::Borrowed("nobody uses its answer"),
+                until: Until::Used,
+                ..self.unheard(operation)
+            })),
             None => Some(Err(self.unheard(operation))),
         }
     }

@@ -3,7 +3,7 @@
 //! The code of an operation is the kind's own; a test demands that the golden cases show every operation listed here
 //! at work, and none that is not.
 
-use super::NativeKind;
+use super::{NativeKind, hook::Contract};
 use Operation::{Aggregate, Health, Prune, References, Reflect, Replicas, Retain, Revise};
 
 /// What can be done with the objects of a kind beyond carrying them.
@@ -62,6 +62,12 @@ pub const OPERATIONS: &[(&str, &[Operation])] = &[
 ];
 
 impl Operation {
+    /// What users know it by: its name in `ResourceInterpreterWebhookConfiguration`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Contract::Interpreter.word(self).unwrap_or_default()
+    }
+
     /// Every operation, in the order of the documentation's columns.
     pub const ALL: &[Self] = &[
         References, Replicas, Revise, Prune, Retain, Reflect, Aggregate, Health,

@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt};
 use entourage_api::work::{AggregatedStatusItem, Component, DependentObjectReference, ReplicaRequirements};
 use serde_json::Value;
 
-use super::{operations::Operation, references::DependencyReference};
+use super::{hook::Contract, operations::Operation, references::DependencyReference};
 use crate::{delivery::render::wipe, selector};
 
 /// One question about one object.
@@ -163,13 +163,37 @@ pub enum Until {
     Answered,
     /// A hook is asked again; whoever comes next answers in its place until then.
     PassedOver,
+    /// Somebody uses the answer: until then the hook is not asked, and this is no failure.
+    Used,
 }
 
 impl Unanswered {
     /// Whether asking again later may help although nothing that was asked about has changed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        self.until != Until::Changed
+        matches!(self.until, Until::Answered | Until::PassedOver)
+    }
+
+    /// Whether nobody was asked, because nobody used the answer.
+    #[must_use]
+    pub fn is_unasked(&self) -> bool {
+        self.until == Until::Used
+    }
+
+    /// Who failed to answer what, and why: `ResourceInterpreterCustomization "name": InterpretReplica failed: line 3: …`.
+    #[must_use]
+    pub fn failure(&self) -> String {
+        format!("{}: {} failed: {}", self.layer, self.word(), self.why)
+    }
+
+    /// What whoever was asked calls the operation.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        let explorer = self.layer.starts_with(Contract::Explorer.configuration());
+        let own = explorer
+            .then(|| Contract::Explorer.word(self.operation))
+            .flatten();
+        own.unwrap_or_else(|| self.operation.word())
     }
 }
 

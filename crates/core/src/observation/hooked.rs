@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Watch, read};
+use super::{Used, Watch, read};
 use crate::{
     interpreter::{
         self, Interpretation,
         hook::{Contract, Hook},
+        layers::{Heard, Said},
+        operations::Operation,
         question::Question,
     },
-    object::Meta,
+    object::{Gvk, Meta},
 };
 
 /// A configuration of hooks.
@@ -41,24 +43,59 @@ impl Configured {
 }
 
 /// What hooks are to be asked about an object before it is projected: their answers come [with](Interpretation::with) what is
-/// taught. What never travels is not asked about.
+/// taught. Asked is only for answers that are `used`, and about nothing that never travels. Components are asked for when
+/// replicas were, and there are none: so this is called again with what was `heard`, until it is empty.
 #[must_use]
-pub fn questions<'a>(watch: &Watch, taught: &Interpretation, object: &'a Value) -> Vec<Question<'a>> {
-    if !taught.is_hooked() {
+pub fn questions<'a>(
+    watch: &Watch,
+    taught: &Interpretation,
+    object: &'a Value,
+    used: Used,
+    heard: &Heard,
+) -> Vec<Question<'a>> {
+    if !taught.is_hooked() || interpreter::never_travels(object) {
         return Vec::new();
     }
     let mut all = match watch {
-        Watch::Templates(_) => vec![
-            Question::Replicas(object),
-            Question::Components(object),
-            Question::Dependencies(object),
-        ],
+        Watch::Templates(gvk) => {
+            let components = !has_replicas(taught, gvk, object, heard);
+            let components = components.then_some(Question::Components(object));
+            [Question::Replicas(object), Question::Dependencies(object)]
+                .into_iter()
+                .chain(components)
+                .filter(|question| used.has(question.operation()))
+                .collect()
+        }
         Watch::Copies(..) => vec![Question::Reflect(object), Question::Health(object)],
         _ => Vec::new(),
     };
-    all.retain(|question| taught.asks(question.operation()));
-    if interpreter::never_travels(object) {
-        all.clear();
-    }
+    all.retain(|question| taught.asks(question.operation()) && !heard.has(question.operation()));
     all
+}
+
+/// What was said of an object that a watch served, and what was not asked because nobody uses the answer.
+#[must_use]
+pub fn heard(watch: &Watch, taught: &Interpretation, object: &Value, said: Heard) -> Heard {
+    if !matches!(watch, Watch::Templates(_)) || !taught.is_hooked() || interpreter::never_travels(object) {
+        return said;
+    }
+    [Operation::Replicas, Operation::Components, Operation::References]
+        .into_iter()
+        .filter(|operation| taught.asks(*operation))
+        .fold(said, |said, operation| {
+            if said.has(operation) {
+                said
+            } else {
+                said.and(operation, Said::Unused)
+            }
+        })
+}
+
+/// Whether a template has replicas, or whether it has is still to be asked.
+fn has_replicas(taught: &Interpretation, gvk: &Gvk, object: &Value, heard: &Heard) -> bool {
+    if taught.has(Operation::Replicas) && !heard.is_passed(Operation::Replicas) {
+        return true;
+    }
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind)
+        .is_some_and(|native| native.replicas(object).is_some())
 }

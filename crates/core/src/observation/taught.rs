@@ -34,8 +34,12 @@ pub(super) fn tell(taught: &Interpretation, id: &Id, object: &Value, template: &
             template.requirements = requirements.map(Arc::new);
         }
         Some(other) => {
-            (template.replicas, template.completions, template.requirements) = (None, None, None);
-            template.unanswered.push(failed(other, Operation::Replicas));
+            let unanswered = failed(other, Operation::Replicas);
+            // Where nobody uses the answer, what is known without it will do: the status of a template that is a dependency.
+            if !unanswered.is_unasked() {
+                (template.replicas, template.completions, template.requirements) = (None, None, None);
+            }
+            template.unanswered.push(unanswered);
         }
         None => {}
     }
@@ -89,11 +93,12 @@ fn unite(template: &mut Template) {
 /// Replaces in a copy's projection what they taught us.
 pub(super) fn tell_copy(taught: &Interpretation, object: &Value, copy: &mut Copy) {
     copy.taught = taught.kept();
+    let mut unanswered = Vec::new();
     match taught.answer(Question::Reflect(object)) {
         Some(Ok(Answer::Status(status))) => copy.status = status,
         Some(other) => {
             copy.status = None;
-            copy.unanswered = Some(Box::new(failed(other, Operation::Reflect)));
+            unanswered.push(failed(other, Operation::Reflect));
         }
         None => {}
     }
@@ -102,11 +107,11 @@ pub(super) fn tell_copy(taught: &Interpretation, object: &Value, copy: &mut Copy
         Some(Ok(Answer::Healthy(false))) => copy.health = Some(Health::Unhealthy),
         Some(other) => {
             copy.health = Some(Health::Unknown);
-            copy.unanswered
-                .get_or_insert_with(|| Box::new(failed(other, Operation::Health)));
+            unanswered.push(failed(other, Operation::Health));
         }
         None => {}
     }
+    copy.unanswered = unanswered.into();
 }
 
 fn failed(answer: Result<Answer, Unanswered>, operation: Operation) -> Unanswered {

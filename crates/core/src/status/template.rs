@@ -91,8 +91,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         .map(|(cluster, state)| {
             let live = state.live.as_ref();
             // Nor does it report nothing because whoever reads it has no answer.
-            let unanswered = live.and_then(|live| live.unanswered.as_ref());
-            let is_unread = unanswered.is_some_and(|each| each.operation == Operation::Reflect);
+            let is_unread = live.is_some_and(|live| live.lacks(Operation::Reflect).is_some());
             let held = reported
                 .get(&***cluster)
                 .copied()

@@ -1,32 +1,29 @@
 //! What is said of a binding when scripts, rules or hooks have no answer about its template and copies.
 
-use std::collections::BTreeSet;
-
 use entourage_api::keys::annotation;
 
 use crate::{
     index::{Entity, Index, Trouble},
+    interpreter::{operations::Operation, question::Unanswered},
     object::Id,
     observation::Template,
 };
 
-/// What is not known of a template and its copies because what people taught us of the kind has no answer, and who was
-/// asked. Of copies one stands for all.
+/// What is not known of a template and its copies because what people taught us of the kind has no answer, which operation
+/// that is, and what it means. Told is only what somebody uses; of copies one stands for all.
 pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &Entity) -> Option<String> {
     let of_copies = entity
         .copies
         .values()
-        .filter_map(|state| state.live.as_ref()?.unanswered.as_deref());
-    let mut all: Vec<String> = template
+        .filter_map(|state| state.live.as_ref().map(|live| &live.unanswered))
+        .find(|unanswered| !unanswered.is_empty());
+    let all = template
         .unanswered
         .iter()
-        .chain(of_copies.take(1))
-        .chain(&entity.unaggregated)
-        .map(|each| format!("{each}; what it answered last stays in force"))
-        .collect();
-    // A hook that is down is so for all that it is asked.
-    let mut told = BTreeSet::new();
-    all.retain(|text| told.insert(text.clone()));
+        .filter(|each| is_used(index, id, (template, entity), each))
+        .chain(of_copies.into_iter().flatten())
+        .chain(&entity.unaggregated);
+    let mut all = grouped(all);
     all.extend(
         index
             .kept_out(id, template)
@@ -49,6 +46,57 @@ pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &E
         all.push(problem.message.clone());
     }
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Whether somebody waits for what was not answered about a template.
+fn is_used(index: &Index, id: &Id, (template, entity): (&Template, &Entity), each: &Unanswered) -> bool {
+    let binding = entity.last_binding();
+    let own = binding.is_some_and(|binding| binding.object.spec.placement.is_some());
+    let required = binding.is_some_and(|binding| !binding.object.spec.required_by.is_empty());
+    match each.operation {
+        _ if each.is_unasked() => false,
+        Operation::References => index.will_follow(id, entity) || required,
+        Operation::Components => own && template.replicas.is_none(),
+        _ => own,
+    }
+}
+
+/// Who does not answer what, why, and what stays as it is because of that. A hook that is down is named once.
+fn grouped<'a>(all: impl Iterator<Item = &'a Unanswered>) -> Vec<String> {
+    let mut groups: Vec<(&Unanswered, Vec<&Unanswered>)> = Vec::new();
+    for each in all {
+        let same = |(first, _): &&mut (&Unanswered, _)| first.layer == each.layer && first.why == each.why;
+        match groups.iter_mut().find(same) {
+            Some((_, group)) if group.iter().any(|held| held.operation == each.operation) => {}
+            Some((_, group)) => group.push(each),
+            None => groups.push((each, vec![each])),
+        }
+    }
+    let text = |(first, group): (&Unanswered, Vec<&Unanswered>)| {
+        let words: Vec<_> = group.iter().map(|each| each.word()).collect();
+        let stays: Vec<_> = group.iter().map(|each| subject(each.operation)).collect();
+        format!(
+            "{}: {} failed: {}; {} stay as last known",
+            first.layer,
+            words.join(", "),
+            first.why,
+            stays.join(", ")
+        )
+    };
+    groups.into_iter().map(text).collect()
+}
+
+/// What an operation is about, of a template or its copies.
+const fn subject(operation: Operation) -> &'static str {
+    match operation {
+        Operation::References => "its dependencies",
+        Operation::Replicas => "its replicas",
+        Operation::Components => "its components",
+        Operation::Reflect => "the reported statuses",
+        Operation::Health => "the reported health states",
+        Operation::Aggregate => "the fields of the template's status",
+        Operation::Prune | Operation::Revise | Operation::Retain => "its copies",
+    }
 }
 
 fn kept_out(index: &Index, id: &Id, namespace: &str) -> String {

@@ -158,7 +158,7 @@ fn what_was_answered_last_stays_in_force_over_a_restart_too_and_the_binding_tell
         );
         assert_eq!(
             told["message"],
-            "ResourceInterpreterCustomization \"shops\": line 3: attempt to index a nil value; what it answered last stays in force"
+            "ResourceInterpreterCustomization \"shops\": InterpretDependency failed: line 3: attempt to index a nil value; its dependencies stay as last known"
         );
     }
     let told = world
@@ -184,7 +184,7 @@ fn a_script_that_does_not_compile_takes_nothing_away() {
         .as_str()
         .unwrap();
     assert!(
-        message.contains("\"shops\": line 1: this is no JSON"),
+        message.contains("\"shops\": InterpretDependency failed: line 1: this is no JSON"),
         "{message}"
     );
     quiet(&mut world);
@@ -295,14 +295,17 @@ fn components_are_told_by_scripts_and_go_no_way_of_their_own() {
 }
 
 #[test]
-fn a_template_whose_replicas_were_never_told_does_not_travel() {
+fn a_template_whose_replicas_are_to_be_divided_and_were_never_told_does_not_travel() {
     let scripts = json!({"replicaResource": script("/spec/size")});
     let mut world = World::new(&["member1"]);
     world.apply(customization("shops", SHOP, &scripts));
     let mut broken = shop(&[]);
     broken["spec"]["broken"] = json!(true);
     world.apply(broken);
-    world.apply(policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1"]));
+    let mut divided = policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1"]);
+    divided["spec"]["placement"]["replicaScheduling"] =
+        json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"});
+    world.apply(divided);
     assert!(world.settle());
     assert!(world.holders("Shop", "corner").is_empty());
     world.apply(shop(&[]));
@@ -448,7 +451,7 @@ fn a_rule_that_cannot_be_kept_is_told_with_its_field() {
         .unwrap();
     assert!(
         message.starts_with(
-            "ResourceInterpreterCustomization \"shops\": spec.declarative.dependencies[0].paths[0]: "
+            "ResourceInterpreterCustomization \"shops\": InterpretDependency failed: spec.declarative.dependencies[0].paths[0]: "
         ),
         "{message}"
     );

@@ -183,10 +183,11 @@ fn a_hook_is_asked_about_nothing_that_no_rule_of_it_is_about() {
 
 #[test]
 fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
-    for (hooks, layer) in [
+    for (hooks, layer, word) in [
         (
             interpreter("hooks", &["Shop"], &["InterpretDependency"]),
             "ResourceInterpreterWebhookConfiguration",
+            "InterpretDependency",
         ),
         (
             explorer(
@@ -196,6 +197,7 @@ fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
                 "Ignore",
             ),
             "ResourceExploringWebhookConfiguration",
+            "ExploreDependencies",
         ),
     ] {
         let mut world = with_shop(&[hooks]);
@@ -210,7 +212,7 @@ fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
             assert_eq!(
                 message,
                 format!(
-                    "{layer} \"hooks/shops.example.com\": connection refused; what it answered last stays in force"
+                    "{layer} \"hooks/shops.example.com\": {word} failed: connection refused; its dependencies stay as last known"
                 )
             );
             quiet(&mut world);
@@ -237,7 +239,8 @@ fn nothing_begins_before_a_hook_that_must_be_heard_was() {
             explorer("hooks", &["shops"], &["ExploreDependencies"], "Ignore"),
             true,
         ),
-        (interpreter("hooks", &["Shop"], &["InterpretReplica"]), false),
+        // Its replicas are not divided.
+        (interpreter("hooks", &["Shop"], &["InterpretReplica"]), true),
         (explorer("hooks", &["shops"], &["ExploreReplica"], "Ignore"), true),
     ] {
         let mut world = World::new(&["member1"]);
@@ -317,7 +320,7 @@ fn what_a_hook_retains_stays_and_while_it_is_silent_nothing_is_written() {
         interpreted(&world),
         (
             json!("NoAnswer"),
-            "ResourceInterpreterWebhookConfiguration \"hooks/shops.example.com\": connection refused"
+            "ResourceInterpreterWebhookConfiguration \"hooks/shops.example.com\": Retain failed: connection refused"
                 .to_owned()
         )
     );

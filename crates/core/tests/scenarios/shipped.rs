@@ -207,8 +207,8 @@ fn the_parts_of_a_ray_cluster_are_in_its_binding_and_it_goes_everywhere_as_a_who
     assert_eq!(small["replicas"], 7, "it runs all the same");
     assert_eq!(
         condition(&world, "rays-raycluster", "Interpreted")["message"],
-        "shipped rules: component 1: its name is longer than the 32 characters that a binding holds; shorten it; what it \
-         answered last stays in force"
+        "shipped rules: InterpretComponent failed: component 1: its name is longer than the 32 characters that a binding \
+         holds; shorten it; its components stay as last known"
     );
 }
 

@@ -430,6 +430,7 @@ impl World {
         config.propagate_deps = self.gate;
         config.distribute = self.distribute;
         self.index = Index::new(config);
+        self.hooked.uses = Default::default();
         self.demand_taken = None;
         self.queue.clear();
         self.timers.clear();
@@ -748,7 +749,19 @@ impl World {
 
     fn observe(&mut self, observation: Observation) {
         let dirty = self.index.observe(observation, self.now);
+        let uses: Vec<_> = dirty.iter().filter_map(|key| self.index.used(key)).collect();
         self.queue.extend(dirty);
+        for each in uses {
+            if let Some(id) = self.hooked.uses.take(each)
+                && let Some(object) = self.hub.get(&id_key(&id)).cloned()
+            {
+                let watch = Watch::Templates(id.gvk.clone());
+                if self.watches.contains(&watch) {
+                    let seen = self.project(&watch, &object);
+                    self.tell(Observation::Seen(seen));
+                }
+            }
+        }
     }
 
     fn work(&mut self, key: &Key) -> bool {

@@ -116,6 +116,7 @@ fn refused(configuration: &Configuration) -> Vec<admission::Problem> {
         others: &[],
         settings: Settings {
             allow_no_execute: true,
+            kinds_per_namespace: None,
             scripts: None,
         },
     };

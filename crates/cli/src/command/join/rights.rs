@@ -100,7 +100,7 @@ pub fn rules(extras: &[Extra]) -> Value {
     rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create", "patch"]}));
     // Whether a kind that is not served is gone, with its objects, or is only not served for a while.
     rules.push(json!({
-        "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list"],
+        "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list", "watch"],
     }));
     rules.push(json!({"nonResourceURLs": PROBED, "verbs": ["get"]}));
     Value::Array(rules)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hooks::desk::Desk;
+use entourage_core::observation::{Use, Used, Uses};
 
 /// How long a test waits for what must become true.
 const ENDS: Duration = Duration::from_secs(20);
@@ -328,4 +329,46 @@ async fn copies_are_heard_of_their_health_and_not_of_what_templates_need() {
     });
     assert_eq!(health, Some(entourage_core::interpreter::Health::Healthy));
     assert_eq!(desk.asked(), ["health ConfigMap a"]);
+}
+
+#[tokio::test]
+async fn what_nobody_uses_is_not_asked_for_until_somebody_does_and_is_asked_for_then() {
+    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    desk.taught.used_by(Uses::default());
+    let (mut inbox, log, _api) = hooked(&desk, templates(), |line| {
+        if line.contains("watch=true") {
+            Reply::Lines(vec![], true)
+        } else if line.ends_with("/a") {
+            Reply::Json(200, item("a", 3))
+        } else {
+            list(10, "", &[item("a", 3), item("b", 3)])
+        }
+    });
+    assert_eq!(
+        told(&mut inbox, 3).await,
+        ["a 3 unheard", "b 3 unheard", "listed 2"]
+    );
+    assert_eq!(desk.asked(), [] as [String; 0]);
+    // A policy that propagates dependencies claims one of them.
+    let id = Id::new(gvk(), "ns", "a");
+    let change = |again| Use::Template {
+        id: id.clone(),
+        used: Some(Used::ALL),
+        again,
+    };
+    desk.shut(true);
+    desk.taught.used(change(true));
+    assert_eq!(
+        told(&mut inbox, 1).await,
+        ["a 3 unheard"],
+        "the hook does not answer"
+    );
+    desk.shut(false);
+    assert_eq!(told(&mut inbox, 1).await, ["a 3 heard"]);
+    assert_eq!(
+        desk.asked().last().map(String::as_str),
+        Some("dependencies ConfigMap a")
+    );
+    let gets = log.lines().iter().filter(|line| line.ends_with("/b")).count();
+    assert_eq!(gets, 0, "nothing is read for the other one");
 }

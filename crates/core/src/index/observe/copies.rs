@@ -62,7 +62,7 @@ impl Index {
         let was_uncertain = std::mem::take(&mut state.uncertain);
         // What a hook says may differ although the object does not; no answer is worth less than the one before.
         let is_echo = |held: &Copy| {
-            let is_answered = held.unanswered.is_none() && copy.unanswered.is_some();
+            let is_answered = held.unanswered.is_empty() && !copy.unanswered.is_empty();
             held.meta.is_same_version(&copy.meta)
                 && held.taught == copy.taught
                 && (!copy.taught.is_hooked() || is_answered)
@@ -215,7 +215,7 @@ impl Index {
                     true => Trouble::Unanswered,
                     false => Trouble::Interpretation,
                 };
-                fail(state, trouble, why.to_string(), source, now);
+                fail(state, trouble, why.failure(), source, now);
             }
             Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
             Delivered::Rejected(why) => {

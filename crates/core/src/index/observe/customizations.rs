@@ -8,8 +8,7 @@ use super::{Deletion, Dirty, consent::outside};
 use crate::{
     index::{Index, is_old, meta_of},
     interpreter::{
-        Health, Interpretation, Interpreter, customized::Customized, operations::Operation,
-        question::Unanswered,
+        Interpretation, Interpreter, customized::Customized, operations::Operation, question::Unanswered,
     },
     object::{Gvk, Id, Meta, Str, Time},
     observation::{Copy, Template, Watch, Which},
@@ -148,7 +147,10 @@ impl Index {
             return;
         }
         let lacks = |operation| template.lacks(operation).is_some();
-        let (references, replicas) = (lacks(Operation::References), lacks(Operation::Replicas));
+        let references = lacks(Operation::References);
+        let unasked = |operation| template.lacks(operation).is_some_and(Unanswered::is_unasked);
+        let known = template.replicas.is_some() && unasked(Operation::Replicas);
+        let replicas = lacks(Operation::Replicas) && !known;
         let components = lacks(Operation::Components);
         let entity = self.entities.get(id);
         let held = entity.and_then(|entity| entity.template.as_ref());
@@ -252,11 +254,9 @@ impl Index {
     /// As [`Self::recall`], of a copy. One that was read by what was taught before shows what it showed.
     pub(super) fn recall_copy(&self, cluster: &Str, id: &Id, copy: &mut Copy) {
         let stale = copy.taught != self.interpreter.of(&id.gvk);
-        let unanswered = copy.unanswered.as_deref();
-        let lacks = unanswered.is_some_and(|each| each.operation == Operation::Reflect);
+        let lacks = copy.lacks(Operation::Reflect).is_some();
         // A hook that is silent for a while makes nothing unhealthy.
-        let is_passing = unanswered.is_some_and(Unanswered::is_passing);
-        let lacks_health = is_passing && copy.health == Some(Health::Unknown);
+        let lacks_health = copy.lacks(Operation::Health).is_some_and(Unanswered::is_passing);
         if !stale && !lacks && !lacks_health {
             return;
         }

@@ -213,9 +213,7 @@ impl Index {
         self.kindless.insert(watch.clone());
         // Should the very same objects be served again, they are news: nothing that was known of them stays newer.
         self.went_back(watch);
-        for which in self.held(watch) {
-            self.gone(&which, &Deletion::default(), now, dirty);
-        }
+        self.forget_held(watch, now, dirty);
         let Watch::Copies(cluster, _) = watch else { return };
         let mut ended = Vec::new();
         for (id, entity) in self.entities.range_mut(first(gvk)..) {
@@ -229,6 +227,13 @@ impl Index {
         }
         for id in ended {
             self.copy_ended(&id, cluster, now, dirty);
+        }
+    }
+
+    /// What a watch told is gone, or not looked at any more. Cost: O(objects of the kind).
+    pub(in crate::index) fn forget_held(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
+        for which in self.held(watch) {
+            self.gone(&which, &Deletion::default(), now, dirty);
         }
     }
 
@@ -246,7 +251,7 @@ impl Index {
 
     /// The policies that select the kind of a watch of templates. Cost: O(selectors), when a kind turns out to be
     /// listable or not.
-    fn dirty_policies_of(&self, watch: &Watch, dirty: &mut Dirty) {
+    pub(in crate::index) fn dirty_policies_of(&self, watch: &Watch, dirty: &mut Dirty) {
         let Watch::Templates(gvk) = watch else { return };
         let selects = |policy: &Policy| {
             let mut selectors = policy.object.spec.resource_selectors.iter();

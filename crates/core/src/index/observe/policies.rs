@@ -1,13 +1,13 @@
 //! Policies: what they select decides which templates are planned again.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use entourage_api::policy::PropagationPolicy;
 
 use super::{Deletion, Dirty, named};
 use crate::{
     index::{Index, Policy, is_old, meta_of},
-    object::{Gvk, Named, Time},
+    object::{Named, Time},
     observation::Which,
     plan::Key,
     twin,
@@ -42,9 +42,7 @@ impl Index {
             self.selecting.remove(&name, &old.spec);
         }
         self.selecting.insert(&name, &policy.spec);
-        for gvk in selected_kinds(policy) {
-            self.use_kind(&gvk);
-        }
+        self.name_kinds(&name, old.as_deref(), Some(policy), dirty);
         self.floors.seen(&which);
         self.policies.insert(
             name.clone(),
@@ -76,15 +74,7 @@ impl Index {
         let object = held.object.clone();
         self.selecting.remove(name, &object.spec);
         self.policies.remove(name);
+        self.name_kinds(name, Some(&object), None, dirty);
         self.dirty_claimed(name, dirty);
     }
-}
-
-fn selected_kinds(policy: &PropagationPolicy) -> BTreeSet<Gvk> {
-    policy
-        .spec
-        .resource_selectors
-        .iter()
-        .map(|each| Gvk::new(&each.api_version, &each.kind))
-        .collect()
 }

@@ -57,7 +57,7 @@ impl Index {
     }
 
     /// Forgets the floors under a watch. Cost: O(held and remembered under it); for bindings O(entities).
-    pub(super) fn went_back(&mut self, watch: &Watch) {
+    pub(in crate::index) fn went_back(&mut self, watch: &Watch) {
         self.synced.remove(watch);
         match watch {
             Watch::Templates(gvk) => {

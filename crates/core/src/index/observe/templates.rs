@@ -6,6 +6,7 @@ use super::{Deletion, Dirty, consent::outside};
 use crate::{
     detector::activation,
     index::{Index, is_old},
+    interpreter::{operations::Operation, question::Unanswered},
     object::{Id, Time},
     observation::Template,
     plan::Key,
@@ -18,6 +19,7 @@ impl Index {
     pub(super) fn template_seen(&mut self, id: &Id, mut template: Template, now: Time, dirty: &mut Dirty) {
         self.use_kind(&id.gvk);
         let taught = self.interpreter.of(&id.gvk);
+        self.keep_answers(id, &mut template);
         self.recall(id, &mut template);
         let entity = self.unbury(id);
         // Read by what was taught before: it is read again.
@@ -27,12 +29,11 @@ impl Index {
         // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
         let outdated = entity.floor == 0;
         // The echo of what is known: the answer to a write came before its watch event.
-        // What a hook says may differ although the object does not; no answer is worth less than the one before.
+        // What a hook says may differ although the object does not.
         let is_echo = |held: &Template| {
-            let is_answered = held.unanswered.is_empty() && !template.unanswered.is_empty();
             held.meta.is_same_version(&template.meta)
                 && held.taught == taught
-                && (!taught.is_hooked() || is_answered)
+                && (!taught.is_hooked() || *held == template)
         };
         if !outdated && entity.template.as_ref().is_some_and(is_echo) {
             return;
@@ -55,7 +56,15 @@ impl Index {
             .template
             .as_ref()
             .is_none_or(|held| held.meta.labels != template.meta.labels);
+        let unasked = |template: &Template| {
+            let references = template.lacks(Operation::References);
+            references.is_some_and(Unanswered::is_unasked)
+        };
+        let is_unasked = unasked(&template);
         let before = entity.template.replace(template);
+        // Who takes it along waited for what it needs.
+        let is_told = !is_unasked && before.as_ref().is_some_and(unasked);
+        let waited: Vec<Id> = entity.referrers.iter().filter(|_| is_told).cloned().collect();
         let restated = before.as_ref().is_some_and(|held| held.status != status);
         if restated {
             entity.template_status_written = Some(now);
@@ -72,8 +81,14 @@ impl Index {
         if restated {
             self.status_seen(id, &status.unwrap_or_default(), now);
         }
+        waited
+            .iter()
+            .for_each(|referrer| self.dirty_waiting(referrer, dirty));
         if appeared {
             self.dirty_referrers(id, dirty);
+        }
+        // Whether a policy claims it decides whether a hook is asked what its dependencies refer to.
+        if appeared || claim != claim_before && !self.interpreter.hooks().is_empty() {
             self.dirty_dependencies(id, dirty);
         }
         self.claim_changed(id, claim_before, claim, dirty);
@@ -90,6 +105,37 @@ impl Index {
         }
         dirty.push(Key::Template(id.clone()));
         self.dirty_entity(id, dirty);
+    }
+
+    /// No answer is worth less than one that was given about the same version before.
+    /// Cost: O(references), where something was not answered.
+    fn keep_answers(&self, id: &Id, template: &mut Template) {
+        if template.unanswered.is_empty() {
+            return;
+        }
+        let held = self.entities.get(id).and_then(|entity| entity.template.as_ref());
+        let is_same =
+            |held: &&Template| held.taught == template.taught && held.meta.is_same_version(&template.meta);
+        let Some(held) = held.filter(is_same) else {
+            return;
+        };
+        for operation in [Operation::References, Operation::Replicas, Operation::Components] {
+            if template.lacks(operation).is_none() || held.lacks(operation).is_some() {
+                continue;
+            }
+            match operation {
+                Operation::References => {
+                    template.references.clone_from(&held.references);
+                    template.selections.clone_from(&held.selections);
+                }
+                Operation::Replicas => {
+                    (template.replicas, template.completions) = (held.replicas, held.completions);
+                    template.requirements.clone_from(&held.requirements);
+                }
+                _ => template.components.clone_from(&held.components),
+            }
+            template.unanswered.retain(|each| each.operation != operation);
+        }
     }
 
     /// Whoever asked whether the template is still there, because its binding ends, knows now.

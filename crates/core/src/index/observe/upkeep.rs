@@ -202,7 +202,7 @@ impl Index {
     }
 
     /// Drops an entity that nothing is known of any more.
-    pub(super) fn forget_if_empty(&mut self, id: &Id, now: Time) {
+    pub(in crate::index) fn forget_if_empty(&mut self, id: &Id, now: Time) {
         let Some(entity) = self.entities.get(id) else {
             return;
         };

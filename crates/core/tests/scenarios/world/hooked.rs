@@ -11,7 +11,7 @@ use entourage_core::{
         question::{Answer, Question, Unanswered, Until},
     },
     object::{Gvk, Id},
-    observation::{self, Watch},
+    observation::{self, Used, Uses, Watch, Which},
 };
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ type Says = fn(&str, Question<'_>) -> Result<Answer, &'static str>;
 pub(crate) struct Hooked {
     pub(crate) says: Option<Says>,
     pub(crate) silent: bool,
+    /// Which answers are used.
+    pub(crate) uses: Uses,
     /// Each question: hook, operation, object.
     pub(crate) asked: Rc<RefCell<Vec<String>>>,
 }
@@ -30,7 +32,20 @@ impl Hooked {
     pub(crate) fn heard(&self, taught: &Interpretation, watch: &Watch, object: &Value) -> Interpretation {
         match watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => {
-                self.with(taught, gvk, observation::questions(watch, taught, object))
+                let used = match observation::which(watch, object) {
+                    Some(Which::Template(id)) => self.uses.of(&id, object),
+                    _ => Used::default(),
+                };
+                let mut heard = Heard::default();
+                loop {
+                    let questions = observation::questions(watch, taught, object, used, &heard);
+                    if questions.is_empty() {
+                        return taught.with(observation::heard(watch, taught, object, heard));
+                    }
+                    for question in questions {
+                        heard = heard.and(question.operation(), self.said(taught, gvk, question));
+                    }
+                }
             }
             _ => taught.clone(),
         }

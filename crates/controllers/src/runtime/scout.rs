@@ -1,0 +1,284 @@
+//! Kinds that are not known to be served: one task per API server looks for all of them.
+//!
+//! A kind that users name may be one that nobody serves, and there may be a thousand of them. Until the server is seen to
+//! serve it, a kind has no watch, no task and no request of its own: [`Scout`] looks at what the server serves
+//! ([`Api::catalog`]), and tells what was found of each kind that somebody wants. Looks are made
+//! - when the first kind is wanted, and for a new one if definitions cannot be watched;
+//! - once a minute, while there is a kind that is not served;
+//! - a moment after a CustomResourceDefinition changed, and a few times more: servers take seconds to serve what is defined.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use entourage_core::{object::Gvk, observation::Server};
+use http_body_util::BodyExt as _;
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::debug;
+
+use super::Message;
+use crate::{
+    client::{
+        Api, Form,
+        catalog::{self, Catalog},
+        path::Path,
+        served::Served,
+    },
+    clock,
+    supervise::supervise,
+};
+
+/// How often what a server serves is looked at while a kind is not served.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Two looks are so far apart at least.
+const SPACING: Duration = Duration::from_secs(1);
+/// The same where nothing but a kind that is new asks for it, or the last look failed.
+const SPACING_NEW: Duration = Duration::from_secs(5);
+/// How long looks may fail before that is told.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// So long after a definition changed the server is looked at.
+const AFTER: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(6),
+    Duration::from_secs(12),
+];
+/// How long the server is asked to keep the watch of definitions open, in seconds; and how long it may say nothing.
+const OPEN_FOR: &str = "290";
+const IDLE: Duration = Duration::from_secs(305);
+
+/// What was found of kinds that are wanted; `None` if it is not known, because a server of their group does not answer.
+pub type Found = Vec<(Gvk, Option<Served>)>;
+
+/// Looks for kinds on one server. Dropping it ends that.
+pub(super) struct Scout {
+    /// Tells its words from those of a former one.
+    pub(super) run: u64,
+    wanted: watch::Sender<BTreeSet<Gvk>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Scout {
+    pub(super) fn new(server: Server, api: Api, run: u64, brain: mpsc::Sender<Message>) -> Self {
+        let (wanted, kinds) = watch::channel(BTreeSet::new());
+        let task = async move {
+            let teller = Teller { server, run, brain };
+            let make = || look(api.clone(), kinds.clone(), teller.clone());
+            supervise("scout", make, || async {}).await;
+        };
+        Self {
+            run,
+            wanted,
+            _task: AbortOnDropHandle::new(tokio::spawn(task)),
+        }
+    }
+
+    /// These are looked for from now on. Cost: O(kinds) when it is a change.
+    pub(super) fn want(&self, kinds: BTreeSet<Gvk>) {
+        self.wanted.send_if_modified(|held| {
+            // Kinds compare without their version.
+            let is_change = held.len() != kinds.len()
+                || held
+                    .iter()
+                    .zip(&kinds)
+                    .any(|(held, kind)| held != kind || held.version != kind.version);
+            if is_change {
+                *held = kinds;
+            }
+            is_change
+        });
+    }
+}
+
+/// What the watch of definitions says.
+#[derive(Default)]
+struct Definitions {
+    /// It has something to say: that one has changed, or that the watch has ended.
+    news: Notify,
+    has_changed: AtomicBool,
+    is_open: AtomicBool,
+}
+
+#[derive(Clone)]
+struct Teller {
+    server: Server,
+    run: u64,
+    brain: mpsc::Sender<Message>,
+}
+
+impl Teller {
+    /// `None`: the brain is gone.
+    async fn tell(&self, found: Found) -> Option<()> {
+        let (server, run) = (self.server.clone(), self.run);
+        self.brain.send(Message::Looked { server, run, found }).await.ok()
+    }
+}
+
+async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Teller) {
+    let definitions = Arc::new(Definitions::default());
+    let mut watching: Option<AbortOnDropHandle<()>> = None;
+    let mut known: Option<Catalog> = None;
+    let (mut last, mut due, mut changed) = (None::<Instant>, Instant::now(), None::<Instant>);
+    let mut told: BTreeSet<Gvk> = BTreeSet::new();
+    let mut failing: Option<Instant> = None;
+    loop {
+        let kinds = wanted.borrow_and_update().clone();
+        told.retain(|kind| kinds.contains(kind));
+        if kinds.is_empty() {
+            // Nobody wants anything: nothing is asked.
+            drop(watching.take());
+            known = None;
+            definitions.is_open.store(false, Ordering::Relaxed);
+            if wanted.changed().await.is_err() {
+                return;
+            }
+            due = earliest(last, SPACING);
+            continue;
+        }
+        if let Some(catalog) = &known {
+            // What is new is answered by what is known, if a change of it would have been told.
+            let new: BTreeSet<Gvk> = kinds
+                .iter()
+                .filter(|kind| !told.contains(*kind))
+                .cloned()
+                .collect();
+            let found = find(catalog, &new);
+            let is_served = |(_, served): &(Gvk, Option<Served>)| matches!(served, Some(Served::In(_)));
+            if new.is_empty() {
+            } else if definitions.is_open.load(Ordering::Relaxed) || found.iter().all(is_served) {
+                told.extend(new);
+                if teller.tell(found).await.is_none() {
+                    return;
+                }
+            } else {
+                due = due.min(earliest(last, SPACING_NEW));
+            }
+        }
+        tokio::select! {
+            ended = wanted.changed() => {
+                if ended.is_err() {
+                    return;
+                }
+                continue;
+            }
+            () = definitions.news.notified() => {
+                if definitions.has_changed.swap(false, Ordering::Relaxed) {
+                    changed = Some(Instant::now());
+                }
+                due = due.min(earliest(last, SPACING).max(Instant::now() + AFTER[0]));
+                continue;
+            }
+            () = sleep_until(due) => {}
+        }
+        let began = Instant::now();
+        last = Some(began);
+        match api.catalog().await {
+            Ok(catalog) => {
+                if !definitions.is_open.load(Ordering::Relaxed)
+                    && let Some(revision) = catalog.revision()
+                {
+                    let task = follow(api.clone(), revision.to_owned(), definitions.clone());
+                    watching = Some(AbortOnDropHandle::new(tokio::spawn(task)));
+                }
+                let found = find(&catalog, &kinds);
+                (told, known, failing) = (kinds, Some(catalog), None);
+                if teller.tell(found).await.is_none() {
+                    return;
+                }
+            }
+            Err(failure) => {
+                debug!(cluster = api.name(), error = ?failure, "cannot look at what the server serves");
+                if failing.get_or_insert(began).elapsed() >= PATIENCE {
+                    let unknown = kinds.into_iter().map(|kind| (kind, None));
+                    if teller.tell(unknown.collect()).await.is_none() {
+                        return;
+                    }
+                }
+            }
+        }
+        due = next(began, changed, failing.is_none());
+    }
+}
+
+/// When to look again, after a look that began then.
+fn next(began: Instant, changed: Option<Instant>, worked: bool) -> Instant {
+    let after = changed.and_then(|changed| {
+        let at = AFTER.iter().map(|after| changed + *after);
+        at.filter(|at| *at > began).min()
+    });
+    let pause = if worked { MINUTE } else { SPACING_NEW };
+    let usual = began + pause.mul_f64(1.0 + clock::jitter() / 10.0);
+    after.map_or(usual, |at| at.max(began + SPACING).min(usual))
+}
+
+/// Now, or so long after the last look.
+fn earliest(last: Option<Instant>, spacing: Duration) -> Instant {
+    let now = Instant::now();
+    last.map_or(now, |last| now.max(last + spacing))
+}
+
+/// What is served of these kinds; what their resources are called is known from then on.
+fn find(catalog: &Catalog, kinds: &BTreeSet<Gvk>) -> Found {
+    let found = kinds.iter().map(|kind| {
+        catalog::learn(catalog, kind);
+        (kind.clone(), catalog.find(kind))
+    });
+    found.collect()
+}
+
+/// Watches the definitions from a revision on, and tells each change, and the end if it was open for a while.
+async fn follow(api: Api, revision: String, definitions: Arc<Definitions>) {
+    let path = Path::definitions(None)
+        .query("watch", "true")
+        .query("timeoutSeconds", OPEN_FOR)
+        .query("resourceVersion", &revision);
+    let Ok(mut body) = api.open(&path, Form::Metadata.accept()).await else {
+        return;
+    };
+    definitions.is_open.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    while let Ok(Some(Ok(frame))) = timeout(IDLE, body.frame()).await {
+        if frame.data_ref().is_some_and(|data| !data.is_empty()) {
+            definitions.has_changed.store(true, Ordering::Relaxed);
+            definitions.news.notify_one();
+        }
+    }
+    definitions.is_open.store(false, Ordering::Relaxed);
+    if began.elapsed() >= MINUTE {
+        // Looked at once more, which has the definitions watched again.
+        definitions.news.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_are_a_minute_apart_and_follow_a_change_of_a_definition_for_a_while() {
+        let began = Instant::now();
+        let pause = |changed| next(began, changed, true) - began;
+        assert!(pause(None) >= MINUTE && pause(None) <= MINUTE.mul_f64(1.1));
+        assert_eq!(
+            pause(Some(began)),
+            SPACING,
+            "not sooner, although a change was told"
+        );
+        assert_eq!(pause(Some(began - Duration::from_secs(2))), SPACING);
+        assert_eq!(
+            pause(Some(began - Duration::from_secs(4))),
+            Duration::from_secs(2)
+        );
+        assert!(pause(Some(began - Duration::from_secs(13))) >= MINUTE);
+    }
+}

@@ -1,0 +1,172 @@
+//! What kinds cost that nobody serves, and how one that begins to be served is found.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, advance, timeout};
+
+use super::*;
+use crate::client::tests::{Asked, Log, Reply, api, status};
+
+/// A server that serves Shops, from some time on Dreams too, and nothing else.
+fn server(dreams: Arc<AtomicBool>) -> (Api, Log) {
+    api(Server::Hub, move |asked: &Asked| {
+        let dreams = dreams.load(Ordering::Relaxed);
+        let line = asked.line.as_str();
+        let resource = |name: &str, kind: &str| json!({"resource": name, "responseKind": {"kind": kind}});
+        let mut resources = vec![resource("shops", "Shop")];
+        resources.extend(dreams.then(|| resource("dreams", "Dream")));
+        match line {
+            "GET /api" => Reply::Json(200, json!({"kind": "APIGroupDiscoveryList", "items": []})),
+            "GET /apis" => Reply::Json(
+                200,
+                json!({"kind": "APIGroupDiscoveryList", "items": [
+                    {"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": resources}]}]}),
+            ),
+            _ if line.contains("watch=true") && line.contains("customresourcedefinitions") => {
+                // The definition comes a moment after it is watched.
+                Reply::Lines(if dreams { vec![event()] } else { Vec::new() }, true)
+            }
+            _ if line.contains("watch=true") => Reply::Lines(Vec::new(), true),
+            _ if line.contains("customresourcedefinitions?")
+                || line.contains("/shops?")
+                || dreams && line.contains("/dreams?") =>
+            {
+                Reply::Json(
+                    200,
+                    json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}),
+                )
+            }
+            _ => status(404, "NotFound"),
+        }
+    })
+}
+
+fn event() -> Value {
+    json!({"type": "ADDED", "object": {"metadata": {"name": "dreams.example.com", "resourceVersion": "2"}}})
+}
+
+fn watches() -> (Watches, mpsc::Receiver<Message>) {
+    let (brain, inbox) = mpsc::channel(10_000);
+    (Watches::new("hub".into(), Taught::default(), brain), inbox)
+}
+
+fn templates(kind: &str) -> Watch {
+    Watch::Templates(Gvk::new("example.com/v1", kind))
+}
+
+/// Takes in what the scout tells until it says nothing for a while; what is to be observed is answered.
+async fn take_in(
+    watches: &mut Watches,
+    inbox: &mut mpsc::Receiver<Message>,
+    pause: Duration,
+) -> Vec<Observation> {
+    let mut seen = Vec::new();
+    while let Ok(Some(message)) = timeout(pause, inbox.recv()).await {
+        match message {
+            Message::Looked { server, run, found } => seen.extend(watches.looked(&server, run, found)),
+            Message::Watched { seen: told, .. } => seen.extend(told),
+            _ => {}
+        }
+    }
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_kinds_that_nobody_serves_cost_one_look_a_minute_and_one_task_in_all() {
+    let mut costs = Vec::new();
+    for kinds in [10, 100, 1_000] {
+        let (api, log) = server(Arc::default());
+        let (mut watches, mut inbox) = watches();
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let before = tasks();
+        let mut demand: BTreeSet<Watch> = BTreeSet::new();
+        // They come one by one, as a tenant would name them.
+        for kind in 0..kinds {
+            demand.insert(templates(&format!("Dream{kind}")));
+            watches.demand(kind, &demand, |_| Some(api.clone()));
+            if kind % 50 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(20)).await;
+        let unserved = seen
+            .iter()
+            .filter(|each| matches!(each, Observation::Unserved { other: None, .. }));
+        assert_eq!(unserved.count() as u64, kinds, "each is told, once");
+        let first = log.lines().len();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(600) {
+            assert!(
+                take_in(&mut watches, &mut inbox, Duration::from_secs(50))
+                    .await
+                    .is_empty(),
+                "nothing is new"
+            );
+        }
+        let lines = log.lines();
+        let looks = lines.iter().filter(|line| *line == "GET /apis").count();
+        let minutes = began.elapsed().as_secs() as usize / 60;
+        costs.push((tasks() - before, looks, lines.len() - first, first));
+        println!(
+            "{kinds} kinds: {} requests at first, {} in {minutes} minutes, {} tasks",
+            first,
+            lines.len() - first,
+            tasks() - before
+        );
+        assert!(looks <= minutes + 5, "{looks} looks in {minutes} minutes");
+        assert!(lines.len() < 5 * (minutes + 6), "{lines:#?}");
+        assert!(
+            !lines.iter().any(|line| line.contains("dream")),
+            "no request for a kind"
+        );
+        // Nobody names them any more: nothing is asked.
+        watches.demand(kinds, &BTreeSet::new(), |_| Some(api.clone()));
+        advance(Duration::from_secs(300)).await;
+        let ended = log.lines().len();
+        take_in(&mut watches, &mut inbox, Duration::from_secs(600)).await;
+        assert!(log.lines().len() <= ended + 4, "nothing is asked for nobody");
+    }
+    let tasks: BTreeSet<_> = costs.iter().map(|(tasks, ..)| *tasks).collect();
+    assert!(tasks.iter().all(|tasks| *tasks <= 4), "{costs:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_begins_to_be_served_is_found_by_its_definition_and_one_that_ceases_waits_again() {
+    let dreams = Arc::new(AtomicBool::new(false));
+    let (api, log) = server(dreams.clone());
+    let (mut watches, mut inbox) = watches();
+    let demand = BTreeSet::from([templates("Shop"), templates("Dream")]);
+    watches.demand(1, &demand, |_| Some(api.clone()));
+    let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(5)).await;
+    let unserved = |each: &&Observation| matches!(each, Observation::Unserved { watch, other: None, .. } if *watch == templates("Dream"));
+    assert_eq!(seen.iter().filter(unserved).count(), 1, "{seen:?}");
+    let listed = |seen: &[Observation], kind: &str| {
+        seen.iter()
+            .any(|each| matches!(each, Observation::Listed { watch, .. } if *watch == templates(kind)))
+    };
+    assert!(listed(&seen, "Shop") && !listed(&seen, "Dream"));
+
+    dreams.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    let mut found = false;
+    while !found && began.elapsed() < Duration::from_secs(70) {
+        found = listed(
+            &take_in(&mut watches, &mut inbox, Duration::from_secs(2)).await,
+            "Dream",
+        );
+    }
+    assert!(found, "within the minute: {:#?}", log.lines());
+
+    dreams.store(false, Ordering::Relaxed);
+    watches.unserved(&templates("Dream"), None, Some(api.clone()));
+    assert!(watches.is_waiting(&templates("Dream")));
+    let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(50)).await;
+    assert!(!seen.iter().any(|each| unserved(&each)), "it was told: {seen:?}");
+}

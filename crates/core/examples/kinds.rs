@@ -1,0 +1,90 @@
+//! What kinds cost that policies name and nobody serves: memory of the index, and the time that one more takes.
+//!
+//! `cargo run --release -p entourage-core --example kinds` prints a table; figures are in docs/performance.md.
+
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a measurement reads the clock and its own memory; no decision does"
+)]
+
+use std::time::{Duration, Instant};
+
+use entourage_core::{
+    index::{Config, Index},
+    object::{Gvk, Time},
+    observation::{self, Observation, Watch},
+};
+use serde_json::{Value, json};
+
+fn main() {
+    println!("| Kinds | Watches demanded | Memory | One more kind |");
+    println!("|---|---|---|---|");
+    for kinds in [10, 100, 1_000] {
+        let before = resident();
+        let (index, spent) = measure(kinds);
+        let grown = resident().saturating_sub(before);
+        println!(
+            "| {kinds} | {} | {grown} kB | {spent:.1?} |",
+            index.demand().len()
+        );
+    }
+}
+
+/// Three members, and namespaces whose policies name ten kinds each; what the last one took.
+fn measure(kinds: usize) -> (Index, Duration) {
+    let mut index = Index::new(Config::new("hub"));
+    let now = Time(1_795_219_200_000);
+    let tell = |index: &mut Index, watch: &Watch, object: &Value| {
+        let subject = observation::project(watch, &index.taught_to(watch), object).expect("an object");
+        index.observe(Observation::Seen(subject), now);
+    };
+    for member in ["m1", "m2", "m3"] {
+        let cluster = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": {"name": member, "uid": member, "resourceVersion": "1"}, "spec": {"syncMode": "Push"},
+        });
+        tell(&mut index, &Watch::Clusters, &cluster);
+    }
+    let mut spent = Duration::ZERO;
+    for at in 0..kinds {
+        let namespace = format!("tenant{}", at / 10);
+        let policy = json!({
+            "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": format!("p{at}"), "namespace": namespace, "uid": format!("p{at}"), "resourceVersion": "1"},
+            "spec": {"resourceSelectors": [{"apiVersion": "invented.example.com/v1", "kind": format!("Dream{at}")}]},
+        });
+        let began = Instant::now();
+        tell(&mut index, &Watch::Policies, &policy);
+        spent = began.elapsed();
+        let gvk = Gvk::new("invented.example.com/v1", &format!("Dream{at}"));
+        let copies = ["m1", "m2", "m3"].map(|member| Watch::Copies(member.into(), gvk.clone()));
+        for watch in copies.into_iter().chain([Watch::Templates(gvk)]) {
+            let why =
+                "invented.example.com/v1 Dream is not served there: install its CustomResourceDefinition"
+                    .to_owned();
+            index.observe(
+                Observation::Unserved {
+                    watch,
+                    other: None,
+                    why,
+                },
+                now,
+            );
+        }
+    }
+    (index, spent)
+}
+
+/// The resident memory of this process, in kB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|each| each.parse().ok())
+        .unwrap_or_default()
+}
