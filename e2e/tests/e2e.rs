@@ -81,6 +81,8 @@ mod governor;
 mod hooks;
 #[path = "e2e/hooks_bad.rs"]
 mod hooks_bad;
+#[path = "e2e/identity.rs"]
+mod identity;
 #[path = "e2e/join.rs"]
 mod join;
 #[path = "e2e/kubectl.rs"]
@@ -173,6 +175,7 @@ fn main() -> ExitCode {
         distribution_faults::tests(),
         conformance::tests(),
         members::tests(),
+        identity::tests(),
         join::tests(),
         takeover::tests(),
         webhook::tests(),

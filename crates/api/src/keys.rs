@@ -114,12 +114,18 @@ table! {
         /// Ours. On a binding that too many others require to show them all: how many referrers `requiredBy` and the
         /// depended-by labels leave out. They count all the same.
         REQUIRED_BY_LEFT_OUT = "entourage.dev/required-by-left-out";
+        /// Ours. On a binding that was made again: the clusters, comma separated, where copies of the one before may be, until
+        /// its status records them or they are gone.
+        FORMER_CLUSTERS = "entourage.dev/former-clusters";
         /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may take along what they
         /// name in it: by a field that shipped or declared rules read, or by what customizations make of them.
         REFERENCES_FROM = "entourage.dev/references-from";
         /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
         /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";
+        /// Ours. On a Cluster: objects there that carry the ownership metadata of this hub and are not managed by it, as
+        /// JSON: their `count`, and the first of them in `objects`.
+        COPIED_OBJECTS = "entourage.dev/copied-objects";
         /// On a copy that a ResourceDistribution made: the distribution's name. Source: ResourceDistribution reference 1.
         DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from";
         /// On a copy that a ResourceDistribution made: SHA-256 of the resource, hex. Source: ResourceDistribution reference 3.5.
@@ -352,6 +358,12 @@ table! {
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ready of a Cluster is False: it cannot be reached.
         CLUSTER_NOT_REACHABLE = "ClusterNotReachable";
+        /// Ready of a Cluster is False: another physical cluster answers than the one that `spec.id` names.
+        CLUSTER_ID_CHANGED = "ClusterIDChanged";
+        /// Ready of a Cluster is False: an older Cluster stands for the same physical cluster.
+        CLUSTER_ID_CONFLICT = "ClusterIDConflict";
+        /// Ready of a Cluster is False: it answers, and our account may not read which cluster it is.
+        CLUSTER_ID_UNKNOWN = "ClusterIDUnknown";
         /// Ready of a Cluster is Unknown: nobody reported on it in time.
         CLUSTER_STATUS_UNKNOWN = "ClusterStatusUnknown";
         /// CompleteAPIEnablements is True.

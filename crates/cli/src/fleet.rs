@@ -386,6 +386,7 @@ fn join_args(name: &str) -> JoinArgs {
         proxy_url: None,
         admin: true,
         allow: Vec::new(),
+        replace: false,
         wait: Duration::ZERO,
         dry_run: false,
     }

@@ -7,14 +7,14 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use entourage_core::observation::Server;
+use entourage_core::{object::Str, observation::Server};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -150,6 +150,18 @@ struct Inner {
     doubted: AtomicBool,
     /// How often it was found to have gone back.
     restores: AtomicUsize,
+    identity: Identity,
+}
+
+/// Which cluster a member is: the uid of its namespace kube-system.
+#[derive(Default)]
+struct Identity {
+    /// As first read over this client.
+    id: OnceLock<Str>,
+    /// A call went unanswered or a watch broke since it was last read: another cluster may answer the next one.
+    doubted: AtomicBool,
+    /// One reads it at a time.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Api {
@@ -167,6 +179,7 @@ impl Api {
             patience: Mutex::default(),
             doubted: AtomicBool::new(false),
             restores: AtomicUsize::new(0),
+            identity: Identity::default(),
         }))
     }
 
@@ -215,6 +228,69 @@ impl Api {
         self.0.restores.load(Ordering::Relaxed)
     }
 
+    /// Which cluster answers: the uid of its namespace kube-system, as first read over this client.
+    #[must_use]
+    pub fn id(&self) -> Option<&Str> {
+        self.0.identity.id.get()
+    }
+
+    /// Reads which cluster answers now. The first answer stays [`Self::id`]; while another one answers nothing else is asked of
+    /// it or written to it.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn identify(&self) -> Result<Str, Failure> {
+        let path = Path::namespace(Some("kube-system"));
+        let call = Call {
+            verb: Verb::Get,
+            path: &path,
+            accept: Form::Metadata.accept(),
+            body: None,
+            deadline: None,
+        };
+        let answer = self.exchange(call).await?;
+        let object: serde_json::Value =
+            serde_json::from_slice(&answer).map_err(|error| Failure::Garbled(error.to_string()))?;
+        let id: Str = match object["metadata"]["uid"].as_str() {
+            Some(uid) if !uid.is_empty() => uid.into(),
+            _ => {
+                return Err(Failure::Garbled(
+                    "the namespace kube-system has no uid".to_owned(),
+                ));
+            }
+        };
+        let is_same = *self.0.identity.id.get_or_init(|| id.clone()) == id;
+        self.0.identity.doubted.store(!is_same, Ordering::Release);
+        Ok(id)
+    }
+
+    /// The connection broke: whoever answers next may be another cluster.
+    pub fn doubt_identity(&self) {
+        self.0.identity.doubted.store(true, Ordering::Release);
+    }
+
+    /// Before anything goes to a member after a connection broke: that it is the cluster that it was. The hub, and a member
+    /// that was not identified yet, are taken as they are.
+    async fn is_the_same(&self) -> Result<(), Failure> {
+        let identity = &self.0.identity;
+        let is_doubted = || identity.doubted.load(Ordering::Acquire);
+        let Some(known) = identity.id.get().filter(|_| is_doubted()) else {
+            return Ok(());
+        };
+        let _turn = identity.turn.lock().await;
+        // Somebody else has read it meanwhile.
+        if !is_doubted() {
+            return Ok(());
+        }
+        if self.identify().await? == *known {
+            return Ok(());
+        }
+        self.0.options.suspect.notify_one();
+        Err(Failure::Transport(
+            "another cluster answers at this endpoint".to_owned(),
+        ))
+    }
+
     /// Waits for one's turn to list: a list holds much in memory.
     pub async fn list_turn(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
@@ -228,11 +304,24 @@ impl Api {
     }
 
     /// Sends one request and gives the bytes of a successful answer. A list that makes progress is not cut off; a write ends
-    /// with leadership.
+    /// with leadership. After a broken connection it is first made sure that the same cluster answers.
     ///
     /// # Errors
     /// [`Failure`].
     pub async fn bytes(&self, call: Call<'_>) -> Result<Bytes, Failure> {
+        let deadline = call.deadline.unwrap_or(self.0.options.deadline);
+        match tokio::time::timeout(deadline, self.is_the_same()).await {
+            Ok(is_the_same) => is_the_same?,
+            Err(_) => return Err(Failure::Timeout(deadline)),
+        }
+        self.exchange(call).await
+    }
+
+    /// As [`Self::bytes`], whichever cluster answers.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn exchange(&self, call: Call<'_>) -> Result<Bytes, Failure> {
         let (verb, deadline) = (call.verb, call.deadline.unwrap_or(self.0.options.deadline));
         let path = call.path;
         let is_write = !matches!(verb, Verb::Get | Verb::List | Verb::Watch);
@@ -317,7 +406,11 @@ impl Api {
         };
         self.is_paused(path)?;
         let began = Instant::now();
-        let result = self.begin(&call).await.map(|begun| {
+        let opened = async {
+            self.is_the_same().await?;
+            self.begin(&call).await
+        };
+        let result = opened.await.map(|begun| {
             self.patience().answered(&request(&call), begun.took);
             begun.answer.into_body()
         });
@@ -410,6 +503,9 @@ impl Api {
             .options
             .metrics
             .request(self.name(), verb, &path.resource, code, took);
+        if failure.is_some_and(Failure::is_silence) {
+            self.doubt_identity();
+        }
         if failure.is_some_and(|each| each.is_silence() || each.class() == Class::Unauthorized) {
             self.0.options.suspect.notify_one();
         }

@@ -77,6 +77,8 @@ pub struct MembersOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reach {
     uid: String,
+    /// Which cluster it is: `spec.id`, empty when that is not known yet.
+    id: String,
     endpoint: String,
     secret: Option<Named>,
     insecure: bool,
@@ -89,6 +91,7 @@ impl Reach {
         let spec = &cluster.spec;
         (spec.sync_mode == SyncMode::Push).then(|| Self {
             uid: cluster.metadata.uid.clone().unwrap_or_default(),
+            id: spec.id.clone(),
             endpoint: spec.api_endpoint.clone(),
             secret: spec
                 .secret_ref
@@ -97,6 +100,15 @@ impl Reach {
             insecure: spec.insecure_skip_tls_verification,
             proxy: spec.proxy_url.clone(),
         })
+    }
+
+    /// Whether a client built from this one is one of the other, too: all but the id is the same.
+    fn leads_to(&self, other: &Self) -> bool {
+        let same = Self {
+            id: other.id.clone(),
+            ..self.clone()
+        };
+        same == *other
     }
 }
 
@@ -208,6 +220,7 @@ impl Members {
     pub(crate) fn pretend(&mut self, name: &str, run: u64) {
         let (reach, _) = watch::channel(Reach {
             uid: String::new(),
+            id: String::new(),
             endpoint: String::new(),
             secret: None,
             insecure: false,

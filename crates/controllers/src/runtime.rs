@@ -332,6 +332,14 @@ impl<D: Decide> Brain<D> {
         let lost = self
             .watches
             .reconnect(&name, member.as_ref().map(|each| &each.api));
+        // Before anything can be written over it.
+        if let Some(id) = member.as_ref().and_then(|member| member.api.id()) {
+            self.observe(
+                Observation::Identified(name.clone(), id.clone()),
+                Priority::Listed,
+                now,
+            );
+        }
         match member {
             Some(member) => self.connections.insert(name, member),
             None => self.connections.remove(&name),

@@ -210,6 +210,7 @@ impl Watcher {
                         self.breathe(began).await;
                     }
                     Ok(End::Broken(version)) => {
+                        self.api.doubt_identity();
                         (from, self.doubtful) = (version, true);
                         self.breathe(began).await;
                     }

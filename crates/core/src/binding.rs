@@ -130,11 +130,9 @@ fn template_here(
                     metadata: identity(index, id, entity, template),
                     ..Default::default()
                 };
-                create(
-                    index,
-                    id,
-                    &desired(index, id, (entity, template), None, &[], fresh, now),
-                )
+                let mut wanted = desired(index, id, (entity, template), None, &[], fresh, now);
+                note_former(index, id, entity, None, &mut wanted);
+                create(index, id, &wanted)
             }
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
@@ -181,7 +179,8 @@ fn template_here(
             if let (Some(Own::Orphaned | Own::Held(..)), Some(vanished)) = (own, &entity.vanished) {
                 fresh.spec = vanished.object.spec.clone();
             }
-            let wanted = desired(index, id, (entity, template), own, &required, fresh, now);
+            let mut wanted = desired(index, id, (entity, template), own, &required, fresh, now);
+            note_former(index, id, entity, None, &mut wanted);
             create(index, id, &wanted)
         }
     }
@@ -196,7 +195,8 @@ fn update(
     now: Time,
 ) -> Plan {
     let before: &ResourceBinding = &stored.object;
-    let wanted = desired(index, id, (entity, template), own, required, before.clone(), now);
+    let mut wanted = desired(index, id, (entity, template), own, required, before.clone(), now);
+    note_former(index, id, entity, Some(stored), &mut wanted);
     if wanted.metadata == before.metadata && wanted.spec == before.spec {
         return Plan::nothing();
     }
@@ -249,6 +249,39 @@ fn update(
         }
     }
     write(stored, Verb::Replace(to_value(&wanted)), "the binding differs")
+}
+
+/// Keeps account, on a binding that is made again, of the clusters where copies of the one before may be and that it says
+/// nothing of otherwise: until its status records them, or they are gone. A crash in between loses none of them.
+/// Cost: O(copies).
+fn note_former(
+    index: &Index,
+    id: &Id,
+    entity: &Entity,
+    stored: Option<&Binding>,
+    wanted: &mut ResourceBinding,
+) {
+    let accounted = places(&wanted.spec);
+    let status = stored.and_then(|stored| stored.object.status.as_ref());
+    let recorded = |cluster: &Str| {
+        let mut items = status.iter().flat_map(|status| &status.aggregated_status);
+        items.any(|item| item.cluster_name == **cluster)
+    };
+    let clusters: std::collections::BTreeSet<Str> = match stored {
+        Some(stored) => stored.former_clusters().map(Str::from).collect(),
+        None => entity.copies.keys().cloned().collect(),
+    };
+    let left: Vec<&str> = clusters
+        .iter()
+        .filter(|cluster| index.may_exist(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
+        .map(|cluster| &**cluster)
+        .collect();
+    let annotations = wanted.metadata.annotations.get_or_insert_default();
+    if left.is_empty() {
+        annotations.remove(annotation::FORMER_CLUSTERS);
+    } else {
+        annotations.insert(annotation::FORMER_CLUSTERS.into(), left.join(","));
+    }
 }
 
 /// Whether the difference is one that referrers make: `requiredBy` and the labels.

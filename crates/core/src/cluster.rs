@@ -10,6 +10,9 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
+pub(crate) mod copied;
+pub mod identity;
+
 use crate::{
     condition as conditions, governor,
     index::{Index, Member},
@@ -46,10 +49,37 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         all.push(finalizer::CLUSTER);
         return merge(name, member, json!({ "finalizers": all }), "it is new");
     }
+    if let Some(plan) = identity::fill_in(name, member) {
+        return plan;
+    }
+    let copied = copied::report(index, name, member, now);
+    if !copied.changes.is_empty() {
+        return copied;
+    }
+    let mut plan = condition_of(index, name, member, now);
+    plan.again_at = plan.again_at.into_iter().chain(copied.again_at).min();
+    if plan.changes.is_empty() {
+        plan.awaits = plan.awaits.or(copied.awaits);
+    }
+    plan
+}
+
+fn condition_of(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     let Some(probe) = &member.probe else {
         return Plan::wait("it was not probed yet");
     };
+    let objection = identity::objection(index, name);
+    let unused = objection.as_ref().map(|objection| Probe {
+        healthy: false,
+        reason: objection.reason().into(),
+        message: objection.message(name),
+        ..Probe::default()
+    });
+    // What a cluster is does not pass by itself: it is told at once.
+    let is_certain = unused.is_some() || probe.reason == reason::CLUSTER_ID_CHANGED;
+    let probe = unused.as_ref().unwrap_or(probe);
     if !probe.healthy
+        && !is_certain
         && is_ready(&member.object)
         && let Some(since) = member.failing_since
     {
@@ -69,6 +99,11 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     if !index.is_base_synced() {
         return Plan::wait_for(Proof::Base, "the hub is not known yet");
     }
+    if let Some(identity::Objection::Conflict { older }) = identity::objection(index, name) {
+        let why =
+            format!("{older} stands for the same physical cluster: nothing is removed through this one");
+        return without_finalizer(name, member, &why);
+    }
     let unwritten = index.unwritten_kinds(name);
     let unknown = || {
         let kinds = index.kinds.iter();
@@ -87,19 +122,13 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
             "what it holds of {gvk} is not known; unjoin --force gives up on a dead cluster"
         ));
     }
-    let rest: Vec<&str> = member
-        .meta
-        .finalizers
-        .iter()
-        .map(|each| &**each)
-        .filter(|each| *each != finalizer::CLUSTER)
-        .collect();
-    merge(
-        name,
-        member,
-        json!({ "finalizers": rest }),
-        "nothing of ours is left there",
-    )
+    without_finalizer(name, member, "nothing of ours is left there")
+}
+
+fn without_finalizer(name: &Str, member: &Member, why: &str) -> Plan {
+    let all = member.meta.finalizers.iter().map(|each| &**each);
+    let rest: Vec<&str> = all.filter(|each| *each != finalizer::CLUSTER).collect();
+    merge(name, member, json!({ "finalizers": rest }), why)
 }
 
 /// Says which kinds a member that leaves refuses to our account although copies of them may stand there: only a person can

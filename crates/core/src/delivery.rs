@@ -8,13 +8,13 @@
 pub mod current;
 pub mod fight;
 pub mod marks;
+pub mod ownership;
 pub mod plan;
 pub mod render;
 pub mod suspension;
 
 use std::fmt::Write as _;
 
-use entourage_api::keys::label;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -106,10 +106,4 @@ pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
 #[must_use]
 pub fn overrides_of(source: &str) -> Option<&str> {
     source.splitn(4, '.').nth(3)
-}
-
-/// Whether a copy says that it belongs to this binding of this hub.
-#[must_use]
-pub fn is_ours(copy: &Meta, hub: &str, binding: &Named) -> bool {
-    copy.label(label::HUB) == Some(hub) && marks::owner(copy).as_ref() == Some(binding)
 }

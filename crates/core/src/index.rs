@@ -8,6 +8,7 @@
 mod demand;
 mod entity;
 mod floors;
+mod identities;
 mod kinds;
 mod observe;
 mod overriding;
@@ -24,6 +25,7 @@ use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
 pub(crate) use uses::follows;
 
+pub(crate) use entity::Copied;
 pub use entity::{Binding, CopyState, Entity, Member, Policy, Problem, Stats, Tombstone, Trouble};
 pub use observe::content_version;
 pub(crate) use observe::{Namespaces, consents};
@@ -41,6 +43,7 @@ use entourage_api::{
 };
 
 use crate::{
+    cluster::identity,
     detector::matching,
     distribution::held::Distributions,
     governor::Governor,
@@ -191,6 +194,10 @@ pub struct Index {
     pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<Id>>,
     /// Distributions, their places and the objects of their names.
     pub(crate) distributions: Distributions,
+    /// Which Clusters stand for which physical cluster.
+    pub(crate) identities: identities::Identities,
+    /// Objects on members that carry our metadata and are not managed.
+    pub(crate) copied: BTreeMap<Str, Copied>,
     /// Kinds in use, each in the version that is watched.
     pub(crate) kinds: BTreeSet<Gvk>,
     /// Kinds that policies name.
@@ -249,6 +256,8 @@ impl Index {
             namespaces: Namespaces::default(),
             selectors: BTreeMap::new(),
             distributions: Distributions::default(),
+            identities: identities::Identities::default(),
+            copied: BTreeMap::new(),
             kinds: BTreeSet::new(),
             named_kinds: NamedKinds::default(),
             unserved: BTreeSet::new(),
@@ -338,6 +347,17 @@ impl Index {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let live = |each: &Entity| each.copies.values().filter(|copy| copy.live.is_some()).count();
+        let lacks_binding = |each: &&Entity| each.binding.is_none();
+        let left = |each: &Entity| {
+            let places = each.copies.iter();
+            let of_here = places.filter(|(cluster, state)| {
+                let copied = state.copied.as_ref();
+                copied.is_some_and(|copied| copied.meta.names_cluster(cluster))
+            });
+            of_here.count()
+        };
+        let left: usize = self.entities.values().filter(lacks_binding).map(left).sum();
+        let copied: usize = self.copied.values().map(|each| each.objects.len()).sum();
         Stats {
             templates: self
                 .entities
@@ -348,20 +368,23 @@ impl Index {
             copies: self.entities.values().map(live).sum(),
             clusters: self.members.len(),
             policies: self.policies.len(),
-            unaccounted: self
-                .entities
-                .values()
-                .filter(|each| each.binding.is_none())
-                .map(live)
-                .sum(),
+            unaccounted: left
+                + self
+                    .entities
+                    .values()
+                    .filter(lacks_binding)
+                    .map(live)
+                    .sum::<usize>(),
+            copied: copied.saturating_sub(left),
         }
     }
 
-    /// Whether a member's last probe found it healthy. A member that was never probed does not answer.
+    /// Whether a member's last probe found it healthy, and it may be used. A member that was never probed does not answer.
     pub(crate) fn answers(&self, cluster: &str) -> bool {
         self.members
             .get(cluster)
             .is_some_and(|member| member.probe.as_ref().is_some_and(|probe| probe.healthy))
+            && identity::objection(self, cluster).is_none()
     }
 
     /// Whether a member was probed since this process began; one that an agent takes care of never is.

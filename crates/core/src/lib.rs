@@ -58,7 +58,7 @@ use plan::{Key, Plan};
 #[must_use]
 pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
     // Whatever version a key was made with, its plan is made for the one that is watched.
-    match &index.in_use(key) {
+    let plan = match &index.in_use(key) {
         Key::Policy(name) => detector::plan_policy(index, name, now),
         Key::Template(id) => detector::plan_template(index, id, now),
         Key::TemplateStatus(id) => status::template::plan(index, id, now),
@@ -70,5 +70,6 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
         Key::Distribution(name) => distribution::plan_end(index, name),
         Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
         Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
-    }
+    };
+    cluster::identity::gate(index, key, plan)
 }

@@ -275,6 +275,9 @@ pub enum Observation {
     /// The outcome of [`crate::plan::Change::Aggregate`]: which question it was, and why what people taught us of the kind has
     /// no answer, if so.
     Aggregated(Id, u64, Option<Unanswered>),
+    /// There is a connection to a member, and this is the uid of its namespace kube-system: told before anything is asked or
+    /// written over it.
+    Identified(Str, Str),
     /// A member was probed.
     Probed(Str, Probe),
     /// Whether this process may write from now on, or another one does. Until the first it may.

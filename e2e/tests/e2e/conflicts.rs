@@ -1,8 +1,8 @@
 //! Objects on a member that are not ours.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, manifests},
+    harness::{Scene, eventually, manifests},
     tests,
 };
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 tests![
     abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it,
     a_foreign_object_is_never_deleted,
+    an_object_copied_from_another_member_is_left_alone_and_reported,
 ];
 
 fn theirs() -> Value {
@@ -81,4 +82,68 @@ async fn a_foreign_object_is_never_deleted(scene: &mut Scene) -> Result<()> {
         before["metadata"]["resourceVersion"]
     );
     Ok(())
+}
+
+async fn an_object_copied_from_another_member_is_left_alone_and_reported(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    // As `kubectl get -o yaml` of one member and `kubectl apply` to another one.
+    let mut copied = Vec::new();
+    for (kind, name) in [("Deployment", "myapp"), ("ConfigMap", "my-config")] {
+        let mut object = scene.copy("member1", kind, name).await?;
+        object.as_object_mut().context("an object")?.remove("status");
+        let meta = object["metadata"].as_object_mut().context("metadata")?;
+        for field in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+        ] {
+            meta.remove(field);
+        }
+        scene.apply_on("member3", object).await?;
+        copied.push((kind, name));
+    }
+    let ns = scene.ns.clone();
+    eventually("member3 reports what was copied", async || {
+        let cluster = scene
+            .hub
+            .get("Cluster", "", "member3")
+            .await?
+            .context("member3")?;
+        let report = cluster["metadata"]["annotations"]["entourage.dev/copied-objects"].as_str();
+        let report = report.unwrap_or_default();
+        for named in ["Deployment", "ConfigMap"].map(|kind| format!("{kind} {ns}/")) {
+            ensure!(report.contains(&named), "{named} is not in {report:?}");
+        }
+        Ok(())
+    })
+    .await?;
+    scene.quiet().await?;
+    scene.restart().await?;
+    scene.quiet().await?;
+    scene.delete("Deployment", "myapp").await?;
+    scene.until_gone("ResourceBinding", "myapp-deployment").await?;
+    scene.until_gone("ResourceBinding", "my-config-configmap").await?;
+    for (kind, name) in copied {
+        scene.until_held(kind, name, &["member3"]).await?;
+        let there = scene.copy("member3", kind, name).await?;
+        assert_eq!(
+            there["metadata"]["annotations"]["work.karmada.io/namespace"],
+            "karmada-es-member1"
+        );
+        scene.member("member3")?.delete(kind, &ns, name).await?;
+    }
+    eventually("member3 reports nothing any more", async || {
+        let cluster = scene
+            .hub
+            .get("Cluster", "", "member3")
+            .await?
+            .context("member3")?;
+        let annotations = &cluster["metadata"]["annotations"];
+        let report = &annotations["entourage.dev/copied-objects"];
+        ensure!(report.is_null(), "{report}");
+        Ok(())
+    })
+    .await
 }

@@ -83,6 +83,10 @@ pub struct JoinArgs {
     #[arg(long, value_name = "[GROUP/]RESOURCE", value_delimiter = ',', value_parser = rights::extra)]
     pub allow: Vec<rights::Extra>,
 
+    /// The cluster takes the place of another one that was joined under this name
+    #[arg(long)]
+    pub replace: bool,
+
     /// How long to wait for the member to be ready; 0s does not wait
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub wait: Duration,
@@ -157,7 +161,7 @@ pub async fn join_beside(
     if hub_id == member_id {
         bail!("the two kubeconfigs lead to the same cluster; a hub cannot be its own member");
     }
-    let joined = hub::standing(clusters, &args.name, &member_id)?;
+    let joined = hub::standing(clusters, &args.name, &member_id, args.replace)?;
     let leaves = joined == hub::Standing::Leaving;
     if leaves && !args.admin && args.allow.is_empty() {
         let name = &args.name;
@@ -174,8 +178,8 @@ pub async fn join_beside(
             out: &mut std::io::sink(),
         };
         let held = hub::held_token(&hub, &args.cluster_namespace, &args.name).await?;
-        // Without a Cluster nothing says that the Secret is about this member.
-        held.filter(|_| joined == hub::Standing::Joined)
+        // Without a Cluster nothing says that the Secret is about this member; that of another one is not sent to it.
+        held.filter(|_| joined == hub::Standing::Joined && !args.replace)
     };
 
     let account = rights::account_name(&hub_id);

@@ -228,7 +228,7 @@ impl Delivery<'_> {
     }
 
     async fn reconcile(&self, live: &Value) -> Result<Delivered, Stop> {
-        if render::standing(&self.order.recipe, live) == Standing::Foreign {
+        if render::standing(&self.order.recipe, &self.order.cluster, live) == Standing::Foreign {
             return Ok(Delivered::Foreign);
         }
         let rendered = self.render(Some(live)).await?;

@@ -39,7 +39,7 @@ impl Hands {
             )),
             (Some(member), How::Delete) => delete(&id, &guard, self.form(&id), member).await,
             (Some(member), How::Release) => {
-                release(&id, &guard, (&self.hub_id, self.form(&id)), member).await
+                release(&id, &guard, (&self.hub_id, &cluster), (self.form(&id), member)).await
             }
         };
         match result {
@@ -148,7 +148,12 @@ async fn delete(id: &Id, guard: &Guard, form: Form, member: &Member) -> Result<R
     }
 }
 
-async fn release(id: &Id, guard: &Guard, (hub, form): (&str, Form), member: &Member) -> Result<Removed, End> {
+async fn release(
+    id: &Id,
+    guard: &Guard,
+    (hub, cluster): (&str, &str),
+    (form, member): (Form, &Member),
+) -> Result<Removed, End> {
     let path = Path::object(id);
     for _ in 0..ROUNDS {
         let mut live = match member.api.get(&path, Form::Whole).await {
@@ -158,7 +163,7 @@ async fn release(id: &Id, guard: &Guard, (hub, form): (&str, Form), member: &Mem
         let released = if is_other(&live, guard) {
             None
         } else {
-            render::release(&live, hub)
+            render::release(&live, hub, cluster)
         };
         wipe(&mut live);
         let Some(mut released) = released else {

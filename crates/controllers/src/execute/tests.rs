@@ -136,7 +136,8 @@ fn live(version: &str, data: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": data}, "metadata": {
         "namespace": "ns", "name": "a", "uid": "copy", "resourceVersion": version,
         "labels": {"entourage.dev/hub": "hub"},
-        "annotations": {"resourcebinding.karmada.io/namespace": "ns", "resourcebinding.karmada.io/name": "a-configmap"}}})
+        "annotations": {"work.karmada.io/namespace": "karmada-es-m1", "resourcebinding.karmada.io/namespace": "ns",
+            "resourcebinding.karmada.io/name": "a-configmap"}}})
 }
 
 fn foreign() -> Value {

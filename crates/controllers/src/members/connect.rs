@@ -217,6 +217,7 @@ mod tests {
     fn reach(endpoint: &str) -> Reach {
         Reach {
             uid: "u".into(),
+            id: String::new(),
             endpoint: endpoint.into(),
             secret: None,
             insecure: false,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use entourage_core::{object::Str, observation::Probe};
+use entourage_core::{cluster::identity, object::Str, observation::Probe};
 use futures::FutureExt as _;
 use tokio::{
     sync::{Notify, watch},
@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::{
     Member, MembersOptions, Reach, connect,
-    probe::{self, Health},
+    probe::{self, Health, Probed},
 };
 use crate::{clock, runtime::Message};
 
@@ -35,6 +35,8 @@ pub(super) struct Keeper {
     reach: watch::Receiver<Reach>,
     suspect: Arc<Notify>,
     member: Option<Arc<Member>>,
+    /// What the client was built from.
+    connected: Option<Reach>,
     /// Whether the brain has the client.
     lent: bool,
     silent: u32,
@@ -58,6 +60,7 @@ impl Keeper {
             reach,
             suspect,
             member: None,
+            connected: None,
             lent: false,
             silent: 0,
             poorly: 0,
@@ -86,7 +89,11 @@ impl Keeper {
                     if changed.is_err() {
                         return;
                     }
-                    self.disconnect().await;
+                    // Another id is only looked at anew.
+                    let connected = self.connected.as_ref();
+                    if connected.is_none_or(|held| !held.leads_to(&self.reach.borrow())) {
+                        self.disconnect().await;
+                    }
                 }
                 () = async {
                     suspect.notified().await;
@@ -111,6 +118,11 @@ impl Keeper {
                 Ok(member) => probe::probe(&member.api).await,
                 Err(refused) => refused.into(),
             };
+        }
+        if matches!(probe.health, Health::Healthy | Health::Unhealthy)
+            && let Some(refused) = self.identify().await
+        {
+            probe = refused;
         }
         self.silent = if probe.health == Health::Silent {
             self.silent.saturating_add(1)
@@ -137,6 +149,30 @@ impl Keeper {
             probe: probe.found,
         })
         .await
+    }
+
+    /// Before the client is lent, and at each probe: which cluster answers. Answers what stands in the way of using it.
+    async fn identify(&mut self) -> Option<Probed> {
+        let member = self.member.clone()?;
+        let seen = match member.api.identify().await {
+            Ok(seen) => seen,
+            // It was told once, and what a probe found still holds.
+            Err(failure) => return member.api.id().is_none().then(|| probe::unidentified(&failure)),
+        };
+        let stored = self.reach.borrow().id.clone();
+        if let Err(message) = identity::check(&self.name, &stored, &seen) {
+            return Some(probe::another(message));
+        }
+        if member.api.id() == Some(&seen) {
+            return None;
+        }
+        // What was learnt over this connection is about the cluster that answered before.
+        self.disconnect().await;
+        let message = format!(
+            "another physical cluster answers at the endpoint of {} than before; connecting anew",
+            self.name
+        );
+        Some(probe::another(message))
     }
 
     /// A Secret that was changed may end a silence (another certificate authority), and replaces what still works.
@@ -178,6 +214,7 @@ impl Keeper {
         let (member, version) = connect::connect(&self.name, &reach, &self.options, &self.suspect).await?;
         let member = Arc::new(member);
         self.member = Some(member.clone());
+        self.connected = Some(reach);
         (self.secret, self.describe_at) = ((version, Instant::now()), None);
         Ok(member)
     }

@@ -107,7 +107,31 @@ async fn get(api: &Api, path: &'static str) -> Result<(), Failure> {
         body: None,
         deadline: Some(DEADLINE),
     };
-    api.bytes(call).await.map(drop)
+    // Whichever cluster answers: that is looked at next.
+    api.exchange(call).await.map(drop)
+}
+
+/// Of a member that answers, and does not tell which cluster it is.
+pub(super) fn unidentified(failure: &Failure) -> Probed {
+    match failure.class() {
+        Class::Unknown | Class::Unauthorized => failed(failure),
+        _ => {
+            let text = failure.text(&Gvk::new("v1", "Namespace"));
+            Probed::unhealthy(
+                Health::Unknown,
+                reason::CLUSTER_ID_UNKNOWN,
+                format!(
+                    "which cluster this is cannot be read: get of the namespace kube-system failed: {text}. Nothing is written \
+                     there before; our account needs the verb get on namespaces"
+                ),
+            )
+        }
+    }
+}
+
+/// Of another cluster than the one that the Cluster stands for.
+pub(super) fn another(message: String) -> Probed {
+    Probed::unhealthy(Health::Unknown, reason::CLUSTER_ID_CHANGED, message)
 }
 
 fn failed(failure: &Failure) -> Probed {

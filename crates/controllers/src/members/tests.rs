@@ -105,9 +105,12 @@ fn cluster(namespace: &str) -> Cluster {
     Cluster::new("m1", spec)
 }
 
+const KUBE_SYSTEM: &str = "GET /api/v1/namespaces/kube-system";
+
 fn healthy(asked: &Asked) -> Reply {
     match asked.line.as_str() {
         "GET /readyz" => Reply::Json(200, json!("ok")),
+        KUBE_SYSTEM => Reply::Json(200, json!({"metadata": {"uid": "one"}})),
         "GET /version" => Reply::Json(200, json!({"gitVersion": "v1.36.2"})),
         "GET /api" => Reply::Json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
         "GET /apis" => Reply::Json(200, json!({"kind": "APIGroupList", "groups": []})),
@@ -243,7 +246,7 @@ async fn a_replaced_secret_is_noticed_although_the_old_one_still_works() {
 #[tokio::test(start_paused = true)]
 async fn a_member_is_lent_before_its_apis_are_known() {
     let mut bench = bench(|asked| match asked.line.as_str() {
-        "GET /readyz" => healthy(asked),
+        "GET /readyz" | KUBE_SYSTEM => healthy(asked),
         _ => Reply::Silence,
     });
     bench.ensure(&cluster("karmada-cluster"));
@@ -317,7 +320,9 @@ async fn a_member_that_is_not_ready_yet_is_asked_again_soon() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_second() {
     let mut bench = bench(|asked| match asked.line.as_str() {
-        "GET /version" | "GET /readyz" | "GET /api" | "GET /apis" | "GET /api/v1" => healthy(asked),
+        KUBE_SYSTEM | "GET /version" | "GET /readyz" | "GET /api" | "GET /apis" | "GET /api/v1" => {
+            healthy(asked)
+        }
         _ => Reply::Broken,
     });
     bench.ensure(&cluster("karmada-cluster"));
@@ -377,4 +382,95 @@ async fn a_gate_lets_one_through_until_it_is_open() {
         turn.open();
     }
     assert!(other.pass().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_cluster_is_not_lent_until_its_id_is_meant() {
+    let mut bench = bench(healthy);
+    let mut cluster = cluster("karmada-cluster");
+    cluster.spec.id = "two".into();
+    bench.ensure(&cluster);
+    let (probe, clients) = bench.probe().await;
+    assert_eq!(
+        (probe.healthy, probe.reason.as_str()),
+        (false, "ClusterIDChanged")
+    );
+    assert!(
+        probe.message.contains("join m1 --replace") && clients.is_empty(),
+        "{}",
+        probe.message
+    );
+    cluster.spec.id = "one".into();
+    bench.ensure(&cluster);
+    let (probe, clients) = bench.probe().await;
+    assert!(
+        probe.healthy && matches!(clients.as_slice(), [Some(_)]),
+        "{probe:?}"
+    );
+    assert_eq!(
+        bench.built.load(Ordering::SeqCst),
+        1,
+        "an id alone is no other connection"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_does_not_tell_which_cluster_it_is_is_not_lent() {
+    let mut bench = bench(|asked| match asked.line.as_str() {
+        KUBE_SYSTEM => status(403, "Forbidden"),
+        _ => healthy(asked),
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let (probe, clients) = bench.probe().await;
+    assert_eq!(
+        (probe.healthy, probe.reason.as_str()),
+        (false, "ClusterIDUnknown")
+    );
+    assert!(clients.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_broken_connection_nothing_goes_to_another_cluster() {
+    let changed = Arc::new(AtomicU32::new(0));
+    let wrote = Arc::new(AtomicU32::new(0));
+    let (state, writes) = (changed.clone(), wrote.clone());
+    let mut bench = bench(
+        move |asked| match (asked.line.as_str(), state.load(Ordering::SeqCst)) {
+            (_, 1) => Reply::Broken,
+            (KUBE_SYSTEM, 2) => Reply::Json(200, json!({"metadata": {"uid": "two"}})),
+            (line, _) if line.starts_with("POST") => {
+                writes.fetch_add(1, Ordering::SeqCst);
+                Reply::Json(201, json!({"metadata": {"uid": "x"}}))
+            }
+            _ => healthy(asked),
+        },
+    );
+    let mut cluster = cluster("karmada-cluster");
+    cluster.spec.id = "one".into();
+    bench.ensure(&cluster);
+    let (_, clients) = bench.probe().await;
+    let Some(Some(member)) = clients.into_iter().next() else {
+        panic!("no client")
+    };
+    let path = crate::client::path::Path::namespace(None);
+    let body = json!({"kind": "Namespace"});
+    let form = crate::client::Form::Metadata;
+    assert!(member.api.create(&path, &body, form).await.is_ok());
+    changed.store(1, Ordering::SeqCst);
+    assert!(member.api.create(&path, &body, form).await.is_err());
+    // Another cluster answers before any probe came by.
+    changed.store(2, Ordering::SeqCst);
+    assert!(member.api.create(&path, &body, form).await.is_err());
+    assert_eq!(wrote.load(Ordering::SeqCst), 1);
+    let mut reasons = Vec::new();
+    for _ in 0..4 {
+        reasons.push(bench.probe().await.0.reason);
+    }
+    assert!(
+        reasons.iter().any(|reason| reason == "ClusterIDChanged"),
+        "{reasons:?}"
+    );
+    // The right one is back.
+    changed.store(0, Ordering::SeqCst);
+    while !bench.probe().await.0.healthy {}
 }

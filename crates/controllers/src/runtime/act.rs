@@ -189,6 +189,7 @@ impl<D: Decide> Brain<D> {
         metrics.objects("clusters", stats.clusters);
         metrics.objects("policies", stats.policies);
         metrics.objects("unaccounted", stats.unaccounted);
+        metrics.objects("copied", stats.copied);
         metrics.distributions(&self.options.decider.distributions(now));
     }
 

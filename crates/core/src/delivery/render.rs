@@ -6,7 +6,11 @@ use entourage_api::keys::{annotation, label};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroize as _;
 
-use super::{Recipe, is_ours, marks::Marks};
+use super::{
+    Recipe,
+    marks::Marks,
+    ownership::{self, Claim},
+};
 use crate::{
     interpreter::{
         self, Interpretation,
@@ -68,8 +72,8 @@ pub enum Refusal {
 /// Whose an object on a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It carries our hub's id and this binding's namespace and name, or it is the very object that we wrote and carries no
-    /// other hub's id.
+    /// It is managed by this hub, see [`ownership`], or it is the very object that was recorded here and carries no other
+    /// hub's id: somebody changed or removed its ownership metadata.
     Ours,
     /// It is not ours, and the policy says Overwrite.
     Adoptable,
@@ -77,13 +81,15 @@ pub enum Standing {
     Foreign,
 }
 
-/// Tells whose an object on a member is (architecture 2.3; conflictResolution: karmada reference 1.5).
+/// Tells whose an object in a cluster is, where a copy is to be delivered (architecture 2.3; conflictResolution: karmada
+/// reference 1.5).
 #[must_use]
-pub fn standing(recipe: &Recipe, live: &Value) -> Standing {
+pub fn standing(recipe: &Recipe, cluster: &str, live: &Value) -> Standing {
     let live = Meta::of(live);
-    let written_by_us = recipe.written_uid.as_ref().is_some_and(|uid| *uid == live.uid)
-        && !is_of_another_hub(&live, &recipe.hub);
-    if written_by_us || is_ours(&live, &recipe.hub, &recipe.binding) {
+    let is_recorded = recipe.written_uid.as_ref().is_some_and(|uid| *uid == live.uid);
+    let claim = Claim::of(&live, &recipe.hub, cluster, &recipe.binding);
+    // A copy is delivered only where the stored binding accounts for it.
+    if claim.is_managed(is_recorded, true) || (is_recorded && !is_of_another_hub(&live, &recipe.hub)) {
         Standing::Ours
     } else if recipe.overwrite {
         Standing::Adoptable
@@ -269,10 +275,11 @@ pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
 }
 
 /// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14).
-/// `None` when it carries none, or those of another hub than `hub`.
+/// `None` when it carries none, or those of another hub than `hub` or of another cluster than the one it is in.
 #[must_use]
-pub fn release(live: &Value, hub: &str) -> Option<Value> {
-    if is_of_another_hub(&Meta::of(live), hub) {
+pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
+    let meta = Meta::of(live);
+    if is_of_another_hub(&meta, hub) || !ownership::names_cluster(&meta, cluster) {
         return None;
     }
     let mut object = live.clone();
@@ -355,7 +362,8 @@ mod tests {
 
     /// An object with the uid that we wrote, and this hub's id on it.
     fn live(hub: Option<&str>) -> Value {
-        let mut live = json!({"metadata": {"name": "a", "namespace": "ns", "uid": "copy", "labels": {}}});
+        let mut live = json!({"metadata": {"name": "a", "namespace": "ns", "uid": "copy", "labels": {},
+            "annotations": {"work.karmada.io/namespace": "karmada-es-east"}}});
         if let Some(hub) = hub {
             live["metadata"]["labels"][label::HUB] = json!(hub);
         }
@@ -380,15 +388,42 @@ mod tests {
             (None, Standing::Ours),
             (Some("b"), Standing::Foreign),
         ] {
-            assert_eq!(standing(&recipe, &live(hub)), expected, "{hub:?}");
+            assert_eq!(standing(&recipe, "east", &live(hub)), expected, "{hub:?}");
         }
         recipe.overwrite = true;
-        assert_eq!(standing(&recipe, &live(Some("b"))), Standing::Adoptable);
+        assert_eq!(standing(&recipe, "east", &live(Some("b"))), Standing::Adoptable);
     }
 
     #[test]
     fn the_marks_of_another_hub_stay() {
-        assert!(release(&live(Some("a")), "a").is_some());
-        assert_eq!(release(&live(Some("b")), "a"), None);
+        assert!(release(&live(Some("a")), "a", "east").is_some());
+        assert_eq!(release(&live(Some("b")), "a", "east"), None);
+        assert_eq!(
+            release(&live(Some("a")), "a", "west"),
+            None,
+            "it was copied from east"
+        );
+    }
+
+    #[test]
+    fn an_object_that_was_copied_from_another_cluster_is_not_managed() {
+        let mut recipe = Recipe {
+            hub: "a".into(),
+            binding: Named::new("ns", "a-configmap"),
+            permanent_id: "p".into(),
+            replicas: None,
+            completions: None,
+            interpretation: Default::default(),
+            overrides: Default::default(),
+            overwrite: false,
+            written_uid: None,
+        };
+        let mut copied = live(Some("a"));
+        copied["metadata"]["annotations"][annotation::RESOURCE_BINDING_NAMESPACE] = json!("ns");
+        copied["metadata"]["annotations"][annotation::RESOURCE_BINDING_NAME] = json!("a-configmap");
+        assert_eq!(standing(&recipe, "east", &copied), Standing::Ours);
+        assert_eq!(standing(&recipe, "west", &copied), Standing::Foreign);
+        recipe.overwrite = true;
+        assert_eq!(standing(&recipe, "west", &copied), Standing::Adoptable);
     }
 }

@@ -60,7 +60,9 @@ impl Index {
         let at = self.distributions.place_of(name, place)?;
         let part = self.distributions.part(&at, &place.namespace);
         let hub = place.cluster.as_ref().map(|_| &*self.config.hub);
-        let ours = part.filter(|part| part.is_of(name, &held.object.meta.uid, hub));
+        let ours = part
+            .filter(|part| part.is_of(name, &held.object.meta.uid, hub))
+            .filter(|_| self.accounts_for(held, spec, place));
         if held.object.is_claimed() {
             return ours.map(|_| Verdict::Kept);
         }
@@ -133,6 +135,23 @@ impl Index {
             return Some(Verdict::Blocked);
         }
         Some(troubled(content).unwrap_or(Verdict::Pending))
+    }
+
+    /// Whether a distribution accounts for a copy in a place: on a member, it selects that, its status lists it or has nothing to
+    /// say yet, or the copy was written by this process. Metadata that was copied from another member proves nothing.
+    fn accounts_for(&self, held: &Held, spec: &Spec, place: &Place) -> bool {
+        let Some(cluster) = &place.cluster else {
+            return true;
+        };
+        let was_written = || held.spots.get(place).is_some_and(|spot| spot.written.is_some());
+        let is_selected = |wanted: &ClusterAffinity| {
+            let member = self.members.get(cluster);
+            member.is_some_and(|member| affinity::selects(wanted, &candidate(cluster, member)))
+        };
+        spec.clusters.as_ref().is_some_and(is_selected)
+            || held.object.has_no_report()
+            || held.object.reported_on(cluster)
+            || was_written()
     }
 
     /// Whether a place is meant.

@@ -125,6 +125,11 @@ impl Distribution {
         all.any(|each| each["name"] == *cluster)
     }
 
+    /// Whether its status does not list members yet.
+    pub(crate) fn has_no_report(&self) -> bool {
+        self.status["clusters"].is_null()
+    }
+
     /// The generation that its status is about.
     #[must_use]
     pub fn observed_generation(&self) -> i64 {

@@ -61,8 +61,10 @@ pub struct Problem {
 /// One template on one member.
 #[derive(Clone, Debug, Default)]
 pub struct CopyState {
-    /// The copy as last seen, if it is ours.
+    /// The copy as last seen, if it is managed: see [`crate::delivery::ownership`].
     pub live: Option<Copy>,
+    /// What is there instead: an object that carries our metadata and is not managed. Boxed: few places have one.
+    pub copied: Option<Box<Copy>>,
     /// The copy as last written; from an answer, or at start from the binding's status.
     pub record: Option<CopyRecord>,
     /// The last failure, cleared by success.
@@ -247,7 +249,15 @@ impl Binding {
         observation::named(id, &all)
     }
 
-    /// Whether the binding accounts for a copy on a cluster: own or required.
+    /// The clusters where copies of the binding before this one may be.
+    pub(crate) fn former_clusters(&self) -> impl Iterator<Item = &str> {
+        let names = self.meta.annotation(annotation::FORMER_CLUSTERS).into_iter();
+        names
+            .flat_map(|names| names.split(','))
+            .filter(|name| !name.is_empty())
+    }
+
+    /// Whether the binding accounts for a copy on a cluster: own, required, or of the binding before it.
     #[must_use]
     pub fn accounts_for(&self, cluster: &str) -> bool {
         let required = self
@@ -262,6 +272,15 @@ impl Binding {
             .iter()
             .chain(required)
             .any(|target| target.name == cluster)
+            || self.former_clusters().any(|name| name == cluster)
+    }
+
+    /// Whether a copy on a cluster may be from this binding, as stored: it accounts for the cluster, or reports of it.
+    #[must_use]
+    pub fn may_have_left(&self, cluster: &str) -> bool {
+        let status = self.object.status.iter();
+        let mut reported = status.flat_map(|status| &status.aggregated_status);
+        self.accounts_for(cluster) || reported.any(|item| item.cluster_name == cluster)
     }
 
     /// The uid of its controller owner.
@@ -293,10 +312,20 @@ pub struct Member {
     pub meta: Meta,
     /// The object.
     pub object: Arc<Cluster>,
+    /// Which physical cluster answers: the uid of its namespace kube-system, read before anything else on a connection.
+    pub id: Option<Str>,
     /// The last probe.
     pub probe: Option<Probe>,
     /// When probes began to fail; cleared by a healthy one.
     pub failing_since: Option<Time>,
+}
+
+/// Objects on a member that carry our metadata and are not managed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Copied {
+    pub(crate) objects: BTreeSet<Id>,
+    /// When that changed last.
+    pub(crate) changed: Option<Time>,
 }
 
 /// Sizes, for metrics.
@@ -312,6 +341,8 @@ pub struct Stats {
     pub clusters: usize,
     /// Policies.
     pub policies: usize,
-    /// Copies of ours on members that no binding accounts for: they are reported here and left alone.
+    /// Copies on members whose template has no binding: they are reported here and left alone.
     pub unaccounted: usize,
+    /// Other objects on members that carry our metadata and are not managed: they are reported here and left alone.
+    pub copied: usize,
 }

@@ -221,10 +221,13 @@ fn is_used(entity: &Entity) -> bool {
         .template
         .as_ref()
         .is_some_and(|template| twin::has_claim_metadata(&template.meta) || template.meta.deleting.is_some());
-    let on_members = entity
-        .copies
-        .values()
-        .any(|state| state.live.is_some() || state.record.is_some() || state.in_flight || state.uncertain);
+    let on_members = entity.copies.values().any(|state| {
+        state.live.is_some()
+            || state.copied.is_some()
+            || state.record.is_some()
+            || state.in_flight
+            || state.uncertain
+    });
     claimed
         || on_members
         || entity.binding.is_some()

@@ -6,6 +6,7 @@
 mod bindings;
 mod closure;
 mod consent;
+mod copied;
 mod copies;
 mod customizations;
 mod dirty;
@@ -121,6 +122,7 @@ impl Index {
             Observation::Aggregated(id, asked, unanswered) => {
                 self.aggregated(&id, asked, unanswered, now, &mut dirty)
             }
+            Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
             Observation::Tick => {}

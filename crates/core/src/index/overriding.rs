@@ -193,6 +193,7 @@ mod tests {
         Member {
             meta: Meta::default(),
             object: Arc::new(object),
+            id: None,
             probe: None,
             failing_since: None,
         }

@@ -2,6 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use entourage_api::{
+    keys::{annotation, label},
+    names,
+};
 use serde_json::Value;
 
 use crate::{
@@ -26,6 +30,8 @@ pub struct CopyMeta {
     pub hub: Option<Str>,
     /// [`owner_hash`] of the binding that its annotations name.
     pub binding: u64,
+    /// [`owner_hash`] of the cluster whose execution namespace its annotations name, without a namespace.
+    pub cluster: u64,
     /// The hash of the labels and annotations that the copy says are set by us; see [`crate::delivery::marks`].
     pub marks: u64,
     /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
@@ -42,9 +48,12 @@ impl CopyMeta {
             .as_array()
             .is_some_and(|all| !all.is_empty());
         let owner = marks::owner(&meta).unwrap_or_else(|| Named::new("", ""));
+        let namespace = meta.annotation(annotation::WORK_NAMESPACE);
+        let cluster = namespace.and_then(names::cluster_of_execution_namespace);
         Self {
+            cluster: cluster.map_or(0, |cluster| owner_hash("", cluster)),
             binding: owner_hash(&owner.namespace, &owner.name),
-            hub: meta.labels.get(entourage_api::keys::label::HUB).cloned(),
+            hub: meta.labels.get(label::HUB).cloned(),
             uid: meta.uid,
             resource_version: meta.resource_version,
             generation: meta.generation,
@@ -52,6 +61,12 @@ impl CopyMeta {
             marks,
             foreign: foreign || owned,
         }
+    }
+
+    /// Whether its annotations name the execution namespace of this cluster.
+    #[must_use]
+    pub fn names_cluster(&self, cluster: &str) -> bool {
+        self.cluster == owner_hash("", cluster)
     }
 
     /// The resourceVersion as a number; see [`Meta::revision`].

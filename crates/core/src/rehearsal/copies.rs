@@ -43,7 +43,7 @@ impl Rehearsal {
         };
         let live = member.objects.get(id).cloned();
         if let Some(live) = &live
-            && render::standing(recipe, live) == render::Standing::Foreign
+            && render::standing(recipe, cluster, live) == render::Standing::Foreign
         {
             return Delivered::Foreign;
         }
@@ -149,8 +149,8 @@ impl Rehearsal {
                         Removed::Accepted
                     }
                     How::Release => {
-                        let mut freed =
-                            render::release(&live, &self.index.config.hub).unwrap_or_else(|| live.clone());
+                        let mut freed = render::release(&live, &self.index.config.hub, cluster)
+                            .unwrap_or_else(|| live.clone());
                         without_empty(&mut freed);
                         let freed = self.versions.replaced(id, &live, freed);
                         member.objects.insert(id.clone(), freed);

@@ -2,6 +2,7 @@
 
 use super::told;
 use crate::{
+    cluster::identity,
     delivery::{self, suspension},
     index::{CopyState, Entity, Index, Problem, Trouble},
     object::{Id, Str},
@@ -19,6 +20,8 @@ pub(super) struct Place<'a> {
     /// The member answers, but what it holds is not listed yet.
     pub(super) unknown: bool,
     pub(super) answers: bool,
+    /// Why the member is not used although it may answer.
+    pub(super) objection: Option<String>,
     /// Nothing may be written here now.
     pub(super) suspended: bool,
     /// What is wrong with the copy. Not what was, where nothing is tried any more: a restart would not find it again.
@@ -63,6 +66,9 @@ impl Place<'_> {
             Some(problem) => problem.message.clone(),
             None if self.applied() => String::new(),
             None if self.suspended => told::SUSPENDED.into(),
+            None if self.objection.is_some() => {
+                told::unused(self.cluster, self.objection.as_deref().unwrap_or_default())
+            }
             None if !self.answers => told::silent(self.cluster),
             None => told::PENDING.into(),
         }
@@ -96,6 +102,7 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
                 current,
                 unknown,
                 answers,
+                objection: identity::objection(index, cluster).map(|objection| objection.message(cluster)),
                 suspended,
                 problem: state.problem.as_ref().filter(|_| !suspended),
                 held: !wanted

@@ -14,6 +14,7 @@ const SOMETHING: &str = "something on ";
 const FIGHTS: &str = " keeps changing ";
 const NO_ANSWER: &str = " did not answer ";
 const SILENT: &str = " does not answer;";
+const UNUSED: &str = " is not used: ";
 const WHAT: &str = "what ";
 const UNLISTABLE: &str = " holds cannot be listed ";
 
@@ -62,7 +63,13 @@ pub fn told(item: &AggregatedStatusItem) -> Told {
         SUSPENDED => Told::Suspended,
         _ if NO_SOURCE.contains(&message) => Told::Pending,
         _ if begins("", " refused ") => Told::Refused,
-        _ if begins("", SILENT) || begins("", NO_ANSWER) || begins(WHAT, UNLISTABLE) => Told::Unknown,
+        _ if begins("", SILENT)
+            || begins("", UNUSED)
+            || begins("", NO_ANSWER)
+            || begins(WHAT, UNLISTABLE) =>
+        {
+            Told::Unknown
+        }
         _ if begins(SOMETHING, FIGHTS) => Told::Fought,
         _ if BadOverride::is_told_by(message) => Told::Override,
         _ if message.contains(&format!("{STANDS}{cluster}{FOREIGN}")) => Told::Foreign,
@@ -73,6 +80,11 @@ pub fn told(item: &AggregatedStatusItem) -> Told {
 /// Of a member that does not answer.
 pub(super) fn silent(cluster: &str) -> String {
     format!("{cluster}{SILENT} it is delivered when it does (see the Ready condition of the Cluster)")
+}
+
+/// Of a member that is not the cluster that it should be, or is another Cluster's, too.
+pub(super) fn unused(cluster: &str, why: &str) -> String {
+    format!("{cluster}{UNUSED}{why}")
 }
 
 /// Of a member that answers, and does not tell what it holds.
@@ -151,6 +163,7 @@ mod tests {
         let table = [
             (fight.as_str(), Told::Fought),
             (&silent("m1"), Told::Unknown),
+            (&unused("m1", "it is another one"), Told::Unknown),
             (&unlistable("m1", "403"), Told::Unknown),
             (SUSPENDED, Told::Suspended),
             (PENDING, Told::Pending),

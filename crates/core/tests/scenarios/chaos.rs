@@ -38,7 +38,16 @@ pub(crate) fn run(seed: u64, ends: Ends) {
     world.meddle("member1", "ConfigMap", "red", |_| {
         Some(config_map("red", "theirs"))
     });
-    for _ in 0..40 {
+    let restored = plant(&mut world);
+    for round in 0..40 {
+        match round {
+            10 => {
+                world.apply(config_map(RESTORED, "new"));
+                world.apply(policy_of(RESTORED, "v1", "ConfigMap", RESTORED, &["member1"]));
+            }
+            25 => world.delete("ConfigMap", RESTORED),
+            _ => {}
+        }
         if ends == Ends::Takeovers {
             world.stand_by();
             if random.below(4) == 0 {
@@ -64,6 +73,13 @@ pub(crate) fn run(seed: u64, ends: Ends) {
     }
     assert!(world.settle_for(120_000), "seed {seed}");
     check(&world, seed, crashes);
+    for (member, object) in restored {
+        assert_eq!(
+            world.on(member, "ConfigMap", RESTORED),
+            Some(&object),
+            "seed {seed}: what was restored with our metadata on {member} was touched"
+        );
+    }
     world.rollouts = 0;
     let wrote = world.writes.len();
     world.restart();
@@ -74,6 +90,29 @@ pub(crate) fn run(seed: u64, ends: Ends) {
         "seed {seed}: a restart writes {:#?}",
         &world.writes[wrote..]
     );
+}
+
+/// A ConfigMap that is propagated to member1 for a while, and was restored and copied to other members.
+const RESTORED: &str = "restored";
+
+/// Objects with the metadata of a copy, on members that nothing accounts for: one names its own member, as after a restore of
+/// a backup, one another member, as after a copy.
+fn plant(world: &mut World) -> Vec<(&'static str, Value)> {
+    let planted = [("member2", "member2"), ("member3", "member1")].map(|(member, names)| {
+        let mut object = config_map(RESTORED, "kept");
+        object["metadata"]["labels"] = json!({"entourage.dev/hub": "hub-id", "karmada.io/managed": "true"});
+        object["metadata"]["annotations"] = json!({
+            "work.karmada.io/namespace": format!("karmada-es-{names}"),
+            "resourcebinding.karmada.io/namespace": "default",
+            "resourcebinding.karmada.io/name": format!("{RESTORED}-configmap"),
+        });
+        world.meddle(member, "ConfigMap", RESTORED, |_| Some(object));
+        (
+            member,
+            world.on(member, "ConfigMap", RESTORED).expect("planted").clone(),
+        )
+    });
+    planted.into()
 }
 
 fn step(world: &mut World, random: &mut Random) {

@@ -300,3 +300,30 @@ fn what_is_renamed_past_the_rules_takes_its_copies_on_members_along_when_it_is_d
     places_are(&world, &[]);
     assert!(world.hub_object("ResourceDistribution", "d").is_none());
 }
+
+#[test]
+fn a_copy_that_was_copied_to_a_member_that_is_not_selected_is_left_alone() {
+    for restarts in [false, true] {
+        let mut world = world();
+        world.apply(to_members("one", &["m1"]));
+        assert!(world.settle());
+        let mut copied = world.members["m1"].objects[&key("app")].clone();
+        for field in ["uid", "resourceVersion", "creationTimestamp"] {
+            copied["metadata"]
+                .as_object_mut()
+                .expect("metadata")
+                .remove(field);
+        }
+        world.meddle_at("m2", &key("app"), |_| Some(copied));
+        if restarts {
+            world.restart();
+        }
+        world.apply(to_members("two", &["m1"]));
+        assert!(world.settle());
+        places_are(&world, &["m1", "m2"]);
+        world.delete("ResourceDistribution", "d");
+        assert!(world.settle());
+        places_are(&world, &["m2"]);
+        assert!(world.hub_object("ResourceDistribution", "d").is_none());
+    }
+}

@@ -14,6 +14,7 @@ use std::{
 
 use entourage_api::names;
 use entourage_core::{
+    cluster::identity,
     delivery::{Recipe, render, source_version},
     index::{Config, Index},
     interpreter::{Interpretation, operations::Operation, question::Question},
@@ -39,6 +40,8 @@ pub(crate) struct Backup {
 pub(crate) struct Cluster {
     pub(crate) objects: Objects,
     pub(crate) down: bool,
+    /// The uid of its namespace kube-system; empty for one made of its name.
+    pub(crate) id: String,
 }
 
 pub(crate) struct World {
@@ -169,7 +172,7 @@ impl World {
             world.members.insert((*member).into(), Cluster::default());
             world.apply(json!({
                 "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": member},
-                "spec": {"syncMode": "Push", "apiEndpoint": "https://x"},
+                "spec": {"id": format!("id-{member}"), "syncMode": "Push", "apiEndpoint": "https://x"},
             }));
         }
         world
@@ -714,20 +717,48 @@ impl World {
     fn can_open(&self, watch: &Watch) -> bool {
         let reachable = match watch.server() {
             Server::Hub => true,
-            Server::Member(name) => self.members.get(&*name).is_some_and(|member| !member.down),
+            Server::Member(name) => {
+                self.members.get(&*name).is_some_and(|member| !member.down) && !self.is_another(&name)
+            }
         };
         let is_kept = self.shut.contains(watch) || self.forbidden.contains(watch);
         reachable && !self.watches.contains(watch) && !is_kept
     }
 
+    /// Another physical cluster answers, or this one does as another one, and the connection is made anew.
+    pub(crate) fn become_another(&mut self, member: &str, id: &str) {
+        self.set_down(member, true);
+        self.members.get_mut(member).expect("member").id = id.into();
+        self.set_down(member, false);
+    }
+
+    /// Which physical cluster answers.
+    fn id_of(&self, member: &str) -> String {
+        match self.members[member].id.as_str() {
+            "" => format!("id-{member}"),
+            id => id.to_owned(),
+        }
+    }
+
+    /// Whether another cluster answers than the one that the Cluster stands for: the shell does not use the connection.
+    fn is_another(&self, member: &str) -> bool {
+        let cluster = self.hub.get(&key_named("Cluster", member));
+        let stored = cluster.and_then(|cluster| cluster["spec"]["id"].as_str());
+        identity::check(member, stored.unwrap_or_default(), &self.id_of(member)).is_err()
+    }
+
     fn probe(&mut self, member: &str) {
+        if !self.members[member].down {
+            let id = self.id_of(member);
+            self.observe(Observation::Identified(member.into(), id.as_str().into()));
+        }
         let probe = self.probed(member);
         self.observe(Observation::Probed(member.into(), probe));
     }
 
     /// What a probe finds.
     fn probed(&self, member: &str) -> Probe {
-        let healthy = !self.members[member].down;
+        let healthy = !self.members[member].down && !self.is_another(member);
         Probe {
             healthy,
             reason: if healthy {
@@ -811,6 +842,15 @@ impl World {
 
     /// The answer to a change; `None` when it failed.
     fn carry_out(&mut self, change: Change) -> Option<Vec<Observation>> {
+        if let Change::Deliver { cluster, .. }
+        | Change::Remove { cluster, .. }
+        | Change::Namespace { cluster, .. } = &change
+        {
+            assert!(
+                !self.is_another(cluster),
+                "{cluster} is another cluster: {change:?}"
+            );
+        }
         match change {
             Change::Hub { object, verb } => self.write_hub(&object, verb),
             Change::Deliver {
@@ -850,7 +890,8 @@ impl World {
                         assert!(
                             owners(&id)
                                 .iter()
-                                .any(|owner| render::standing(owner, &live) == render::Standing::Ours),
+                                .any(|owner| render::standing(owner, &cluster, &live)
+                                    == render::Standing::Ours),
                             "{id} on {cluster} is not ours"
                         );
                         self.assert_unneeded(&cluster, &id);
@@ -866,7 +907,7 @@ impl World {
                                 Removed::Accepted
                             }
                             entourage_core::plan::How::Release => {
-                                let freed = render::release(&live, HUB_ID).expect("marked");
+                                let freed = render::release(&live, HUB_ID, &cluster).expect("marked");
                                 let freed = self.put(&live, freed);
                                 self.members
                                     .get_mut(&*cluster)
@@ -1037,7 +1078,7 @@ impl World {
             self.member_changed(cluster, &key, &Value::Null);
             return applied(&object, None);
         };
-        if render::standing(recipe, &live) == render::Standing::Foreign {
+        if render::standing(recipe, cluster, &live) == render::Standing::Foreign {
             return Delivered::Foreign;
         }
         let blind = update && !read_first;
@@ -1072,6 +1113,7 @@ impl World {
         let key = hub_key(object);
         let held = self.hub.get(&key).cloned();
         let name = format!("{} {}/{}", key.0, key.1, key.2);
+        let is_patch = matches!(verb, Verb::Merge(_) | Verb::MergeStatus(_));
         match verb {
             Verb::Create(mut body) => {
                 if self.terminating {
@@ -1112,7 +1154,7 @@ impl World {
                 }
                 let mut next = held.clone();
                 merge(&mut next, &body);
-                if body["spec"].is_object() {
+                if body["spec"].is_object() && !is_patch {
                     // A PUT: what it does not say is gone.
                     next = body.clone();
                     next["metadata"]["deletionTimestamp"] = held["metadata"]["deletionTimestamp"].clone();

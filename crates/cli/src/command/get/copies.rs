@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::{keys::condition, work::AggregatedStatusItem};
+use entourage_api::{
+    keys::{annotation, condition},
+    work::AggregatedStatusItem,
+};
 use entourage_core::status::told::{Told, told};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -39,6 +42,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
                 .map(|cluster| row(seen, binding, cluster, wanted.contains(cluster))),
         );
     }
+    rows.extend(copied(seen, name));
     rows.extend(distributed::rows(seen, name));
     View {
         columns: vec![
@@ -88,6 +92,53 @@ fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
             "policy": policy, "neededBy": needed, "message": message,
         }),
     }
+}
+
+/// Objects that carry the hub's ownership metadata and are not managed by it, as each Cluster reports them.
+fn copied(seen: &Seen, name: Option<&str>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut clusters: Vec<&Value> = seen.clusters.iter().collect();
+    clusters.sort_by_key(|cluster| text(cluster, "/metadata/name"));
+    for cluster in clusters {
+        let annotation = cluster["metadata"]["annotations"][annotation::COPIED_OBJECTS].as_str();
+        let Some(report) = annotation.and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+            continue;
+        };
+        let named = items(&report, "/objects").iter().filter_map(Value::as_str);
+        let member = text(cluster, "/metadata/name");
+        rows.extend(named.filter_map(|object| copied_row(member, object, name)));
+    }
+    rows
+}
+
+/// From `apps/v1 Deployment shop/web`, or without a namespace; `None` if it has another name than the one asked for.
+fn copied_row(cluster: &str, object: &str, asked: Option<&str>) -> Option<Row> {
+    let mut words = object.split(' ');
+    let (api_version, kind, path) = (words.next()?, words.next()?, words.next()?);
+    let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+    if asked.is_some_and(|asked| asked != name) {
+        return None;
+    }
+    let message =
+        "carries the ownership metadata of this hub and is not managed by it: never changed or deleted";
+    let kind_label = label(api_version, kind);
+    Some(Row {
+        name: format!("{cluster}/{kind_label}/{name}"),
+        cells: vec![
+            namespace.to_owned(),
+            format!("{kind} {name}"),
+            cluster.to_owned(),
+            "Copied".to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+            message.to_owned(),
+        ],
+        item: json!({
+            "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "cluster": cluster,
+            "state": "Copied", "health": "", "policy": null, "neededBy": [], "message": message,
+        }),
+    })
 }
 
 /// How the copy is: `Applied`; `Pending`, not written yet; `Suspended` by the policy; `Conflict`, kept out by an object of
@@ -193,6 +244,26 @@ mod tests {
             }
         }
         seen
+    }
+
+    #[test]
+    fn an_object_that_was_copied_is_shown_as_such() {
+        let report = json!({"count": 2, "objects": ["apps/v1 Deployment shop/web", "v1 Namespace shop"]});
+        let seen = Seen {
+            clusters: vec![json!({"metadata": {"name": "east",
+                "annotations": {"entourage.dev/copied-objects": report.to_string()}}})],
+            ..Seen::default()
+        };
+        let rows = view(&seen, None).rows;
+        let shown: Vec<&[String]> = rows.iter().map(|row| &row.cells[..4]).collect();
+        assert_eq!(
+            shown,
+            [
+                ["shop", "Deployment web", "east", "Copied"],
+                ["", "Namespace shop", "east", "Copied"],
+            ]
+        );
+        assert_eq!(view(&seen, Some("web")).rows.len(), 1);
     }
 
     #[test]

@@ -23,11 +23,12 @@ pub enum Standing {
     Leaving,
 }
 
-/// Whether `name` may stand for the cluster with this id beside these Clusters.
+/// Whether `name` may stand for the cluster with this id beside these Clusters. With `replace` it may take the place of
+/// another one.
 ///
 /// # Errors
 /// When the name stands for another cluster, or the member is joined under another name; each with the way out.
-pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str) -> Result<Standing> {
+pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str, replace: bool) -> Result<Standing> {
     let id = |cluster: &DynamicObject| text(&cluster.data, "/spec/id").to_owned();
     let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(name);
     if let Some(other) = clusters
@@ -44,10 +45,10 @@ pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str) -> Resu
         return Ok(Standing::New);
     };
     let held = id(cluster);
-    if !held.is_empty() && held != member_id {
+    if !held.is_empty() && held != member_id && !replace {
         bail!(
-            "{name} stands for another cluster (id {held}, this one is {member_id}); choose another name, or run \
-             `entourage unjoin {name}` first"
+            "{name} stands for another cluster (id {held}, this one is {member_id}); choose another name, run `entourage \
+             unjoin {name}` first, or pass --replace if this cluster takes its place"
         );
     }
     if cluster.metadata.deletion_timestamp.is_some() {

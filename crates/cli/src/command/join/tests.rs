@@ -215,6 +215,9 @@ async fn a_name_that_stands_for_another_cluster_is_refused() {
         "{error}"
     );
     assert_eq!(other.take_writes(), Vec::<String>::new());
+    // That is meant: the token of the other one is not sent to it.
+    joined("m1 --replace", &hub, &other).await.0.unwrap();
+    assert_eq!(hub.object(CLUSTER).unwrap()["spec"]["id"], "another-id");
 }
 
 #[tokio::test]

@@ -84,12 +84,16 @@ impl Index {
                 .get_or_insert(now);
         }
         entity.vanished = None;
-        let before = entity.binding.replace(Binding {
+        let binding = Binding {
             refers,
             meta,
             name: name.clone(),
             object: object.clone(),
-        });
+        };
+        for cluster in binding.former_clusters() {
+            entity.copies.entry(cluster.into()).or_default();
+        }
+        let before = entity.binding.replace(binding);
         let after = entity.binding.as_ref();
         let spec_changed = before.as_ref().is_none_or(|held| held.object.spec != object.spec);
         let placement_changed = before.as_ref().is_none_or(|held| {
@@ -137,6 +141,7 @@ impl Index {
         if first {
             self.recall_by_binding(&id, now, dirty);
         }
+        self.manage_what_is_accounted(&id, now, dirty);
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {
             self.dirty_dependencies(&id, dirty);

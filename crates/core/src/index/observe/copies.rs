@@ -1,13 +1,13 @@
 //! Copies on members, and the outcomes of writing and removing them.
 
-use entourage_api::{names, work::CopyRecord};
+use entourage_api::work::CopyRecord;
 
 use super::{Deletion, Dirty};
 use crate::{
     delivery::fight::Fight,
     index::{CopyState, Index, Problem, Trouble, is_old},
     object::{Id, Str, Time},
-    observation::{Copy, Delivered, Removed, owner_hash},
+    observation::{Copy, Delivered, Removed},
     plan::Key,
 };
 
@@ -26,37 +26,19 @@ impl Index {
         self.recall_copy(cluster, id, &mut copy);
         // One string for all copies.
         copy.meta.hub = Some(self.config.hub.clone());
-        let binding = self.binding_name_of(id);
-        // Its binding may not be known yet, nor which of its possible names that has.
-        let of_it = |name: &str| owner_hash(&id.namespace, name) == copy.meta.binding;
-        let names = || names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);
-        let is_ours = of_it(&binding) || names().iter().any(|name| of_it(name));
+        let is_managed = self.is_managed(cluster, id, &copy.meta);
         let state = self.copy_state(id, cluster);
-        let written = state
-            .record
-            .as_ref()
-            .is_some_and(|record| *record.uid == *copy.meta.uid);
-        if !is_ours && !written {
-            // It carries our label and belongs to another binding: somebody copied a manifest. Where it stands nothing of
-            // ours does.
-            let held = state.live.as_ref();
-            let was_live = held.is_some_and(|held| held.meta.uid == copy.meta.uid);
-            let was_uncertain =
-                state.uncertain && !state.in_flight && !is_old(&copy.meta.resource_version, state.floor);
-            if was_live {
-                state.live = None;
-            }
-            if was_uncertain {
-                state.uncertain = false;
-            }
-            if was_live || was_uncertain {
-                self.copy_ended(id, cluster, now, dirty);
-            }
-            return;
-        }
         if is_old(&copy.meta.resource_version, state.floor) {
             return;
         }
+        if !is_managed {
+            return self.copied_seen(cluster, id, copy, now, dirty);
+        }
+        let was_copied = state.copied.take().is_some();
+        if was_copied {
+            self.copied_changed(cluster, id, now, dirty);
+        }
+        let state = self.copy_state(id, cluster);
         let outdated = state.floor == 0;
         state.floor = copy.meta.revision();
         let was_uncertain = std::mem::take(&mut state.uncertain);
@@ -107,7 +89,7 @@ impl Index {
         else {
             return;
         };
-        let Some(held) = &state.live else {
+        let Some(held) = state.live.as_ref().or(state.copied.as_deref()) else {
             state.floor = state.floor.max(deletion.revision.unwrap_or_default());
             return;
         };
@@ -116,6 +98,9 @@ impl Index {
         }
         state.floor = deletion.floor(state.floor);
         state.live = None;
+        if state.copied.take().is_some() {
+            self.copied_changed(cluster, id, now, dirty);
+        }
         let wanted = self
             .entities
             .get(id)
@@ -167,6 +152,7 @@ impl Index {
         state.in_flight = false;
         let existed = state.live.is_some();
         let told = state.problem.as_ref().map(|problem| problem.message.clone());
+        let mut was_copied = false;
         match outcome {
             Delivered::Applied {
                 copy,
@@ -177,6 +163,7 @@ impl Index {
                 put_right(state, id, cluster, &source, differed, now);
                 state.record = Some(record(&copy, source));
                 state.uncertain = false;
+                was_copied = state.copied.take().is_some();
                 let news = !is_old(&copy.meta.resource_version, state.floor);
                 if news {
                     state.floor = copy.meta.revision();
@@ -228,6 +215,9 @@ impl Index {
                 let message = format!("{cluster} did not answer for {id}; it is tried again");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
+        }
+        if was_copied {
+            self.copied_changed(cluster, id, now, dirty);
         }
         let state = self.copy_state(id, cluster);
         let exists = state.live.is_some();

@@ -303,7 +303,7 @@ impl Index {
                 .take_while(|(id, _)| id.gvk == *gvk)
                 .filter(|(_, entity)| {
                     let state = entity.copies.get(cluster);
-                    state.is_some_and(|state| state.live.is_some())
+                    state.is_some_and(|state| state.live.is_some() || state.copied.is_some())
                 })
                 .map(|(id, _)| Which::Copy(cluster.clone(), id.clone()))
                 .collect(),

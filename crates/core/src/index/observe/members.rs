@@ -6,6 +6,7 @@ use entourage_api::cluster::Cluster;
 
 use super::{Deletion, Dirty};
 use crate::{
+    cluster::{copied, identity},
     index::{Index, Member, Trouble, is_old, meta_of},
     object::{Str, Time},
     observation::{Probe, Server, Watch, Which},
@@ -30,14 +31,19 @@ impl Index {
                 || held.meta.deleting.is_some() != meta.deleting.is_some()
         });
         let going = meta.deleting.is_some();
-        let (probe, failing_since) = before
-            .map(|held| (held.probe.clone(), held.failing_since))
+        let (id, probe, failing_since) = before
+            .map(|held| (held.id.clone(), held.probe.clone(), held.failing_since))
             .unwrap_or_default();
+        let was_used = self.is_used(&name);
+        for gvk in copied::kinds(&meta) {
+            self.use_kind(&gvk);
+        }
         self.members.insert(
             name.clone(),
             Member {
                 meta,
                 object: cluster,
+                id,
                 probe,
                 failing_since,
             },
@@ -49,6 +55,7 @@ impl Index {
             self.wake_removals(&name, dirty);
         }
         self.use_member(&name);
+        self.identify(&name, was_used, now, dirty);
         dirty.push(Key::Cluster(name.clone()));
         if changed {
             self.distributions_on(&name, now, dirty);
@@ -73,6 +80,8 @@ impl Index {
         }
         self.floors.gone(which, deletion.floor(floor), now);
         self.members.remove(name);
+        self.copied.remove(name);
+        self.identify(name, true, now, dirty);
         self.forget_member(name);
         self.distributions_on(name, now, dirty);
         self.floors.forget_member(name);
@@ -110,22 +119,71 @@ impl Index {
             for (_, (since, _)) in self.lost.iter_mut().filter(|(watch, _)| of_it(watch)) {
                 *since = now;
             }
-            self.distributions_answered(cluster, answers, now, dirty);
-            for (id, entity) in &mut self.entities {
-                let Some(state) = entity.copies.get_mut(cluster) else {
-                    continue;
-                };
-                if let Some(problem) = state
-                    .problem
-                    .as_mut()
-                    .filter(|held| held.trouble == Trouble::Unreachable)
-                {
-                    problem.retry_at = now;
-                    dirty.push(Key::Copy(id.clone(), cluster.clone()));
-                }
-                dirty.push(Key::BindingStatus(id.clone()));
-                dirty.push(Key::TemplateStatus(id.clone()));
+            self.answering_changed(cluster, answers, now, dirty);
+        }
+    }
+
+    /// A member was first probed, or begins or ceases to answer or to be used. Cost: O(entities).
+    fn answering_changed(&mut self, cluster: &Str, answers: bool, now: Time, dirty: &mut Dirty) {
+        self.distributions_answered(cluster, answers, now, dirty);
+        for (id, entity) in &mut self.entities {
+            let Some(state) = entity.copies.get_mut(cluster) else {
+                continue;
+            };
+            if let Some(problem) = state
+                .problem
+                .as_mut()
+                .filter(|held| held.trouble == Trouble::Unreachable)
+            {
+                problem.retry_at = now;
+                dirty.push(Key::Copy(id.clone(), cluster.clone()));
             }
+            dirty.push(Key::BindingStatus(id.clone()));
+            dirty.push(Key::TemplateStatus(id.clone()));
+        }
+    }
+
+    /// Which physical cluster answers. Cost: O(1); as [`Self::identify`] when it is another one than before.
+    pub(super) fn identified(&mut self, cluster: &Str, id: Str, now: Time, dirty: &mut Dirty) {
+        let was_used = self.is_used(cluster);
+        let Some(member) = self.members.get_mut(cluster) else {
+            return;
+        };
+        if member.id.as_ref() == Some(&id) {
+            return;
+        }
+        member.id = Some(id);
+        dirty.push(Key::Cluster(cluster.clone()));
+        self.identify(cluster, was_used, now, dirty);
+    }
+
+    fn is_used(&self, cluster: &Str) -> bool {
+        identity::objection(self, cluster).is_none()
+    }
+
+    /// What a Cluster stands for may have changed, or there is no such Cluster any more: the oldest of those that stand for one
+    /// physical cluster is used. Cost: O(log Clusters); O(entities) for each that begins or ceases to be used.
+    fn identify(&mut self, name: &Str, was_used: bool, now: Time, dirty: &mut Dirty) {
+        let member = self.members.get(name);
+        let created = member.and_then(|member| member.meta.created).unwrap_or(Time(0));
+        let id = member.and_then(identity::of);
+        let mut changed = self.identities.set(name, id, created);
+        changed.remove(name);
+        if self.members.contains_key(name) && self.is_used(name) != was_used {
+            changed.insert(name.clone());
+        }
+        for cluster in changed
+            .into_iter()
+            .filter(|each| self.members.contains_key(each))
+            .collect::<Vec<_>>()
+        {
+            let answers = self.answers(&cluster);
+            dirty.push(Key::Cluster(cluster.clone()));
+            self.answering_changed(&cluster, answers, now, dirty);
+            self.dirty_copies_on(&cluster, dirty);
+            self.distributions_on(&cluster, now, dirty);
+            let names = self.namespaces.hub.keys().cloned();
+            dirty.extend(names.map(|name| Key::Namespace(name, cluster.clone())));
         }
     }
 }

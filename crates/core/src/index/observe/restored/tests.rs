@@ -148,7 +148,8 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             (id.name.to_string(), template.expect("held").meta.revision())
         }
         Which::Copy(cluster, id) => {
-            let copy = index.entities[id].copies[cluster].live.as_ref();
+            // Without a binding none is managed; what is old news of it is decided in the same way.
+            let copy = index.entities[id].copies[cluster].copied.as_ref();
             (id.name.to_string(), copy.expect("held").meta.revision())
         }
         Which::Namespace(None, name) => (name.to_string(), index.namespaces.hub[name].revision()),

@@ -1,0 +1,84 @@
+//! Whether an object on a member is managed by this hub: the one predicate, of the decisions and of what carries them out.
+//!
+//! Metadata alone proves nothing: whoever copies or restores an object copies it too. An object is managed in a cluster only
+//! if its metadata names this hub and *this* cluster, and either it is the very object that was recorded there, or it names
+//! the binding of its template, and that binding, as stored, accounts for the cluster.
+
+use entourage_api::{
+    keys::{annotation, label},
+    names,
+};
+
+use super::marks;
+use crate::object::{Meta, Named};
+
+/// What the metadata of an object on a member says, held against who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// It names this hub.
+    pub hub: bool,
+    /// It names the execution namespace of the cluster it is in.
+    pub cluster: bool,
+    /// It names the binding of its template.
+    pub binding: bool,
+}
+
+impl Claim {
+    /// As an object in `cluster` makes it.
+    #[must_use]
+    pub fn of(live: &Meta, hub: &str, cluster: &str, binding: &Named) -> Self {
+        Self {
+            hub: live.label(label::HUB) == Some(hub),
+            cluster: names_cluster(live, cluster),
+            binding: marks::owner(live).as_ref() == Some(binding),
+        }
+    }
+
+    /// Whether the object is managed by this hub. `is_recorded`: its uid is the one recorded for this cluster;
+    /// `is_accounted`: the stored binding accounts for this cluster.
+    #[must_use]
+    pub fn is_managed(self, is_recorded: bool, is_accounted: bool) -> bool {
+        self.hub && self.cluster && (is_recorded || (self.binding && is_accounted))
+    }
+}
+
+/// Whether the metadata of an object names the execution namespace of this cluster.
+#[must_use]
+pub fn names_cluster(live: &Meta, cluster: &str) -> bool {
+    let namespace = live.annotation(annotation::WORK_NAMESPACE);
+    namespace.and_then(names::cluster_of_execution_namespace) == Some(cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_managed_only_where_its_metadata_and_a_record_say_so() {
+        let all = Claim {
+            hub: true,
+            cluster: true,
+            binding: true,
+        };
+        assert!(all.is_managed(true, true));
+        assert!(all.is_managed(true, false));
+        assert!(all.is_managed(false, true));
+        assert!(!all.is_managed(false, false), "nothing accounts for it");
+        let elsewhere = Claim {
+            cluster: false,
+            ..all
+        };
+        assert!(!elsewhere.is_managed(true, true), "it names another cluster");
+        let of_another_hub = Claim { hub: false, ..all };
+        assert!(!of_another_hub.is_managed(true, true));
+        let of_another_binding = Claim {
+            binding: false,
+            ..all
+        };
+        assert!(!of_another_binding.is_managed(false, true));
+        assert!(
+            of_another_binding.is_managed(true, true),
+            "it is the recorded object"
+        );
+    }
+}

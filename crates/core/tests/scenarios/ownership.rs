@@ -1,0 +1,179 @@
+//! Whose an object on a member is: metadata that was copied or restored with an object proves nothing.
+
+use serde_json::{Value, json};
+
+use crate::{config_map, example, policy, settled, world::World};
+
+const COPIED: &str = "entourage.dev/copied-objects";
+
+/// As `kubectl get -o yaml` of one member, applied to another one.
+fn copy(world: &mut World, from: &str, to: &str, kind: &str, name: &str) -> Value {
+    let object = world.on(from, kind, name).expect("it is there").clone();
+    put(world, to, kind, name, object)
+}
+
+fn put(world: &mut World, to: &str, kind: &str, name: &str, mut object: Value) -> Value {
+    for field in ["uid", "resourceVersion", "creationTimestamp"] {
+        object["metadata"]
+            .as_object_mut()
+            .expect("metadata")
+            .remove(field);
+    }
+    world.meddle(to, kind, name, |_| Some(object));
+    world.on(to, kind, name).expect("it was put there").clone()
+}
+
+fn reported(world: &World, cluster: &str) -> Value {
+    let cluster = world.hub_object("Cluster", cluster).expect("Cluster");
+    let text = cluster["metadata"]["annotations"][COPIED].as_str();
+    text.map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"))
+}
+
+#[test]
+fn an_object_copied_from_another_member_is_never_touched_and_is_reported() {
+    let mut world = settled();
+    let deployment = copy(&mut world, "member1", "member3", "Deployment", "myapp");
+    let config = copy(&mut world, "member2", "member3", "ConfigMap", "my-config");
+    assert!(world.settle());
+    for restart in [false, true] {
+        if restart {
+            world.restart();
+        }
+        assert!(world.settle());
+        assert_eq!(world.on("member3", "Deployment", "myapp"), Some(&deployment));
+        assert_eq!(world.on("member3", "ConfigMap", "my-config"), Some(&config));
+        let report = reported(&world, "member3");
+        assert_eq!(report["count"], 2);
+        assert_eq!(
+            report["objects"],
+            json!([
+                "v1 ConfigMap default/my-config",
+                "apps/v1 Deployment default/myapp"
+            ])
+        );
+        assert_eq!(world.index.stats().copied, 2);
+    }
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.writes.len(), wrote, "{:#?}", &world.writes[wrote..]);
+    for (kind, name) in [("Deployment", "myapp"), ("ConfigMap", "my-config")] {
+        world.meddle("member3", kind, name, |_| None);
+    }
+    assert!(world.settle());
+    assert_eq!(reported(&world, "member3"), Value::Null);
+}
+
+#[test]
+fn a_copied_object_stays_when_its_original_is_moved_or_deleted() {
+    let mut world = settled();
+    let copied = copy(&mut world, "member1", "member3", "Deployment", "myapp");
+    assert!(world.settle());
+    world.apply(policy(&["member2"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "myapp"), ["member2", "member3"]);
+    world.delete("Deployment", "myapp");
+    assert!(world.settle());
+    assert_eq!(world.on("member3", "Deployment", "myapp"), Some(&copied));
+    assert_eq!(world.holders("Deployment", "myapp"), ["member3"]);
+    assert!(
+        world.hub_object("ResourceBinding", "myapp-deployment").is_none(),
+        "nothing waits for it"
+    );
+}
+
+#[test]
+fn an_object_restored_where_the_binding_does_not_account_for_it_stays() {
+    for restart in [false, true] {
+        let mut world = settled();
+        let backup = world.on("member1", "Deployment", "myapp").expect("copy").clone();
+        world.apply(policy(&["member2"]));
+        assert!(world.settle());
+        let restored = put(&mut world, "member1", "Deployment", "myapp", backup);
+        if restart {
+            world.restart();
+        }
+        assert!(world.settle());
+        assert_eq!(
+            world.on("member1", "Deployment", "myapp"),
+            Some(&restored),
+            "restart {restart}"
+        );
+        assert_eq!(reported(&world, "member1")["count"], 1);
+        // The binding accounts for it again: from then on it is managed, and moved as such.
+        world.apply(policy(&["member1", "member2"]));
+        assert!(world.settle());
+        assert_eq!(reported(&world, "member1"), Value::Null);
+        world.apply(policy(&["member2"]));
+        assert!(world.settle());
+        assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);
+    }
+}
+
+#[test]
+fn delivery_onto_a_copied_object_follows_conflict_resolution() {
+    for (resolution, taken) in [("Abort", false), ("Overwrite", true)] {
+        let mut world = settled();
+        let copied = copy(&mut world, "member1", "member3", "ConfigMap", "my-config");
+        assert!(world.settle());
+        let mut moved = policy(&["member1", "member3"]);
+        moved["spec"]["conflictResolution"] = json!(resolution);
+        world.apply(moved);
+        assert!(world.settle());
+        let there = world.on("member3", "ConfigMap", "my-config").expect("there");
+        let namespace = &there["metadata"]["annotations"]["work.karmada.io/namespace"];
+        assert_eq!(*namespace == "karmada-es-member3", taken, "{resolution}");
+        assert_eq!(there == &copied, !taken, "{resolution}");
+        assert_eq!(reported(&world, "member3")["count"] == 1, !taken, "{resolution}");
+        let binding = world
+            .hub_object("ResourceBinding", "my-config-configmap")
+            .expect("binding");
+        let items = binding["status"]["aggregatedStatus"].as_array().expect("items");
+        let item = items
+            .iter()
+            .find(|item| item["clusterName"] == "member3")
+            .expect("item");
+        assert_eq!(item["applied"] == true, taken, "{item}");
+    }
+}
+
+#[test]
+fn the_order_of_lists_does_not_decide_what_is_managed() {
+    let mut world = settled();
+    world.restart();
+    // Copies are listed long before the bindings that account for them.
+    let watch = entourage_core::observation::Watch::Bindings;
+    world.shut.insert(watch.clone());
+    assert!(world.settle());
+    world.shut.remove(&watch);
+    let wrote = world.writes.len();
+    assert!(world.settle());
+    assert_eq!(world.writes.len(), wrote, "{:#?}", &world.writes[wrote..]);
+    assert_eq!(world.index.stats().copied, 0);
+    world.apply(policy(&["member2"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);
+}
+
+#[test]
+fn a_member_that_leaves_keeps_what_was_copied_there_as_it_is() {
+    let mut world = World::new(&["member1", "member2", "member3"]);
+    assert!(world.settle());
+    for object in example() {
+        world.apply(object);
+    }
+    world.apply(config_map("other", "x"));
+    assert!(world.settle());
+    let copied = copy(&mut world, "member1", "member3", "Deployment", "myapp");
+    assert!(world.settle());
+    let mut cluster = world.hub_object("Cluster", "member3").expect("Cluster").clone();
+    cluster["metadata"]["annotations"]["entourage.dev/on-unjoin"] = json!("Remove");
+    world.replace(cluster);
+    world.delete("Cluster", "member3");
+    assert!(world.settle());
+    assert!(
+        world.hub_object("Cluster", "member3").is_none(),
+        "nothing holds it"
+    );
+    assert_eq!(world.on("member3", "Deployment", "myapp"), Some(&copied));
+}
