@@ -113,6 +113,8 @@ mod secrets;
 mod suspension;
 #[path = "e2e/takeover.rs"]
 mod takeover;
+#[path = "e2e/waits.rs"]
+mod waits;
 #[path = "e2e/webhook.rs"]
 mod webhook;
 
@@ -178,6 +180,7 @@ fn main() -> ExitCode {
         identity::tests(),
         join::tests(),
         takeover::tests(),
+        waits::tests(),
         webhook::tests(),
     ];
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();

@@ -5,9 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 /// The longest message an API server takes (CRD schema of `conditions`).
 const LONGEST_MESSAGE: usize = 32_768;
 
-/// Sets a condition. Status, reason and message decide whether it changes; the transition time moves with the status
-/// alone, and observedGeneration only together with a change, so that a new generation by itself writes nothing.
-/// Answers whether the status changed.
+/// Sets a condition. The transition time moves with the status alone; observedGeneration is the generation that was taken
+/// in, also when it changes nothing else: `kubectl wait` waits for that. Answers whether the status changed.
 pub fn set(all: &mut Vec<Condition>, mut wanted: Condition) -> bool {
     if wanted.message.len() > LONGEST_MESSAGE {
         let end = (0..=LONGEST_MESSAGE)
@@ -27,6 +26,7 @@ pub fn set(all: &mut Vec<Condition>, mut wanted: Condition) -> bool {
                 && held.reason == wanted.reason
                 && held.message == wanted.message;
             if same {
+                held.observed_generation = wanted.observed_generation;
                 return false;
             }
             let turned = held.status != wanted.status;
@@ -68,10 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn a_new_generation_alone_changes_nothing() {
+    fn a_new_generation_alone_is_told_and_is_no_transition() {
         let mut all = vec![ready("True", "", 1, 1)];
         assert!(!set(&mut all, ready("True", "", 2, 2)));
-        assert_eq!(all, [ready("True", "", 1, 1)]);
+        assert_eq!(all, [ready("True", "", 2, 1)]);
     }
 
     #[test]

@@ -338,6 +338,12 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     if status == before {
         return Plan::nothing();
     }
+    // A touch of a template is told from an edit of a lazy policy by their revisions: the bindings note it before a write
+    // of ours moves that of the policy.
+    let until = policy.edited.1.plus(FIRST_LOOK);
+    if activation::is_lazy(policy) && now < until {
+        return Plan::wait_until(until, "it is lazy: what was touched is noted first");
+    }
     let needed = [Proof::Base, Proof::Overrides];
     if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
         return Plan::wait_for(proof, "what it propagates is not known as it is now");

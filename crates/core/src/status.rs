@@ -5,6 +5,7 @@
 
 pub(crate) mod contested;
 mod events;
+mod needed;
 mod places;
 mod room;
 mod scheduled;
@@ -12,19 +13,20 @@ pub mod template;
 pub mod told;
 mod unanswered;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{condition, reason},
     work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use needed::{Dependencies, dependencies_ready, unlisted_dependencies, unsure};
 use places::{Place, places, suspended};
 use unanswered::unanswered;
 
 use crate::{
     binding, condition as conditions, dependencies,
-    index::{Binding, Entity, Index, referred},
+    index::{Binding, Entity, Index},
     interpreter::{
         self, Health, operations::Operation, question::Unanswered, references::DependencySelection,
     },
@@ -38,6 +40,10 @@ const LONGEST_WAIT: i64 = 30_000;
 
 /// How long a workload whose dependency is missing waits for its members' first answers, in milliseconds.
 const FIRST_ANSWERS: i64 = 1_000;
+
+/// How long the spec must have stayed as it is before a status is written that tells nothing but its generation: longer than
+/// referrers are collected, so that those who arrive one after the other cost one such write.
+const GENERATION_DELAY: i64 = 2_000;
 
 /// Plans the status of a binding. Cost: O(its copies + references × clusters).
 #[must_use]
@@ -97,6 +103,12 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     }
     if let Some(until) = too_early(index, entity, &places, &ready, now) {
         return Plan::wait_until(until, "members are still answering");
+    }
+    let settled = entity.spec_written.map(|written| written.plus(GENERATION_DELAY));
+    if let Some(until) = settled.filter(|until| now < *until)
+        && only_generations_differ(&before, &status)
+    {
+        return Plan::wait_until(until, "nothing but the generation is to be told");
     }
     let mut object = (*stored.object).clone();
     let spoiled = places.iter().filter(|place| place.is_spoiled());
@@ -170,9 +182,12 @@ fn fill(
         .map(|place| format!("{}: {}", place.cluster, place.message()))
         .collect();
     let suspended = suspended(places);
+    let is_settled = is_spec_settled(index, entity, stored, places);
     let places = places.iter().any(|place| place.wanted);
     if !places {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
+    } else if lacking.is_empty() && !is_settled {
+        // The spec is about to be written: what it says then is told then.
     } else if lacking.is_empty() {
         let message = "Every cluster holds its copy.".into();
         set(
@@ -269,6 +284,34 @@ fn fill(
     }
 }
 
+fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindingStatus) -> bool {
+    let mut same = before.clone();
+    same.scheduler_observed_generation = after.scheduler_observed_generation;
+    for (held, told) in same.conditions.iter_mut().zip(&after.conditions) {
+        held.observed_generation = told.observed_generation;
+    }
+    same == *after
+}
+
+/// Whether each cluster that the stored spec names is one where the copy is wanted, or stands as it should (I9). Cost:
+/// O(clusters).
+fn is_spec_settled(index: &Index, entity: &Entity, stored: &Binding, places: &[Place<'_>]) -> bool {
+    let spec = &stored.object.spec;
+    let own = spec.clusters.iter().filter(|_| spec.placement.is_some());
+    let mut named = own.chain(spec.required_by.iter().flat_map(|each| &each.clusters));
+    named.all(|target| {
+        let is_wanted = || {
+            let mut here = places.iter().filter(|place| **place.cluster == *target.name);
+            here.any(|place| place.wanted)
+        };
+        let is_recorded = || {
+            let state = entity.copies.get(target.name.as_str());
+            state.is_some_and(|state| state.record.is_some() && state.outdated_since.is_none())
+        };
+        !index.members.contains_key(target.name.as_str()) || is_wanted() || is_recorded()
+    })
+}
+
 /// The entry of a place; what a member that cannot be asked reported last stays.
 fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
     let live = place.state.live.as_ref();
@@ -287,7 +330,7 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
                 .and_then(|said| said.health)
                 .unwrap_or(ResourceHealth::Unknown)
         }
-        None if applied && live.is_some_and(|live| !live.taught.is_copied_whole(&id.gvk)) => {
+        None if place.stands() && live.is_some_and(|live| !live.taught.is_copied_whole(&id.gvk)) => {
             ResourceHealth::Healthy
         }
         None => held
@@ -310,114 +353,6 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
     }
 }
 
-// --- dependencies
-
-/// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
-fn unsure<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = Id> + 'a {
-    let following = index.is_following(entity);
-    entity
-        .references
-        .iter()
-        .filter(move |_| following)
-        .map(referred)
-        .filter(|id| {
-            index
-                .entity(id)
-                .is_some_and(|each| each.template.is_none() && !each.absent && !each.never_travels)
-        })
-}
-
-/// What a member that answers is still to tell of the dependencies at a place. Cost: O(places × references).
-fn unlisted_dependencies(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Option<Proof> {
-    if !index.is_following(entity) {
-        return None;
-    }
-    let mut wanted = places.iter().filter(|place| place.wanted && place.answers);
-    wanted.find_map(|place| {
-        let kinds = entity.references.iter().map(|reference| &reference.id.gvk);
-        kinds
-            .map(|gvk| Proof::Copies(place.cluster.clone(), gvk.clone()))
-            .find(|proof| !index.has(proof))
-    })
-}
-
-/// Where to look for a reference, if it is not in the template itself. Cost: O(what its references refer to).
-fn named_in(index: &Index, entity: &Entity, id: &Id) -> String {
-    let names_it = |entity: &Entity| entity.direct.iter().any(|each| each.id == *id);
-    let mut between = entity.references.iter().map(|each| &each.id);
-    let namer = between.find(|each| index.entity(each).is_some_and(names_it));
-    match namer {
-        Some(namer) if !names_it(entity) => format!(" in {namer}"),
-        _ => String::new(),
-    }
-}
-
-enum Dependencies {
-    /// The binding takes nothing along.
-    NotFollowed,
-    Ready,
-    Missing(String),
-    NotDelivered {
-        message: String,
-        /// Something went wrong; else it is merely on its way.
-        trouble: bool,
-    },
-}
-
-fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Dependencies {
-    if !index.is_following(entity) {
-        return Dependencies::NotFollowed;
-    }
-    let mut missing = Vec::new();
-    let mut lacking: BTreeMap<&Str, Vec<String>> = BTreeMap::new();
-    let mut trouble = false;
-    for reference in entity.references.iter() {
-        let id = referred(reference);
-        let needed = index.entity(&id);
-        if needed.is_some_and(|each| each.never_travels) {
-            missing.push(format!(
-                "{id} is a service-account token, which never travels: create it on the members"
-            ));
-            continue;
-        }
-        let Some(needed) = needed.filter(|each| each.template.is_some()) else {
-            if !reference.optional {
-                missing.push(format!(
-                    "{id} does not exist on the hub: create it, or drop the reference{}",
-                    named_in(index, entity, &id)
-                ));
-            }
-            continue;
-        };
-        for place in places.iter().filter(|place| place.wanted && !place.suspended) {
-            let state = needed.copies.get(place.cluster);
-            let stands = state.is_some_and(|state| {
-                state.problem.is_none() && state.record.is_some() && (state.live.is_some() || !place.answers)
-            });
-            if !stands {
-                let problem = state.and_then(|state| state.problem.as_ref());
-                trouble |= problem.is_some();
-                let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
-                lacking.entry(place.cluster).or_default().push(why);
-            }
-        }
-    }
-    if !missing.is_empty() {
-        return Dependencies::Missing(missing.join("; "));
-    }
-    if lacking.is_empty() {
-        return Dependencies::Ready;
-    }
-    let listed: Vec<String> = lacking
-        .iter()
-        .map(|(cluster, all)| format!("not on {cluster}: {}", all.join(", ")))
-        .collect();
-    Dependencies::NotDelivered {
-        message: listed.join("; "),
-        trouble,
-    }
-}
-
 // --- when
 
 /// Until when a write waits for answers that are about to come.
@@ -433,6 +368,10 @@ fn too_early(
         .status_written
         .map(|written| written.plus(config.status_interval))
         .filter(|until| now < *until);
+    let lacking_since = match dependencies {
+        Dependencies::NotDelivered { since, .. } => *since,
+        _ => None,
+    };
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
     if !on_its_way && !places.iter().any(Place::is_pending) {
         // Members come first: when all have answered the hub is told a moment later, and once.
@@ -440,11 +379,12 @@ fn too_early(
         let settled = last.map(|last| last.plus(config.status_delay / 2));
         return again.max(settled.filter(|until| now < *until));
     }
-    let since = places
+    let wanted = || places.iter().filter_map(|place| place.state.wanted_since).min();
+    let pending = places
         .iter()
-        .filter_map(|place| place.state.wanted_since)
-        .min()
-        .unwrap_or(now);
+        .filter_map(Place::pending_since)
+        .chain(lacking_since);
+    let since = pending.min().or_else(wanted).unwrap_or(now);
     let longest = since.plus(LONGEST_WAIT).max(
         entity
             .status_written

@@ -4,15 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, eventually, eventually_within, manifests},
+    harness::{Scene, condition, eventually, eventually_within, manifests},
     tests,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 tests![
     a_member_that_was_down_catches_up,
     a_workload_deleted_while_a_member_is_down_goes_when_it_is_back,
     members_in_trouble_are_told_of_and_delay_nobody,
+    what_a_dead_member_did_not_get_is_not_told_as_applied,
 ];
 
 /// What a member that is well gets although others are not: a matter of moments, not of their deadlines.
@@ -173,4 +174,70 @@ async fn prompt_on_member1(scene: &Scene, name: &str) -> Result<()> {
         .await?;
     ensure!(begin.elapsed() < PROMPT, "{name} took {:?}", begin.elapsed());
     Ok(())
+}
+
+/// `FullyApplied` is computed from what was recorded, also of a member that does not respond, by a process that never saw it
+/// respond. So it is behind an endpoint where nothing is.
+async fn what_a_dead_member_did_not_get_is_not_told_as_applied(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    scene.bed.cluster("member2")?.stop_apiserver();
+    scene.restart().await?;
+    scale(scene, 2).await?;
+    lacks_member2(scene).await?;
+    scene.bed.cluster("member2")?.start_apiserver().await?;
+    has_member2(scene).await?;
+    let endpoint = |url: Value| {
+        move |cluster: &mut Value| {
+            cluster["spec"]["apiEndpoint"] = url.clone();
+        }
+    };
+    let held = scene
+        .hub
+        .get("Cluster", "", "member2")
+        .await?
+        .context("member2")?;
+    let edit = endpoint(json!("https://127.0.0.1:1"));
+    scene.hub.edit("Cluster", "", "member2", edit).await?;
+    scene.restart().await?;
+    scale(scene, 3).await?;
+    lacks_member2(scene).await?;
+    let edit = endpoint(held["spec"]["apiEndpoint"].clone());
+    scene.hub.edit("Cluster", "", "member2", edit).await?;
+    has_member2(scene).await
+}
+
+async fn scale(scene: &Scene, replicas: i64) -> Result<()> {
+    let scale = |live: &mut Value| live["spec"]["replicas"] = json!(replicas);
+    scene.hub.edit("Deployment", &scene.ns, "myapp", scale).await?;
+    Ok(())
+}
+
+async fn has_member2(scene: &Scene) -> Result<()> {
+    eventually_within(BACK, "member2 has it, and FullyApplied says so", async || {
+        let binding = scene.binding("myapp-deployment").await?;
+        let told = condition(&binding, "FullyApplied");
+        ensure!(told["status"] == "True", "{told}");
+        ensure!(
+            told["observedGeneration"] == binding["metadata"]["generation"],
+            "{told}"
+        );
+        Ok(())
+    })
+    .await
+}
+
+async fn lacks_member2(scene: &Scene) -> Result<()> {
+    eventually("FullyApplied names member2, of this generation", async || {
+        let binding = scene.binding("myapp-deployment").await?;
+        let told = condition(&binding, "FullyApplied");
+        let message = told["message"].as_str().unwrap_or_default();
+        ensure!(
+            told["observedGeneration"] == binding["metadata"]["generation"],
+            "{told}"
+        );
+        ensure!(told["status"] == "False" && message.contains("member2"), "{told}");
+        ensure!(!message.contains("member1"), "{told}");
+        Ok(())
+    })
+    .await
 }

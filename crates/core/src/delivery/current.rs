@@ -8,6 +8,7 @@ use super::{
 use crate::{
     index::{Index, Trouble},
     object::{Id, Str},
+    observation::Template,
 };
 
 /// The source version that the copy should have been written from; `None` when there is nothing to write.
@@ -15,6 +16,20 @@ pub(crate) fn expected_source(index: &Index, id: &Id, cluster: &Str) -> Option<S
     let recipe = recipe_of(index, id, cluster)?;
     let template = index.entity(id)?.template.as_ref()?;
     Some(source_version(&template.meta, &recipe))
+}
+
+/// Whether the copy was last written from another version than the template has now. Not while there is no template, or none
+/// that is still delivered, or no record. Cost: O(labels and annotations).
+pub(crate) fn is_record_outdated(index: &Index, id: &Id, cluster: &Str) -> bool {
+    let Some(entity) = index.entity(id) else {
+        return false;
+    };
+    let is_ending = |template: &Template| template.meta.deleting.is_some();
+    let record = entity.copies.get(cluster).and_then(|state| state.record.as_ref());
+    let Some(record) = record.filter(|_| !entity.template.as_ref().is_some_and(is_ending)) else {
+        return false;
+    };
+    expected_source(index, id, cluster).is_some_and(|expected| record.source != expected)
 }
 
 /// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.

@@ -40,15 +40,13 @@ pub fn applies(policy: &Policy, entity: &Entity, template: &Meta) -> bool {
     let found = template.annotation(annotation::WAITS);
     match (own, content(template)) {
         (Some(binding), Some(content)) => Record::on(binding).is_some_and(|record| {
-            let touched = record.applied != content
-                || record
-                    .revision
-                    .is_some_and(|touch| policy.meta.revision() < touch);
+            let touched =
+                record.applied != content || record.revision.is_some_and(|touch| policy.edited.0 < touch);
             touched && (found != Some(&content) || record.found == found)
         }),
         (Some(binding), None) => entity
             .touched
-            .is_some_and(|touched| touched > applied_revision(binding) || touched > policy.meta.revision()),
+            .is_some_and(|touched| touched > applied_revision(binding) || touched > policy.edited.0),
         (None, Some(content)) => found.is_none_or(|found| found != content),
         (None, None) => found.is_none() || entity.touched.is_some(),
     }

@@ -71,6 +71,9 @@ pub struct CopyState {
     pub problem: Option<Problem>,
     /// When the copy was first wanted here.
     pub wanted_since: Option<Time>,
+    /// Since when the record is not from the version that the copy should be written from, as far as this process knows;
+    /// `None` also while there is no record. See `observe/outdated.rs`.
+    pub outdated_since: Option<Time>,
     /// The source version of the last attempt, successful or not.
     pub answered: Option<String>,
     /// Not written again before this time.
@@ -303,6 +306,9 @@ pub struct Policy {
     pub object: Arc<PropagationPolicy>,
     /// When it was first seen by this process.
     pub since: Time,
+    /// Its resourceVersion when its generation was first seen by this process, and when that was: a status that is written
+    /// is no edit.
+    pub edited: (u64, Time),
 }
 
 /// A member cluster.

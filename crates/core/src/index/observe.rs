@@ -20,6 +20,7 @@ mod lists;
 mod looking;
 mod members;
 mod namespaces;
+mod outdated;
 mod overrides;
 mod policies;
 mod restored;
@@ -130,6 +131,7 @@ impl Index {
         self.mark(self.origin, &dirty, now);
         self.end_problems(&mut dirty);
         self.sweep_kinds(now, &mut dirty);
+        self.compare_records(now, &mut dirty);
         if let Some(watch) = told {
             self.listing.remove(&watch);
             if watch.server() == Server::Hub {

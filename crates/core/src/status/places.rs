@@ -5,7 +5,7 @@ use crate::{
     cluster::identity,
     delivery::{self, suspension},
     index::{CopyState, Entity, Index, Problem, Trouble},
-    object::{Id, Str},
+    object::{Id, Str, Time},
 };
 
 /// One place of a binding.
@@ -41,6 +41,12 @@ impl Place<'_> {
             && !self.suspended
     }
 
+    /// Since when an answer is awaited, where the copy is not in the version that the template has now.
+    pub(super) fn pending_since(&self) -> Option<Time> {
+        let since = || self.state.outdated_since.or(self.state.wanted_since);
+        (self.is_pending() && !self.applied()).then(since).flatten()
+    }
+
     /// Whether it is not there because a user suspended delivery, and for no other reason.
     pub(super) fn is_as_asked(&self) -> bool {
         self.suspended && self.problem.is_none() && self.unlistable.is_none()
@@ -52,10 +58,17 @@ impl Place<'_> {
             .is_some_and(|problem| problem.trouble == Trouble::Override)
     }
 
-    pub(super) fn applied(&self) -> bool {
+    /// Whether the copy stands there, in whatever version.
+    pub(super) fn stands(&self) -> bool {
         let is_there = self.state.live.is_some() || !self.answers;
         let is_kept_back = self.unlistable.is_some() && !self.current;
         self.problem.is_none() && self.state.record.is_some() && is_there && !is_kept_back
+    }
+
+    /// Whether the copy was written, or seen, in the version that the template has now (I9), whether or not the member
+    /// responds. A change on the member is no other version: it is changed back, or its problem is told.
+    pub(super) fn applied(&self) -> bool {
+        self.stands() && (!self.wanted || self.state.outdated_since.is_none())
     }
 
     pub(super) fn message(&self) -> String {

@@ -38,6 +38,10 @@ pub(super) fn fill(
         return;
     };
     if detector::claimed_by(index, id, &template.meta).is_none() {
+        let mut held = status.conditions.iter_mut();
+        if let Some(held) = held.find(|each| each.type_ == condition::SCHEDULED) {
+            held.observed_generation = stored.meta.generation;
+        }
         return;
     }
     let Some(outcome) = binding::schedule(index, id, template, placement, &stored.object, now) else {

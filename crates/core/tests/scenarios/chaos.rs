@@ -80,6 +80,7 @@ pub(crate) fn run(seed: u64, ends: Ends) {
             "seed {seed}: what was restored with our metadata on {member} was touched"
         );
     }
+    world.assert_generations_are_taken_in();
     world.rollouts = 0;
     let wrote = world.writes.len();
     world.restart();

@@ -51,6 +51,7 @@ fn run(seed: u64, crashes: bool) {
     }
     assert!(world.settle_for(120_000), "seed {seed}");
     check(&world, seed, crashes);
+    world.assert_generations_are_taken_in();
     let wrote = world.writes.len();
     world.restart();
     assert!(world.settle_for(120_000), "seed {seed}");

@@ -6,6 +6,7 @@ mod chaos_chains;
 mod chaos_distributions;
 mod chaos_policies;
 mod closure;
+mod conditions;
 mod customizations;
 mod distributions;
 mod distributions_claimed;

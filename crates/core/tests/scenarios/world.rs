@@ -6,6 +6,7 @@ mod distributing;
 pub(crate) mod hooked;
 mod scripted;
 mod standby;
+mod truth;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -102,6 +103,7 @@ pub(crate) struct World {
     pub(crate) hooked: hooked::Hooked,
     /// The uids of distributions that are gone, whose copies are not collected yet.
     garbage: Vec<Value>,
+    truth: truth::Truth,
 }
 
 /// A seeded source of disorder (splitmix64).
@@ -167,6 +169,7 @@ impl World {
             distribute: false,
             hooked: hooked::Hooked::default(),
             garbage: Vec::new(),
+            truth: truth::Truth::default(),
         };
         for member in members {
             world.members.insert((*member).into(), Cluster::default());
@@ -476,7 +479,10 @@ impl World {
                     self.now = self.now.max(time);
                     self.queue.insert(key);
                 }
-                _ => return true,
+                _ => {
+                    self.assert_told_truly();
+                    return true;
+                }
             }
         }
         let plans: Vec<String> = self
@@ -1076,6 +1082,7 @@ impl World {
                 .objects
                 .insert(key.clone(), object.clone());
             self.member_changed(cluster, &key, &Value::Null);
+            self.note_seen(cluster, &key, &source, recipe.replicas);
             return applied(&object, None);
         };
         if render::standing(recipe, cluster, &live) == render::Standing::Foreign {
@@ -1093,6 +1100,7 @@ impl World {
         };
         let differed = render::difference(&rendered, &live).filter(|_| !blind);
         if !blind && differed.is_none() {
+            self.note_seen(cluster, &key, &source, recipe.replicas);
             return applied(&live, None);
         }
         if self.refuses.is_some_and(|refuses| refuses(rendered.object())) {
@@ -1106,6 +1114,7 @@ impl World {
             .objects
             .insert(key.clone(), object.clone());
         self.member_changed(cluster, &key, &live);
+        self.note_seen(cluster, &key, &source, recipe.replicas);
         applied(&object, differed)
     }
 
@@ -1285,7 +1294,11 @@ impl World {
     }
 
     fn hub_changed(&mut self, key: &(String, String, String)) {
+        self.note_template(key);
         let object = self.hub[key].clone();
+        if truth::is_binding(&object) {
+            self.assert_is_true(&object);
+        }
         let open: Vec<Watch> = self
             .watches
             .iter()

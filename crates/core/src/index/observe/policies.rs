@@ -28,7 +28,7 @@ impl Index {
         }
         let id_label = twin::policy(&name).id_label;
         // A generation that was counted twice says nothing.
-        let unchanged = before.filter(|_| floor > 0).is_some_and(|held| {
+        let unchanged = before.filter(|_| floor > 0).filter(|held| {
             held.meta.uid == meta.uid
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
@@ -37,6 +37,8 @@ impl Index {
         // Nothing is claimed for a policy before it has its permanent id.
         let selects = meta.label(id_label).is_some();
         let since = before.map_or(now, |held| held.since);
+        let edited = unchanged.map_or((meta.revision(), now), |held| held.edited);
+        let unchanged = unchanged.is_some();
         let old = before.map(|held| held.object.clone());
         if let Some(old) = &old {
             self.selecting.remove(&name, &old.spec);
@@ -50,6 +52,7 @@ impl Index {
                 meta,
                 object: policy.clone(),
                 since,
+                edited,
             },
         );
         dirty.push(Key::Policy(name.clone()));

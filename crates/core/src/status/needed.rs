@@ -1,0 +1,124 @@
+//! Whether the dependencies of a workload are where the workload is: the condition `DependenciesReady`.
+
+use std::collections::BTreeMap;
+
+use super::places::Place;
+use crate::{
+    index::{Entity, Index, referred},
+    object::{Id, Str, Time},
+    plan::Proof,
+};
+
+/// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
+pub(super) fn unsure<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = Id> + 'a {
+    let following = index.is_following(entity);
+    entity
+        .references
+        .iter()
+        .filter(move |_| following)
+        .map(referred)
+        .filter(|id| {
+            index
+                .entity(id)
+                .is_some_and(|each| each.template.is_none() && !each.absent && !each.never_travels)
+        })
+}
+
+/// What a member that answers is still to tell of the dependencies at a place. Cost: O(places × references).
+pub(super) fn unlisted_dependencies(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Option<Proof> {
+    if !index.is_following(entity) {
+        return None;
+    }
+    let mut wanted = places.iter().filter(|place| place.wanted && place.answers);
+    wanted.find_map(|place| {
+        let kinds = entity.references.iter().map(|reference| &reference.id.gvk);
+        kinds
+            .map(|gvk| Proof::Copies(place.cluster.clone(), gvk.clone()))
+            .find(|proof| !index.has(proof))
+    })
+}
+
+/// Where to look for a reference, if it is not in the template itself. Cost: O(what its references refer to).
+fn named_in(index: &Index, entity: &Entity, id: &Id) -> String {
+    let names_it = |entity: &Entity| entity.direct.iter().any(|each| each.id == *id);
+    let mut between = entity.references.iter().map(|each| &each.id);
+    let namer = between.find(|each| index.entity(each).is_some_and(names_it));
+    match namer {
+        Some(namer) if !names_it(entity) => format!(" in {namer}"),
+        _ => String::new(),
+    }
+}
+
+pub(super) enum Dependencies {
+    /// The binding takes nothing along.
+    NotFollowed,
+    Ready,
+    Missing(String),
+    NotDelivered {
+        message: String,
+        /// Something went wrong; else it is merely on its way.
+        trouble: bool,
+        /// Since when the first of them is awaited.
+        since: Option<Time>,
+    },
+}
+
+pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Dependencies {
+    if !index.is_following(entity) {
+        return Dependencies::NotFollowed;
+    }
+    let mut missing = Vec::new();
+    let mut lacking: BTreeMap<&Str, Vec<String>> = BTreeMap::new();
+    let mut trouble = false;
+    let mut since = Vec::new();
+    for reference in entity.references.iter() {
+        let id = referred(reference);
+        let needed = index.entity(&id);
+        if needed.is_some_and(|each| each.never_travels) {
+            missing.push(format!(
+                "{id} is a service-account token, which never travels: create it on the members"
+            ));
+            continue;
+        }
+        let Some(needed) = needed.filter(|each| each.template.is_some()) else {
+            if !reference.optional {
+                missing.push(format!(
+                    "{id} does not exist on the hub: create it, or drop the reference{}",
+                    named_in(index, entity, &id)
+                ));
+            }
+            continue;
+        };
+        for place in places.iter().filter(|place| place.wanted && !place.suspended) {
+            let state = needed.copies.get(place.cluster);
+            let stands = state.is_some_and(|state| {
+                state.problem.is_none()
+                    && state.record.is_some()
+                    && state.outdated_since.is_none()
+                    && (state.live.is_some() || !place.answers)
+            });
+            if !stands {
+                let problem = state.and_then(|state| state.problem.as_ref());
+                trouble |= problem.is_some() || !place.answers;
+                since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
+                let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
+                lacking.entry(place.cluster).or_default().push(why);
+            }
+        }
+    }
+    if !missing.is_empty() {
+        return Dependencies::Missing(missing.join("; "));
+    }
+    if lacking.is_empty() {
+        return Dependencies::Ready;
+    }
+    let listed: Vec<String> = lacking
+        .iter()
+        .map(|(cluster, all)| format!("not on {cluster}: {}", all.join(", ")))
+        .collect();
+    Dependencies::NotDelivered {
+        message: listed.join("; "),
+        trouble,
+        since: since.into_iter().min(),
+    }
+}

@@ -1,0 +1,130 @@
+//! Conditions tell the truth (I9): they are computed from what each place has recorded against what is wanted now, whether
+//! or not the member responds, and carry the generation that was taken in.
+
+use serde_json::json;
+
+use crate::{condition, config_map, deployment, policy, settled, world::World};
+
+/// Status, reason and message of a condition, and whether it is of the binding's generation.
+fn told(world: &World, name: &str, type_: &str) -> (String, bool) {
+    let condition = condition(world, name, type_);
+    let text = |field: &str| condition[field].as_str().unwrap_or_default();
+    let generation = &crate::binding(world, name)["metadata"]["generation"];
+    (
+        format!("{} {}: {}", text("status"), text("reason"), text("message")),
+        condition["observedGeneration"] == *generation,
+    )
+}
+
+fn scaled(replicas: i64) -> serde_json::Value {
+    let mut workload = deployment("myapp", &["my-config"]);
+    workload["spec"]["replicas"] = json!(replicas);
+    workload
+}
+
+#[test]
+fn a_member_that_is_down_is_not_told_to_be_applied_after_its_template_changed() {
+    for restarts in [false, true] {
+        let mut world = settled();
+        world.set_down("member2", true);
+        assert!(world.settle());
+        if restarts {
+            world.restart();
+            assert!(world.settle());
+        }
+        world.apply(scaled(3));
+        assert!(world.settle_for(60_000));
+        let (words, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+        assert!(
+            words.starts_with("False ") && words.contains("member2"),
+            "{restarts} {words}"
+        );
+        assert!(!words.contains("member1"), "{words}");
+        assert!(is_current, "{restarts}");
+        let status = &crate::binding(&world, "myapp-deployment")["status"]["aggregatedStatus"];
+        assert_eq!(status[0]["applied"], json!(true), "{status:#}");
+        assert_ne!(status[1]["applied"], json!(true), "{status:#}");
+        // Told by a process that starts now, too.
+        let wrote = world.writes.len();
+        world.restart();
+        assert!(world.settle_for(60_000));
+        assert_eq!(told(&world, "myapp-deployment", "FullyApplied").0, words);
+        assert_eq!(world.writes[wrote..], [""; 0]);
+        world.set_down("member2", false);
+        assert!(world.settle_for(60_000));
+        let (words, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+        assert!(words.starts_with("True ") && is_current, "{words}");
+    }
+}
+
+#[test]
+fn a_member_that_is_down_and_holds_the_current_version_stays_applied() {
+    let mut world = settled();
+    world.set_down("member2", true);
+    world.restart();
+    assert!(world.settle_for(60_000));
+    let (words, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+    assert!(words.starts_with("True ") && is_current, "{words}");
+}
+
+#[test]
+fn a_dependency_that_changed_while_a_member_is_down_is_told_of_it_and_of_the_workload() {
+    let mut world = settled();
+    world.set_down("member2", true);
+    world.restart();
+    assert!(world.settle());
+    world.apply(config_map("my-config", "two"));
+    assert!(world.settle_for(60_000));
+    for (name, type_) in [
+        ("my-config-configmap", "FullyApplied"),
+        ("myapp-deployment", "DependenciesReady"),
+    ] {
+        let (words, is_current) = told(&world, name, type_);
+        assert!(
+            words.starts_with("False ") && words.contains("member2"),
+            "{type_} {words}"
+        );
+        assert!(!words.contains("member1") && is_current, "{type_} {words}");
+    }
+    world.set_down("member2", false);
+    assert!(world.settle_for(60_000));
+    let (words, _) = told(&world, "myapp-deployment", "DependenciesReady");
+    assert!(words.starts_with("True "), "{words}");
+}
+
+#[test]
+fn an_edit_that_changes_no_condition_is_told_as_taken_in_by_one_write() {
+    let mut world = settled();
+    let mut edited = policy(&["member1", "member2"]);
+    edited["spec"]["priority"] = json!(7);
+    let wrote = world.writes.len();
+    world.apply(edited);
+    assert!(world.settle());
+    world.assert_generations_are_taken_in();
+    let writes = &world.writes[wrote..];
+    assert_eq!(writes, ["hub PUT PropagationPolicy default/myapp-propagation"]);
+    let mut cluster = world.hub_object("Cluster", "member1").expect("cluster").clone();
+    cluster["spec"]["region"] = json!("north");
+    world.replace(cluster);
+    assert!(world.settle());
+    world.assert_generations_are_taken_in();
+}
+
+#[test]
+fn a_template_that_changes_is_told_without_a_word_of_failure_in_between() {
+    let mut world = settled();
+    world.now = world.now.plus(600_000);
+    let (wrote, told) = (world.writes.len(), world.events.len());
+    world.apply(scaled(3));
+    assert!(world.settle());
+    world.assert_generations_are_taken_in();
+    let status = "hub PUT ResourceBinding default/myapp-deployment".to_owned();
+    let writes = &world.writes[wrote..];
+    // What it asks for, and how it went.
+    assert_eq!(
+        writes.iter().filter(|each| **each == status).count(),
+        2,
+        "{writes:#?}"
+    );
+    assert_eq!(world.events[told..], [""; 0]);
+}
