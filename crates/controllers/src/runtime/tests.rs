@@ -480,7 +480,7 @@ async fn a_watch_that_is_to_end_although_it_is_demanded_lists_afresh_and_no_othe
         |_, _| Plan::nothing(),
         |asked| {
             if asked.line.contains("watch=true") {
-                Reply::Silence
+                Reply::Lines(vec![], true)
             } else {
                 Reply::Json(200, json!({"metadata": {"resourceVersion": "5"}, "items": []}))
             }
