@@ -282,8 +282,12 @@ table! {
         FULLY_APPLIED = "FullyApplied";
         /// Ours. On a binding: the dependencies of the workload are where the workload is.
         DEPENDENCIES_READY = "DependenciesReady";
+        /// Ours. On a binding: the copies are healthy, where the kind tells of that.
+        HEALTHY = "Healthy";
         /// Ours. On a PropagationPolicy: it propagates at least one template.
         MATCHED = "Matched";
+        /// Ours. On a PropagationPolicy or Cluster: whether everything that it says has an effect.
+        EFFECTIVE = "Effective";
         /// On a Cluster: its API server answers and says that it is healthy.
         READY = "Ready";
         /// On a Cluster: the list of APIs in its status is complete.
@@ -324,12 +328,18 @@ table! {
         DELIVERING = "Delivering";
         /// FullyApplied is False.
         FULLY_APPLIED_FAILED = "FullyAppliedFailed";
+        /// Ours. Healthy is True.
+        ALL_HEALTHY = "AllHealthy";
+        /// Ours. Healthy is False: some copy says that it is not ready.
+        UNHEALTHY = "Unhealthy";
         /// Ours. DependenciesReady is True.
         DEPENDENCIES_DELIVERED = "DependenciesDelivered";
         /// Ours. DependenciesReady is False: an object that is referred to does not exist on the hub.
         DEPENDENCY_MISSING = "DependencyMissing";
         /// Ours. DependenciesReady is False: an object that is referred to is not on some cluster yet.
         NOT_DELIVERED = "NotDelivered";
+        /// Ours. Effective is False.
+        PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
         /// Ours. Matched is True.
         TEMPLATES_MATCHED = "TemplatesMatched";
         /// Ours. Matched is False: no template is selected, or others hold those that are.

@@ -279,10 +279,24 @@ impl Failure {
 }
 
 impl Answer {
+    /// The name in quotes that follows these words of the server's sentence, if it is a DNS name: it tells which webhook it
+    /// was, and is no content of an object.
+    fn named_after(&self, words: &str) -> Option<&str> {
+        let rest = self.message.split_once(words)?.1.strip_prefix(" \"")?;
+        let name = rest.split_once('"')?.0;
+        let is_dns = |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || ".-".contains(each);
+        (name.len() <= 253 && name.chars().all(is_dns)).then_some(name)
+    }
+
     fn outline(&self) -> String {
         let mut text = format!("{} {}", self.code, self.reason);
         for (field, reason) in &self.fields {
             text.push_str(&format!("; {field}: {reason}"));
+        }
+        for words in ["failed calling webhook", "admission webhook"] {
+            if let Some(name) = self.named_after(words) {
+                text.push_str(&format!("; {words} {name:?}"));
+            }
         }
         cut(text.trim_end())
     }
@@ -354,6 +368,29 @@ mod tests {
             failure
                 .text(&Gvk::new("apps/v1", "Deployment"))
                 .contains("Invalid value")
+        );
+    }
+
+    #[test]
+    fn a_webhook_that_fails_is_named_also_of_a_secret_and_without_the_rest_of_the_sentence() {
+        for (words, told) in [
+            (
+                "Internal error occurred: failed calling webhook \"guard.example.com\": canary",
+                "failed calling webhook",
+            ),
+            (
+                "admission webhook \"guard.example.com\" denied the request: canary",
+                "admission webhook",
+            ),
+        ] {
+            let failure = answer(500, &json!({"reason": "InternalError", "message": words}));
+            let text = failure.text(&Gvk::new("v1", "Secret"));
+            assert_eq!(text, format!("500 InternalError; {told} \"guard.example.com\""));
+        }
+        let odd = json!({"reason": "InternalError", "message": "failed calling webhook \"a canary\": x"});
+        assert_eq!(
+            answer(500, &odd).text(&Gvk::new("v1", "Secret")),
+            "500 InternalError"
         );
     }
 

@@ -35,6 +35,7 @@ mod protection;
 mod readable;
 mod scripts;
 mod spread;
+mod stored;
 pub mod table;
 mod taints;
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         return Plan::nothing();
     };
     if member.object.spec.sync_mode == SyncMode::Pull {
-        return Plan::wait("an agent takes care of it");
+        return tell_pull(name, member, now);
     }
     if member.meta.deleting.is_some() {
         return leave(index, name, member, now);
@@ -89,6 +89,29 @@ fn condition_of(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         }
     }
     report(index, name, member, probe, now)
+}
+
+/// Says that nothing is delivered to a cluster in Pull mode. The rest of its status is its agent's.
+fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
+    let mut status = member.object.status.clone().unwrap_or_default();
+    let before = status.conditions.clone();
+    conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::EFFECTIVE.into(),
+            status: "False".into(),
+            reason: reason::PARTS_WITHOUT_EFFECT.into(),
+            message: "spec.syncMode Pull is stored and has no effect in this version: nothing is delivered; join the cluster in \
+                      Push mode"
+                .into(),
+            observed_generation: member.meta.generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+    if member.meta.deleting.is_some() || status.conditions == before {
+        return Plan::wait("an agent takes care of it");
+    }
+    write_status(name, member, &status, "nothing is delivered in Pull mode")
 }
 
 /// Nothing of ours must be left there, as far as that can be known.
@@ -325,6 +348,7 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
             },
         );
     }
+    conditions::remove(&mut status.conditions, condition::EFFECTIVE);
     let again_at = if probe.healthy {
         say_what_is_not_watched(index, name, member, &mut status.conditions, now)
     } else {

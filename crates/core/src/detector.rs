@@ -4,6 +4,7 @@
 //! the template (karmada reference 1.1).
 
 pub mod activation;
+mod effect;
 pub mod matching;
 
 use entourage_api::{
@@ -335,6 +336,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
             last_transition_time: now.to_k8s(),
         },
     );
+    effect::fill(index, policy, &mut status.conditions, now);
     if status == before {
         return Plan::nothing();
     }

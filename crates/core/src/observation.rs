@@ -6,6 +6,7 @@ mod hooked;
 mod meta;
 mod outcome;
 mod taught;
+mod unhealthy;
 mod uses;
 mod watch;
 
@@ -107,6 +108,8 @@ pub struct Copy {
     pub status: Option<Value>,
     /// Its health; kinds without a health rule count as healthy.
     pub health: Option<Health>,
+    /// What its status says about why it is not healthy. Boxed: few have it.
+    pub why_unhealthy: Option<Box<str>>,
     /// What people taught us of the kind when this was read.
     pub taught: Interpretation,
     /// What could not be told of it by what they taught us; that part of it is then what it was before.
@@ -430,6 +433,9 @@ pub fn copy(taught: &Interpretation, gvk: &Gvk, object: &Value) -> Copy {
     let mut copy = copy_as_known(gvk, object);
     if !taught.version().is_empty() {
         taught::tell_copy(taught, object, &mut copy);
+    }
+    if copy.health == Some(Health::Unhealthy) {
+        copy.why_unhealthy = Some(unhealthy::reason(object).into());
     }
     copy
 }

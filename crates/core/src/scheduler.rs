@@ -33,7 +33,7 @@ use crate::object::{Gvk, Str};
 pub use filter::{FILTERS, Filter, Why};
 
 use assign::Miss;
-pub(crate) use divide::apportion;
+pub(crate) use divide::{apportion, weight};
 use explain::Survey;
 
 /// A cluster that may be chosen.

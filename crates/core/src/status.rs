@@ -5,6 +5,7 @@
 
 pub(crate) mod contested;
 mod events;
+mod health;
 mod needed;
 mod places;
 mod room;
@@ -155,6 +156,13 @@ fn fill(
             )
         })
         .collect();
+    let lacking: Vec<String> = places
+        .iter()
+        .zip(&status.aggregated_status)
+        .filter(|(place, _)| place.wanted && !place.applied())
+        .map(|(place, item)| format!("{}: {}", place.cluster, item.applied_message))
+        .collect();
+    let health = health::told(places, &status.aggregated_status);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
     if native.is_none_or(|native| native.reflects_all()) {
         room::share(&mut status.aggregated_status);
@@ -178,9 +186,6 @@ fn fill(
     let on_its_way = lacks().all(Place::is_pending);
     let as_asked = lacks().all(Place::is_as_asked);
     let going_on = lacks().all(|place| place.is_pending() || place.is_as_asked());
-    let lacking: Vec<String> = lacks()
-        .map(|place| format!("{}: {}", place.cluster, place.message()))
-        .collect();
     let suspended = suspended(places);
     let is_settled = is_spec_settled(index, entity, stored, places);
     let places = places.iter().any(|place| place.wanted);
@@ -240,6 +245,27 @@ fn fill(
             Some(message) => {
                 set(&mut status.conditions, type_, good, reason, message);
             }
+        }
+    }
+    match health {
+        None => conditions::remove(&mut status.conditions, condition::HEALTHY),
+        Some(Ok(message)) => {
+            set(
+                &mut status.conditions,
+                condition::HEALTHY,
+                true,
+                reason::ALL_HEALTHY,
+                message,
+            );
+        }
+        Some(Err(message)) => {
+            set(
+                &mut status.conditions,
+                condition::HEALTHY,
+                false,
+                reason::UNHEALTHY,
+                message,
+            );
         }
     }
     match ready {
@@ -315,6 +341,7 @@ fn is_spec_settled(index: &Index, entity: &Entity, stored: &Binding, places: &[P
 /// The entry of a place; what a member that cannot be asked reported last stays.
 fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
     let live = place.state.live.as_ref();
+    let told = held;
     // After a start nothing is held that a hook or script without an answer could have said before, but for this.
     let lacks = |operation| live.and_then(|live| live.lacks(operation));
     let said = |operation| held.filter(|_| lacks(operation).is_some());
@@ -347,7 +374,10 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
             },
         ),
         applied,
-        applied_message: place.message(),
+        applied_message: match told {
+            Some(told) => told::steady(&told.applied_message, place.message()),
+            None => place.message(),
+        },
         health: Some(health),
         copy: place.state.record.clone(),
     }

@@ -23,6 +23,8 @@ tests![
     a_new_cluster_with_wrong_credentials_is_named,
     a_cluster_whose_secret_lies_elsewhere_is_refused,
     a_member_that_answers_429_and_500_is_served_all_the_same,
+    a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_words,
+    a_policy_that_names_no_such_cluster_says_so_until_it_does,
 ];
 
 /// The example in a namespace of its own goes through as ever: what is wrong elsewhere harms nobody.
@@ -411,4 +413,86 @@ async fn a_member_that_answers_429_and_500_is_served_all_the_same(scene: &mut Sc
         "{struck:?}"
     );
     Ok(())
+}
+
+/// The words are those of the member's API server, and differ in nothing from try to try.
+async fn a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_words(
+    scene: &mut Scene,
+) -> Result<()> {
+    const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    scene.start().await?;
+    let name = scene.own("guard");
+    let hook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": "guard.example.com", "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": 2,
+            "admissionReviewVersions": ["v1"], "objectSelector": {"matchLabels": {"guarded": "yes"}},
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}],
+        }],
+    });
+    let member1 = scene.member("member1")?;
+    member1.call("POST", HOOKS, Some(&hook)).await?;
+    let mut workload = manifests::deployment("guarded", &[]);
+    workload["metadata"]["labels"] = json!({"guarded": "yes"});
+    scene.apply(workload).await?;
+    let placed = manifests::policy_for("guarded", "Deployment", "guarded", &["member1", "member2"]);
+    scene.apply(placed).await?;
+    scene.until_held("Deployment", "guarded", &["member2"]).await?;
+    let says = "failed calling webhook \"guard.example.com\"";
+    let told = scene
+        .until_condition("guarded-deployment", "FullyApplied", "False", says)
+        .await?;
+    let message = told["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("member1 could not apply"), "{message}");
+    eventually("it is tried again", async || {
+        let writes = scene.writes();
+        let tries = writes
+            .iter()
+            .filter(|each| each.starts_with("member1 create deployments"));
+        ensure!(tries.count() >= 3, "{writes:?}");
+        Ok(())
+    })
+    .await?;
+    let again = scene
+        .until_condition("guarded-deployment", "FullyApplied", "False", says)
+        .await?;
+    ensure!(again == told, "{again}");
+    scene
+        .member("member1")?
+        .call("DELETE", &format!("{HOOKS}/{name}"), None)
+        .await?;
+    scene
+        .until_held("Deployment", "guarded", &["member1", "member2"])
+        .await?;
+    scene
+        .until_condition("guarded-deployment", "FullyApplied", "True", "")
+        .await?;
+    Ok(())
+}
+
+async fn a_policy_that_names_no_such_cluster_says_so_until_it_does(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let [deployment, _, config] = manifests::example();
+    scene.apply(deployment).await?;
+    scene.apply(config).await?;
+    scene.apply(manifests::policy(&["member1", "nope"])).await?;
+    let told = |says: &'static str| {
+        let scene = &*scene;
+        async move {
+            eventually(&format!("Effective of the policy says {says:?}"), async || {
+                let policy = scene.get("PropagationPolicy", "myapp-propagation").await?;
+                let found = condition(&policy, "Effective");
+                let message = found["message"].as_str().unwrap_or_default();
+                ensure!(found.is_null() == says.is_empty(), "{found}");
+                ensure!(message.contains(says), "{message}");
+                Ok(())
+            })
+            .await
+        }
+    };
+    told("cluster \"nope\" not found").await?;
+    scene.apply(manifests::policy(&["member1"])).await?;
+    told("").await
 }

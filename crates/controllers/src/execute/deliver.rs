@@ -178,9 +178,7 @@ impl Delivery<'_> {
                 },
             };
         }
-        Ok(Delivered::Unreachable(
-            "the copy keeps changing on the member".into(),
-        ))
+        Ok(Delivered::Failed("the copy keeps changing on the member".into()))
     }
 
     async fn create(&self) -> Result<Value, Stop> {
@@ -322,6 +320,7 @@ fn failed(failure: &Failure, text: String) -> Delivered {
     match failure.class() {
         Class::Abandoned => Delivered::Abandoned,
         Class::Refused | Class::Missing => Delivered::Rejected(text),
+        _ if !failure.is_silence() => Delivered::Failed(text),
         _ => Delivered::Unreachable(text),
     }
 }

@@ -235,7 +235,7 @@ async fn a_copy_that_keeps_changing_is_left_for_later() {
     let delivered = bench.deliver("ConfigMap", Some(guard("7")), false).await;
     assert_eq!(
         delivered,
-        Delivered::Unreachable("the copy keeps changing on the member".into())
+        Delivered::Failed("the copy keeps changing on the member".into())
     );
     assert_eq!(bench.on_member.lines().len(), 7);
 }
@@ -491,7 +491,7 @@ async fn trouble_of_the_member_is_told_by_kind() {
         let delivered = bench.deliver("ConfigMap", None, false).await;
         let told = match &delivered {
             Delivered::Rejected(_) => true,
-            Delivered::Unreachable(_) => false,
+            Delivered::Unreachable(_) | Delivered::Failed(_) => false,
             other => panic!("{other:?}"),
         };
         assert_eq!(told, rejected, "{reply:?}");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Operation, Problem, Request, distribution, doubts, failover, hooks, interpreter, overrides, placement,
-    policy, protection, readable, scripts, spread, taints,
+    policy, protection, readable, scripts, spread, stored, taints,
 };
 
 /// A kind that rules are about.
@@ -35,6 +35,7 @@ const CLUSTER_OVERRIDE: Kind = kind(
     "clusteroverridepolicies",
 );
 const TAINTS: Kind = kind("policy.karmada.io", "ClusterTaintPolicy", "clustertaintpolicies");
+const REBALANCER: Kind = kind("apps.karmada.io", "WorkloadRebalancer", "workloadrebalancers");
 const CUSTOMIZATION: Kind = kind(
     "config.karmada.io",
     "ResourceInterpreterCustomization",
@@ -60,6 +61,7 @@ pub const KINDS: &[Kind] = &[
     OVERRIDE,
     CLUSTER_OVERRIDE,
     TAINTS,
+    REBALANCER,
     CUSTOMIZATION,
     INTERPRETER_WEBHOOK,
     EXPLORING_WEBHOOK,
@@ -241,6 +243,14 @@ pub const RULES: &[Rule] = &[
     rule("deletion-protection", Kinds::All, Act::Keep(protection::protected),
         "what is labelled resourcetemplate.karmada.io/deletion-protected: Always is not deleted", "a namespace or a Secret deleted by a slip takes a fleet down"),
 
+    rule("stored-failover", POLICIES, Act::Warn(stored::failover),
+        "failover is stored and has no effect in this version", "who relies on it would learn it when a cluster fails"),
+    rule("stored-priority", POLICIES, Act::Warn(stored::priority),
+        "schedulePriority is stored and has no effect in this version", "nothing else says so"),
+    rule("stored-taints", Kinds::These(&[TAINTS, REBALANCER]), Act::Warn(stored::whole),
+        "ClusterTaintPolicies and WorkloadRebalancers are stored and have no effect in this version", "nobody acts on them"),
+    rule("excluded-all", POLICIES, Act::Warn(stored::excluded),
+        "an exclusion that leaves none of clusterNames is named", "nothing is propagated"),
     rule("distribution-means-nothing", DISTRIBUTIONS, Act::Warn(doubts::means_nothing),
         "targets that mean no namespace are named as such: no target, an empty selector, or excluded namespaces alone", "elsewhere they mean all"),
     rule("distribution-flat-selector", DISTRIBUTIONS, Act::Warn(doubts::flat_selectors),

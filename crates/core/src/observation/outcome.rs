@@ -30,7 +30,10 @@ pub enum Delivered {
     Uninterpreted(Unanswered),
     /// The member refused the object: its answer, without any of the object's content.
     Rejected(String),
-    /// The member, or the hub for the source, could not be reached, asked to come back later, or the outcome is unknown.
+    /// The member answered with an error that may pass, such as a webhook of its own that cannot be called: its words,
+    /// without any of the object's content. The outcome is unknown.
+    Failed(String),
+    /// The member could not be reached: why, in the words of the transport. The outcome is unknown.
     Unreachable(String),
     /// Nothing was sent, for a reason of our own (leadership was lost, we stop): it is planned again.
     Abandoned,

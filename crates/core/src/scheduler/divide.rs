@@ -9,7 +9,7 @@ use super::{Candidate, affinity};
 
 /// The static weight of a cluster: the largest of the rules that select it; 0 if none does.
 /// Source: Karmada reference 1.3.
-pub(super) fn weight(placement: &Placement, candidate: &Candidate<'_>) -> i64 {
+pub(crate) fn weight(placement: &Placement, candidate: &Candidate<'_>) -> i64 {
     let rules = placement
         .replica_scheduling
         .iter()

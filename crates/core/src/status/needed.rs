@@ -68,7 +68,8 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
         return Dependencies::NotFollowed;
     }
     let mut missing = Vec::new();
-    let mut lacking: BTreeMap<&Str, Vec<String>> = BTreeMap::new();
+    // With whether something went wrong with it.
+    let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
     let mut trouble = false;
     let mut since = Vec::new();
     for reference in entity.references.iter() {
@@ -99,25 +100,31 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
             });
             if !stands {
                 let problem = state.and_then(|state| state.problem.as_ref());
-                trouble |= problem.is_some() || !place.answers;
+                let is_bad = problem.is_some() || !place.answers;
+                trouble |= is_bad;
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
-                lacking.entry(place.cluster).or_default().push(why);
+                lacking.entry(place.cluster).or_default().push((why, is_bad));
             }
         }
     }
+    let listed = |which: fn(bool) -> bool| {
+        lacking.iter().filter_map(move |(cluster, all)| {
+            let all = all.iter().filter(|(_, is_bad)| which(*is_bad));
+            let all: Vec<&str> = all.map(|(why, _)| why.as_str()).collect();
+            (!all.is_empty()).then(|| format!("not on {cluster}: {}", all.join(", ")))
+        })
+    };
     if !missing.is_empty() {
+        // What is merely on its way is no news.
+        missing.extend(listed(|is_bad| is_bad));
         return Dependencies::Missing(missing.join("; "));
     }
     if lacking.is_empty() {
         return Dependencies::Ready;
     }
-    let listed: Vec<String> = lacking
-        .iter()
-        .map(|(cluster, all)| format!("not on {cluster}: {}", all.join(", ")))
-        .collect();
     Dependencies::NotDelivered {
-        message: listed.join("; "),
+        message: listed(|_| true).collect::<Vec<_>>().join("; "),
         trouble,
         since: since.into_iter().min(),
     }

@@ -12,7 +12,7 @@ const FOREIGN: &str = " and is not ours";
 /// Before and after the name of a member on which something works against us; a test holds them to what is written.
 const SOMETHING: &str = "something on ";
 const FIGHTS: &str = " keeps changing ";
-const NO_ANSWER: &str = " did not answer ";
+pub(crate) const NO_ANSWER: &str = " did not answer ";
 const SILENT: &str = " does not answer;";
 const UNUSED: &str = " is not used: ";
 const WHAT: &str = "what ";
@@ -75,6 +75,15 @@ pub fn told(item: &AggregatedStatusItem) -> Told {
         _ if message.contains(&format!("{STANDS}{cluster}{FOREIGN}")) => Told::Foreign,
         _ => Told::Refused,
     }
+}
+
+/// The words to tell of a failure that is told already: those that are held, where the new ones say the same. Servers and
+/// transports put numbers into them that differ from try to try (ports, times, counts), and conditions are written on
+/// transition only. Cost: O(length).
+pub(crate) fn steady(held: &str, new: String) -> String {
+    let letters = |text: &str| text.split(|each: char| each.is_ascii_digit()).collect::<String>();
+    let is_same = held.len().abs_diff(new.len()) < 64 && letters(held) == letters(&new);
+    if is_same { held.to_owned() } else { new }
 }
 
 /// Of a member that does not answer.
@@ -141,6 +150,10 @@ mod tests {
                 Told::Refused,
             ),
             (Delivered::Unreachable("timeout".into()), Told::Unknown),
+            (
+                Delivered::Failed("Internal error occurred: failed calling webhook".into()),
+                Told::Refused,
+            ),
             (Delivered::BadOverride(bad.to_string()), Told::Override),
             (
                 Delivered::NoSource("it does not exist on the hub".into()),
@@ -173,5 +186,16 @@ mod tests {
         for (message, wanted) in table {
             assert_eq!(of(message), wanted, "{message}");
         }
+    }
+
+    #[test]
+    fn words_that_differ_in_numbers_only_stay_as_they_were_told() {
+        let held = "dial tcp 10.0.0.1:4431: connection refused";
+        assert_eq!(
+            steady(held, "dial tcp 10.0.0.2:987: connection refused".into()),
+            held
+        );
+        let other = "dial tcp 10.0.0.1:4431: connection reset";
+        assert_eq!(steady(held, other.into()), other);
     }
 }

@@ -128,3 +128,131 @@ fn a_template_that_changes_is_told_without_a_word_of_failure_in_between() {
     );
     assert_eq!(world.events[told..], [""; 0]);
 }
+
+#[test]
+fn the_words_of_a_member_whose_webhook_is_down_reach_the_condition_and_are_told_once() {
+    let words = |port: usize| {
+        format!(
+            "Internal error occurred: failed calling webhook \"guard.example.com\": dial tcp 10.0.0.1:{port}: refused"
+        )
+    };
+    let mut world = settled();
+    world.breaks = Some(words(1));
+    world.apply(scaled(3));
+    assert!(world.settle_for(10_000));
+    let (told_first, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+    assert!(
+        told_first.contains("failed calling webhook \"guard.example.com\"") && is_current,
+        "{told_first}"
+    );
+    assert!(told_first.contains("member1 could not apply"), "{told_first}");
+    let wrote = world.writes.len();
+    for port in 2..6 {
+        world.breaks = Some(words(port));
+        assert!(world.settle_for(20_000));
+    }
+    world.restart();
+    assert!(world.settle_for(20_000));
+    assert_eq!(told(&world, "myapp-deployment", "FullyApplied").0, told_first);
+    assert_eq!(world.writes[wrote..], [""; 0], "ports differ from try to try");
+    world.breaks = None;
+    assert!(world.settle_for(60_000));
+    assert!(
+        told(&world, "myapp-deployment", "FullyApplied")
+            .0
+            .starts_with("True ")
+    );
+}
+
+#[test]
+fn every_class_of_problem_of_dependencies_is_told() {
+    let mut world = settled();
+    world.set_down("member2", true);
+    world.restart();
+    assert!(world.settle());
+    world.apply(config_map("my-config", "two"));
+    world.apply(deployment("myapp", &["my-config", "nowhere"]));
+    assert!(world.settle_for(60_000));
+    let (words, _) = told(&world, "myapp-deployment", "DependenciesReady");
+    assert!(words.starts_with("False DependencyMissing"), "{words}");
+    assert!(
+        words.contains("nowhere") && words.contains("not on member2"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_copy_that_does_not_become_ready_is_told_with_counts_and_with_its_own_reason() {
+    let mut world = settled();
+    let status = |ready: i64| {
+        move |mut copy: serde_json::Value| {
+            copy["status"] = json!({
+                "observedGeneration": copy["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
+                "readyReplicas": ready, "availableReplicas": ready,
+                "conditions": [{"type": "Progressing", "status": if ready > 0 { "True" } else { "False" },
+                    "reason": "ProgressDeadlineExceeded", "message": "timed out"}],
+            });
+            Some(copy)
+        }
+    };
+    world.meddle("member1", "Deployment", "myapp", status(1));
+    world.meddle("member2", "Deployment", "myapp", status(0));
+    assert!(world.settle());
+    let (words, is_current) = told(&world, "myapp-deployment", "Healthy");
+    assert_eq!(
+        words,
+        "False Unhealthy: Healthy on 1/2 clusters. member2: 0/1 ready, ProgressDeadlineExceeded: timed out"
+    );
+    assert!(is_current);
+    world.meddle("member2", "Deployment", "myapp", status(1));
+    assert!(world.settle());
+    assert_eq!(
+        told(&world, "myapp-deployment", "Healthy").0,
+        "True AllHealthy: Healthy on 2/2 clusters."
+    );
+}
+
+#[test]
+fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
+    let mut world = settled();
+    let effective = |world: &World| {
+        let policy = world
+            .hub_object("PropagationPolicy", "myapp-propagation")
+            .expect("policy");
+        let all = policy["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let told = all.into_iter().find(|each| each["type"] == "Effective");
+        told.map(|each| format!("{} {}", each["status"], each["message"]))
+    };
+    assert_eq!(effective(&world), None);
+    let mut odd = policy(&["member1", "nope"]);
+    odd["spec"]["schedulePriority"] =
+        json!({"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"});
+    odd["spec"]["placement"]["clusterAffinity"]["exclude"] = json!(["member1"]);
+    world.apply(odd);
+    assert!(world.settle());
+    let words = effective(&world).expect("told");
+    for part in [
+        "schedulePriority",
+        "cluster \\\"nope\\\" not found",
+        "exclude leaves no cluster",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    let mut weighted = policy(&["member1", "member2"]);
+    weighted["spec"]["schedulePriority"] = json!(null);
+    weighted["spec"]["placement"]["replicaScheduling"] = json!({
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": [{"targetCluster": {"clusterNames": ["member1"]}, "weight": 1}]},
+    });
+    world.apply(weighted);
+    assert!(world.settle());
+    let words = effective(&world).expect("told");
+    assert!(words.contains("cluster \\\"member2\\\" no weight"), "{words}");
+    world.apply(policy(&["member1", "member2"]));
+    assert!(world.settle());
+    assert_eq!(effective(&world), None);
+    world.assert_generations_are_taken_in();
+}

@@ -90,6 +90,8 @@ pub(crate) struct World {
     refused: BTreeSet<Watch>,
     /// Members carry out no write and do not answer it either; their watches go on.
     pub(crate) mute: bool,
+    /// Members answer each write with this error of their own.
+    pub(crate) breaks: Option<String>,
     /// Under chaos, when a watch that is demanded and not open will list.
     slow_lists: BTreeMap<Watch, Time>,
     /// Under chaos, how many more outages of single watches there will be.
@@ -162,6 +164,7 @@ impl World {
             forbidden: BTreeSet::new(),
             refused: BTreeSet::new(),
             mute: false,
+            breaks: None,
             slow_lists: BTreeMap::new(),
             outages: 0,
             demanded: BTreeSet::new(),
@@ -1042,6 +1045,9 @@ impl World {
     ) -> Delivered {
         if self.members[&**cluster].down || self.mute {
             return Delivered::Unreachable("connection refused".into());
+        }
+        if let Some(words) = &self.breaks {
+            return Delivered::Failed(words.clone());
         }
         let key = id_key(id);
         let Some(source) = self.hub.get(&key).cloned() else {

@@ -152,6 +152,7 @@ fn problem(binding: &Value) -> String {
         condition::SCHEDULED,
         condition::DEPENDENCIES_READY,
         condition::FULLY_APPLIED,
+        condition::HEALTHY,
     ];
     let bad = types
         .iter()

@@ -99,12 +99,14 @@ fn row(seen: &Seen, policy: &Value, now: Time) -> Row {
     let placement = placement(&policy["spec"]["placement"]);
     let suspended = suspended(&policy["spec"]["suspension"]);
     let priority = policy["spec"]["priority"].as_i64().unwrap_or_default();
-    let matched = condition_of(policy, condition::MATCHED);
-    let problem = if matched["status"] == "False" {
-        text(matched, "/message")
-    } else {
-        ""
-    };
+    let bad = [condition::MATCHED, condition::EFFECTIVE]
+        .into_iter()
+        .map(|type_| condition_of(policy, type_))
+        .filter(|each| each["status"] == "False");
+    let problem = bad
+        .map(|each| text(each, "/message"))
+        .collect::<Vec<_>>()
+        .join("; ");
     let follow = policy["spec"]["propagateDeps"] == true;
     let kind = text(policy, "/kind").to_lowercase();
     Row {
@@ -120,7 +122,7 @@ fn row(seen: &Seen, policy: &Value, now: Time) -> Row {
             text(policy, "/spec/conflictResolution").to_owned(),
             if follow { "dependencies" } else { "" }.to_owned(),
             since(text(policy, "/metadata/creationTimestamp"), now),
-            problem.to_owned(),
+            problem.clone(),
         ],
         item: json!({
             "kind": text(policy, "/kind"), "namespace": &*name.namespace, "name": &*name.name, "selects": selects,

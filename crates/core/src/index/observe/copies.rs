@@ -9,6 +9,7 @@ use crate::{
     object::{Id, Str, Time},
     observation::{Copy, Delivered, Removed},
     plan::Key,
+    status::told,
 };
 
 /// The longest pause between two attempts to deliver or remove a copy, in milliseconds.
@@ -57,7 +58,14 @@ impl Index {
         }
         let before = state.live.replace(copy);
         let live = state.live.as_ref();
-        let told = |copy: &Copy| (copy.status.clone(), copy.health, copy.unanswered.clone());
+        let told = |copy: &Copy| {
+            (
+                copy.status.clone(),
+                copy.health,
+                copy.unanswered.clone(),
+                copy.why_unhealthy.clone(),
+            )
+        };
         let reported = before.as_ref().map(told) != live.map(told);
         let appeared = before.is_none();
         if appeared || reported {
@@ -209,10 +217,14 @@ impl Index {
                 let message = format!("{cluster} refused {id}: {why}");
                 fail(state, Trouble::Rejected, message, source, now);
             }
-            Delivered::Unreachable(_) => {
+            Delivered::Failed(why) => {
                 state.uncertain = true;
-                // The words of the transport differ from try to try; the shell logs them.
-                let message = format!("{cluster} did not answer for {id}; it is tried again");
+                let message = format!("{cluster} could not apply {id}: {why}; retrying");
+                fail(state, Trouble::Unreachable, message, source, now);
+            }
+            Delivered::Unreachable(why) => {
+                state.uncertain = true;
+                let message = format!("{cluster}{}for {id}: {why}; retrying", told::NO_ANSWER);
                 fail(state, Trouble::Unreachable, message, source, now);
             }
         }
@@ -340,6 +352,14 @@ fn put_right(
 }
 
 fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {
+    let message = match state.problem.take() {
+        Some(held) => {
+            let message = told::steady(&held.message, message);
+            state.problem = Some(held);
+            message
+        }
+        None => message,
+    };
     let attempts = state
         .problem
         .as_ref()

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Index {
-    /// Cost: O(bindings with a placement) when something that scheduling looks at changed, else O(1).
+    /// Cost: O(policies + bindings with a placement) when something that scheduling looks at changed, else O(1).
     pub(super) fn cluster_seen(&mut self, cluster: Arc<Cluster>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
@@ -60,6 +60,7 @@ impl Index {
         if changed {
             self.distributions_on(&name, now, dirty);
             self.dirty_scheduled(dirty);
+            dirty.extend(self.policies.keys().cloned().map(Key::Policy));
             if going {
                 self.dirty_copies_on(&name, dirty);
             } else if self.overriding.look_at_clusters() {
@@ -95,6 +96,7 @@ impl Index {
             }
         }
         self.dirty_scheduled(dirty);
+        dirty.extend(self.policies.keys().cloned().map(Key::Policy));
         dirty.push(Key::Cluster(name.clone()));
     }
 

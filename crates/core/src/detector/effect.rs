@@ -1,0 +1,154 @@
+//! What a policy says without effect: what this version stores and does not do, and what its placement means nothing by.
+
+use entourage_api::{
+    keys::{condition, reason},
+    policy::{ClusterAffinity, Placement, ReplicaSchedulingType},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{
+    condition as conditions,
+    index::{Index, Policy},
+    object::Time,
+    scheduler::{Candidate, affinity, weight},
+};
+
+/// How many names a sentence has.
+const TOLD: usize = 3;
+
+/// The condition `Effective`: False lists what has no effect; absent when everything has.
+///
+/// Cost: O(names in the placement); O(members) more where it excludes, or gives weights.
+pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now: Time) {
+    let told = told(index, policy);
+    if told.is_empty() {
+        return conditions::remove(all, condition::EFFECTIVE);
+    }
+    conditions::set(
+        all,
+        Condition {
+            type_: condition::EFFECTIVE.into(),
+            status: "False".into(),
+            reason: reason::PARTS_WITHOUT_EFFECT.into(),
+            message: told.join("; "),
+            observed_generation: policy.meta.generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+}
+
+fn told(index: &Index, policy: &Policy) -> Vec<String> {
+    let spec = &policy.object.spec;
+    let mut all = Vec::new();
+    for (field, is_set) in [
+        ("failover", spec.failover.is_some()),
+        ("schedulePriority", spec.schedule_priority.is_some()),
+    ] {
+        if is_set {
+            all.push(format!(
+                "spec.{field} is stored and has no effect in this version"
+            ));
+        }
+    }
+    let placement = &spec.placement;
+    let affinities = affinities(placement);
+    for (path, affinity) in &affinities {
+        let is_missing = |name: &&String| !index.members.contains_key(name.as_str());
+        let missing: Vec<&str> = affinity
+            .cluster_names
+            .iter()
+            .filter(is_missing)
+            .map(String::as_str)
+            .collect();
+        if !missing.is_empty() {
+            let names = named(&missing);
+            all.push(format!(
+                "{path}.clusterNames: {names} not found; join it, or correct the name"
+            ));
+        }
+        if excludes_all(index, affinity) {
+            all.push(format!(
+                "{path}.exclude leaves no cluster of those that are selected"
+            ));
+        }
+    }
+    let weightless = weightless(index, placement, &affinities);
+    if !weightless.is_empty() {
+        let names = named(&weightless);
+        all.push(format!(
+            "spec.placement.replicaScheduling.weightPreference gives {names} no weight, so no replicas: add a rule for it, or \
+             do not select it"
+        ));
+    }
+    all
+}
+
+fn affinities(placement: &Placement) -> Vec<(String, &ClusterAffinity)> {
+    let one = placement.cluster_affinity.iter();
+    let one = one.map(|each| ("spec.placement.clusterAffinity".to_owned(), each));
+    let groups = placement.cluster_affinities.iter().enumerate();
+    let groups = groups.map(|(at, each)| (format!("spec.placement.clusterAffinities[{at}]"), &each.affinity));
+    one.chain(groups).collect()
+}
+
+fn candidates(index: &Index) -> impl Iterator<Item = Candidate<'_>> {
+    index.members.iter().map(|(name, member)| Candidate {
+        name,
+        labels: &member.meta.labels,
+        cluster: &member.object,
+        ready: true,
+        deleting: false,
+    })
+}
+
+/// Whether nothing but the exclusion is why no cluster is selected.
+fn excludes_all(index: &Index, affinity: &ClusterAffinity) -> bool {
+    if affinity.exclude.is_empty() {
+        return false;
+    }
+    let without = ClusterAffinity {
+        exclude: Vec::new(),
+        ..affinity.clone()
+    };
+    candidates(index).any(|each| affinity::selects(&without, &each))
+        && !candidates(index).any(|each| affinity::selects(affinity, &each))
+}
+
+/// Clusters that are selected and get no replicas, because static weights are given and none is theirs.
+fn weightless<'a>(
+    index: &'a Index,
+    placement: &Placement,
+    affinities: &[(String, &ClusterAffinity)],
+) -> Vec<&'a str> {
+    let strategy = placement.replica_scheduling.as_ref();
+    let weights = strategy.and_then(|strategy| strategy.weight_preference.as_ref());
+    let is_given = weights.is_some_and(|weights| !weights.static_weight_list.is_empty());
+    if !is_given || placement.replica_scheduling_type() != ReplicaSchedulingType::Divided {
+        return Vec::new();
+    }
+    // Where nobody has a weight, everybody weighs the same.
+    let selected = |each: &Candidate<'_>| {
+        affinities.is_empty()
+            || affinities
+                .iter()
+                .any(|(_, affinity)| affinity::selects(affinity, each))
+    };
+    let (with, without): (Vec<_>, Vec<_>) = candidates(index)
+        .filter(selected)
+        .partition(|each| weight(placement, each) > 0);
+    if with.is_empty() {
+        return Vec::new();
+    }
+    without.into_iter().map(|each| each.name).collect()
+}
+
+/// `cluster "a"`, `clusters "a", "b", "c" and 2 more`.
+fn named(names: &[&str]) -> String {
+    let told: Vec<String> = names.iter().take(TOLD).map(|name| format!("{name:?}")).collect();
+    let more = match names.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let word = if names.len() == 1 { "cluster" } else { "clusters" };
+    format!("{word} {}{more}", told.join(", "))
+}
