@@ -95,6 +95,8 @@ mod members;
 mod namespaces;
 #[path = "e2e/native.rs"]
 mod native;
+#[path = "e2e/orphaned.rs"]
+mod orphaned;
 #[path = "e2e/overrides.rs"]
 mod overrides;
 #[path = "e2e/placement.rs"]
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         dependencies::tests(),
         reference::tests(),
         removal::tests(),
+        orphaned::tests(),
         policies::tests(),
         placement::tests(),
         cluster_policies::tests(),

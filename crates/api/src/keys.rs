@@ -266,6 +266,8 @@ table! {
         DISTRIBUTION_FAILED = "DistributionFailed";
         /// Ours. Warning, on a ResourceDistribution: its targets mean no namespace any more, and its copies are kept.
         DISTRIBUTION_HELD = "DistributionHeld";
+        /// Ours. Normal, on a binding: its template was deleted with `--cascade=orphan`, and its copies are kept.
+        TEMPLATE_ORPHANED = "TemplateOrphaned";
         /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ours. Warning, on a Cluster: deletions of its copies are paused until somebody releases them.
@@ -304,6 +306,8 @@ table! {
         DISPATCHING = "Dispatching";
         /// Ours. On an attached binding: the policies of its referrers contradict each other.
         DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
+        /// Ours. On a binding: its template was deleted with `--cascade=orphan`, and its copies are kept as they are.
+        ORPHANED = "Orphaned";
         /// Ours. False: what people taught us of the kind, by a customization, has no answer about the object.
         INTERPRETED = "Interpreted";
     }
@@ -356,6 +360,8 @@ table! {
         APPLIED_FAILED = "AppliedFailed";
         /// Ours. Interpreted is False.
         NO_ANSWER = "NoAnswer";
+        /// Ours. Orphaned is True.
+        TEMPLATE_ORPHANED = "TemplateOrphaned";
         /// Ours. DependencyPolicyConflict is True.
         REFERRERS_DISAGREE = "ReferrersDisagree";
         /// Dispatching is True.

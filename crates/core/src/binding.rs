@@ -102,12 +102,25 @@ fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now
         );
     }
     let Some(deleted) = binding.meta.deleting else {
-        return delete(binding, "the template was deleted");
+        return if entity.is_orphaned() {
+            orphaned(index, binding)
+        } else {
+            delete(binding, "the template was deleted")
+        };
     };
     if let Some(time) = delivery::plan::grace(index, entity, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload needs it");
     }
     finish(index, id, entity, binding)
+}
+
+/// The template was deleted with `--cascade=orphan`: the binding stays as it is, but for the claim of a policy that ends.
+fn orphaned(index: &Index, binding: &Binding) -> Plan {
+    match detector::is_claim_over(index, &binding.meta) {
+        Some(true) => disown(binding),
+        Some(false) => Plan::wait("its template was deleted with --cascade=orphan"),
+        None => Plan::wait_for(Proof::Base, "whether its policy is gone is not known"),
+    }
 }
 
 fn template_here(
@@ -169,6 +182,14 @@ fn template_here(
         }
         Some(binding) if binding.owner().is_some_and(|owner| *owner != *template.meta.uid) => {
             delete(binding, "it belongs to a former template of this name")
+        }
+        // What the policy says is about to be known: the binding is written once.
+        Some(stored)
+            if stored.is_adoptable_by(template)
+                && detector::claimed_by(index, id, &template.meta).is_none()
+                && detector::is_selected(index, id, &template.meta) =>
+        {
+            Plan::wait("a policy is about to claim its new template")
         }
         Some(stored) => update(index, id, (entity, template, stored), own, &required, now),
         None => {

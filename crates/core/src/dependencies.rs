@@ -28,7 +28,7 @@ fn followers<'a>(
     entity.referrers.iter().filter_map(move |id| {
         let referrer = index.entity(id)?;
         let binding = referrer.last_binding()?;
-        (referrer.standing().is_some() && index.is_following(referrer)).then_some((id, referrer, binding))
+        (referrer.is_in_use() && index.is_following(referrer)).then_some((id, referrer, binding))
     })
 }
 
@@ -233,16 +233,16 @@ pub fn policy_conflict(index: &Index, entity: &Entity) -> Option<String> {
     (!all.is_empty()).then(|| format!("Dependency policy conflict detected: {}.", all.join("; ")))
 }
 
-/// Merges what the live referrers ask for. Cost: O(referrers).
+/// Merges what the live referrers ask for; one that is orphaned keeps what it needs when its binding is deleted.
+/// Cost: O(referrers).
 #[must_use]
 pub fn merged(index: &Index, entity: &Entity) -> Merged {
     let mut merged = Merged::default();
-    for (_, _, binding) in followers(index, entity) {
-        let spec = &binding.object.spec;
-        if spec.conflict_resolution == ConflictResolution::Overwrite {
+    for (_, referrer, binding) in followers(index, entity) {
+        if binding.object.spec.conflict_resolution == ConflictResolution::Overwrite {
             merged.conflict_resolution = ConflictResolution::Overwrite;
         }
-        merged.preserve |= spec.preserve_resources_on_deletion == Some(true);
+        merged.preserve |= binding.is_preserving() || referrer.is_orphaned();
     }
     merged
 }
@@ -274,20 +274,22 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
         if names_holder && !(names_it && rank(index, holder, referrer) < rank(index, id, entity)) {
             return false;
         }
-        match (referrer.standing(), entity.standing()) {
+        // An orphaned workload goes on running there: it needs what a live one does.
+        let is_live = referrer.standing().is_some() || referrer.is_orphaned();
+        match (is_live, entity.standing()) {
             // The workload is gone from the hub and still stands on the member: it goes first.
-            (None, _) => true,
+            (false, _) => true,
             // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
-            (Some(_), None) => false,
+            (true, None) => false,
             // A live workload that names it: it is moving away, or its owner turned following off. What was only taken along
             // for others leaves before what it needs itself, if it leaves: a copy that nobody accounts for does not.
-            (Some(_), Some(_)) if names_it => {
+            (true, Some(_)) if names_it => {
                 let leaves = || !delivery::plan::wants(index, holder, referrer, cluster);
                 index.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
             }
             // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
             // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.
-            (Some(_), Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
+            (true, Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
         }
     });
     found.cloned()
@@ -336,8 +338,7 @@ pub fn referrers_preserve(index: &Index, entity: &Entity, cluster: &str) -> bool
             .and_then(|id| index.entity(id))
             .and_then(|each| each.last_binding());
         referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
-            referrer.is_placed_on(cluster)
-                && referrer.object.spec.preserve_resources_on_deletion == Some(true)
+            referrer.is_placed_on(cluster) && referrer.is_preserving()
         })
     })
 }

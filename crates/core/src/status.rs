@@ -7,6 +7,7 @@ pub(crate) mod contested;
 mod events;
 mod health;
 mod needed;
+mod orphaned;
 mod places;
 mod room;
 mod scheduled;
@@ -52,12 +53,18 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     let Some(entity) = index.entity(id) else {
         return Plan::nothing();
     };
-    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
+    let Some(stored) = &entity.binding else {
         return Plan::nothing();
     };
     if stored.meta.deleting.is_some() || crate::index::is_kept_by_others(&stored.meta) {
         return Plan::nothing();
     }
+    if entity.is_orphaned() {
+        return orphaned::plan(index, id, entity, stored, now);
+    }
+    let Some(template) = &entity.template else {
+        return Plan::nothing();
+    };
     if !index.is_kind_listed(&id.gvk) {
         return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
     }
@@ -219,6 +226,7 @@ fn fill(
             lacking.join("; "),
         );
     }
+    conditions::remove(&mut status.conditions, condition::ORPHANED);
     let exceptions = [
         (
             condition::DISPATCHING,

@@ -28,6 +28,7 @@ pub(super) fn desired(
     mut binding: ResourceBinding,
     now: Time,
 ) -> ResourceBinding {
+    adopt(id, (entity, template), &mut binding);
     describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
@@ -52,6 +53,26 @@ pub(super) fn desired(
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
     mark(index, (id, entity, template), claimed, required, &mut binding);
     binding
+}
+
+/// A binding that was orphaned belongs to the new template of that name.
+fn adopt(id: &Id, (entity, template): (&Entity, &Template), binding: &mut ResourceBinding) {
+    let stored = entity.binding.as_ref();
+    if stored.is_some_and(|stored| stored.is_adoptable_by(template)) {
+        let owners = binding.metadata.owner_references.get_or_insert_default();
+        owners.push(owner(id, template));
+    }
+}
+
+fn owner(id: &Id, template: &Template) -> OwnerReference {
+    OwnerReference {
+        api_version: id.gvk.api_version(),
+        kind: id.gvk.kind.to_string(),
+        name: id.name.to_string(),
+        uid: template.meta.uid.to_string(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
 }
 
 /// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
@@ -312,14 +333,7 @@ pub(super) fn identity(index: &Index, id: &Id, entity: &Entity, template: &Templ
         name: Some(index.binding_name_of(id).to_string()),
         namespace: (!id.namespace.is_empty()).then(|| id.namespace.to_string()),
         labels: Some([(kind.id_label.into(), permanent_id)].into()),
-        owner_references: Some(vec![OwnerReference {
-            api_version: id.gvk.api_version(),
-            kind: id.gvk.kind.to_string(),
-            name: id.name.to_string(),
-            uid: template.meta.uid.to_string(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        }]),
+        owner_references: Some(vec![owner(id, template)]),
         ..ObjectMeta::default()
     }
 }

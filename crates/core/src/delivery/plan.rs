@@ -70,7 +70,11 @@ fn standing(
     if wants(index, id, entity, cluster) {
         // A binding that ends while it is wanted, or belongs to a former template of this name, is made again: until
         // then nothing is touched.
-        if ending || is_former(binding, template) || !is_committed(binding, cluster) {
+        if ending
+            || is_former(binding, template)
+            || binding.is_adoptable_by(template)
+            || !is_committed(binding, cluster)
+        {
             return Plan::wait("the binding does not say so yet");
         }
         return deliver(index, id, cluster, (entity, template, binding, state), now);
@@ -119,6 +123,9 @@ fn template_gone(
         (None, Some(vanished)) => Some(vanished.meta.deleting.unwrap_or(Time(0))),
         (None, None) => return Plan::wait("nobody accounts for it: it is left alone"),
     };
+    if entity.is_orphaned() {
+        return Plan::wait("its template was deleted with --cascade=orphan: it stays");
+    }
     let Some(deleted) = deleted.filter(|_| entity.is_gone()) else {
         return Plan::wait("whether the template is gone for good is not known yet");
     };
@@ -127,6 +134,19 @@ fn template_gone(
     }
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
+    }
+    if entity
+        .last_binding()
+        .is_some_and(|binding| binding.owner().is_none())
+    {
+        return end(
+            id,
+            cluster,
+            state,
+            How::Release,
+            now,
+            "its orphaned binding was deleted",
+        );
     }
     if let Some(time) = grace(index, entity, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload needs it");
@@ -290,6 +310,7 @@ fn deliver(
             || !state.is_as_written()
             || live.meta.foreign
             || is_from(state, &source)
+            || is_of_former_template(state, template)
     });
     let (id, cluster) = (id.clone(), cluster.clone());
     Plan::one(
@@ -369,6 +390,12 @@ fn is_from(state: &CopyState, source: &str) -> bool {
         .record
         .as_ref()
         .is_some_and(|record| record.source == source)
+}
+
+/// Whether the copy was written from a former template of this name: what is equal is not written again.
+fn is_of_former_template(state: &CopyState, template: &Template) -> bool {
+    let source = state.record.as_ref().map(|record| record.source.split_once('.'));
+    source.is_some_and(|source| source.is_none_or(|(uid, _)| *uid != *template.meta.uid))
 }
 
 /// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it

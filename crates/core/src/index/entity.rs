@@ -204,6 +204,30 @@ impl Entity {
         self.template.as_ref().filter(|_| !self.is_gone())
     }
 
+    /// Whether the template was deleted with `--cascade=orphan`: it is proven to be gone, and its binding is neither being
+    /// deleted nor owned by anything. The hub's garbage collector takes the ownerReference off before the template goes.
+    #[must_use]
+    pub fn is_orphaned(&self) -> bool {
+        self.template.is_none()
+            && self.absent
+            && self
+                .binding
+                .as_ref()
+                .is_some_and(|binding| binding.meta.deleting.is_none() && binding.owner().is_none())
+    }
+
+    /// Whether what the template needs on its clusters is needed still: it stands, it is orphaned, or whether it is gone for
+    /// good is not known while its binding stays.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        match &self.template {
+            Some(_) => !self.is_gone(),
+            None => self.binding.as_ref().is_some_and(|binding| {
+                binding.meta.deleting.is_none() && (!self.is_gone() || self.is_orphaned())
+            }),
+        }
+    }
+
     /// The binding, or the one that vanished.
     #[must_use]
     pub fn last_binding(&self) -> Option<&Binding> {
@@ -284,6 +308,21 @@ impl Binding {
         let status = self.object.status.iter();
         let mut reported = status.flat_map(|status| &status.aggregated_status);
         self.accounts_for(cluster) || reported.any(|item| item.cluster_name == cluster)
+    }
+
+    /// Whether copies stay, without ownership metadata, when a user ends what was placed: its policy asks for that, or the
+    /// binding is orphaned and was deleted to release them.
+    #[must_use]
+    pub fn is_preserving(&self) -> bool {
+        let is_released = self.meta.deleting.is_some() && self.owner().is_none();
+        is_released || self.object.spec.preserve_resources_on_deletion == Some(true)
+    }
+
+    /// Whether it was left behind by a former template of this name, deleted with `--cascade=orphan`. A binding of this
+    /// very template that lost its owner is not: the template may be about to go, and only the watch is late.
+    #[must_use]
+    pub fn is_adoptable_by(&self, template: &Template) -> bool {
+        self.owner().is_none() && *self.object.spec.resource.uid != *template.meta.uid
     }
 
     /// The uid of its controller owner.

@@ -25,13 +25,7 @@ pub(super) fn events(
     after: &ResourceBindingStatus,
 ) -> Vec<Event> {
     let on_template = on_template(id, template);
-    let on_binding = Regarding {
-        api_version: twin::BINDING_API.into(),
-        kind: twin::binding(&stored.name.namespace).kind.into(),
-        namespace: stored.name.namespace.clone(),
-        name: stored.name.name.clone(),
-        uid: stored.meta.uid.clone(),
-    };
+    let on_binding = on_binding(stored);
     let mut all = Vec::new();
     // Success is told on the binding, as users of Karmada know it; what they must act upon on what they wrote.
     for (type_, bad, told, good, regarding) in [
@@ -160,6 +154,16 @@ pub(super) fn overrides(
         });
     }
     all
+}
+
+pub(super) fn on_binding(stored: &Binding) -> Regarding {
+    Regarding {
+        api_version: twin::BINDING_API.into(),
+        kind: twin::binding(&stored.name.namespace).kind.into(),
+        namespace: stored.name.namespace.clone(),
+        name: stored.name.name.clone(),
+        uid: stored.meta.uid.clone(),
+    }
 }
 
 fn on_template(id: &Id, template: &Template) -> Regarding {

@@ -21,6 +21,7 @@ mod hooks;
 mod identity;
 mod kinds;
 mod natives;
+mod orphaned;
 mod overrides;
 mod ownership;
 mod placement;

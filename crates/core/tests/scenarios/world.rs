@@ -258,6 +258,38 @@ impl World {
         self.collect(&held["metadata"]["uid"]);
     }
 
+    /// Deletes an object on the hub with `--cascade=orphan`: the garbage collector takes it off the owners of its dependents,
+    /// and lets it go.
+    pub(crate) fn delete_orphaning(&mut self, kind: &str, name: &str) {
+        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        let held = self.hub[&key].clone();
+        let mut next = held.clone();
+        next["metadata"]["finalizers"] = json!(["orphan"]);
+        let next = self.put(&held, next);
+        self.hub.insert(key.clone(), next);
+        self.delete_key(&key);
+        let uid = &held["metadata"]["uid"];
+        let keys: Vec<_> = self.hub.keys().cloned().collect();
+        for dependent in keys {
+            let live = self.hub[&dependent].clone();
+            let mut freed = live.clone();
+            let Some(owners) = freed["metadata"]["ownerReferences"].as_array_mut() else {
+                continue;
+            };
+            let before = owners.len();
+            owners.retain(|owner| owner["uid"] != *uid);
+            let is_changed = owners.len() != before;
+            if is_changed {
+                let next = self.put(&live, freed);
+                self.hub.insert(dependent.clone(), next);
+                self.hub_changed(&dependent);
+            }
+        }
+        self.version += 1;
+        let last = self.hub[&key].clone();
+        self.end(&key, &last);
+    }
+
     /// Deletes everything of the namespace in an unlucky order: bindings first, and nothing can be made any more.
     pub(crate) fn delete_namespace(&mut self) {
         let bindings: Vec<_> = self
@@ -688,6 +720,7 @@ impl World {
                 ..
             } => Some(&*id.gvk.kind),
             Observation::Seen(Subject::Policy(_)) => Some("PropagationPolicy"),
+            Observation::Seen(Subject::Binding(_)) => Some("ResourceBinding"),
             _ => None,
         };
         if kind.is_some() && kind == self.slow {

@@ -105,6 +105,7 @@ impl Index {
                 || held.object.spec.preserve_resources_on_deletion
                     != object.spec.preserve_resources_on_deletion
                 || held.meta.deleting.is_some() != object.metadata.deletion_timestamp.is_some()
+                || held.owner().is_some() != after.is_some_and(|after| after.owner().is_some())
         });
         let claims = (
             before.as_ref().and_then(|held| claim_on(&held.meta)),
@@ -142,6 +143,7 @@ impl Index {
             self.recall_by_binding(&id, now, dirty);
         }
         self.manage_what_is_accounted(&id, now, dirty);
+        self.refers_as_orphaned(&id, now, dirty);
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {
             self.dirty_dependencies(&id, dirty);
@@ -177,6 +179,7 @@ impl Index {
                 .any(|state| state.live.is_some() || state.in_flight)
         });
         self.by_binding.remove(name);
+        self.refers_as_orphaned(&id, now, dirty);
         self.claim_changed(&id, claim, None, dirty);
         self.dirty_dependencies(&id, dirty);
         self.dirty_entity(&id, dirty);

@@ -72,7 +72,7 @@ impl Index {
             let is_held = self
                 .entities
                 .get(&referrer)
-                .is_some_and(|entity| entity.template.is_some());
+                .is_some_and(|entity| entity.template.is_some() || entity.is_orphaned());
             if is_held && self.take_along(&referrer, dirty) {
                 self.settle(&referrer, now, dirty);
                 self.dirty_waiting(&referrer, dirty);

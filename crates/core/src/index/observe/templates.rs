@@ -176,6 +176,27 @@ impl Index {
         self.forget_if_empty(id, now);
     }
 
+    /// What a template needs that is gone for certain: nothing, or what it needed last if it is orphaned, as this process saw
+    /// it or, after a start, as its binding says. Cost: as [`Self::refer`]; O(1) while a template is held.
+    pub(super) fn refers_as_orphaned(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        if entity.template.is_some() || !entity.absent {
+            return;
+        }
+        match &entity.binding {
+            Some(binding) if entity.is_orphaned() => {
+                if entity.direct.is_empty() {
+                    let (named, selections) = binding.stored_dependencies(id);
+                    let references = self.with_selected(id, named, &selections);
+                    self.refer(id, references, now, dirty);
+                }
+            }
+            _ => self.refers_no_more(id, now, dirty),
+        }
+    }
+
     /// A point GET answered 404. While a template is held this is no news: either its deletion is about to be told, or
     /// it was made again since.
     ///
@@ -187,7 +208,7 @@ impl Index {
         }
         entity.absent = true;
         self.dirty_referrers(id, dirty);
-        self.refers_no_more(id, now, dirty);
+        self.refers_as_orphaned(id, now, dirty);
         self.reselect(id, now, dirty);
         self.dirty_entity(id, dirty);
     }

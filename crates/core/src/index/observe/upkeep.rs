@@ -236,7 +236,7 @@ pub(super) fn keeps_on(entity: &Entity) -> BTreeSet<Str> {
     let Some(binding) = &entity.binding else {
         return BTreeSet::new();
     };
-    if binding.object.spec.preserve_resources_on_deletion != Some(true) {
+    if !binding.is_preserving() {
         return BTreeSet::new();
     }
     binding

@@ -1,0 +1,75 @@
+//! What is said of a binding whose template was deleted with `--cascade=orphan`.
+//!
+//! Every other condition speaks of a template that is gone: they are taken off. The entries of the members stay as they
+//! are: they record what is where.
+
+use entourage_api::keys::{condition, event, reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::{
+    binding, condition as conditions,
+    index::{Binding, Entity, Index},
+    object::{Id, Time},
+    plan::{Change, Event, HubObject, Plan, Verb},
+};
+
+/// Plans the status of an orphaned binding. Cost: O(its copies).
+pub(super) fn plan(index: &Index, id: &Id, entity: &Entity, stored: &Binding, now: Time) -> Plan {
+    let mut status = stored.object.status.clone().unwrap_or_default();
+    let before = status.clone();
+    status.conditions.retain(|each| each.type_ == condition::ORPHANED);
+    let message = message(index, id, entity);
+    let turned = conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::ORPHANED.into(),
+            status: "True".into(),
+            reason: reason::TEMPLATE_ORPHANED.into(),
+            message: message.clone(),
+            observed_generation: stored.meta.generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+    if status == before {
+        return Plan::nothing();
+    }
+    let mut object = (*stored.object).clone();
+    object.status = Some(status);
+    let mut plan = Plan::one(
+        Change::Hub {
+            object: HubObject::Binding(stored.name.clone()),
+            verb: Verb::ReplaceStatus(binding::to_value(&object)),
+        },
+        "its template was deleted with --cascade=orphan",
+    );
+    if turned {
+        plan.changes.push(Change::Emit(Event {
+            regarding: super::events::on_binding(stored),
+            warning: false,
+            reason: event::TEMPLATE_ORPHANED,
+            message,
+        }));
+    }
+    plan
+}
+
+fn message(index: &Index, id: &Id, entity: &Entity) -> String {
+    let held = entity
+        .copies
+        .keys()
+        .filter(|cluster| index.may_exist(id, cluster));
+    let clusters: Vec<&str> = held.map(|cluster| &**cluster).collect();
+    let kept = match clusters.as_slice() {
+        [] => "it has no copies".to_owned(),
+        [one] => format!("its copy on {one} is kept as it is"),
+        all => format!(
+            "its {} copies on {} are kept as they are",
+            all.len(),
+            all.join(", ")
+        ),
+    };
+    format!(
+        "{id} was deleted with --cascade=orphan: {kept}; create it again to have them updated again, or delete this binding to \
+         release them"
+    )
+}
