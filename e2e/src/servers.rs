@@ -33,6 +33,9 @@ mod machine;
 mod ports;
 mod process;
 
+/// The name of the cluster that is the hub.
+const HUB: &str = "hub";
+
 pub use assets::{Assets, CAPABILITIES, Capability, Version};
 pub use cluster::{Pids, RealCluster};
 pub use control::{ControlProcess, play_command};

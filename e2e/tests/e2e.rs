@@ -115,6 +115,8 @@ mod secrets;
 mod suspension;
 #[path = "e2e/takeover.rs"]
 mod takeover;
+#[path = "e2e/volumes.rs"]
+mod volumes;
 #[path = "e2e/waits.rs"]
 mod waits;
 #[path = "e2e/webhook.rs"]
@@ -140,6 +142,7 @@ fn main() -> ExitCode {
         reference::tests(),
         removal::tests(),
         orphaned::tests(),
+        volumes::tests(),
         policies::tests(),
         placement::tests(),
         cluster_policies::tests(),

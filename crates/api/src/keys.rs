@@ -147,10 +147,19 @@ table! {
         /// Ours. On a Cluster: releases the pause of its deletions that began at this time, as the condition
         /// [`super::condition::REMOVALS_PAUSED`] tells it, and no other.
         RESUME_REMOVALS = "entourage.dev/resume-removals";
+        /// Ours. On a PersistentVolumeClaim or a policy (a wish), and on the bindings that it concerns:
+        /// [`super::VOLUME_RETENTION_DELETE`] has claims that were bound on a member deleted there like anything else.
+        VOLUME_RETENTION = "entourage.dev/volume-retention";
+        /// Ours. On a PersistentVolumeClaim on a member that was released because it holds data: the ids of the hub and
+        /// the cluster and the binding that it was managed by, so that the same one manages it again when the workload returns.
+        RELEASED_FROM = "entourage.dev/released-from";
         /// Ours. On the Secret with a member's credentials: when the token ends, RFC 3339. Absent if it does not.
         TOKEN_EXPIRES = "entourage.dev/token-expires";
     }
 }
+
+/// Value of [`annotation::VOLUME_RETENTION`]: a claim is deleted although it was bound, and its volume as its class says.
+pub const VOLUME_RETENTION_DELETE: &str = "Delete";
 
 /// Value of [`annotation::DISTRIBUTION`] that forbids.
 pub const DENY: &str = "deny";
@@ -266,6 +275,11 @@ table! {
         DISTRIBUTION_FAILED = "DistributionFailed";
         /// Ours. Warning, on a ResourceDistribution: its targets mean no namespace any more, and its copies are kept.
         DISTRIBUTION_HELD = "DistributionHeld";
+        /// Ours. Warning, on a PersistentVolumeClaim or PersistentVolume of the hub: nothing there removes the finalizer that
+        /// protects it.
+        DELETION_BLOCKED = "DeletionBlocked";
+        /// Ours. Normal, on a workload and on a PersistentVolumeClaim of it: the claim holds data on a member and is kept there.
+        VOLUME_RETAINED = "VolumeRetained";
         /// Ours. Normal, on a binding: its template was deleted with `--cascade=orphan`, and its copies are kept.
         TEMPLATE_ORPHANED = "TemplateOrphaned";
         /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.

@@ -34,6 +34,9 @@ pub struct Options {
     pub tokens: Vec<(String, crate::auth::User)>,
     /// Certificate of the authority that signs the server's, PEM: Secrets with tokens carry it.
     pub authority: Option<String>,
+    /// Whether claims and volumes that are being deleted, and that nothing uses, are let go: what the controllers
+    /// `pvc-protection` and `pv-protection` do, which an API server alone lacks. Default: no.
+    pub storage_protection: bool,
     /// File that holds the objects and survives the process; `None`: they live in memory.
     pub data: Option<PathBuf>,
 }
@@ -53,6 +56,7 @@ impl Default for Options {
             admin_token: new_uid(),
             tokens: Vec::new(),
             authority: None,
+            storage_protection: false,
             data: None,
         }
     }

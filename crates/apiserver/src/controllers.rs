@@ -20,6 +20,7 @@ use crate::{
 mod accounts;
 mod garbage;
 mod namespaces;
+mod protection;
 mod roles;
 mod tokens;
 
@@ -82,6 +83,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(accounts::Accounts::default()),
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
+        Box::new(protection::Protection::default()),
         Box::new(roles::Roles::default()),
         Box::new(tokens::Tokens::default()),
     ]

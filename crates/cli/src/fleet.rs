@@ -349,6 +349,7 @@ async fn machine(
         name: name.to_owned(),
         admin_token: token.expose().to_owned(),
         authority: Some(authority.certificate.clone()),
+        storage_protection: true,
         data: kept.store(name),
         ..entourage_apiserver::Options::default()
     })?;

@@ -83,6 +83,7 @@ fn planned(index: &Index, id: &Id, entity: &Entity, now: Time) -> Plan {
         (None, Some(binding)) => template_gone(index, id, entity, binding, now),
         (Some(_), Some(binding)) if entity.is_gone() => template_gone(index, id, entity, binding, now),
         (Some(template), binding) if template.meta.deleting.is_some() => match binding {
+            Some(binding) if entity.is_orphaning() && binding.meta.deleting.is_none() => let_be(binding),
             Some(binding) => match detector::is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
@@ -104,6 +105,8 @@ fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now
     let Some(deleted) = binding.meta.deleting else {
         return if entity.is_orphaned() {
             orphaned(index, binding)
+        } else if entity.is_orphaning() {
+            let_be(binding)
         } else {
             delete(binding, "the template was deleted")
         };
@@ -112,6 +115,20 @@ fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now
         return Plan::wait_until(time, "it was deleted while a workload needs it");
     }
     finish(index, id, entity, binding)
+}
+
+/// Takes the owner off the binding of a template that is deleted with `--cascade=orphan`, as the garbage collector does that
+/// knows of it: from then on the binding itself says that it is orphaned.
+fn let_be(binding: &Binding) -> Plan {
+    let mut object = (*binding.object).clone();
+    if let Some(owners) = &mut object.metadata.owner_references {
+        owners.retain(|owner| owner.controller != Some(true));
+    }
+    write(
+        binding,
+        Verb::Replace(to_value(&object)),
+        "its template is deleted with --cascade=orphan",
+    )
 }
 
 /// The template was deleted with `--cascade=orphan`: the binding stays as it is, but for the claim of a policy that ends.

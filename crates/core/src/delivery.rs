@@ -12,6 +12,7 @@ pub mod ownership;
 pub mod plan;
 pub mod render;
 pub mod suspension;
+pub(crate) mod volumes;
 
 use std::fmt::Write as _;
 

@@ -32,6 +32,14 @@ fn followers<'a>(
     })
 }
 
+/// The bindings of the live referrers. Cost: O(referrers).
+pub(crate) fn referrer_bindings<'a>(
+    index: &'a Index,
+    entity: &'a Entity,
+) -> impl Iterator<Item = &'a Binding> {
+    followers(index, entity).map(|(_, _, binding)| binding)
+}
+
 /// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
 pub(crate) fn followers_on<'a>(
     index: &'a Index,
@@ -242,7 +250,7 @@ pub fn merged(index: &Index, entity: &Entity) -> Merged {
         if binding.object.spec.conflict_resolution == ConflictResolution::Overwrite {
             merged.conflict_resolution = ConflictResolution::Overwrite;
         }
-        merged.preserve |= binding.is_preserving() || referrer.is_orphaned();
+        merged.preserve |= binding.is_preserving() || referrer.may_be_orphaned();
     }
     merged
 }

@@ -20,6 +20,7 @@ use crate::{
     index::{Entity, Index, Policy, selected_kinds},
     object::{Gvk, Id, Meta, Named, Time},
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
+    storage_protection,
     twin::{self, claim_of},
 };
 
@@ -65,7 +66,7 @@ const UNKNOWN: &str = "whether the policy is gone is not known";
 
 /// Plans the claim of a template. Cost: O(candidate policies).
 #[must_use]
-pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
+pub fn plan_template(index: &Index, id: &Id, now: Time) -> Plan {
     let Some(entity) = index.entity(id) else {
         return Plan::nothing();
     };
@@ -80,7 +81,7 @@ pub fn plan_template(index: &Index, id: &Id, _now: Time) -> Plan {
         // It is left alone, but for the claim of a policy that ends: else that would wait for it, maybe for ever.
         return match is_claim_over(index, meta) {
             Some(true) => patch(id, meta, twin::claim_patch(meta, None), "its policy ends".into()),
-            Some(false) => Plan::nothing(),
+            Some(false) => storage_protection::plan(id, meta, now).unwrap_or_default(),
             None => Plan::wait_for(Proof::Base, UNKNOWN),
         };
     }

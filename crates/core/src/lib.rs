@@ -48,6 +48,7 @@ pub mod rehearsal;
 pub mod scheduler;
 pub mod selector;
 pub mod status;
+mod storage_protection;
 pub mod twin;
 
 use index::Index;

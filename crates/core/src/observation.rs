@@ -110,6 +110,8 @@ pub struct Copy {
     pub health: Option<Health>,
     /// What its status says about why it is not healthy. Boxed: few have it.
     pub why_unhealthy: Option<Box<str>>,
+    /// Whether it holds data that nothing else holds: a claim that was bound.
+    pub holds_data: bool,
     /// What people taught us of the kind when this was read.
     pub taught: Interpretation,
     /// What could not be told of it by what they taught us; that part of it is then what it was before.
@@ -453,6 +455,7 @@ fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
             },
             status: native.reflect(object),
             health: Some(native.health(object)),
+            holds_data: native.holds_data(object),
             ..Copy::default()
         },
         Some(_) => Copy {

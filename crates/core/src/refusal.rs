@@ -55,6 +55,12 @@ pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
             reason: event::NO_ANSWER,
             message: format!("{words}; retrying"),
         }),
+        Key::Template(_) => Some(Event {
+            regarding: regarding(index, key)?,
+            warning: true,
+            reason: event::DELETION_BLOCKED,
+            message: words.to_owned(),
+        }),
         _ => event(index, key, words),
     }
 }

@@ -426,9 +426,9 @@ impl Scene {
             .collect())
     }
 
-    /// Lets claims go that are being deleted. On real clusters a controller does that which does not run here.
+    /// Lets claims go that are being deleted on members. On real clusters a controller does that which does not run here.
     async fn play_volume_protection(&self, ns: &str) -> Result<()> {
-        for server in std::iter::once(&self.hub).chain(&self.members) {
+        for server in &self.members {
             for claim in server.list("PersistentVolumeClaim", ns, "").await? {
                 let (meta, protection) = (&claim["metadata"], json!(["kubernetes.io/pvc-protection"]));
                 if meta["deletionTimestamp"].is_string() && meta["finalizers"] == protection {

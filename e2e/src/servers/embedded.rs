@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::kubeconfig;
+use super::{HUB, kubeconfig};
 
 /// The token of `admin`.
 const TOKEN: &str = "embedded-admin";
@@ -54,6 +54,7 @@ impl EmbeddedCluster {
             name: name.to_owned(),
             admin_token: TOKEN.to_owned(),
             authority: Some(authority.certificate.clone()),
+            storage_protection: name == HUB,
             ..Options::default()
         });
         let stop = CancellationToken::new();

@@ -192,8 +192,8 @@ const FLAGS: &[Flag] = &[
         "it is alone, and a Lease written every 2 s would disturb tests of quietness",
     ),
     controllers(
-        "--controllers=garbagecollector,namespace,serviceaccount,serviceaccount-token",
-        "what a hub runs, and tokens in Secrets of the type kubernetes.io/service-account-token",
+        "--controllers=garbagecollector,namespace,serviceaccount,serviceaccount-token{more controllers}",
+        "what a hub and a member run, and tokens in Secrets of the type kubernetes.io/service-account-token",
     ),
     controllers(
         "--service-account-private-key-file={dir}/pki/service-account.key",
@@ -229,7 +229,13 @@ mod tests {
     use super::*;
 
     fn render(program: Program, version: &str) -> Vec<String> {
-        let values = [("dir", "/d"), ("port", "1"), ("etcd", "2"), ("peer", "3")];
+        let values = [
+            ("dir", "/d"),
+            ("port", "1"),
+            ("etcd", "2"),
+            ("peer", "3"),
+            ("more controllers", ",pvc-protection"),
+        ];
         let values = values
             .into_iter()
             .map(|(name, value)| (name, value.to_owned()))

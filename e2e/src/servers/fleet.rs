@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use futures::future;
 
-use super::{assets::Assets, cluster::RealCluster, embedded::EmbeddedCluster, machine::TestCluster};
+use super::{HUB, assets::Assets, cluster::RealCluster, embedded::EmbeddedCluster, machine::TestCluster};
 
 /// A hub and `member1` … `memberN`, each with its own authority and controllers. Dropping it ends all of them.
 pub struct Fleet {
@@ -62,7 +62,7 @@ impl Fleet {
 }
 
 fn names(members: usize) -> impl Iterator<Item = String> {
-    std::iter::once("hub".to_owned()).chain((1..=members).map(|number| format!("member{number}")))
+    std::iter::once(HUB.to_owned()).chain((1..=members).map(|number| format!("member{number}")))
 }
 
 impl Drop for Fleet {

@@ -78,9 +78,8 @@ async fn an_orphaned_workload_stays_is_taken_over_and_what_is_equal_is_not_rewri
     for member in MEMBERS {
         before.push(scene.copy(member, "Deployment", "myapp").await?);
     }
-    let template = scene
-        .apply(manifests::deployment("myapp", &["my-config"]))
-        .await?;
+    let [workload, ..] = manifests::example();
+    let template = scene.apply(workload).await?;
     scene
         .until_binding("myapp-deployment", |binding| {
             let owner = &binding["metadata"]["ownerReferences"][0]["uid"];

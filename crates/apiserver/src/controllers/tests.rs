@@ -238,6 +238,65 @@ async fn a_namespace_goes_with_all_that_is_in_it_once_it_is_released() {
     assert_eq!(rest, Vec::<Object>::new());
 }
 
+async fn protected(cluster: &Cluster) {
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec});
+    ask(cluster, Method::POST, "persistentvolumeclaims", "default", claim)
+        .await
+        .expect("created");
+    let spec = json!({
+        "containers": [{"name": "web", "image": "nginx"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+    });
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec});
+    ask(cluster, Method::POST, "pods", "default", pod)
+        .await
+        .expect("created");
+    ask(
+        cluster,
+        Method::DELETE,
+        "persistentvolumeclaims",
+        "default/data",
+        Value::Null,
+    )
+    .await
+    .expect("accepted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_claim_stays_while_a_pod_uses_it_and_goes_then() {
+    let cluster = Cluster::new(Options {
+        storage_protection: true,
+        ..Options::default()
+    });
+    protected(&cluster).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let stands = |inner: &Inner| inner.get("persistentvolumeclaims", "default/data").is_some();
+    assert!(stands(cluster.inner()));
+    let now = json!({"gracePeriodSeconds": 0});
+    ask(&cluster, Method::DELETE, "pods", "default/web", now)
+        .await
+        .expect("deleted");
+    until(&cluster, "the claim is gone", |inner| !stands(inner)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_storage_protection_a_deleted_claim_stays() {
+    let cluster = cluster();
+    protected(&cluster).await;
+    let now = json!({"gracePeriodSeconds": 0});
+    ask(&cluster, Method::DELETE, "pods", "default/web", now)
+        .await
+        .expect("deleted");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(
+        cluster
+            .inner()
+            .get("persistentvolumeclaims", "default/data")
+            .is_some()
+    );
+}
+
 #[test]
 fn a_start_with_an_existing_store_does_what_was_left_undone() {
     // Outside of a runtime no task is started: what is stored here is what another process left.

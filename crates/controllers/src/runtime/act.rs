@@ -6,7 +6,7 @@ use entourage_core::{
     plan::{Change, Key},
 };
 use tokio::time::{Instant, timeout_at};
-use tracing::{error, trace};
+use tracing::{error, trace, warn};
 
 use super::{Brain, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority, retries::Trouble};
 use crate::{clock, execute::Outcome, metrics};
@@ -55,9 +55,11 @@ impl<D: Decide> Brain<D> {
                 }
                 if let [Change::Refuse(words)] = plan.changes.as_slice() {
                     // No server was asked, so there is nothing to ask again: what the decision waits for dirties the key.
-                    if self.retries.is_first_refusal(&key)
-                        && let Some(event) = self.options.decider.undecided(&key, words)
-                    {
+                    let is_first = self.retries.is_first_refusal(&key);
+                    if is_first {
+                        warn!(key = ?key, "{words}");
+                    }
+                    if is_first && let Some(event) = self.options.decider.undecided(&key, words) {
                         self.options.hands.events.emit(event);
                     }
                     self.retries.told(&key, now);

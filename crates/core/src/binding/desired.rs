@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::{Own, schedule};
 use crate::{
+    delivery,
     dependencies::{self, Merged, Required},
     detector::activation,
     index::{Entity, Index, Policy, content_version, follows},
@@ -280,6 +281,12 @@ fn mark(
             annotation::DEPENDENCIES.into(),
             serde_json::to_string(&listed).unwrap_or_default(),
         );
+    }
+    let policy = claimed.map(|(_, policy, _)| &policy.meta);
+    let stored = annotations.remove(annotation::VOLUME_RETENTION);
+    if let Some(wish) = delivery::volumes::retention(index, entity, &template.meta, policy, stored.as_deref())
+    {
+        annotations.insert(annotation::VOLUME_RETENTION.into(), wish.to_string());
     }
     if annotations.is_empty() {
         binding.metadata.annotations = None;

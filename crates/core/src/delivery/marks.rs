@@ -38,6 +38,8 @@ impl Marks {
             annotation::WAITS,
             annotation::APPLIED_OVERRIDES,
             annotation::APPLIED_CLUSTER_OVERRIDES,
+            annotation::VOLUME_RETENTION,
+            annotation::RELEASED_FROM,
         ] {
             annotations.remove(of_ours);
         }

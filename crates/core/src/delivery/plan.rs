@@ -10,7 +10,7 @@ use entourage_api::{
 };
 use serde_json::json;
 
-use super::{Recipe, current, marks::Marks, source_version, suspension};
+use super::{Recipe, current, marks::Marks, source_version, suspension, volumes};
 use crate::{
     dependencies, detector, governor,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
@@ -45,7 +45,8 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
         }
         let remove = member.meta.annotation(annotation::ON_UNJOIN) == Some(ON_UNJOIN_REMOVE);
         let how = if remove { How::Delete } else { How::Release };
-        return end(index, id, cluster, (state, true), how, now, "the cluster leaves");
+        let ended = (entity, state, true);
+        return end_unless_retained(index, id, cluster, ended, how, now, "the cluster leaves");
     }
     match &entity.template {
         Some(_) if entity.is_gone() => template_gone(index, id, cluster, (entity, state), now),
@@ -104,8 +105,8 @@ fn standing(
     }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
     let how = if keeps { How::Release } else { How::Delete };
-    let ended = (state, state.explained);
-    end(index, id, cluster, ended, how, now, "nobody needs it there")
+    let ended = (entity, state, state.explained);
+    end_unless_retained(index, id, cluster, ended, how, now, "nobody needs it there")
 }
 
 /// The template is gone from the hub, or seems to be.
@@ -135,18 +136,12 @@ fn template_gone(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
-    if entity
+    let has_no_owner = entity
         .last_binding()
-        .is_some_and(|binding| binding.owner().is_none())
-    {
-        return end(
-            id,
-            cluster,
-            state,
-            How::Release,
-            now,
-            "its orphaned binding was deleted",
-        );
+        .is_some_and(|binding| binding.owner().is_none());
+    if has_no_owner || entity.is_orphaning() {
+        let why = "its orphaned binding was deleted";
+        return end(index, id, cluster, (state, true), How::Release, now, why);
     }
     if let Some(time) = grace(index, entity, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload needs it");
@@ -159,8 +154,38 @@ fn template_gone(
     } else {
         How::Delete
     };
+    let why = "the template was deleted";
     let ended = (state, state.explained);
-    end(index, id, cluster, ended, how, now, "the template was deleted")
+    if how == How::Release || !volumes::is_retained(entity, state) {
+        return end(index, id, cluster, ended, how, now, why);
+    }
+    match volumes::goes_with_its_namespace(index, id, deleted, now) {
+        Ok(true) => end_unless_retained(index, id, cluster, (entity, state, true), how, now, why),
+        Ok(false) => end(index, id, cluster, ended, how, now, why),
+        Err(plan) => plan,
+    }
+}
+
+/// As [`end`]; a claim that holds data is released, not deleted, and that is told.
+fn end_unless_retained(
+    index: &Index,
+    id: &Id,
+    cluster: &Str,
+    (entity, state, explained): (&Entity, &CopyState, bool),
+    how: How,
+    now: Time,
+    why: &str,
+) -> Plan {
+    let ended = (state, explained);
+    if how == How::Release || !volumes::is_retained(entity, state) {
+        return end(index, id, cluster, ended, how, now, why);
+    }
+    let why = format!("{why}; it holds data and is kept, without ownership metadata");
+    let mut plan = end(index, id, cluster, ended, How::Release, now, &why);
+    if !plan.changes.is_empty() {
+        plan.changes.extend(volumes::told(index, id, entity, cluster));
+    }
+    plan
 }
 
 fn not_proven(id: &Id) -> Plan {

@@ -8,8 +8,9 @@ use zeroize::Zeroize as _;
 
 use super::{
     Recipe,
-    marks::Marks,
+    marks::{self, Marks},
     ownership::{self, Claim},
+    volumes,
 };
 use crate::{
     interpreter::{
@@ -75,7 +76,7 @@ pub enum Standing {
     /// It is managed by this hub, see [`ownership`], or it is the very object that was recorded here and carries no other
     /// hub's id: somebody changed or removed its ownership metadata.
     Ours,
-    /// It is not ours, and the policy says Overwrite.
+    /// It is not ours, and the policy says Overwrite, or this hub released it from this binding because it holds data.
     Adoptable,
     /// It is not ours, and the policy says Abort.
     Foreign,
@@ -91,7 +92,10 @@ pub fn standing(recipe: &Recipe, cluster: &str, live: &Value) -> Standing {
     // A copy is delivered only where the stored binding accounts for it.
     if claim.is_managed(is_recorded, true) || (is_recorded && !is_of_another_hub(&live, &recipe.hub)) {
         Standing::Ours
-    } else if recipe.overwrite {
+    } else if recipe.overwrite
+        || (!is_of_another_hub(&live, &recipe.hub)
+            && volumes::was_released_from(&live, &recipe.hub, cluster, &recipe.binding))
+    {
         Standing::Adoptable
     } else {
         Standing::Foreign
@@ -227,6 +231,7 @@ pub fn step(
         ] {
             keep_foreign(wanted, &live["metadata"][field], live, managed, &listed);
         }
+        annotations.remove(annotation::RELEASED_FROM);
     }
     let mut meta = Map::new();
     meta.insert("name".into(), json!(&*id.name));
@@ -274,7 +279,8 @@ pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
     interpreter::difference(&rendered.0, live)
 }
 
-/// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14).
+/// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14). A claim that holds
+/// data keeps a trace of its binding, by which it is managed again.
 /// `None` when it carries none, or those of another hub than `hub` or of another cluster than the one it is in.
 #[must_use]
 pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
@@ -295,7 +301,21 @@ pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     if let Some(meta) = object["metadata"].as_object_mut() {
         meta.remove("managedFields");
     }
+    if changed
+        && holds_data(live)
+        && let Some(binding) = marks::owner(&Meta::of(live))
+    {
+        object["metadata"]["annotations"][annotation::RELEASED_FROM] =
+            json!(volumes::trace(hub, cluster, &binding));
+    }
     changed.then_some(object)
+}
+
+fn holds_data(live: &Value) -> bool {
+    let text = |field: &str| live[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    interpreter::native(group, version, kind).is_some_and(|native| native.holds_data(live))
 }
 
 /// Whether an object on a member carries the id of another hub: it took the object over, whoever made it.

@@ -117,6 +117,8 @@ pub struct Entity {
     pub floor: u64,
     /// A point GET said 404 since the template was last seen: the proof a removal needs.
     pub absent: bool,
+    /// The uid of a template that this process saw being deleted with `--cascade=orphan`.
+    pub orphaning: Option<Str>,
     /// The binding (by uid) since whose deletion a point GET found the template: it is really still there.
     pub confirmed: Option<Str>,
     /// The revision of the last change of the template that a user made and this process saw since the claim.
@@ -208,23 +210,37 @@ impl Entity {
     /// deleted nor owned by anything. The hub's garbage collector takes the ownerReference off before the template goes.
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
+        self.absent && self.may_be_orphaned()
+    }
+
+    /// As [`Self::is_orphaned`], but for the proof that the template is gone.
+    #[must_use]
+    pub fn may_be_orphaned(&self) -> bool {
         self.template.is_none()
-            && self.absent
             && self
                 .binding
                 .as_ref()
                 .is_some_and(|binding| binding.meta.deleting.is_none() && binding.owner().is_none())
     }
 
-    /// Whether what the template needs on its clusters is needed still: it stands, it is orphaned, or whether it is gone for
-    /// good is not known while its binding stays.
+    /// Whether the template was deleted with `--cascade=orphan` while its binding says that it owns it: the hub's garbage
+    /// collector did not come to that yet, or does not know bindings. It looks for new kinds twice a minute, and what it does
+    /// not know it deletes later.
+    #[must_use]
+    pub fn is_orphaning(&self) -> bool {
+        let owner = self.last_binding().and_then(Binding::owner);
+        owner.is_some() && owner == self.orphaning.as_deref()
+    }
+
+    /// Whether what the template needs on its clusters is needed still: it stands, or its binding does. That ends with a template
+    /// that is gone for good, unless it is orphaned, and may be known later than that: other watches.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        match &self.template {
-            Some(_) => !self.is_gone(),
-            None => self.binding.as_ref().is_some_and(|binding| {
-                binding.meta.deleting.is_none() && (!self.is_gone() || self.is_orphaned())
-            }),
+        match (&self.template, &self.binding) {
+            (Some(_), _) => !self.is_gone(),
+            (None, binding) => binding
+                .as_ref()
+                .is_some_and(|binding| binding.meta.deleting.is_none()),
         }
     }
 

@@ -144,6 +144,11 @@ pub trait NativeKind: Sync {
     /// What the kind is to us, in one line.
     fn summary(&self) -> &'static str;
 
+    /// Whether a copy holds data that nothing else holds, so that it is not deleted but for a user's own word. Default: no.
+    fn holds_data(&self, _live: &Value) -> bool {
+        false
+    }
+
     /// Where the pod spec lies in the object; `None` for a kind without one.
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {
         None

@@ -33,6 +33,7 @@ mod rights;
 mod shipped;
 mod takeover;
 mod upkeep;
+mod volumes;
 mod watches;
 mod world;
 

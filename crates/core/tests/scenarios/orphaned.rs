@@ -334,3 +334,20 @@ fn a_crash_after_any_change_around_an_orphaned_workload_leads_to_the_same_end() 
         }
     }
 }
+
+#[test]
+fn a_garbage_collector_that_does_not_know_bindings_yet_costs_nothing() {
+    for settles in [true, false] {
+        let mut world = settled();
+        let before = held(&world);
+        world.delete_orphaning_unnoticed("Deployment", "myapp", |world| {
+            assert!(!settles || world.settle());
+        });
+        assert!(world.settle_for(600_000));
+        assert_eq!(held(&world), before, "{settles}");
+        let bound = binding(&world, "myapp-deployment");
+        assert_eq!(bound["metadata"]["ownerReferences"], json!([]), "{settles}");
+        let told = condition(&world, "myapp-deployment", "Orphaned");
+        assert_eq!(told["status"], "True", "{settles}");
+    }
+}

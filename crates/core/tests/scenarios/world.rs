@@ -258,6 +258,26 @@ impl World {
         self.collect(&held["metadata"]["uid"]);
     }
 
+    /// Deletes an object on the hub with `--cascade=orphan`, while the garbage collector does not know of its dependents.
+    pub(crate) fn delete_orphaning_unnoticed(
+        &mut self,
+        kind: &str,
+        name: &str,
+        between: impl FnOnce(&mut Self),
+    ) {
+        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        let held = self.hub[&key].clone();
+        let mut next = held.clone();
+        next["metadata"]["finalizers"] = json!(["orphan"]);
+        let next = self.put(&held, next);
+        self.hub.insert(key.clone(), next);
+        self.delete_key(&key);
+        between(self);
+        self.version += 1;
+        let last = self.hub.remove(&key).expect("template");
+        self.hub_gone(&key, &last);
+    }
+
     /// Deletes an object on the hub with `--cascade=orphan`: the garbage collector takes it off the owners of its dependents,
     /// and lets it go.
     pub(crate) fn delete_orphaning(&mut self, kind: &str, name: &str) {

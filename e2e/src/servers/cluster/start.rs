@@ -15,6 +15,7 @@ use tokio::{net::TcpStream, time};
 
 use super::{Ports, RealCluster};
 use crate::servers::{
+    HUB,
     assets::Assets,
     certificates::{self, Authority},
     flags::{self, Program},
@@ -28,6 +29,10 @@ const START_DEADLINE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(50);
 /// How long one such look may take.
 const LOOK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// What a hub runs besides, as the README says: it lets claims and volumes go that are deleted. Members of the tests have no
+/// Pods, and what binds claims there is a test.
+const HUB_CONTROLLERS: &str = ",pvc-protection,pv-protection";
 
 /// Something to look at until it is there.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +81,10 @@ impl RealCluster {
             ("port", ports.apiserver.number.to_string()),
             ("etcd", ports.etcd.number.to_string()),
             ("peer", ports.peer.number.to_string()),
+            (
+                "more controllers",
+                if name == HUB { HUB_CONTROLLERS } else { "" }.to_owned(),
+            ),
         ]);
         let command = |program: Program| -> anyhow::Result<(PathBuf, Vec<String>)> {
             Ok((

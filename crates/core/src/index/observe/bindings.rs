@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use entourage_api::work::ResourceBinding;
+use entourage_api::{keys::annotation, work::ResourceBinding};
 
 use super::{Deletion, Dirty, leading::follow, named};
 use crate::{
@@ -105,6 +105,8 @@ impl Index {
                 || held.object.spec.preserve_resources_on_deletion
                     != object.spec.preserve_resources_on_deletion
                 || held.meta.deleting.is_some() != object.metadata.deletion_timestamp.is_some()
+                || held.meta.annotation(annotation::VOLUME_RETENTION)
+                    != after.and_then(|after| after.meta.annotation(annotation::VOLUME_RETENTION))
                 || held.owner().is_some() != after.is_some_and(|after| after.owner().is_some())
         });
         let claims = (

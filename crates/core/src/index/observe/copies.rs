@@ -106,6 +106,10 @@ impl Index {
         }
         state.floor = deletion.floor(state.floor);
         state.live = None;
+        // It refused to have that one changed: whether it refuses another one is not known.
+        state
+            .problem
+            .take_if(|problem| problem.trouble == Trouble::Rejected && !problem.source.is_empty());
         if state.copied.take().is_some() {
             self.copied_changed(cluster, id, now, dirty);
         }

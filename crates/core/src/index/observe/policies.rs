@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entourage_api::policy::PropagationPolicy;
+use entourage_api::{keys::annotation, policy::PropagationPolicy};
 
 use super::{Deletion, Dirty, named};
 use crate::{
@@ -33,6 +33,8 @@ impl Index {
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
                 && held.meta.label(id_label) == meta.label(id_label)
+                && held.meta.annotation(annotation::VOLUME_RETENTION)
+                    == meta.annotation(annotation::VOLUME_RETENTION)
         });
         // Nothing is claimed for a policy before it has its permanent id.
         let selects = meta.label(id_label).is_some();

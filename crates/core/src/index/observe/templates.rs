@@ -41,6 +41,11 @@ impl Index {
         entity.floor = template.meta.revision();
         entity.absent = false;
         entity.never_travels = false;
+        if template.meta.deleting.is_none() {
+            entity.orphaning = None;
+        } else if template.meta.has_finalizer("orphan") {
+            entity.orphaning = Some(template.meta.uid.clone());
+        }
         let (named, selections) = (template.references.clone(), template.selections.clone());
         let outside = outside(id, &template);
         let claim = claim_of(&template.meta);
@@ -176,24 +181,24 @@ impl Index {
         self.forget_if_empty(id, now);
     }
 
-    /// What a template needs that is gone for certain: nothing, or what it needed last if it is orphaned, as this process saw
-    /// it or, after a start, as its binding says. Cost: as [`Self::refer`]; O(1) while a template is held.
+    /// What a template needs that is not held: what it needed last if it is orphaned, as this process saw it or, after a start,
+    /// as its binding says; else nothing, once it is gone for certain. Cost: as [`Self::refer`]; O(1) while a template is held.
     pub(super) fn refers_as_orphaned(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+        let Some(entity) = self.entities.get(id).filter(|entity| entity.template.is_none()) else {
             return;
         };
-        if entity.template.is_some() || !entity.absent {
-            return;
-        }
         match &entity.binding {
-            Some(binding) if entity.is_orphaned() => {
+            Some(binding) if entity.may_be_orphaned() => {
+                // What they become when its binding is deleted is recorded on theirs.
+                self.dirty_dependencies(id, dirty);
                 if entity.direct.is_empty() {
                     let (named, selections) = binding.stored_dependencies(id);
                     let references = self.with_selected(id, named, &selections);
                     self.refer(id, references, now, dirty);
                 }
             }
-            _ => self.refers_no_more(id, now, dirty),
+            _ if entity.absent => self.refers_no_more(id, now, dirty),
+            _ => {}
         }
     }
 

@@ -18,6 +18,7 @@ use crate::interpreter::{
 /// request (a smaller one is kept as it is: the volume has grown on the member) and `volumeAttributesClassName`.
 pub(super) struct PersistentVolumeClaim;
 
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
 impl NativeKind for PersistentVolumeClaim {
@@ -41,7 +42,7 @@ impl NativeKind for PersistentVolumeClaim {
     /// names the selected node; the rest is ours.
     fn hub_only_annotations(&self) -> &'static [&'static str] {
         &[
-            "pv.kubernetes.io/bind-completed",
+            BIND_COMPLETED,
             BOUND_BY_CONTROLLER,
             "volume.beta.kubernetes.io/storage-provisioner",
             "volume.kubernetes.io/selected-node",
@@ -83,6 +84,13 @@ impl NativeKind for PersistentVolumeClaim {
                 set(desired, CLASS, class);
             }
         }
+    }
+
+    /// It was bound once: by the binder's word, by its volume, or by its phase. In doubt it was.
+    fn holds_data(&self, live: &Value) -> bool {
+        !at(live, &["metadata", "annotations", BIND_COMPLETED]).is_null()
+            || !text(live, &["spec", "volumeName"]).is_empty()
+            || ["Bound", "Lost"].contains(&text(live, &["status", "phase"]))
     }
 
     fn reflect(&self, live: &Value) -> Option<Value> {

@@ -1,0 +1,107 @@
+//! Claims and volumes that are being deleted lose the finalizer that protects them as soon as nothing uses them: a claim is used
+//! by a Pod that has not ended, a volume by the claim that it is bound to. Source: the controllers `pvc-protection` and
+//! `pv-protection` of kube-controller-manager.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use super::{Controller, Place, Queue, Seen};
+use crate::{
+    cluster::Inner,
+    registry::{metadata_mut, rewrite, text},
+    resource::{Object, Surroundings as _},
+    store::Happened,
+};
+
+const CLAIMS: (&str, &str) = ("persistentvolumeclaims", "kubernetes.io/pvc-protection");
+const VOLUMES: (&str, &str) = ("persistentvolumes", "kubernetes.io/pv-protection");
+const PODS: &str = "pods";
+
+/// What is being deleted and protected.
+#[derive(Default)]
+pub(super) struct Protection {
+    queue: Queue<Place>,
+    /// Claims that Pods still use: looked at again when a Pod of their namespace changes.
+    used: BTreeSet<Place>,
+}
+
+impl Controller for Protection {
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    fn see(&mut self, seen: &Seen) {
+        let collection = seen.place.collection.as_str();
+        if collection == PODS {
+            let namespace = seen.place.namespace();
+            let again = self.used.iter().filter(|claim| claim.namespace() == namespace);
+            self.queue.extend(again.cloned());
+            return;
+        }
+        for (of_kind, finalizer) in [CLAIMS, VOLUMES] {
+            if collection != of_kind {
+                continue;
+            }
+            self.used.remove(&seen.place);
+            if seen.happened != Happened::Deleted && seen.head.is_leaving() && seen.head.has(finalizer) {
+                self.queue.insert(seen.place.clone());
+            }
+        }
+    }
+
+    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+        let Some(place) = self.queue.pop_first() else {
+            return false;
+        };
+        if cluster.options.storage_protection {
+            self.release(cluster, &place);
+        }
+        true
+    }
+}
+
+impl Protection {
+    /// Cost: O(Pods of the namespace).
+    fn release(&mut self, cluster: &Arc<Inner>, place: &Place) {
+        let (is_used, finalizer) = if place.collection == CLAIMS.0 {
+            let pods = cluster.list(PODS, &format!("{}/", place.namespace()));
+            (pods.iter().any(|pod| uses(pod, place.name())), CLAIMS.1)
+        } else {
+            let volume = cluster.get(VOLUMES.0, &place.key).unwrap_or_default();
+            (phase(&volume) == "Bound", VOLUMES.1)
+        };
+        if is_used {
+            self.used.insert(place.clone());
+            return;
+        }
+        self.used.remove(place);
+        let kinds = cluster.kinds();
+        let Some(resource) = kinds.of_collection(&place.collection) else {
+            return;
+        };
+        rewrite(cluster, resource, &place.key, "", &mut |object| {
+            let metadata = metadata_mut(object);
+            let Some(Value::Array(finalizers)) = metadata.get_mut("finalizers") else {
+                return false;
+            };
+            let before = finalizers.len();
+            finalizers.retain(|each| each != finalizer);
+            let after = finalizers.len();
+            if after == 0 {
+                metadata.remove("finalizers");
+            }
+            after != before
+        });
+    }
+}
+
+fn uses(pod: &Object, claim: &str) -> bool {
+    let volumes = pod.get("spec").and_then(|spec| spec["volumes"].as_array());
+    let names_it = |volume: &Value| text(&volume["persistentVolumeClaim"], "claimName") == claim;
+    !["Succeeded", "Failed"].contains(&phase(pod)) && volumes.into_iter().flatten().any(names_it)
+}
+
+fn phase(object: &Object) -> &str {
+    object.get("status").map_or("", |status| text(status, "phase"))
+}

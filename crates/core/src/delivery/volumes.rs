@@ -1,0 +1,152 @@
+//! Claims that hold data. A claim that was ever bound on a member is kept there, released, whatever ends it, unless a user
+//! deletes the claim itself on the hub or says so by [`annotation::VOLUME_RETENTION`] (architecture 2.14).
+//!
+//! What was said is stored on the binding: a claim or a policy that is gone cannot be asked. In doubt a claim is kept.
+
+use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation, event};
+
+use crate::{
+    dependencies,
+    index::{CopyState, Entity, Index},
+    object::{Id, Meta, Named, Str, Time},
+    observation::Watch,
+    plan::{Change, Event, Plan, Regarding},
+    twin,
+};
+
+/// The end of a claim's namespace on the hub may be told after the end of the claim: other watches. So long it is waited for,
+/// in milliseconds.
+const NAMESPACE_NEWS: i64 = 2_000;
+
+/// How many workloads are told of one claim.
+const MOST_TOLD: usize = 5;
+
+/// Whether a copy holds data, and nobody said that it shall be deleted all the same. Cost: O(1).
+pub(super) fn is_retained(entity: &Entity, state: &CopyState) -> bool {
+    state.live.as_ref().is_some_and(|live| live.holds_data) && !is_deletion_asked(entity)
+}
+
+fn is_deletion_asked(entity: &Entity) -> bool {
+    let stored = entity.last_binding().and_then(|binding| wish(&binding.meta));
+    let asked = entity.template.as_ref().and_then(|template| wish(&template.meta));
+    asked.or(stored) == Some(VOLUME_RETENTION_DELETE)
+}
+
+/// What an object says of the claims that it concerns.
+fn wish(meta: &Meta) -> Option<&str> {
+    meta.annotation(annotation::VOLUME_RETENTION)
+}
+
+/// What the binding of a template is to say: what the template itself wishes, else its policy, else all who require it
+/// together; where none of them can be asked any more, what was stored. Cost: O(referrers).
+pub(crate) fn retention(
+    index: &Index,
+    entity: &Entity,
+    template: &Meta,
+    policy: Option<&Meta>,
+    stored: Option<&str>,
+) -> Option<Str> {
+    if let Some(wish) = wish(template) {
+        return Some(wish.into());
+    }
+    if let Some(policy) = policy {
+        return wish(policy).map(Into::into);
+    }
+    let is_attached = entity
+        .last_binding()
+        .is_none_or(|binding| binding.object.spec.placement.is_none());
+    let mut wishes = dependencies::referrer_bindings(index, entity)
+        .map(|binding| wish(&binding.meta))
+        .peekable();
+    if !is_attached || wishes.peek().is_none() {
+        return stored.map(Into::into);
+    }
+    wishes
+        .all(|wish| wish == Some(VOLUME_RETENTION_DELETE))
+        .then(|| VOLUME_RETENTION_DELETE.into())
+}
+
+/// What becomes of a claim that holds data when its template is gone: deleted with it if a user deleted that alone, kept if its
+/// namespace went. `Err` until that is known.
+pub(super) fn goes_with_its_namespace(
+    index: &Index,
+    id: &Id,
+    deleted: Time,
+    now: Time,
+) -> Result<bool, Plan> {
+    let until = deleted.plus(NAMESPACE_NEWS + 999);
+    if now < until {
+        return Err(Plan::wait_until(
+            until,
+            "whether its namespace is deleted is not known yet",
+        ));
+    }
+    let is_known = index.synced.contains(&Watch::Namespaces);
+    if !is_known && !index.unlistable.contains_key(&Watch::Namespaces) {
+        let again = now.plus(NAMESPACE_NEWS);
+        return Err(Plan::wait_until(again, "the namespaces of the hub are not known"));
+    }
+    let namespace = index.namespaces.hub.get(&id.namespace);
+    Ok(namespace.is_none_or(|meta| meta.deleting.is_some()))
+}
+
+/// Tells the workloads that took the claim along, and whoever looks at the claim. Cost: O(referrers).
+pub(super) fn told(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Vec<Change> {
+    let mut regarding: Vec<Regarding> = entity
+        .referrers
+        .iter()
+        .chain(&entity.former)
+        .filter_map(|referrer| on(referrer, index.entity(referrer)?))
+        .take(MOST_TOLD)
+        .collect();
+    let claim = entity.template.is_some().then(|| on(id, entity)).flatten();
+    regarding.extend(claim.or_else(|| on_binding(entity)));
+    let message = format!(
+        "{id} holds data on {cluster} and is kept there, without ownership metadata: it is managed again when it is scheduled to \
+         {cluster} again; delete it on {cluster} if its data is not needed any more"
+    );
+    let event = |regarding| {
+        Change::Emit(Event {
+            regarding,
+            warning: false,
+            reason: event::VOLUME_RETAINED,
+            message: message.clone(),
+        })
+    };
+    regarding.into_iter().map(event).collect()
+}
+
+fn on(id: &Id, entity: &Entity) -> Option<Regarding> {
+    let uid: Str = match &entity.template {
+        Some(template) => template.meta.uid.clone(),
+        None => entity.last_binding()?.object.spec.resource.uid.as_str().into(),
+    };
+    Some(Regarding {
+        api_version: id.gvk.api_version(),
+        kind: id.gvk.kind.to_string(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+        uid,
+    })
+}
+
+fn on_binding(entity: &Entity) -> Option<Regarding> {
+    let binding = entity.last_binding()?;
+    Some(Regarding {
+        api_version: twin::BINDING_API.into(),
+        kind: twin::binding(&binding.name.namespace).kind.into(),
+        namespace: binding.name.namespace.clone(),
+        name: binding.name.name.clone(),
+        uid: binding.meta.uid.clone(),
+    })
+}
+
+/// What is left on a claim that is released: whose it was.
+pub(super) fn trace(hub: &str, cluster: &str, binding: &Named) -> String {
+    format!("{hub}/{cluster}/{}/{}", binding.namespace, binding.name)
+}
+
+/// Whether a claim was released by this hub in this cluster, from this binding: a copy of it elsewhere was not.
+pub(super) fn was_released_from(live: &Meta, hub: &str, cluster: &str, binding: &Named) -> bool {
+    live.annotation(annotation::RELEASED_FROM) == Some(&trace(hub, cluster, binding))
+}

@@ -1,0 +1,45 @@
+//! Claims and volumes that are being deleted on the hub, and that nothing there lets go.
+//!
+//! API servers put a finalizer on each, which a controller removes when no Pod uses it. A hub runs no Pods; where it runs that
+//! controller or puts no finalizer on, they are gone at once. Where neither is so, the user is told once which flag helps. The
+//! finalizer is never removed here: whether Pods of the hub use the claim is not known.
+
+use crate::{
+    object::{Id, Meta, Time},
+    plan::{Change, Plan},
+};
+
+/// How long the controller of a hub may take, in milliseconds.
+const PATIENCE: i64 = 30_000;
+
+const PROTECTED: [(&str, &str); 2] = [
+    ("PersistentVolumeClaim", "kubernetes.io/pvc-protection"),
+    ("PersistentVolume", "kubernetes.io/pv-protection"),
+];
+
+/// What is to be said of a template that is being deleted; `None` of one that nothing protects. Cost: O(finalizers).
+pub(crate) fn plan(id: &Id, meta: &Meta, now: Time) -> Option<Plan> {
+    let deleted = meta.deleting?;
+    let finalizer = protected_by(id, meta)?;
+    let until = deleted.plus(PATIENCE + 999);
+    Some(if now < until {
+        Plan::wait_until(until, format!("the hub removes {finalizer}"))
+    } else {
+        Plan::one(Change::Refuse(words(id, finalizer)), "it is not let go")
+    })
+}
+
+fn protected_by(id: &Id, meta: &Meta) -> Option<&'static str> {
+    let of_kind = PROTECTED
+        .iter()
+        .find(|(kind, _)| id.gvk.group.is_empty() && *id.gvk.kind == **kind)?;
+    meta.has_finalizer(of_kind.1).then_some(of_kind.1)
+}
+
+fn words(id: &Id, finalizer: &str) -> String {
+    format!(
+        "{id} is being deleted, and nothing on the hub removes its finalizer {finalizer}: add pvc-protection,pv-protection to \
+         --controllers of the hub's kube-controller-manager, or add StorageObjectInUseProtection to --disable-admission-plugins \
+         of its kube-apiserver and remove the finalizer by hand"
+    )
+}
