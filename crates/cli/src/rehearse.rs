@@ -3,6 +3,7 @@
 //! - [`kinds`]: what is served where, and which kinds lie in namespaces.
 //! - [`live`]: what a rehearsal asks, read from real servers; what the hub would make of a file, from its dry run.
 //! - [`offline`]: without servers.
+//! - [`strict`]: how a hub decodes objects.
 //! - [`taught`]: what people taught a hub of kinds.
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 pub mod kinds;
 pub mod live;
 pub mod offline;
+pub mod strict;
 pub mod taught;
 
 /// A rehearsal that has ended.

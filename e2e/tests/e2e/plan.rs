@@ -20,6 +20,7 @@ tests![
     a_plan_sees_what_stands_in_the_way,
     a_plan_without_the_members_says_the_same,
     a_plan_writes_nothing,
+    a_plan_refuses_the_unknown_fields_that_the_hub_refuses,
     a_graph_of_the_hub_is_that_of_the_files,
 ];
 
@@ -192,6 +193,42 @@ async fn a_graph_of_the_hub_is_that_of_the_files(scene: &mut Scene) -> Result<()
         graph::drawn(&args, live.clone())? == graph::drawn(&args, of_files.clone())?,
         "live {live:#?} files {of_files:#?}"
     );
+    Ok(())
+}
+
+/// What a plan says of one object of the hub.
+fn on_hub<'r>(report: &'r Report, namespace: &str, kind: &str, name: &str) -> Option<(Fate, &'r str)> {
+    let mut outcomes = report.outcomes.iter();
+    let found = outcomes.find(|each| {
+        let id = &each.object;
+        each.place == Place::Hub && (&*id.namespace, &*id.gvk.kind, &*id.name) == (namespace, kind, name)
+    })?;
+    Some((found.fate, &found.message))
+}
+
+async fn a_plan_refuses_the_unknown_fields_that_the_hub_refuses(scene: &mut Scene) -> Result<()> {
+    let mut policy = samples::policy(&["member1"]);
+    policy["spec"]["propagateDep"] = json!(true);
+    let mut deployment = samples::deployment("myapp", &[]);
+    deployment["spec"]["template"]["spec"]["container"] = json!([]);
+    let objects = parsed(&[policy, deployment, samples::config_map("settings", "one")])?;
+    let report = planned(scene, &objects, &[]).await?;
+    for (kind, name, field) in [
+        ("PropagationPolicy", "myapp-propagation", "spec.propagateDep"),
+        ("Deployment", "myapp", "spec.template.spec.container"),
+    ] {
+        let (fate, why) = on_hub(&report, &scene.ns, kind, name).context("it is not in the plan")?;
+        let wanted = format!("strict decoding error: unknown field {field:?}");
+        ensure!(fate == Fate::Refused && why.contains(&wanted), "{fate:?} {why}");
+    }
+    let map = on_hub(&report, &scene.ns, "ConfigMap", "settings").map(|(fate, _)| fate);
+    assert_eq!(map, Some(Fate::Created));
+    let on_members = report
+        .outcomes
+        .iter()
+        .filter(|each| each.place != Place::Hub)
+        .count();
+    assert_eq!(on_members, 0, "{:#?}", changes(&report));
     Ok(())
 }
 

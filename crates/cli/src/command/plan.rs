@@ -1,6 +1,6 @@
 //! `entourage plan`: what an apply of files would create, change and remove, and where.
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -53,9 +53,13 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub files: FileArgs,
 
-    /// The hub: with --kubeconfig or --context the plan is made against it, without both of files alone.
+    /// The hub: with --kubeconfig, --context or $KUBECONFIG the plan is made against it, else of files alone.
     #[command(flatten)]
     pub hub: HubArgs,
+
+    /// Plan files alone, whatever $KUBECONFIG says
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    pub offline: bool,
 
     /// Without a hub and without Clusters in the files: the members to assume, ready and empty
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name)]
@@ -109,7 +113,7 @@ pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCod
         bail!("name what would be applied: -f FILE, -f DIR, or -f - for standard input");
     }
     let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
-    let rehearsed = if args.hub.kubeconfig.is_some() || args.hub.context.is_some() {
+    let rehearsed = if is_hub_meant(&args, std::env::var_os("KUBECONFIG").as_deref()) {
         let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
         let namespace = config.default_namespace.clone();
         against(&args, &connect::client(config)?, &namespace, &manifests).await?
@@ -117,6 +121,14 @@ pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCod
         alone(&args, &manifests)?
     };
     finish(&args, &rehearsed, out)
+}
+
+/// Whether the plan is made against a hub, given what `$KUBECONFIG` says. `~/.kube/config` alone means none: it is there
+/// whatever the person is about to do. `--clusters` is about files alone.
+fn is_hub_meant(args: &PlanArgs, kubeconfig: Option<&OsStr>) -> bool {
+    let is_named = args.hub.kubeconfig.is_some() || args.hub.context.is_some();
+    let is_set = kubeconfig.is_some_and(|files| !files.is_empty());
+    is_named || is_set && !args.offline && args.clusters.is_empty()
 }
 
 /// The plan of files alone.
@@ -233,3 +245,5 @@ fn helm_hooks(manifests: &[Manifest]) -> Vec<String> {
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod tests;

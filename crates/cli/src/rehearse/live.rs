@@ -10,7 +10,11 @@ use entourage_core::{object::Str, rehearsal::Progress};
 use kube::Client;
 use serde_json::Value;
 
-use super::{Assumed, Rehearsed, begin, kinds::Kinds, remark_on};
+use super::{
+    Assumed, Rehearsed, begin,
+    kinds::{Kinds, defined},
+    remark_on,
+};
 use crate::connect;
 
 mod apply;
@@ -58,6 +62,8 @@ struct Live<'a> {
     hub_id: String,
     options: &'a LiveOptions,
     kinds: Kinds,
+    /// Kinds that the files define: group and kind.
+    defined: BTreeSet<(String, String)>,
     /// A client, or why there is none.
     members: BTreeMap<Str, Result<Client, String>>,
     remarks: BTreeSet<String>,
@@ -76,6 +82,7 @@ pub async fn rehearse(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         hub_id: hub_id.clone(),
         options,
         kinds: Kinds::default(),
+        defined: defined(&objects).into_keys().collect(),
         members: BTreeMap::new(),
         remarks: BTreeSet::new(),
     };

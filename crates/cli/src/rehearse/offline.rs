@@ -11,7 +11,10 @@ use entourage_core::{
 use entourage_lua::Lua;
 use serde_json::{Value, json};
 
-use super::{Assumed, Rehearsed, begin, kinds, placed, remark_on};
+use super::{
+    Assumed, Rehearsed, begin, kinds, placed, remark_on,
+    strict::{Decoder, Known},
+};
 
 /// The id of a hub that is not there.
 const NO_HUB: &str = "00000000-0000-4000-8000-000000000000";
@@ -61,6 +64,7 @@ pub fn rehearse(
 fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let others: Vec<Value> = objects.iter().filter(|each| is_judged(each)).cloned().collect();
+    let decoder = Decoder::new(&objects, Known::Custom);
     for object in objects {
         let Some(id) = identity(&object) else {
             good.push(object);
@@ -70,6 +74,13 @@ fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
             bad.push((object, why));
             continue;
         }
+        let object = match decoder.decode(&object) {
+            Ok(object) => object,
+            Err(why) => {
+                bad.push((object, why));
+                continue;
+            }
+        };
         if !is_judged(&object) {
             good.push(object);
             continue;

@@ -84,7 +84,11 @@ impl Rehearsal {
                 recipe,
                 live,
                 read_first,
-            } => Some(self.deliver(&id, &cluster, &recipe, live.is_some() && !read_first)),
+            } => {
+                let seen = self.deliver(&id, &cluster, &recipe, live.is_some() && !read_first);
+                self.define(&cluster, &id);
+                Some(seen)
+            }
             Change::Remove {
                 id,
                 cluster,

@@ -26,6 +26,47 @@ impl Rehearsal {
         }
     }
 
+    /// A member whose APIs are known serves a kind as soon as the definition of it is there.
+    pub(super) fn define(&mut self, cluster: &Str, definition: &Id) {
+        if &*definition.gvk.kind != "CustomResourceDefinition" {
+            return;
+        }
+        let member = self.members.get(cluster);
+        let definition = member.and_then(|member| member.objects.get(definition));
+        let Some(spec) = definition.map(|definition| definition["spec"].clone()) else {
+            return;
+        };
+        let Some((id, mut object)) = self
+            .hub
+            .iter()
+            .find(|(id, _)| servers::is_cluster(id) && id.name == *cluster)
+            .map(|(id, object)| (id.clone(), object.clone()))
+        else {
+            return;
+        };
+        let Some(known) = object["status"]["apiEnablements"].as_array_mut() else {
+            return;
+        };
+        let before = known.len();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let resource = json!({"name": spec["names"]["plural"], "kind": spec["names"]["kind"]});
+        for version in spec["versions"].as_array().into_iter().flatten() {
+            if version["served"] == true {
+                let version = format!("{}/{}", text(&spec["group"]), text(&version["name"]));
+                let served = json!({"groupVersion": version, "resources": [resource]});
+                if !known.contains(&served) {
+                    known.push(served);
+                }
+            }
+        }
+        if known.len() == before {
+            return;
+        }
+        object["metadata"]["resourceVersion"] = json!(self.versions.next().to_string());
+        self.hub.insert(id.clone(), object);
+        self.hub_changed(&id);
+    }
+
     /// Takes the copies of a member that cannot be read to be as the hub recorded them when it wrote them: rendered from
     /// the templates as they are now, with the recorded uid and version.
     pub(super) fn assume(&mut self, cluster: &Str, watch: &Watch, why: &str) {

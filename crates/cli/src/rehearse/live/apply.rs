@@ -11,7 +11,8 @@ use entourage_core::{
 use futures::{StreamExt as _, stream};
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective},
+    core::Request,
 };
 use serde_json::Value;
 
@@ -21,7 +22,9 @@ use crate::{
     connect::{explain, is_not_found, within},
     rehearse::{
         kinds::{self, Served},
-        placed, title,
+        placed,
+        strict::{Decoder, Known},
+        title,
     },
 };
 
@@ -48,23 +51,30 @@ impl Live<'_> {
             .filter(|object| object["kind"] == "Namespace")
             .filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned))
             .collect();
+        let known = if self.validates_fields().await {
+            Known::Custom
+        } else {
+            Known::All
+        };
+        let decoder = Decoder::new(&objects, known);
         let this = &*self;
         let made: Vec<(Value, Made)> = stream::iter(objects)
             .map(|object| {
-                let (defined, namespaces) = (&defined, &namespaces);
+                let (defined, namespaces, decoder) = (&defined, &namespaces, &decoder);
                 async move {
                     let gvk = gvk_of(&object);
                     let served = this.kinds.get(&gvk);
                     let namespaced =
                         served.map_or_else(|| kinds::is_namespaced(&gvk, defined), |served| served.namespaced);
                     let object = placed(object, namespaced, &this.options.namespace);
-                    let made = match served {
-                        Some(served) => this.made(served, &object, namespaces).await,
-                        None if defined.contains_key(&(gvk.group.to_string(), gvk.kind.to_string())) => {
-                            let why = "its kind is defined by the files and not served yet";
-                            Made::Alone(None, overlay(None, &object), why.into())
+                    let decoded = decoder.decode(&object);
+                    let made = match (served, decoded) {
+                        (_, Err(why)) => Made::Refused(why),
+                        (Some(served), _) => this.made(served, &object, namespaces).await,
+                        (None, Ok(decoded)) if defined.contains_key(&(gvk.group.to_string(), gvk.kind.to_string())) => {
+                            Made::Object(None, overlay(None, &decoded))
                         }
-                        None => Made::Refused(format!(
+                        (None, _) => Made::Refused(format!(
                             "the hub does not serve {} {}: apply its CustomResourceDefinition first, or correct apiVersion and kind",
                             gvk.api_version(),
                             gvk.kind
@@ -116,9 +126,9 @@ impl Live<'_> {
             field_manager: Some("entourage-plan".to_owned()),
         };
         let answer = if before.is_some() {
-            within(api.replace(name, &params, &body)).await
+            within(self.strictly(&api, Some(name), &params, &body)).await
         } else {
-            within(api.create(&params, &body)).await
+            within(self.strictly(&api, None, &params, &body)).await
         };
         match answer {
             Ok(answer) => match serde_json::to_value(answer) {
@@ -140,6 +150,40 @@ impl Live<'_> {
         }
     }
 
+    /// A POST, or a PUT of that name, which is refused where a field is unknown.
+    async fn strictly(
+        &self,
+        api: &Api<DynamicObject>,
+        name: Option<&str>,
+        params: &PostParams,
+        body: &DynamicObject,
+    ) -> kube::Result<DynamicObject> {
+        let bytes = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(api.resource_url());
+        let request = match name {
+            Some(name) => request.replace(name, params, bytes),
+            None => request.create(params, bytes),
+        };
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        let uri = format!("{}&fieldValidation=Strict", request.uri());
+        if let Ok(uri) = uri.parse() {
+            *request.uri_mut() = uri;
+        }
+        self.hub.request(request).await
+    }
+
+    /// Whether the hub itself refuses unknown fields when it is asked to: from Kubernetes 1.25 on.
+    async fn validates_fields(&self) -> bool {
+        let Ok(version) = within(self.hub.apiserver_version()).await else {
+            return true;
+        };
+        let number = |text: &str| {
+            let digits = text.trim_end_matches(|each: char| !each.is_ascii_digit());
+            digits.parse().unwrap_or(0_u32)
+        };
+        (number(&version.major), number(&version.minor)) >= (1, 25)
+    }
+
     /// The same for an object that was applied server-side before: by the same manager, which takes over what others hold.
     async fn made_server_side(
         &self,
@@ -151,6 +195,7 @@ impl Live<'_> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let mut params = PatchParams::apply(manager).force();
         params.dry_run = true;
+        params.field_validation = Some(ValidationDirective::Strict);
         match within(api.patch(name, &params, &Patch::Apply(object))).await {
             Ok(answer) => match serde_json::to_value(answer) {
                 Ok(answer) => Made::Object(Some(before.clone()), answer),

@@ -113,6 +113,9 @@ impl Live<'_> {
                 }
                 Server::Hub => {
                     let served = self.kinds.in_some_version(&gvk);
+                    if served.is_none() && self.is_defined(&gvk) {
+                        return Ok(Vec::new());
+                    }
                     let served = served.ok_or(
                         "the hub does not serve them; entourage crds --apply brings the control plane's own",
                     )?;
@@ -136,6 +139,12 @@ impl Live<'_> {
             Question::Copy(..) if self.options.members == MembersFrom::File => Ok(Vec::new()),
             Question::Copy(name, id) => self.one(self.member(name)?, &gvk, id).await,
         }
+    }
+
+    /// Whether the files define a kind, so that there are no objects of it before they are applied.
+    fn is_defined(&self, gvk: &Gvk) -> bool {
+        self.defined
+            .contains(&(gvk.group.to_string(), gvk.kind.to_string()))
     }
 
     fn member(&self, name: &Str) -> Result<&Client, String> {

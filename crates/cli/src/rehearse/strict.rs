@@ -1,0 +1,214 @@
+//! What a hub would make of objects before anything of its own is asked: strict decoding, and the schemas of kinds that
+//! the files define.
+//!
+//! `kubectl` sends `fieldValidation=Strict`: a field that a kind does not have is an error, not a warning. The decoding
+//! is that of the embedded server, which is compared with a kube-apiserver's.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use entourage_apiserver::{
+    crd,
+    kinds::Kinds,
+    resource::Resource,
+    schema::decode::{self, FieldValidation, Media},
+    status::FieldError,
+};
+use entourage_core::distribution;
+use serde_json::{Map, Value};
+
+/// Which kinds are decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Those of Kubernetes, the control plane's and those of the files.
+    All,
+    /// Only the control plane's and those of the files: a hub knows its own better.
+    Custom,
+}
+
+/// Decodes objects as a hub would.
+pub struct Decoder {
+    kinds: Kinds,
+    /// Kinds that the files define: group and kind.
+    defined: BTreeSet<(String, String)>,
+    known: Known,
+}
+
+impl Decoder {
+    /// A decoder for these objects, which may define kinds. Cost: O(size of the definitions that they use).
+    #[must_use]
+    pub fn new(objects: &[Value], known: Known) -> Self {
+        let mut kinds = Kinds::builtin();
+        let mut defined = BTreeSet::new();
+        let used: BTreeSet<&str> = objects
+            .iter()
+            .filter_map(|object| object["kind"].as_str())
+            .collect();
+        for crd in entourage_api::crds::crds(None) {
+            if used.contains(crd.spec.names.kind.as_str())
+                && let Ok(Value::Object(crd)) = serde_json::to_value(crd)
+            {
+                serve(&mut kinds, crd);
+            }
+        }
+        let definitions = objects
+            .iter()
+            .filter(|object| object["kind"] == "CustomResourceDefinition");
+        for definition in definitions {
+            let spec = &definition["spec"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            defined.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+            if let Value::Object(definition) = definition.clone() {
+                serve(&mut kinds, definition);
+            }
+        }
+        Self {
+            kinds,
+            defined,
+            known,
+        }
+    }
+
+    /// The object as a server takes it: as it is, or of a kind that the files define with its defaults.
+    ///
+    /// # Errors
+    /// Why a server refuses it, in its words; without any value of a Secret.
+    pub fn decode(&self, object: &Value) -> Result<Value, String> {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let (group, version) = text("apiVersion")
+            .split_once('/')
+            .unwrap_or(("", text("apiVersion")));
+        let Some(resource) = self.kinds.of_kind(group, version, text("kind")) else {
+            return Ok(object.clone());
+        };
+        if resource.custom.is_none() && self.known == Known::Custom {
+            return Ok(object.clone());
+        }
+        let body = object.to_string();
+        let decoded = decode::body(resource, body.as_bytes(), Media::Json, FieldValidation::Strict);
+        let decoded = decoded.map_err(|status| told(object, &status.message))?;
+        if self
+            .defined
+            .contains(&(group.to_owned(), text("kind").to_owned()))
+        {
+            return checked(resource, decoded.object);
+        }
+        Ok(object.clone())
+    }
+}
+
+/// The object with the defaults of its definition, if the definition takes it.
+fn checked(resource: &Resource, mut object: Map<String, Value>) -> Result<Value, String> {
+    resource.rules.defaults(&mut object);
+    let errors = resource.rules.validate(&object);
+    if errors.is_empty() {
+        return Ok(Value::Object(object));
+    }
+    let errors: Vec<String> = errors.iter().map(FieldError::to_string).collect();
+    Err(errors.join("; "))
+}
+
+/// Has the kind of a definition served, as if the definition were established.
+fn serve(kinds: &mut Kinds, mut definition: Map<String, Value>) {
+    let names = definition.get("spec").map(|spec| spec["names"].clone());
+    definition.insert(
+        "status".to_owned(),
+        serde_json::json!({"acceptedNames": names.unwrap_or_default()}),
+    );
+    for resource in crd::resources(&definition, None, &Arc::new(AtomicU64::new(0))) {
+        kinds.add_custom(resource);
+    }
+}
+
+/// What a server says; of a Secret, and of a distribution of one, only which fields are unknown: the rest may quote values.
+fn told(object: &Value, message: &str) -> String {
+    let is_secret = |object: &Value| object["kind"] == "Secret";
+    let holds_one =
+        is_secret(object) || object["kind"] == distribution::KIND && is_secret(&object["spec"]["resource"]);
+    if holds_one && !message.contains("strict decoding error: unknown field") {
+        return "it cannot be decoded: a value has another type than its field".into();
+    }
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(spec: &Value) -> Value {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"namespace": "default", "name": "web"}, "spec": spec})
+    }
+
+    fn refused(object: &Value, known: Known) -> Option<String> {
+        Decoder::new(std::slice::from_ref(object), known)
+            .decode(object)
+            .err()
+    }
+
+    #[test]
+    fn a_field_that_its_kind_does_not_have_is_refused_in_the_words_of_a_server() {
+        let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
+        let wrong = policy(&json!({"resourceSelectors": selectors, "propagateDep": true,
+            "placement": {"clusterAffinity": {"clusterName": ["member1"]}}}));
+        let told = refused(&wrong, Known::Custom).unwrap();
+        assert!(
+            told.contains(
+                "strict decoding error: unknown field \"spec.placement.clusterAffinity.clusterName\""
+            ) && told.contains("unknown field \"spec.propagateDep\""),
+            "{told}"
+        );
+        let right = policy(&json!({"resourceSelectors": selectors, "propagateDeps": true}));
+        assert_eq!(refused(&right, Known::All), None);
+    }
+
+    #[test]
+    fn kinds_of_kubernetes_are_decoded_where_no_hub_does_it() {
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replica": 3, "selector": {}, "template": {}}});
+        let told = refused(&deployment, Known::All).unwrap();
+        assert!(told.contains("unknown field \"spec.replica\""), "{told}");
+        assert_eq!(refused(&deployment, Known::Custom), None);
+        let unknown =
+            json!({"apiVersion": "example.com/v1", "kind": "Deployment", "metadata": {"name": "w"}, "x": 1});
+        assert_eq!(refused(&unknown, Known::All), None, "nobody knows its schema");
+    }
+
+    #[test]
+    fn objects_of_a_kind_that_the_files_define_are_checked_and_get_its_defaults() {
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "cups.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "cups", "kind": "Cup"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                        "size": {"type": "integer", "default": 2, "maximum": 9}}}}}}}]}});
+        let cup = |spec: Value| {
+            json!({"apiVersion": "example.com/v1", "kind": "Cup",
+            "metadata": {"name": "mine", "namespace": "default"}, "spec": spec})
+        };
+        let decoder = Decoder::new(&[definition], Known::Custom);
+        assert_eq!(decoder.decode(&cup(json!({}))).unwrap()["spec"]["size"], 2);
+        let told = decoder.decode(&cup(json!({"size": 10}))).unwrap_err();
+        assert!(told.contains("spec.size"), "{told}");
+        let told = decoder.decode(&cup(json!({"height": 1}))).unwrap_err();
+        assert!(told.contains("unknown field \"spec.height\""), "{told}");
+    }
+
+    #[test]
+    fn nothing_of_a_secret_is_quoted() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": ["canary"]}});
+        let told = refused(&secret, Known::All).unwrap();
+        assert!(!told.contains("canary"), "{told}");
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "dat": {"a": "canary"}});
+        let told = refused(&secret, Known::All).unwrap();
+        assert!(
+            told.contains("unknown field \"dat\"") && !told.contains("canary"),
+            "{told}"
+        );
+    }
+}
