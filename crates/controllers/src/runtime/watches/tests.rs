@@ -131,10 +131,12 @@ async fn a_thousand_kinds_that_nobody_serves_cost_one_look_a_minute_and_one_task
         advance(Duration::from_secs(300)).await;
         let ended = log.lines().len();
         take_in(&mut watches, &mut inbox, Duration::from_secs(600)).await;
+        drop((watches, inbox));
+        tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(log.lines().len() <= ended + 4, "nothing is asked for nobody");
     }
     let tasks: BTreeSet<_> = costs.iter().map(|(tasks, ..)| *tasks).collect();
-    assert!(tasks.iter().all(|tasks| *tasks <= 4), "{costs:?}");
+    assert!(tasks.iter().all(|tasks| (1..=4).contains(tasks)), "{costs:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -365,10 +365,7 @@ async fn what_nobody_uses_is_not_asked_for_until_somebody_does_and_is_asked_for_
     );
     desk.shut(false);
     assert_eq!(told(&mut inbox, 1).await, ["a 3 heard"]);
-    assert_eq!(
-        desk.asked().last().map(String::as_str),
-        Some("dependencies ConfigMap a")
-    );
+    assert_eq!(desk.asked().last().map(String::as_str), Some("dependencies ? a"));
     let gets = log.lines().iter().filter(|line| line.ends_with("/b")).count();
     assert_eq!(gets, 0, "nothing is read for the other one");
 }
