@@ -17,13 +17,18 @@ tests![
 /// More than the least budget.
 const MANY: usize = 25;
 
-/// ConfigMaps that a policy brings to member1.
+/// ConfigMaps that a policy brings to member1, and one that is there to the end: else the hub would look empty.
 async fn many(scene: &mut Scene) -> Result<()> {
     let mut policy = manifests::policy_for("many", "ConfigMap", "", &["member1"]);
     policy["spec"]["resourceSelectors"][0] = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"many": "yes"}},
     });
+    let selectors = policy["spec"]["resourceSelectors"]
+        .as_array_mut()
+        .context("selectors")?;
+    selectors.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "stays"}));
     scene.apply(policy).await?;
+    scene.apply(manifests::config_map("stays", "a")).await?;
     for n in 0..MANY {
         let mut object = manifests::config_map(&format!("many{n:02}"), "a");
         object["metadata"]["labels"] = json!({"many": "yes"});
@@ -79,7 +84,7 @@ async fn deletions_that_no_edit_explains_pause_and_go_on_when_released(scene: &m
         let paused = paused(scene).await?;
         let message = paused["message"].as_str().unwrap_or_default();
         ensure!(
-            paused["status"] == "True" && message.contains("5 deletions wait"),
+            paused["status"] == "True" && message.contains(". 5 deletions wait"),
             "{paused}"
         );
         Ok(paused)
