@@ -314,11 +314,11 @@ fn note_former(
         .filter(|cluster| index.may_exist(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
         .map(|cluster| &**cluster)
         .collect();
-    let annotations = wanted.metadata.annotations.get_or_insert_default();
-    if left.is_empty() {
-        annotations.remove(annotation::FORMER_CLUSTERS);
-    } else {
+    if !left.is_empty() {
+        let annotations = wanted.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::FORMER_CLUSTERS.into(), left.join(","));
+    } else if let Some(annotations) = &mut wanted.metadata.annotations {
+        annotations.remove(annotation::FORMER_CLUSTERS);
     }
 }
 
