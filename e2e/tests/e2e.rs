@@ -81,6 +81,8 @@ mod governor;
 mod hooks;
 #[path = "e2e/hooks_bad.rs"]
 mod hooks_bad;
+#[path = "e2e/hub_rights.rs"]
+mod hub_rights;
 #[path = "e2e/identity.rs"]
 mod identity;
 #[path = "e2e/join.rs"]
@@ -156,6 +158,7 @@ fn main() -> ExitCode {
         customizations::tests(),
         hooks::tests(),
         hooks_bad::tests(),
+        hub_rights::tests(),
         disagreements::tests(),
         drift::tests(),
         native::tests(),

@@ -1,9 +1,11 @@
-//! `config/rbac`: the account of the controllers and its rights on the hub, from the table `CONTROLLERS`.
+//! `config/rbac`: the account of the controllers and its rights on the hub, from the table `CONTROLLERS`; `config/rbac-kinds`:
+//! those for kinds that are not granted by default, from the table `PROPAGATED`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use entourage_controllers::controllers::{CONTROLLERS, Controller, SYSTEM_NAMESPACE, Within};
+use entourage_controllers::controllers::{CONTROLLERS, Controller, Rule, SYSTEM_NAMESPACE, Within};
+use entourage_core::rights::{KINDS_FOLDER, PROPAGATED, PropagatedKind};
 
 use crate::{Outcome, only_check, tree};
 
@@ -17,9 +19,9 @@ const HEADER: &str =
 pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let check = only_check(args)?;
     let mut count = 0;
-    for part in PARTS {
-        let files = files(part);
-        tree::generate(&tree::root().join(part.folder), ".yaml", &files, check)?;
+    for part in parts() {
+        let files = files(&part);
+        tree::generate(&tree::root().join(&part.folder), ".yaml", &files, check)?;
         count += files.len();
     }
     Ok(Outcome::Done(format!(
@@ -28,28 +30,49 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     )))
 }
 
-/// The rights of the controllers that run with one feature gate, or always.
+/// The rights of the controllers that run with one feature gate, or always; or those for one kind that they are not granted
+/// by default.
 struct Part {
     gate: Option<&'static str>,
+    kind: Option<&'static PropagatedKind>,
     /// Under the root of the repository.
-    folder: &'static str,
+    folder: String,
     /// The name of the roles and the bindings.
-    name: &'static str,
+    name: String,
 }
 
-/// One part for each gate of the table.
-const PARTS: &[Part] = &[
-    Part {
+/// One part for each gate of the table, and one for each kind on request.
+fn parts() -> Vec<Part> {
+    let of_gate = |gate, folder: &str, name: &str| Part {
+        gate,
+        kind: None,
+        folder: folder.to_owned(),
+        name: name.to_owned(),
+    };
+    let mut parts = vec![
+        of_gate(None, "config/rbac", NAME),
+        of_gate(
+            Some("ResourceDistributionGate"),
+            "config/rbac-distribution",
+            "entourage-distribution",
+        ),
+    ];
+    parts.extend(PROPAGATED.iter().filter(|kind| !kind.on_hub).map(|kind| Part {
         gate: None,
-        folder: "config/rbac",
-        name: NAME,
-    },
-    Part {
-        gate: Some("ResourceDistributionGate"),
-        folder: "config/rbac-distribution",
-        name: "entourage-distribution",
-    },
-];
+        kind: Some(kind),
+        folder: format!("{KINDS_FOLDER}/{}", kind.resource),
+        name: format!("entourage-propagate-{}", kind.resource),
+    }));
+    parts
+}
+
+/// What a rule means in a part.
+fn resources(part: &Part, rule: &Rule) -> Vec<(&'static str, String)> {
+    match part.kind {
+        Some(kind) => rule.resources.of_kind(kind),
+        None => rule.resources.list(),
+    }
+}
 
 /// Its controllers.
 fn rows(part: &Part) -> impl Iterator<Item = &'static Controller> {
@@ -69,7 +92,7 @@ fn files(part: &Part) -> BTreeMap<String, String> {
         ("role_binding.yaml", bindings.join("---\n")),
     ];
     // The account is that of the controllers, whatever they may do.
-    if part.gate.is_none() {
+    if part.gate.is_none() && part.kind.is_none() {
         named.push(("service_account.yaml", account));
     }
     let mut list =
@@ -88,7 +111,9 @@ fn files(part: &Part) -> BTreeMap<String, String> {
 fn roles(part: &Part) -> (Vec<String>, Vec<String>) {
     let mut namespaces: BTreeSet<Option<&str>> = BTreeSet::from([None]);
     for rule in rows(part).flat_map(|row| row.rules) {
-        if let Within::Namespace(name) = rule.within {
+        if let Within::Namespace(name) = rule.within
+            && !resources(part, rule).is_empty()
+        {
             namespaces.insert(Some(name));
         }
     }
@@ -134,8 +159,8 @@ fn rules(part: &Part, namespace: Option<&str>) -> String {
             if holds_in != namespace {
                 continue;
             }
-            for (group, resource) in rule.resources.list() {
-                let key = (rule.within, group.into_owned(), resource.into_owned());
+            for (group, resource) in resources(part, rule) {
+                let key = (rule.within, group.to_owned(), resource);
                 let grant = grants.entry(key).or_default();
                 grant.verbs.extend(rule.verbs);
                 grant.reasons.insert(format!("{}: {}", row.name, rule.reason));
@@ -191,13 +216,13 @@ mod tests {
 
     #[test]
     fn every_right_of_the_table_is_granted_in_the_part_of_its_gate_and_no_other() {
-        for part in PARTS {
-            assert_eq!(granted(part), wanted(part), "{}", part.folder);
+        for part in parts() {
+            assert_eq!(granted(&part), wanted(&part), "{}", part.folder);
         }
         let gates: BTreeSet<_> = CONTROLLERS.iter().map(|row| row.gate).collect();
         assert_eq!(
             gates,
-            PARTS.iter().map(|part| part.gate).collect(),
+            parts().iter().map(|part| part.gate).collect(),
             "a gate has no part"
         );
     }
@@ -212,12 +237,12 @@ mod tests {
                 Within::All => String::new(),
                 Within::Objects(names) => format!("/{}", names.join(",")),
             };
-            for (group, resource) in rule.resources.list() {
+            for (group, resource) in resources(part, rule) {
                 for verb in rule.verbs {
                     wanted.insert((
                         place.clone(),
-                        group.to_string(),
-                        resource.to_string(),
+                        group.to_owned(),
+                        resource.clone(),
                         (*verb).to_owned(),
                     ));
                 }
@@ -258,8 +283,9 @@ mod tests {
 
     #[test]
     fn every_role_is_bound_to_the_account() {
-        let account = &documents(&PARTS[0], "service_account.yaml")[0];
-        for part in PARTS {
+        let parts = parts();
+        let account = &documents(&parts[0], "service_account.yaml")[0];
+        for part in &parts {
             let (roles, bindings) = (documents(part, "role.yaml"), documents(part, "role_binding.yaml"));
             assert_eq!(roles.len(), bindings.len());
             for (role, binding) in roles.iter().zip(&bindings) {
@@ -277,9 +303,9 @@ mod tests {
 
     #[test]
     fn every_file_is_in_the_kustomization() {
-        for part in PARTS {
-            let listed = &documents(part, "kustomization.yaml")[0]["resources"];
-            let names: Vec<String> = files(part)
+        for part in parts() {
+            let listed = &documents(&part, "kustomization.yaml")[0]["resources"];
+            let names: Vec<String> = files(&part)
                 .into_keys()
                 .filter(|name| name != "kustomization.yaml")
                 .collect();

@@ -155,6 +155,15 @@ table! {
         RELEASED_FROM = "entourage.dev/released-from";
         /// Ours. On the Secret with a member's credentials: when the token ends, RFC 3339. Absent if it does not.
         TOKEN_EXPIRES = "entourage.dev/token-expires";
+        /// Ours. On the Secret with a member's credentials: the name of the Cluster that may use them.
+        CREDENTIALS_CLUSTER = "entourage.dev/cluster";
+        /// Ours. On the Secret with a member's credentials: the only `spec.apiEndpoint` that they are sent to.
+        CREDENTIALS_ENDPOINT = "entourage.dev/api-endpoint";
+        /// Ours. On the Secret with a member's credentials: the only `spec.proxyURL` that they are sent through, without user
+        /// and password. Absent if there is no proxy.
+        CREDENTIALS_PROXY = "entourage.dev/proxy-url";
+        /// Ours. On the Secret with a member's credentials: [`super::TRUE`] allows `spec.insecureSkipTLSVerification`.
+        CREDENTIALS_INSECURE = "entourage.dev/insecure-skip-tls-verification";
     }
 }
 
@@ -308,7 +317,7 @@ table! {
         READY = "Ready";
         /// On a Cluster: the list of APIs in its status is complete.
         COMPLETE_API_ENABLEMENTS = "CompleteAPIEnablements";
-        /// Ours. On a Cluster that is being removed: False while rights are missing to give its copies back.
+        /// Ours. On a Cluster that is being removed: False while its copies cannot be accounted for, and why.
         RELEASED = "Released";
         /// Ours. On a Cluster: False while it does not tell what copies of some kinds are there.
         COPIES_WATCHED = "CopiesWatched";
@@ -396,6 +405,12 @@ table! {
         CLUSTER_ID_UNKNOWN = "ClusterIDUnknown";
         /// Ready of a Cluster is Unknown: nobody reported on it in time.
         CLUSTER_STATUS_UNKNOWN = "ClusterStatusUnknown";
+        /// Ours. Ready of a Cluster is False: `spec.secretRef` names a Secret that is not for this Cluster.
+        CREDENTIALS_NOT_FOR_CLUSTER = "CredentialsNotForCluster";
+        /// Ours. Ready of a Cluster is False: its endpoint, proxy or verification of certificates is not what its Secret is for.
+        CREDENTIALS_NOT_FOR_ADDRESS = "CredentialsNotForAddress";
+        /// Ours. Ready of a Cluster is False: the address at which its Secret is first used cannot be recorded on the Secret.
+        CREDENTIALS_NOT_RECORDED = "CredentialsNotRecorded";
         /// CompleteAPIEnablements is True.
         FULL_API_ENABLEMENTS = "FullAPIEnablements";
         /// CompleteAPIEnablements is False: some groups could not be discovered.
@@ -404,6 +419,8 @@ table! {
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
         /// Ours. Released of a Cluster is False: the member refuses to our account what copies may stand there of.
         RIGHTS_MISSING = "RightsMissing";
+        /// Ours. Released of a Cluster is False: the member does not answer, so its copies are not accounted for.
+        COPIES_UNKNOWN = "CopiesUnknown";
         /// Ours. CopiesWatched of a Cluster is False: the member answers, and does not list some kinds.
         LIST_FAILS = "ListFails";
         /// Ours. RemovalsPaused is True: more copies were deleted within a minute than no edit explains.

@@ -1,50 +1,290 @@
 //! From a kubeconfig to a client; and what a server's error means to the person at the keyboard.
 
-use std::{error::Error as _, path::Path, time::Duration};
+use std::{error::Error as _, ops::Deref, path::Path, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    client::Body,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+use serde_json::{Value, json};
+use tower::service_fn;
 
-/// How long a command waits for a connection, and for an answer that is not a watch.
+/// How long a command waits for an answer that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The configuration that a kubeconfig describes. Without a file: `$KUBECONFIG` or `~/.kube/config`.
-///
-/// # Errors
-/// Says which file or context is wrong.
-pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config> {
-    let options = KubeConfigOptions {
-        context: context.map(Into::into),
-        ..KubeConfigOptions::default()
-    };
-    let config = match kubeconfig {
-        Some(file) => {
-            let read = Kubeconfig::read_from(file)
-                .with_context(|| format!("cannot read the kubeconfig {}", file.display()))?;
-            let config = Config::from_custom_kubeconfig(read, &options).await;
-            config.with_context(|| format!("the kubeconfig {} is not usable", file.display()))
-        }
-        None => Config::from_kubeconfig(&options)
-            .await
-            .context("no usable kubeconfig in $KUBECONFIG or ~/.kube/config; name one with --kubeconfig"),
-    };
-    let mut config = config?;
-    config.connect_timeout = Some(DEADLINE);
-    Ok(config)
+/// How long it waits for a connection: less, so that the error says to which server.
+const CONNECT: Duration = Duration::from_secs(8);
+
+/// The longest answer of an error that is read, in bytes.
+const LARGEST_ERROR: usize = 64 << 10;
+
+/// A client configuration, and where it is from: errors name both.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// What the client is made of.
+    pub config: Config,
+    origin: Origin,
 }
 
-/// A client without retries of its own: a command says at once what is wrong.
+impl Deref for Connection {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// A configuration that is from no kubeconfig.
+impl From<Config> for Connection {
+    fn from(config: Config) -> Self {
+        let origin = Origin {
+            url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+            ..Origin::default()
+        };
+        Self { config, origin }
+    }
+}
+
+/// Which server a client calls, in the words of the command line.
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    url: String,
+    /// The context, and the file that it is in.
+    context: Option<(String, String)>,
+    /// The flags that name another context and another file.
+    flags: Flags,
+}
+
+/// The flags that name a context and a file.
+#[derive(Clone, Copy, Debug)]
+struct Flags {
+    context: &'static str,
+    file: &'static str,
+}
+
+/// Those of the hub, which is the only server of most commands.
+const HUB: Flags = Flags {
+    context: "--context",
+    file: "--kubeconfig",
+};
+
+/// Those of a member.
+const MEMBER: Flags = Flags {
+    context: "--cluster-context",
+    file: "--cluster-kubeconfig",
+};
+
+impl Default for Flags {
+    fn default() -> Self {
+        HUB
+    }
+}
+
+impl Origin {
+    /// `https://10.0.0.1:6443 (context "hub" of /home/me/.kube/config)`.
+    fn named(&self) -> String {
+        match &self.context {
+            Some((context, file)) => format!("{} (context \"{context}\" of {file})", self.url),
+            None => self.url.clone(),
+        }
+    }
+
+    /// What to do about a server that cannot be used like this.
+    fn remedy(&self) -> String {
+        match &self.context {
+            Some(_) => {
+                let Flags { context, file } = self.flags;
+                format!("; {context} names another context, {file} another file")
+            }
+            None => String::new(),
+        }
+    }
+}
+
+/// The configuration of the hub that a kubeconfig describes. Without a file: `$KUBECONFIG` or `~/.kube/config`.
+///
+/// # Errors
+/// Says which file or context is wrong, and which contexts there are.
+pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Connection> {
+    read(kubeconfig, context, HUB).await
+}
+
+/// The same of a member, whose flags are others.
+///
+/// # Errors
+/// As [`config`].
+pub async fn member_config(kubeconfig: &Path, context: Option<&str>) -> Result<Connection> {
+    read(Some(kubeconfig), context, MEMBER).await
+}
+
+async fn read(kubeconfig: Option<&Path>, context: Option<&str>, flags: Flags) -> Result<Connection> {
+    let (file, read) = match kubeconfig {
+        Some(file) => (file.display().to_string(), Kubeconfig::read_from(file)),
+        None => (usual_file(), Kubeconfig::read()),
+    };
+    let read = read.map_err(|error| unreadable(&file, &error, kubeconfig.is_some(), flags))?;
+    let known: Vec<&str> = read.contexts.iter().map(|each| each.name.as_str()).collect();
+    let known = known.join(", ");
+    let context = match context
+        .map(str::to_owned)
+        .or_else(|| read.current_context.clone())
+    {
+        Some(named) if read.contexts.iter().any(|each| each.name == named) => named,
+        Some(named) if known.is_empty() => {
+            bail!(
+                "the kubeconfig {file} has no context \"{named}\", and no other; {} names another file",
+                flags.file
+            )
+        }
+        Some(named) => bail!(
+            "the kubeconfig {file} has no context \"{named}\"; {} takes one of: {known}",
+            flags.context
+        ),
+        None if known.is_empty() => {
+            bail!(
+                "the kubeconfig {file} has no contexts; {} names another file",
+                flags.file
+            )
+        }
+        None => bail!(
+            "the kubeconfig {file} has no current context; {} takes one of: {known}",
+            flags.context
+        ),
+    };
+    let options = KubeConfigOptions {
+        context: Some(context.clone()),
+        ..KubeConfigOptions::default()
+    };
+    let mut config = Config::from_custom_kubeconfig(read, &options)
+        .await
+        .with_context(|| format!("the context \"{context}\" of the kubeconfig {file} is not usable"))?;
+    config.connect_timeout = Some(CONNECT);
+    let mut connection = Connection::from(config);
+    connection.origin.context = Some((context, file));
+    connection.origin.flags = flags;
+    Ok(connection)
+}
+
+/// The file that kubectl would read.
+fn usual_file() -> String {
+    let named = std::env::var("KUBECONFIG").ok().filter(|value| !value.is_empty());
+    named.unwrap_or_else(|| "~/.kube/config".to_owned())
+}
+
+/// Why a kubeconfig cannot be read. Of one that is no YAML not the words of the parser, which could quote a token.
+fn unreadable(file: &str, error: &KubeconfigError, given: bool, flags: Flags) -> anyhow::Error {
+    let why = match error {
+        KubeconfigError::ReadConfig(cause, _) => cause.to_string(),
+        KubeconfigError::Parse(_) => "it is not a kubeconfig".to_owned(),
+        KubeconfigError::FindPath => "the home folder is not known".to_owned(),
+        other => other.to_string(),
+    };
+    let remedy = if given {
+        String::new()
+    } else {
+        format!("; name one with {}", flags.file)
+    };
+    anyhow!("cannot read the kubeconfig {file}: {why}{remedy}")
+}
+
+/// A client without retries of its own: a command says at once what is wrong, and with which server.
 ///
 /// # Errors
 /// When the configuration's credentials or proxy cannot be used.
-pub fn client(config: Config) -> Result<Client> {
-    entourage_controllers::plain_clients()("", config)
+pub fn client(connection: impl Into<Connection>) -> Result<Client> {
+    let Connection { config, origin } = connection.into();
+    let namespace = config.default_namespace.clone();
+    let inner = entourage_controllers::plain_clients()("", config)
         .map_err(explain)
-        .context("cannot make a client from the kubeconfig")
+        .context("cannot make a client from the kubeconfig")?;
+    let origin = Arc::new(origin);
+    let service = service_fn(move |request: Request<Body>| {
+        let (client, origin) = (inner.clone(), origin.clone());
+        async move {
+            match client.send(request).await {
+                Ok(answer) => Ok(naming(answer, &origin).await),
+                Err(error) => Err(unreachable(error, &origin)),
+            }
+        }
+    });
+    Ok(Client::new(service, namespace))
+}
+
+/// The error with the server and the context in its words, if there was no connection.
+fn unreachable(error: kube::Error, origin: &Origin) -> kube::Error {
+    match error {
+        kube::Error::Service(cause) => kube::Error::Service(Box::new(Unreachable {
+            server: origin.named(),
+            cause: innermost(&*cause),
+            remedy: origin.remedy(),
+        })),
+        other => other,
+    }
+}
+
+/// A server that cannot be reached.
+#[derive(Debug)]
+struct Unreachable {
+    server: String,
+    cause: String,
+    remedy: String,
+}
+
+impl std::fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "cannot connect to {}: {}{}",
+            self.server, self.cause, self.remedy
+        )
+    }
+}
+
+impl std::error::Error for Unreachable {}
+
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// An answer that refuses the caller, with the server and the context in its words; any other as it is.
+async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
+    let code = answer.status();
+    if code != StatusCode::UNAUTHORIZED && code != StatusCode::FORBIDDEN {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    let text = match Limited::new(body, LARGEST_ERROR).collect().await {
+        Ok(text) => text.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let told = serde_json::from_slice::<Value>(&text)
+        .ok()
+        .and_then(|mut status| {
+            let message = status["message"].as_str()?;
+            let (server, remedy) = (origin.named(), origin.remedy());
+            let message = if code == StatusCode::UNAUTHORIZED {
+                format!("the credentials are not accepted by {server}{remedy}")
+            } else if message.contains("User \"") {
+                // RBAC's own words; others who forbid, as admission does, do so whoever asks.
+                format!("{message} on {server}{remedy}")
+            } else {
+                return None;
+            };
+            status["message"] = json!(message);
+            serde_json::to_vec(&status).ok()
+        });
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(told.map_or(text, Bytes::from)))
 }
 
 /// A call that does not answer.
@@ -98,14 +338,10 @@ pub fn explain(error: kube::Error) -> anyhow::Error {
         kube::Error::Auth(_) => {
             anyhow!("the kubeconfig's credentials cannot be obtained (token file or exec plugin)")
         }
-        kube::Error::Service(error) if error.is::<NoAnswer>() => anyhow!("{error}"),
-        kube::Error::Service(error) => {
-            let mut innermost: &dyn std::error::Error = &*error;
-            while let Some(source) = innermost.source() {
-                innermost = source;
-            }
-            anyhow!("cannot connect: {innermost}")
+        kube::Error::Service(error) if error.is::<NoAnswer>() || error.is::<Unreachable>() => {
+            anyhow!("{error}")
         }
+        kube::Error::Service(error) => anyhow!("cannot connect: {}", innermost(&*error)),
         kube::Error::HyperError(error) => {
             let cause = error
                 .source()
@@ -153,14 +389,112 @@ mod tests {
         );
     }
 
+    fn kubeconfig(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    const TWO: &str = r#"{"apiVersion": "v1", "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "hub", "context": {"cluster": "c", "user": "u"}},
+            {"name": "broken", "context": {"cluster": "none", "user": "u"}}]}"#;
+
     #[tokio::test]
-    async fn a_server_that_is_not_there_is_explained_by_the_innermost_cause() {
-        crate::install_tls_provider();
-        let client = client(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let error = format!("{:#}", cluster_id(&client, "the hub").await.unwrap_err());
-        assert!(
-            error.contains("kube-system of the hub") && error.contains("refused"),
-            "{error}"
+    async fn what_is_wrong_with_a_kubeconfig_is_said_with_the_file_and_the_flag() {
+        let cases: &[(&str, Option<&str>, &[&str])] = &[
+            (
+                TWO,
+                Some("nope"),
+                &["no context \"nope\"", "--context takes one of: hub, broken"],
+            ),
+            (
+                TWO,
+                None,
+                &["no current context", "--context takes one of: hub, broken"],
+            ),
+            (TWO, Some("broken"), &["context \"broken\"", "none"]),
+            ("{}", None, &["has no contexts", "--kubeconfig"]),
+            ("{}", Some("nope"), &["no context \"nope\"", "--kubeconfig"]),
+            ("token: [canary", None, &["is not a kubeconfig"]),
+        ];
+        for (text, context, needed) in cases {
+            let file = kubeconfig(text);
+            let error = format!("{:#}", config(Some(file.path()), *context).await.unwrap_err());
+            for each in *needed {
+                assert!(error.contains(each), "{each}: {error}");
+            }
+            assert!(error.contains(&file.path().display().to_string()), "{error}");
+            assert!(!error.contains("canary"), "{error}");
+        }
+        let file = kubeconfig(TWO);
+        let error = format!(
+            "{:#}",
+            member_config(file.path(), Some("nope")).await.unwrap_err()
         );
+        assert!(error.contains("--cluster-context takes one of"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_named_with_context_url_flag_and_cause() {
+        crate::install_tls_provider();
+        let file = kubeconfig(TWO);
+        let connection = config(Some(file.path()), Some("hub")).await.unwrap();
+        let client = client(connection).unwrap();
+        let error = format!("{:#}", cluster_id(&client, "the hub").await.unwrap_err());
+        for needed in [
+            "kube-system of the hub",
+            "http://127.0.0.1:1",
+            "context \"hub\"",
+            "refused",
+            "--context",
+            "--kubeconfig",
+        ] {
+            assert!(error.contains(needed), "{needed}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_is_told_by_which_server_and_as_which_context() {
+        let origin = Origin {
+            url: "https://hub:6443".into(),
+            context: Some(("hub".into(), "file".into())),
+            flags: HUB,
+        };
+        let rbac = "namespaces \"kube-system\" is forbidden: User \"jane\" cannot get resource";
+        let cases = [
+            (
+                403,
+                rbac,
+                vec![rbac, "https://hub:6443", "context \"hub\" of file", "--context"],
+            ),
+            (
+                401,
+                "Unauthorized",
+                vec!["credentials", "https://hub:6443", "--context"],
+            ),
+        ];
+        let answer = |code: u16, message: &str| {
+            let body = json!({"kind": "Status", "code": code, "message": message}).to_string();
+            Response::builder()
+                .status(code)
+                .body(Body::from(body.into_bytes()))
+                .unwrap()
+        };
+        let told = async |code, message| {
+            let named = naming(answer(code, message), &origin).await;
+            let bytes = named.into_body().collect().await.unwrap().to_bytes();
+            let status: Value = serde_json::from_slice(&bytes).unwrap();
+            status["message"].as_str().unwrap().to_owned()
+        };
+        for (code, message, needed) in cases {
+            let message = told(code, message).await;
+            for each in needed {
+                assert!(message.contains(each), "{each}: {message}");
+            }
+        }
+        // What admission forbids is not a matter of who asks.
+        let denied = "admission webhook \"x\" denied the request: no";
+        assert_eq!(told(403, denied).await, denied);
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     args::CLUSTER_NAMESPACE,
     command::{
         crds,
-        join::{self, JoinArgs, Reach},
+        join::{self, JoinArgs, Reach, Rights},
     },
     wait::{Waited, until},
 };
@@ -388,6 +388,7 @@ fn join_args(name: &str) -> JoinArgs {
         admin: true,
         allow: Vec::new(),
         replace: false,
+        rights: Rights::Keep,
         wait: Duration::ZERO,
         dry_run: false,
     }

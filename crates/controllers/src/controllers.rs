@@ -5,17 +5,13 @@
 //!
 //! [`Key::controller`]: entourage_core::plan::Key::controller
 
-use std::borrow::Cow;
-
 use entourage_core::{
     interpreter::{
-        NATIVE, NativeKind,
+        NATIVE,
         operations::{Operation, has},
     },
-    object::Gvk,
+    rights::{PROPAGATED, PropagatedKind},
 };
-
-use crate::client::path::plural;
 
 /// The namespace on the hub that holds the Lease.
 pub const SYSTEM_NAMESPACE: &str = "karmada-system";
@@ -56,7 +52,7 @@ pub struct Rule {
 pub enum Resources {
     /// Resources of one API group; a subresource is `resource/subresource`.
     Of(&'static str, &'static [&'static str]),
-    /// Every kind that is propagated: the core's table of kinds.
+    /// Every kind that is propagated: the core's table of kinds. Those that are not granted by default are granted one by one.
     Templates,
     /// A subresource of every kind that is propagated.
     TemplatesSub(&'static str),
@@ -127,6 +123,11 @@ pub const CONTROLLERS: &[Controller] = &[
                 Resources::Templates,
                 &["get", "list", "watch"],
                 "what refers to what, and what is gone for certain",
+            ),
+            rule(
+                Resources::Of("apiextensions.k8s.io", &["customresourcedefinitions"]),
+                &["get", "list"],
+                "whether a kind that is not served is gone, with its objects, or is only not served for a while",
             ),
             rule(
                 Resources::TemplatesSub("finalizers"),
@@ -267,8 +268,8 @@ pub const CONTROLLERS: &[Controller] = &[
             within: Within::Namespace(CLUSTER_NAMESPACE),
             ..rule(
                 Resources::Of("", &["secrets"]),
-                &["get"],
-                "the members' credentials",
+                &["get", "patch"],
+                "the members' credentials; where one without that record is first used is recorded on it",
             )
         }],
     },
@@ -332,42 +333,46 @@ const fn rule(resources: Resources, verbs: &'static [&'static str], reason: &'st
 }
 
 impl Resources {
-    /// API groups and resources as RBAC names them, without duplicates, sorted.
+    /// API groups and resources as RBAC names them, of what is granted by default: without duplicates, sorted.
     #[must_use]
-    pub fn list(self) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
-        let kind = |native: &&dyn NativeKind| {
-            let gvk = native.gvk();
-            let resource = plural(&Gvk {
-                group: gvk.group.into(),
-                version: gvk.version.into(),
-                kind: gvk.kind.into(),
-            });
-            (Cow::Borrowed(gvk.group), resource)
-        };
-        let with = |sub: &'static str| {
-            move |(group, resource): (Cow<'static, str>, Cow<'static, str>)| {
-                (group, Cow::Owned(format!("{resource}/{sub}")))
-            }
-        };
-        let is_aggregated = |native: &&&dyn NativeKind| has(**native, Operation::Aggregate);
-        let mut all: Vec<_> = match self {
+    pub fn list(self) -> Vec<(&'static str, String)> {
+        let mut all = match self {
             Self::Of(group, resources) => resources
                 .iter()
-                .map(|resource| (Cow::Borrowed(group), Cow::Borrowed(*resource)))
+                .map(|resource| (group, (*resource).to_owned()))
                 .collect(),
-            Self::Templates => NATIVE.iter().map(kind).collect(),
-            Self::TemplatesSub(sub) => NATIVE.iter().map(kind).map(with(sub)).collect(),
-            Self::WorkloadsSub(sub) => NATIVE
-                .iter()
-                .filter(is_aggregated)
-                .map(kind)
-                .map(with(sub))
-                .collect(),
+            Self::Templates | Self::TemplatesSub(_) | Self::WorkloadsSub(_) => {
+                let default = PROPAGATED.iter().filter(|kind| kind.on_hub);
+                default.flat_map(|kind| self.of_kind(kind)).collect::<Vec<_>>()
+            }
         };
         all.sort();
         all.dedup();
         all
     }
+
+    /// What it means for one kind that is propagated.
+    #[must_use]
+    pub fn of_kind(self, kind: &PropagatedKind) -> Vec<(&'static str, String)> {
+        let resource = match self {
+            Self::Of(..) => None,
+            Self::Templates => Some(kind.resource.to_owned()),
+            Self::TemplatesSub(sub) => Some(format!("{}/{sub}", kind.resource)),
+            Self::WorkloadsSub(sub) => is_aggregated(kind).then(|| format!("{}/{sub}", kind.resource)),
+        };
+        resource
+            .map(|resource| (kind.group, resource))
+            .into_iter()
+            .collect()
+    }
+}
+
+/// Whether the status of its copies is summed up on the template.
+fn is_aggregated(kind: &PropagatedKind) -> bool {
+    NATIVE.iter().any(|native| {
+        let gvk = native.gvk();
+        gvk.group == kind.group && gvk.kind == kind.kind && has(*native, Operation::Aggregate)
+    })
 }
 
 #[cfg(test)]
@@ -376,7 +381,7 @@ mod tests {
 
     use entourage_core::{
         distribution::Place,
-        object::{Id, Named},
+        object::{Gvk, Id, Named},
         plan::Key,
     };
 
@@ -415,7 +420,7 @@ mod tests {
                         row.name
                     );
                     for verb in rule.verbs {
-                        let grant = (group.clone(), resource.clone(), *verb, rule.within);
+                        let grant = (group, resource.clone(), *verb, rule.within);
                         assert!(granted.insert(grant), "{}: {verb} {resource} twice", row.name);
                     }
                 }
@@ -467,20 +472,42 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_the_kinds_of_the_core() {
+    fn templates_are_the_kinds_that_are_granted_by_default_and_the_others_are_granted_one_by_one() {
         let all = Resources::Templates.list();
-        let kinds: BTreeSet<_> = NATIVE
-            .iter()
-            .map(|native| (native.gvk().group, native.gvk().kind))
-            .collect();
-        assert_eq!(all.len(), kinds.len());
-        assert!(all.contains(&("apps".into(), "deployments".into())));
-        assert!(all.contains(&("".into(), "persistentvolumeclaims".into())));
+        assert!(all.contains(&("apps", "deployments".into())));
+        assert!(all.contains(&("", "persistentvolumeclaims".into())));
+        assert!(!all.contains(&("", "secrets".into())));
+        assert!(!all.iter().any(|(group, _)| *group == "rbac.authorization.k8s.io"));
         let finalizers = Resources::TemplatesSub("finalizers").list();
-        assert!(finalizers.contains(&("".into(), "secrets/finalizers".into())));
+        assert!(finalizers.contains(&("", "configmaps/finalizers".into())));
         let status = Resources::WorkloadsSub("status").list();
-        assert!(status.contains(&("batch".into(), "jobs/status".into())));
-        assert!(!status.contains(&("".into(), "secrets/status".into())));
+        assert!(status.contains(&("batch", "jobs/status".into())));
+        assert!(!status.contains(&("", "configmaps/status".into())));
+        let secrets = PROPAGATED.iter().find(|kind| kind.resource == "secrets");
+        let secrets = secrets.expect("in the table");
+        assert_eq!(
+            Resources::Templates.of_kind(secrets),
+            [("", "secrets".to_owned())]
+        );
+        assert!(Resources::WorkloadsSub("status").of_kind(secrets).is_empty());
+        assert!(Resources::Of("", &["secrets"]).of_kind(secrets).is_empty());
+    }
+
+    #[test]
+    fn resources_are_named_as_requests_name_them() {
+        for kind in PROPAGATED {
+            for native in NATIVE {
+                let gvk = native.gvk();
+                if (gvk.group, gvk.kind) == (kind.group, kind.kind) {
+                    let gvk = Gvk {
+                        group: gvk.group.into(),
+                        version: gvk.version.into(),
+                        kind: gvk.kind.into(),
+                    };
+                    assert_eq!(crate::client::path::plural(&gvk), kind.resource);
+                }
+            }
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ use crate::{
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
 };
 
+pub mod credentials;
+
 /// How many kinds that a member refuses are told with its words.
 const TOLD: usize = 3;
 
@@ -42,7 +44,16 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         return tell_pull(name, member, now);
     }
     if member.meta.deleting.is_some() {
-        return leave(index, name, member, now);
+        let mut plan = leave(index, name, member, now);
+        // While it waits, Ready goes on telling whether the member answers.
+        if plan.changes.is_empty() && member.meta.has_finalizer(finalizer::CLUSTER) {
+            let told = condition_of(index, name, member, now);
+            if !told.changes.is_empty() {
+                return told;
+            }
+            plan.again_at = plan.again_at.into_iter().chain(told.again_at).min();
+        }
+        return plan;
     }
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
         let mut all: Vec<&str> = member.meta.finalizers.iter().map(|each| &**each).collect();
@@ -76,7 +87,8 @@ fn condition_of(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         ..Probe::default()
     });
     // What a cluster is does not pass by itself: it is told at once.
-    let is_certain = unused.is_some() || probe.reason == reason::CLUSTER_ID_CHANGED;
+    let is_certain =
+        unused.is_some() || probe.reason == reason::CLUSTER_ID_CHANGED || is_refusal(&probe.reason);
     let probe = unused.as_ref().unwrap_or(probe);
     if !probe.healthy
         && !is_certain
@@ -114,6 +126,15 @@ fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
     write_status(name, member, &status, "nothing is delivered in Pull mode")
 }
 
+/// Whether a probe was not sent because the Cluster may not use its credentials: it will not come back by itself.
+fn is_refusal(why: &str) -> bool {
+    [
+        reason::CREDENTIALS_NOT_FOR_CLUSTER,
+        reason::CREDENTIALS_NOT_FOR_ADDRESS,
+    ]
+    .contains(&why)
+}
+
 /// Nothing of ours must be left there, as far as that can be known.
 fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
@@ -133,10 +154,13 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         kinds.filter(|gvk| !index.copies_known(name, gvk) && !unwritten.contains(gvk))
     };
     let refused = unknown().filter_map(|gvk| Some((gvk, index.refused.get(&index.copies(name, gvk))?)));
-    if let Some(told) = tell_refused(name, member, &refused.collect::<Vec<_>>(), now) {
+    let may_stand = |id: &Id| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
+    let refused = refused.collect::<Vec<_>>();
+    let is_silent = is_silent(index, member, now);
+    let silent = is_silent && (unknown().next().is_some() || index.entities().any(|(id, _)| may_stand(id)));
+    if let Some(told) = tell_what_holds(name, member, &refused, silent, now) {
         return told;
     }
-    let may_stand = |id: &Id| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
     if let Some((id, _)) = index.entities().find(|(id, _)| may_stand(id)) {
         return Plan::wait(format!("{id} may still stand there"));
     }
@@ -154,12 +178,41 @@ fn without_finalizer(name: &Str, member: &Member, why: &str) -> Plan {
     merge(name, member, json!({ "finalizers": rest }), why)
 }
 
-/// Says which kinds a member that leaves refuses to our account although copies of them may stand there: only a person can
-/// change that. On transition; nothing when that is told already.
-fn tell_refused(name: &Str, member: &Member, refused: &[(&Gvk, &String)], now: Time) -> Option<Plan> {
+/// Whether a member has not answered for as long as makes it not ready.
+fn is_silent(index: &Index, member: &Member, now: Time) -> bool {
+    let lasts = |since: Time| since.plus(index.config.cluster_failure_threshold) <= now;
+    let fails = member.probe.as_ref().is_some_and(|probe| !probe.healthy);
+    fails && (!is_ready(&member.object) || member.failing_since.is_some_and(lasts))
+}
+
+/// Says what only a person can change about a member that leaves: which kinds it refuses to our account although copies of
+/// them may stand there, or that it does not answer. On transition; nothing when that is told already.
+fn tell_what_holds(
+    name: &Str,
+    member: &Member,
+    refused: &[(&Gvk, &String)],
+    silent: bool,
+    now: Time,
+) -> Option<Plan> {
     let mut status = member.object.status.clone().unwrap_or_default();
     let before = status.conditions.clone();
-    if refused.is_empty() {
+    if refused.is_empty() && silent {
+        let message = format!(
+            "the cluster {name} does not answer, so which copies are there is not known. The Cluster stays, and so do the \
+             replicas scheduled to it, until it answers or `entourage unjoin {name} --force` gives its copies up"
+        );
+        conditions::set(
+            &mut status.conditions,
+            Condition {
+                type_: condition::RELEASED.into(),
+                status: "False".into(),
+                reason: reason::COPIES_UNKNOWN.into(),
+                message,
+                observed_generation: member.meta.generation,
+                last_transition_time: now.to_k8s(),
+            },
+        );
+    } else if refused.is_empty() {
         conditions::remove(&mut status.conditions, condition::RELEASED);
     } else {
         let told = told_kinds(refused);
@@ -188,7 +241,7 @@ fn tell_refused(name: &Str, member: &Member, refused: &[(&Gvk, &String)], now: T
             },
         );
     }
-    (status.conditions != before).then(|| write_status(name, member, &status, "rights are missing there"))
+    (status.conditions != before).then(|| write_status(name, member, &status, "what holds it changed"))
 }
 
 /// Some kinds with the words about each; how many more there are.
@@ -411,7 +464,9 @@ fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) 
 fn same_words(held: &[Condition], reason: &str, probe: &Probe) -> String {
     let held = held.iter().find(|each| each.type_ == condition::READY);
     match held {
-        Some(held) if !probe.healthy && held.status == "False" && held.reason == reason => {
+        Some(held)
+            if !probe.healthy && held.status == "False" && held.reason == reason && !is_refusal(reason) =>
+        {
             held.message.clone()
         }
         _ => probe.message.clone(),

@@ -20,7 +20,7 @@ use crate::{
     index::{Entity, Index, Policy, selected_kinds},
     object::{Gvk, Id, Meta, Named, Time},
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
-    storage_protection,
+    rights, storage_protection,
     twin::{self, claim_of},
 };
 
@@ -454,8 +454,10 @@ fn unlistable(index: &Index, policy: &Policy) -> Option<String> {
         let gvk = Gvk::new(&selector.api_version, &selector.kind);
         let why = index.unlistable.get(&index.templates(&gvk))?;
         Some(format!(
-            "{} {} cannot be listed on the hub ({why}): install the kind, or give the control plane the right to list it",
-            selector.api_version, selector.kind
+            "{} {} cannot be listed on the hub ({why}): install the kind, or, if the right is missing, {}",
+            selector.api_version,
+            selector.kind,
+            rights::remedy(&gvk.group, &gvk.kind)
         ))
     })
 }

@@ -45,6 +45,7 @@ pub mod overrides;
 pub mod plan;
 pub mod refusal;
 pub mod rehearsal;
+pub mod rights;
 pub mod scheduler;
 pub mod selector;
 pub mod status;

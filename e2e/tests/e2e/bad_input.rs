@@ -331,6 +331,10 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
         .await?;
     let told = scene.until_cluster("wrong", "False", "token").await?;
     assert_eq!(told["reason"], "CredentialsRefused");
+    // Named like its Cluster, as with Karmada, the Secret is bound to the address of its first use.
+    let secret = scene.hub.get("Secret", "karmada-cluster", "wrong").await?;
+    let bound = &secret.context("applied")?["metadata"]["annotations"]["entourage.dev/api-endpoint"];
+    assert_eq!(*bound, json!(endpoint.trim_end_matches('/')));
     eventually("one event about the Cluster", async || {
         let mut events = scene.hub.list("Event", "default", "").await?;
         events.retain(|event| {

@@ -474,6 +474,7 @@ async fn the_account_of_the_controllers_may_all_that_hooks_take(scene: &mut Scen
     });
     scene.apply(configuration(scene, client)?).await?;
     let (mut rules, namespaced) = roles(include_str!("../../../config/rbac/role.yaml"))?;
+    rules.extend(roles(include_str!("../../../config/rbac-kinds/secrets/role.yaml"))?.0);
     rules.extend(own_kind());
     let made = granted(scene, &rules, namespaced).await?;
     let tested = async {

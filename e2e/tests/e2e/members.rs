@@ -1,6 +1,9 @@
 //! Members that are away, hang or refuse us.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
@@ -10,6 +13,7 @@ use entourage_e2e::{
 use serde_json::{Value, json};
 
 tests![
+    a_cluster_gets_only_its_own_credentials,
     a_member_that_was_down_catches_up,
     a_workload_deleted_while_a_member_is_down_goes_when_it_is_back,
     members_in_trouble_are_told_of_and_delay_nobody,
@@ -159,6 +163,69 @@ async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> R
             .await?;
     }
     Ok(())
+}
+
+/// Who may write Clusters but not read Secrets points one, or one more, to an address of his own. Nothing is sent there.
+async fn a_cluster_gets_only_its_own_credentials(scene: &mut Scene) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let elsewhere = format!("http://{}", listener.local_addr()?);
+    scene.start().await?;
+    scene.until_cluster("member3", "True", "").await?;
+    let joined = scene.hub.get("Cluster", "", "member3").await?.context("joined")?;
+    let mut spec = joined["spec"].clone();
+    spec["apiEndpoint"] = json!(elsewhere);
+    spec["insecureSkipTLSVerification"] = json!(true);
+    specify(scene, &spec).await?;
+    let told = scene
+        .until_cluster("member3", "False", "no token is sent")
+        .await?;
+    assert_eq!(told["reason"], "CredentialsNotForAddress");
+    let message = told["message"].as_str().unwrap_or_default();
+    for needed in [
+        "spec.apiEndpoint",
+        "karmada-cluster/member3",
+        "entourage join member3",
+    ] {
+        ensure!(message.contains(needed), "{needed}: {message}");
+    }
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("id");
+    }
+    let thief = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "thief"}, "spec": spec,
+    });
+    scene.hub.apply(&thief).await?;
+    let told = scene
+        .until_cluster("thief", "False", "credentials of Cluster member3")
+        .await?;
+    assert_eq!(told["reason"], "CredentialsNotForCluster");
+    // A proxy of his own is another way to the same token.
+    let mut proxied = joined["spec"].clone();
+    proxied["proxyURL"] = json!(elsewhere);
+    specify(scene, &proxied).await?;
+    scene
+        .until_cluster("member3", "False", "spec.proxyURL of")
+        .await?;
+    scene.restart().await?;
+    scene
+        .until_cluster("member3", "False", "no token is sent")
+        .await?;
+    ensure!(
+        listener.accept().is_err(),
+        "somebody connected to an address that the Secret does not name"
+    );
+
+    // Undone, it is as before.
+    specify(scene, &joined["spec"]).await?;
+    scene.until_cluster("member3", "True", "").await?;
+    Ok(())
+}
+
+/// Gives the Cluster member3 another spec.
+async fn specify(scene: &Scene, spec: &Value) -> Result<()> {
+    let change = |live: &mut Value| live["spec"] = spec.clone();
+    scene.hub.edit("Cluster", "", "member3", change).await.map(drop)
 }
 
 /// A workload for all three members, which member1 has in moments.

@@ -13,7 +13,7 @@ use tracing::info;
 
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
-    connect,
+    connect::{self, Connection},
     logging::{self, LogArgs},
 };
 
@@ -109,7 +109,7 @@ pub struct HealthAddress(pub Option<SocketAddr>);
 pub async fn run(args: ControllersArgs) -> Result<()> {
     logging::init(&args.log)?;
     let in_pod = std::env::var_os(IN_POD).is_some();
-    let hub = hub(&args.hub, in_pod).await?;
+    let hub = hub(&args.hub, in_pod).await?.config;
     let options = options(&args);
     let stop = CancellationToken::new();
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -120,9 +120,10 @@ pub async fn run(args: ControllersArgs) -> Result<()> {
         .context("the controllers stopped")
 }
 
-pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Config> {
+pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Connection> {
     if in_pod && args.kubeconfig.is_none() && args.context.is_none() {
         return Config::incluster()
+            .map(Connection::from)
             .context("this pod has no usable service account; mount one, or give --kubeconfig");
     }
     connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await

@@ -11,7 +11,7 @@
 use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use kube::{Client, Config, api::DynamicObject};
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     connect,
 };
 
+pub mod grants;
 pub mod hub;
 pub mod rights;
 pub mod token;
@@ -87,6 +88,10 @@ pub struct JoinArgs {
     #[arg(long)]
     pub replace: bool,
 
+    /// What becomes of rights that an earlier join gave and these flags do not name
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
+    pub rights: Rights,
+
     /// How long to wait for the member to be ready; 0s does not wait
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub wait: Duration,
@@ -94,6 +99,16 @@ pub struct JoinArgs {
     /// Write nothing; say what would be done
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// What becomes of rights on the member that the flags do not name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Rights {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are taken back: the controllers have the usual rights and those that --allow names.
+    Minimal,
 }
 
 /// How the controllers will reach a member.
@@ -110,7 +125,7 @@ pub struct Reach {
 /// # Errors
 /// What is wrong and what to do about it. What was done until then stays and is found by the next run.
 pub async fn run(args: JoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
-    let member = connect::config(Some(&args.cluster_kubeconfig), args.cluster_context.as_deref()).await?;
+    let member = connect::member_config(&args.cluster_kubeconfig, args.cluster_context.as_deref()).await?;
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let reach = reach(&args, &member)?;
     join(
@@ -177,10 +192,13 @@ pub async fn join_beside(
             dry_run: true,
             out: &mut std::io::sink(),
         };
-        let held = hub::held_token(&hub, &args.cluster_namespace, &args.name).await?;
-        // Without a Cluster nothing says that the Secret is about this member; that of another one is not sent to it.
-        held.filter(|_| joined == hub::Standing::Joined && !args.replace)
+        hub::held(&hub, &args.cluster_namespace, &args.name).await?
     };
+    let proxy = hub::proxy(args, clusters, held.proxy.as_deref())?;
+    // Without a Cluster nothing says that the Secret is about this member; that of another one is not sent to it.
+    let held = held
+        .token
+        .filter(|_| joined == hub::Standing::Joined && !args.replace);
 
     let account = rights::account_name(&hub_id);
     let minted = {
@@ -196,7 +214,8 @@ pub async fn join_beside(
         } else {
             rights::rules(&args.allow)
         };
-        rights::ensure(&mut target, &args.cluster_namespace, &account, rules).await?;
+        let kept = args.rights == Rights::Keep;
+        rights::ensure(&mut target, &args.cluster_namespace, &account, rules, kept).await?;
         if leaves {
             writeln!(
                 target.out,
@@ -215,7 +234,7 @@ pub async fn join_beside(
         out: &mut *out,
     };
     ensure_namespace(&mut target, &args.cluster_namespace).await?;
-    hub::ensure_secret(&mut target, args, reach, &minted).await?;
+    hub::ensure_secret(&mut target, args, reach, &proxy, &minted).await?;
     hub::ensure_cluster(&mut target, args, reach, &member_id).await?;
     if let Some(expires) = &minted.expires {
         writeln!(

@@ -19,7 +19,7 @@ use super::join::{
     is_ours, rights, token,
 };
 use crate::{
-    apply::{CLUSTER, RESOURCE_BINDING, SECRET, Target, patch},
+    apply::{CLUSTER, RESOURCE_BINDING, SECRET, SERVICE_ACCOUNT, Target, patch},
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
     wait::{Waited, until},
@@ -72,7 +72,7 @@ pub async fn run(args: UnjoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let member = match &args.cluster_kubeconfig {
         Some(file) => Some(connect::client(
-            connect::config(Some(file), args.cluster_context.as_deref()).await?,
+            connect::member_config(file, args.cluster_context.as_deref()).await?,
         )?),
         None => None,
     };
@@ -101,17 +101,19 @@ pub async fn unjoin(
     if let Some(member) = &member {
         check_member(member, &hub_id, &clusters, name).await?;
     }
-    let cluster = clusters
-        .into_iter()
-        .find(|cluster| cluster.metadata.name.as_deref() == Some(name));
-    match &cluster {
+    let account = rights::account_name(&hub_id);
+    let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(name);
+    match clusters.iter().find(named) {
         Some(cluster) => remove_cluster(&mut target, args, cluster).await?,
-        None => target.say(CLUSTER, name, "not found")?,
+        // An earlier run may have come so far.
+        None if is_left(&target, args, member.as_ref(), &account).await? => {
+            target.say(CLUSTER, name, "not found")?;
+        }
+        None => bail!("{}", unknown(name, &clusters)),
     }
     remove_secret(&mut target, &args.cluster_namespace, name).await?;
     match member {
         Some(client) => {
-            let account = rights::account_name(&hub_id);
             let mut target = Target {
                 client,
                 place: "member",
@@ -124,7 +126,6 @@ pub async fn unjoin(
             rights::remove(&mut target, &args.cluster_namespace, &account).await
         }
         None => {
-            let account = rights::account_name(&hub_id);
             writeln!(
                 target.out,
                 "note: the member keeps the serviceaccount {}/{account} and its clusterrole; with --cluster-kubeconfig \
@@ -134,6 +135,50 @@ pub async fn unjoin(
             Ok(())
         }
     }
+}
+
+/// Whether something of a member is left although its Cluster is gone: its Secret on the hub, or our account there.
+async fn is_left(
+    hub: &Target<'_>,
+    args: &UnjoinArgs,
+    member: Option<&Client>,
+    account: &str,
+) -> Result<bool> {
+    let secret = hub.get(SECRET, &args.cluster_namespace, &args.name).await?;
+    if secret.is_some_and(|secret| is_ours(&secret)) {
+        return Ok(true);
+    }
+    let Some(client) = member else { return Ok(false) };
+    let member = Target {
+        client: client.clone(),
+        place: "member",
+        dry_run: true,
+        out: &mut std::io::sink(),
+    };
+    let account = member
+        .get(SERVICE_ACCOUNT, &args.cluster_namespace, account)
+        .await?;
+    Ok(account.is_some())
+}
+
+/// That no Cluster has this name, and which names there are.
+fn unknown(name: &str, clusters: &[DynamicObject]) -> String {
+    let names: Vec<&str> = clusters
+        .iter()
+        .filter_map(|cluster| cluster.metadata.name.as_deref())
+        .collect();
+    let known = if names.is_empty() {
+        "the hub has no members".to_owned()
+    } else {
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more")
+        };
+        format!("members: {}{more}", names[..names.len().min(NAMED)].join(", "))
+    };
+    format!("cluster \"{name}\" not found; {known}")
 }
 
 /// The kubeconfig must lead to the cluster that the name stands for, or stood for: what is removed there cuts off

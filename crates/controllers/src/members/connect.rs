@@ -2,13 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use entourage_api::keys::reason;
 use entourage_core::{
+    cluster::credentials::{Address, Decision, SecretFacts, evaluate},
     object::{Gvk, Id, Named, Str},
     observation::Server,
 };
 use k8s_openapi::ByteString;
 use kube::Config;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{Member, MembersOptions, Reach};
@@ -33,6 +35,8 @@ struct Credentials {
     ca: Option<Vec<u8>>,
     /// The Secret's resourceVersion.
     version: Option<String>,
+    /// For which Cluster and address they are.
+    facts: SecretFacts,
 }
 
 /// The resourceVersion of a member's Secret now; `None` when it cannot be read.
@@ -61,8 +65,9 @@ pub(super) async fn connect(
     options: &MembersOptions,
     suspect: &Arc<Notify>,
 ) -> Result<(Member, Option<String>), Refused> {
-    let credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
+    let mut credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
     let mut config = config(reach, &credentials)?;
+    permit(name, reach, &mut credentials, Some(&options.hub)).await?;
     config.connect_timeout = Some(CONNECT);
     config.default_retry = false;
     // The error's own words could quote the proxy's URL, with its password.
@@ -96,8 +101,10 @@ pub(super) async fn config_once(
     namespace: &Str,
 ) -> Result<Config, String> {
     let read = async {
-        let credentials = credentials(name, reach, hub, namespace).await?;
-        config(reach, &credentials)
+        let mut credentials = credentials(name, reach, hub, namespace).await?;
+        let config = config(reach, &credentials)?;
+        permit(name, reach, &mut credentials, None).await?;
+        Ok(config)
     };
     let mut config = read.await.map_err(|refused: Refused| refused.message)?;
     config.connect_timeout = Some(CONNECT);
@@ -143,13 +150,83 @@ async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> R
     let token = decoded(&object, "token").and_then(|bytes| String::from_utf8(bytes).ok());
     let ca = decoded(&object, "caBundle").filter(|bytes| !bytes.is_empty());
     let version = resource_version(&object);
+    let facts = facts(&id, &object);
     entourage_core::delivery::render::wipe(&mut object);
     match token.map(|token| token.trim().to_owned()) {
-        Some(token) if !token.is_empty() => Ok(Credentials { token, ca, version }),
+        Some(token) if !token.is_empty() => Ok(Credentials {
+            token,
+            ca,
+            version,
+            facts,
+        }),
         _ => Err(Refused {
             reason: "CredentialsMissing",
             message: format!("Secret {namespace}/{secret} has no key token"),
         }),
+    }
+}
+
+/// Refuses credentials that are not for this Cluster at this address. What is used for the first time is recorded on the
+/// Secret before; not by a command that only looks, which has no `hub` to write to.
+async fn permit(
+    name: &Str,
+    reach: &Reach,
+    credentials: &mut Credentials,
+    hub: Option<&Api>,
+) -> Result<(), Refused> {
+    let address = Address {
+        endpoint: &reach.endpoint,
+        proxy: &reach.proxy,
+        insecure: reach.insecure,
+    };
+    let (annotations, hub) = match (evaluate(name, &address, &credentials.facts), hub) {
+        (Decision::Refuse(refusal), _) => {
+            return Err(Refused {
+                reason: refusal.reason,
+                message: refusal.message,
+            });
+        }
+        (Decision::Use, _) | (Decision::Record(_), None) => return Ok(()),
+        (Decision::Record(annotations), Some(hub)) => (annotations, hub),
+    };
+    let SecretFacts {
+        namespace,
+        name: secret,
+        ..
+    } = &credentials.facts;
+    let id = Id::new(Gvk::new("v1", "Secret"), namespace, secret);
+    // With the resourceVersion: what was decided holds for the Secret as it was read.
+    let patch = json!({"metadata": {"annotations": annotations, "resourceVersion": credentials.version}});
+    let answer = hub.merge(&Path::object(&id), &patch, Form::Metadata).await;
+    let written = answer.map_err(|failure| Refused {
+        reason: reason::CREDENTIALS_NOT_RECORDED,
+        message: format!(
+            "the address of Cluster {name} cannot be recorded on its Secret {namespace}/{secret}, and no token is sent before:              {}. Retrying; `entourage join {name}` records it, too",
+            failure.text(&id.gvk)
+        ),
+    })?;
+    credentials.version = resource_version(&written);
+    Ok(())
+}
+
+/// What is decided from of a Secret.
+fn facts(id: &Id, object: &Value) -> SecretFacts {
+    let metadata = &object["metadata"];
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    SecretFacts {
+        namespace: id.namespace.to_string(),
+        name: id.name.to_string(),
+        secret_type: object["type"].as_str().unwrap_or_default().to_owned(),
+        // Others could quote the data, as kubectl's last-applied-configuration does.
+        annotations: annotations
+            .filter(|(key, _)| key.starts_with("entourage.dev/"))
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect(),
+        owners: owners
+            .filter(|owner| owner["kind"] == "Cluster")
+            .filter_map(|owner| owner["name"].as_str().map(str::to_owned))
+            .collect(),
     }
 }
 
@@ -230,6 +307,7 @@ mod tests {
             token: "t".into(),
             ca: ca.map(|each| each.as_bytes().to_vec()),
             version: None,
+            facts: SecretFacts::default(),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Members' tasks against scripted servers.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use entourage_api::cluster::{ClusterSpec, LocalSecretReference};
 use entourage_core::observation::{Probe, Server};
 use futures::FutureExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
@@ -26,21 +26,35 @@ struct Bench {
     probes: Arc<AtomicU64>,
     /// The resourceVersion of the Secret.
     version: Arc<AtomicU32>,
+    /// The annotations of the Secret; as `join` leaves them.
+    annotations: Arc<Mutex<Value>>,
 }
 
 fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
     let (brain, inbox) = mpsc::channel(100);
     let version = Arc::new(AtomicU32::new(1));
-    let stored = version.clone();
-    let (hub_api, hub) = api(Server::Hub, move |asked| match asked.line.as_str() {
-        "GET /api/v1/namespaces/karmada-cluster/secrets/m1" => {
-            let version = stored.load(Ordering::SeqCst).to_string();
-            Reply::Json(
-                200,
-                json!({"metadata": {"resourceVersion": version}, "data": {"token": "dG9rZW4="}}),
-            )
+    let annotations = Arc::new(Mutex::new(json!({
+        "entourage.dev/cluster": "m1", "entourage.dev/api-endpoint": "https://m1:6443",
+        "entourage.dev/insecure-skip-tls-verification": "true",
+    })));
+    let (stored, said) = (version.clone(), annotations.clone());
+    let (hub_api, hub) = api(Server::Hub, move |asked| {
+        if !asked
+            .line
+            .ends_with(" /api/v1/namespaces/karmada-cluster/secrets/m1")
+        {
+            return status(404, "NotFound");
         }
-        _ => status(404, "NotFound"),
+        let version = stored.load(Ordering::SeqCst).to_string();
+        let mut said = said.lock().unwrap();
+        if asked.line.starts_with("PATCH") {
+            if asked.body["metadata"]["resourceVersion"] != json!(version) {
+                return status(409, "Conflict");
+            }
+            *said = asked.body["metadata"]["annotations"].clone();
+        }
+        let metadata = json!({"resourceVersion": version, "annotations": *said});
+        Reply::Json(200, json!({"metadata": metadata, "data": {"token": "dG9rZW4="}}))
     });
     let (built, probes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
     let (count, asked, member) = (built.clone(), probes.clone(), Arc::new(member));
@@ -71,6 +85,7 @@ fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
         built,
         probes,
         version,
+        annotations,
     }
 }
 
@@ -352,10 +367,115 @@ async fn a_changed_endpoint_rebuilds_the_client_and_a_changed_status_does_not() 
     let (_, clients) = bench.probe().await;
     assert!(clients.is_empty());
     cluster.spec.api_endpoint = "https://elsewhere:6443".into();
+    bench.annotations.lock().unwrap()["entourage.dev/api-endpoint"] = json!("https://elsewhere:6443");
     bench.ensure(&cluster);
     let (_, clients) = bench.probe().await;
     assert!(matches!(clients.as_slice(), [None, Some(_)]));
     assert_eq!(bench.built.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_token_is_sent_where_the_secret_does_not_say_so() {
+    let edits: [(&str, fn(&mut ClusterSpec)); 3] = [
+        ("CredentialsNotForAddress", |spec| {
+            spec.api_endpoint = "https://evil:6443".into();
+        }),
+        ("CredentialsNotForAddress", |spec| {
+            spec.proxy_url = "http://user:canary@evil:3128".into();
+        }),
+        ("CredentialsNotForCluster", |spec| {
+            if let Some(named) = &mut spec.secret_ref {
+                named.name = "m1".into();
+            }
+        }),
+    ];
+    for (reason, edit) in edits {
+        let mut bench = bench(healthy);
+        let mut edited = cluster("karmada-cluster");
+        if reason == "CredentialsNotForCluster" {
+            bench.annotations.lock().unwrap()["entourage.dev/cluster"] = json!("m0");
+        } else {
+            bench.ensure(&edited);
+            assert!(bench.probe().await.0.healthy);
+        }
+        let (built, probes) = (
+            bench.built.load(Ordering::SeqCst),
+            bench.probes.load(Ordering::SeqCst),
+        );
+        edit(&mut edited.spec);
+        bench.ensure(&edited);
+        // Also later it is neither probed nor lent.
+        for round in 0..3 {
+            let (probe, clients) = bench.probe().await;
+            assert_eq!((probe.healthy, probe.reason.as_str()), (false, reason));
+            assert!(!probe.message.contains("canary"), "{}", probe.message);
+            assert!(
+                clients.iter().all(Option::is_none),
+                "round {round}: a client was lent"
+            );
+        }
+        assert_eq!(
+            (
+                bench.built.load(Ordering::SeqCst),
+                bench.probes.load(Ordering::SeqCst)
+            ),
+            (built, probes)
+        );
+        // The Secret says the same: it is used at the next look.
+        let spec = &edited.spec;
+        *bench.annotations.lock().unwrap() = json!({
+            "entourage.dev/cluster": "m1", "entourage.dev/api-endpoint": spec.api_endpoint,
+            "entourage.dev/proxy-url": spec.proxy_url, "entourage.dev/insecure-skip-tls-verification": "true",
+        });
+        assert!(bench.probe().await.0.healthy);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_by_karmadas_convention_is_bound_to_the_address_before_its_first_use() {
+    let mut bench = bench(healthy);
+    *bench.annotations.lock().unwrap() = json!({});
+    bench.ensure(&cluster("karmada-cluster"));
+    assert!(bench.probe().await.0.healthy);
+    let wanted = json!({
+        "entourage.dev/cluster": "m1", "entourage.dev/api-endpoint": "https://m1:6443",
+        "entourage.dev/insecure-skip-tls-verification": "true",
+    });
+    assert_eq!(*bench.annotations.lock().unwrap(), wanted);
+    let writes = |bench: &Bench| {
+        let lines = bench.hub.lines();
+        lines.iter().filter(|line| line.starts_with("PATCH")).count()
+    };
+    assert_eq!(writes(&bench), 1);
+    // In a later process, too, and once only.
+    let mut moved = cluster("karmada-cluster");
+    moved.spec.api_endpoint = "https://evil:6443".into();
+    bench.ensure(&moved);
+    let (probe, _) = bench.probe().await;
+    assert_eq!(probe.reason, "CredentialsNotForAddress");
+    assert_eq!(writes(&bench), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_recorded_is_not_used() {
+    let mut bench = bench(healthy);
+    *bench.annotations.lock().unwrap() = json!({});
+    let (hub, log) = api(Server::Hub, |asked| match asked.line.as_str() {
+        "GET /api/v1/namespaces/karmada-cluster/secrets/m1" => {
+            let metadata = json!({"name": "m1", "resourceVersion": "1"});
+            Reply::Json(200, json!({"metadata": metadata, "data": {"token": "dG9rZW4="}}))
+        }
+        _ => status(403, "Forbidden"),
+    });
+    bench.members.options.hub = hub;
+    bench.ensure(&cluster("karmada-cluster"));
+    let (probe, clients) = bench.probe().await;
+    assert_eq!(
+        (probe.healthy, probe.reason.as_str()),
+        (false, "CredentialsNotRecorded")
+    );
+    assert!(clients.is_empty() && bench.built.load(Ordering::SeqCst) == 0);
+    assert!(log.lines().iter().any(|line| line.starts_with("PATCH")));
 }
 
 #[tokio::test(start_paused = true)]

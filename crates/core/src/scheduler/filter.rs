@@ -27,7 +27,7 @@ pub const FILTERS: &[Filter] = &[
     },
     Filter {
         name: "deletion",
-        summary: "The Cluster is not being deleted.",
+        summary: "The Cluster is not being deleted, or the cluster is a target already.",
         check: staying,
     },
     Filter {
@@ -57,8 +57,10 @@ fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
     }
 }
 
-fn staying(_: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
-    if candidate.deleting {
+/// A target stays one until its Cluster is gone, which waits until its copies are accounted for: until then what runs there
+/// is not begun elsewhere, too.
+fn staying(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+    if candidate.deleting && !round.request.is_current(candidate.name) {
         Err(Why("being deleted".into()))
     } else {
         Ok(())

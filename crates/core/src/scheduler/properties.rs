@@ -216,7 +216,7 @@ proptest! {
             prop_assert!(!affinity.exclude.iter().any(|excluded| excluded == name));
             prop_assert!(affinity.cluster_names.is_empty() || affinity.cluster_names.iter().any(|each| each == name));
             let member = members.iter().find(|member| member.name == name);
-            prop_assert!(member.is_some_and(|member| !member.deleting));
+            prop_assert!(member.is_some_and(|member| !member.deleting || current.contains(&member.name)));
         }
     }
 

@@ -401,3 +401,56 @@ fn a_crash_after_any_change_of_a_scaling_and_a_reschedule_leads_to_the_same_end(
         }
     }
 }
+
+#[test]
+fn a_cluster_deleted_by_hand_keeps_its_replicas_until_its_copies_are_accounted_for() {
+    for restart in [false, true] {
+        let mut world = world(&["member1", "member2"], &[workload(9), placed(&divided())]);
+        world.set_down("member1", true);
+        world.delete("Cluster", "member1");
+        if restart {
+            world.restart();
+        }
+        assert!(world.settle_for(120_000));
+        // Whether the copy still runs there is not known, so it is not begun elsewhere, too.
+        assert_eq!(shares(&world), [("member1", 3, 3), ("member2", 6, 6)]);
+        let cluster = world.hub_object("Cluster", "member1").expect("it stays");
+        let conditions = cluster["status"]["conditions"].as_array().expect("conditions");
+        let told = |type_: &str| {
+            conditions
+                .iter()
+                .find(|each| each["type"] == type_)
+                .expect("told")
+        };
+        assert_eq!(told("Ready")["status"], "False");
+        let released = told("Released");
+        assert_eq!(
+            (&released["status"], &released["reason"]),
+            (&json!("False"), &json!("CopiesUnknown"))
+        );
+        let message = released["message"].as_str().expect("message");
+        assert!(message.contains("entourage unjoin member1 --force"), "{message}");
+
+        world.set_down("member1", false);
+        assert!(world.settle_for(120_000));
+        assert!(
+            world.hub_object("Cluster", "member1").is_none(),
+            "restart: {restart}"
+        );
+        let clusters = &binding(&world, "myapp-deployment")["spec"]["clusters"];
+        assert_eq!(*clusters, json!([{"name": "member2", "replicas": 9}]));
+        let copy = world.on("member1", "Deployment", "myapp").expect("released");
+        assert_eq!(copy["metadata"]["labels"]["entourage.dev/hub"], Value::Null);
+    }
+}
+
+#[test]
+fn a_cluster_that_leaves_gets_nothing_new() {
+    let mut world = world(&["member1", "member2"], &[]);
+    world.set_down("member1", true);
+    world.delete("Cluster", "member1");
+    world.apply(workload(9));
+    world.apply(placed(&divided()));
+    assert!(world.settle_for(120_000));
+    assert_eq!(shares(&world), [("member2", 9, 9)]);
+}

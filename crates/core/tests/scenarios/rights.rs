@@ -1,6 +1,9 @@
 //! Kinds that a member does not grant to our account: what is proven gone there, and what is waited for and told.
 
-use entourage_core::{object::Gvk, observation::Watch};
+use entourage_core::{
+    object::Gvk,
+    observation::{Observation, Probe, Watch},
+};
 use serde_json::{Value, json};
 
 use crate::{deployment, policies::world, policy_of, world::World};
@@ -240,4 +243,32 @@ fn a_record_that_comes_to_light_after_a_refusal_counts() {
     world.delete("NetworkPolicy", "net");
     assert!(world.settle_for(120_000));
     assert!(bound(&world) && world.on("member1", "NetworkPolicy", "net").is_some());
+}
+
+#[test]
+fn a_cluster_that_may_not_use_its_credentials_is_told_of_at_once_and_in_the_words_of_now() {
+    let mut world = world();
+    assert!(world.settle());
+    let ready = |world: &World| {
+        let cluster = world.hub_object("Cluster", "member1").expect("cluster");
+        let conditions = cluster["status"]["conditions"].as_array().cloned();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.find(|each| each["type"] == "Ready").expect("Ready")
+    };
+    assert_eq!(ready(&world)["status"], "True");
+    for message in ["spec.apiEndpoint changed", "spec.proxyURL changed"] {
+        let probe = Probe {
+            healthy: false,
+            reason: "CredentialsNotForAddress".into(),
+            message: message.into(),
+            ..Probe::default()
+        };
+        world.tell_again(Observation::Probed("member1".into(), probe));
+        assert!(world.settle_for(1_000), "no half minute of patience");
+        let told = ready(&world);
+        assert_eq!(
+            (&told["status"], &told["message"]),
+            (&json!("False"), &json!(message))
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use entourage_api::keys::{TRUE, annotation, condition, label};
+use entourage_core::cluster::credentials::{Address, plain, record};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
@@ -73,14 +74,23 @@ pub async fn list_clusters(hub: &Target<'_>) -> Result<Vec<DynamicObject>> {
     }
 }
 
-/// The token that the hub holds for the member, from an earlier join.
+/// What the hub holds for the member from an earlier join.
+#[derive(Default)]
+pub struct Held {
+    /// The token.
+    pub token: Option<token::Token>,
+    /// The proxy that the token may be sent through, empty for none; `None` when an older version wrote the Secret.
+    pub proxy: Option<String>,
+}
+
+/// The Secret that the hub holds for the member, from an earlier join.
 ///
 /// # Errors
 /// When the Secret cannot be read, or somebody else made it: it is not ours to replace, and what it holds is not sent to
 /// the member.
-pub async fn held_token(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Option<token::Token>> {
+pub async fn held(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Held> {
     let Some(secret) = hub.get(SECRET, namespace, name).await? else {
-        return Ok(None);
+        return Ok(Held::default());
     };
     if !is_ours(&secret) {
         bail!(
@@ -88,11 +98,39 @@ pub async fn held_token(hub: &Target<'_>, namespace: &str, name: &str) -> Result
         );
     }
     let value = secret.data["data"].get("token").cloned().and_then(token::decode);
-    let expires = secret
-        .metadata
-        .annotations
-        .and_then(|mut annotations| annotations.remove(annotation::TOKEN_EXPIRES));
-    Ok(value.map(|value| token::Token { value, expires }))
+    let mut annotations = secret.metadata.annotations.unwrap_or_default();
+    let expires = annotations.remove(annotation::TOKEN_EXPIRES);
+    let is_recorded = annotations.contains_key(annotation::CREDENTIALS_ENDPOINT);
+    let proxy = annotations
+        .remove(annotation::CREDENTIALS_PROXY)
+        .unwrap_or_default();
+    Ok(Held {
+        token: value.map(|value| token::Token { value, expires }),
+        proxy: is_recorded.then_some(proxy),
+    })
+}
+
+/// The proxy through which the member is reached: that of the flag, else the one that its Cluster has.
+///
+/// # Errors
+/// When somebody changed the Cluster's since the Secret was written: then the flag must say which is meant.
+pub fn proxy(args: &JoinArgs, clusters: &[DynamicObject], recorded: Option<&str>) -> Result<String> {
+    if let Some(given) = &args.proxy_url {
+        return Ok(given.clone());
+    }
+    let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(&args.name);
+    let Some(cluster) = clusters.iter().find(named) else {
+        return Ok(String::new());
+    };
+    let proxy = text(&cluster.data, "/spec/proxyURL");
+    if recorded.is_some_and(|recorded| plain(recorded) != plain(proxy)) {
+        bail!(
+            "spec.proxyURL of the cluster {} was changed since it was joined; pass --proxy-url URL to say through which proxy \
+             its token may be sent, or --proxy-url '' for none",
+            args.name
+        );
+    }
+    Ok(proxy.to_owned())
 }
 
 /// Writes the Secret with the credentials.
@@ -103,19 +141,31 @@ pub async fn ensure_secret(
     hub: &mut Target<'_>,
     args: &JoinArgs,
     reach: &Reach,
+    proxy: &str,
     token: &token::Token,
 ) -> Result<()> {
     let base64 = |text: &str| serde_json::to_value(k8s_openapi::ByteString(text.as_bytes().to_vec()));
     let ca_bundle = reach.ca_bundle.as_deref().map(base64).transpose()?;
     let mut labels = made_by_us();
     labels.insert(label::SYSTEM, TRUE);
+    let address = Address {
+        endpoint: &reach.endpoint,
+        proxy,
+        insecure: args.insecure_skip_tls_verification,
+    };
+    // null removes what an earlier join left there.
+    let mut annotations = json!({
+        annotation::CREDENTIALS_PROXY: null, annotation::CREDENTIALS_INSECURE: null, annotation::TOKEN_EXPIRES: token.expires,
+    });
+    for (key, value) in record(&args.name, &address) {
+        annotations[key] = json!(value);
+    }
     let object = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {
             "name": args.name, "namespace": args.cluster_namespace, "labels": labels,
-            "annotations": {annotation::TOKEN_EXPIRES: token.expires},
+            "annotations": annotations,
         },
-        // null removes what an earlier join left there.
         "data": {"token": base64(&token.value)?, "caBundle": ca_bundle},
     });
     hub.ensure(SECRET, object).await.map(drop)
@@ -145,7 +195,7 @@ pub async fn ensure_cluster(
     ];
     for (field, value) in optional {
         if let Some(value) = value {
-            spec[field] = json!(value);
+            spec[field] = json!(Some(value).filter(|value| !value.is_empty()));
         }
     }
     if !args.zone.is_empty() {

@@ -1,50 +1,22 @@
 //! What the controllers may do on a member: one table, and the objects that grant it.
 
 use anyhow::{Result, bail};
+use entourage_core::rights::PROPAGATED;
 use serde_json::{Value, json};
 
-use super::made_by_us;
+use super::{grants, made_by_us};
 use crate::apply::{CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Target};
 
 /// Verbs on a kind that is propagated: copies are listed, watched, read, written whole and deleted.
 const MANAGE: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
 
 /// The kinds that are propagated without further ado: workloads, what workloads refer to, and what stands before or beside
-/// them in a namespace. Group, resource.
-pub const MANAGED: &[(&str, &str)] = &[
-    ("", "configmaps"),
-    ("", "persistentvolumeclaims"),
-    ("", "pods"),
-    ("", "replicationcontrollers"),
-    ("", "secrets"),
-    ("", "serviceaccounts"),
-    ("", "services"),
-    ("apps", "daemonsets"),
-    ("apps", "deployments"),
-    ("apps", "replicasets"),
-    ("apps", "statefulsets"),
-    ("autoscaling", "horizontalpodautoscalers"),
-    ("batch", "cronjobs"),
-    ("batch", "jobs"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("multicluster.x-k8s.io", "serviceimports"),
-    ("networking.k8s.io", "ingresses"),
-    ("policy", "poddisruptionbudgets"),
-];
-
-/// The interpreted kinds that reach over the whole member, or bound what others may use there: its administrator allows each with `--allow`. Sorted.
-#[cfg(test)]
-const ON_REQUEST: &[(&str, &str)] = &[
-    ("", "namespaces"),
-    ("", "persistentvolumes"),
-    ("", "resourcequotas"),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "apiservices"),
-    ("apps.kruise.io", "resourcedistributions"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-];
+/// them in a namespace. Group, resource. Kinds that reach over the whole member, or bound what others may use there, are
+/// allowed by its administrator, each with `--allow`.
+pub fn managed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let granted = PROPAGATED.iter().filter(|kind| kind.on_members);
+    granted.map(|kind| (kind.group, kind.resource))
+}
 
 /// Paths that a probe of the member reads.
 const PROBED: &[&str] = &[
@@ -81,10 +53,10 @@ pub fn extra(text: &str) -> Result<Extra, String> {
     })
 }
 
-/// The rules of the ClusterRole: [`MANAGED`] and `extras`, namespaces on demand, and what a probe reads.
+/// The rules of the ClusterRole: [`managed`] and `extras`, namespaces on demand, and what a probe reads.
 #[must_use]
 pub fn rules(extras: &[Extra]) -> Value {
-    let mut kinds: Vec<(&str, &str)> = MANAGED.to_vec();
+    let mut kinds: Vec<(&str, &str)> = managed().collect();
     kinds.extend(
         extras
             .iter()
@@ -123,16 +95,35 @@ pub fn account_name(hub_id: &str) -> String {
     format!("entourage-{}", short.to_lowercase())
 }
 
-/// Brings the ServiceAccount and its rights to the member.
+/// Brings the ServiceAccount and its rights to the member. What an earlier join gave and `rules` leave out stays if `kept`.
 ///
 /// # Errors
 /// As [`Target::ensure`]; also when a binding of that name grants another role, which cannot be changed.
-pub async fn ensure(target: &mut Target<'_>, namespace: &str, account: &str, rules: Value) -> Result<()> {
+pub async fn ensure(
+    target: &mut Target<'_>,
+    namespace: &str,
+    account: &str,
+    rules: Value,
+    kept: bool,
+) -> Result<()> {
     let labels = made_by_us();
     let metadata = json!({"name": account, "namespace": namespace, "labels": labels});
     let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
     target.ensure(SERVICE_ACCOUNT, object).await?;
     let metadata = json!({"name": account, "labels": labels});
+    let live = target.get(CLUSTER_ROLE, "", account).await?;
+    let held = live.map_or(Value::Null, |live| live.data["rules"].clone());
+    let (merged, more) = grants::merged(&rules, &held);
+    let rules = if kept && !more.is_empty() {
+        writeln!(
+            target.out,
+            "note: the account keeps what it was given before: {}; --rights=minimal takes that back",
+            more.join(", ")
+        )?;
+        merged
+    } else {
+        rules
+    };
     let object = json!({
         "apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": metadata, "rules": rules,
     });
@@ -166,35 +157,7 @@ pub async fn remove(target: &mut Target<'_>, namespace: &str, account: &str) -> 
 
 #[cfg(test)]
 mod tests {
-    use entourage_core::interpreter::NATIVE;
-
     use super::*;
-
-    #[test]
-    fn every_interpreted_kind_is_managed_or_on_request_and_nothing_else() {
-        let mut native: Vec<(String, String)> = NATIVE
-            .iter()
-            .map(|kind| {
-                let name = kind.gvk().kind.to_lowercase();
-                let plural = if name.ends_with('s') {
-                    format!("{name}es")
-                } else {
-                    format!("{name}s")
-                };
-                (kind.gvk().group.to_owned(), plural)
-            })
-            .collect();
-        native.sort();
-        native.dedup();
-        assert!(MANAGED.is_sorted() && ON_REQUEST.is_sorted());
-        let mut granted: Vec<(String, String)> = MANAGED
-            .iter()
-            .chain(ON_REQUEST)
-            .map(|(group, resource)| ((*group).to_owned(), (*resource).to_owned()))
-            .collect();
-        granted.sort();
-        assert_eq!(granted, native, "each kind once");
-    }
 
     #[test]
     fn rules_name_every_kind_and_no_wildcard_resource() {
@@ -203,7 +166,7 @@ mod tests {
             extra("networking.k8s.io/networkpolicies").unwrap(),
         ]);
         let text = rules.to_string();
-        for (_, resource) in MANAGED {
+        for (_, resource) in managed() {
             assert!(text.contains(&format!("\"{resource}\"")), "{resource}");
         }
         assert!(text.contains("\"namespaces\"") && text.contains("\"networkpolicies\""));
@@ -214,7 +177,8 @@ mod tests {
             .iter()
             .map(|rule| rule["apiGroups"][0].as_str())
             .collect();
-        let mut wanted: Vec<_> = MANAGED.iter().map(|(group, _)| Some(*group)).collect();
+        let mut wanted: Vec<_> = managed().map(|(group, _)| Some(group)).collect();
+        wanted.sort();
         wanted.dedup();
         wanted.extend([Some(""), Some("apiextensions.k8s.io"), None]);
         assert_eq!(groups, wanted);

@@ -100,6 +100,72 @@ async fn a_join_leaves_an_account_there_and_a_cluster_here() {
         json!({"token": encoded("good-controller"), "caBundle": encoded("PEM")})
     );
     assert!(!out.contains("good-controller"), "{out}");
+    let annotations = json!({
+        "entourage.dev/api-endpoint": "https://member:6443", "entourage.dev/cluster": "m1",
+    });
+    assert_eq!(secret["metadata"]["annotations"], annotations);
+}
+
+#[tokio::test]
+async fn the_secret_says_where_its_token_may_be_sent_and_follows_the_flags() {
+    let (hub, member) = (hub(), member("member-id"));
+    let proxied = "m1 --proxy-url http://user:canary@proxy:3128 --insecure-skip-tls-verification";
+    joined(proxied, &hub, &member).await.0.unwrap();
+    let annotations = || hub.object(HUB_SECRET).unwrap()["metadata"]["annotations"].clone();
+    let wanted = json!({
+        "entourage.dev/api-endpoint": "https://member:6443", "entourage.dev/cluster": "m1",
+        "entourage.dev/proxy-url": "http://proxy:3128", "entourage.dev/insecure-skip-tls-verification": "true",
+    });
+    assert_eq!(annotations(), wanted);
+    // A flag that is not given leaves the proxy; it is still the one that the Secret names.
+    joined("m1 --insecure-skip-tls-verification", &hub, &member)
+        .await
+        .0
+        .unwrap();
+    assert_eq!(annotations(), wanted);
+    // What somebody made of the Cluster meanwhile is not taken over unseen.
+    let mut cluster = hub.object(CLUSTER).unwrap();
+    cluster["spec"]["proxyURL"] = json!("http://evil:3128");
+    hub.put(CLUSTER, cluster);
+    let error = refused("m1", &hub, &member).await;
+    assert!(error.contains("--proxy-url"), "{error}");
+    let mut plain = args("m1");
+    plain.proxy_url = Some(String::new());
+    let mut out = Vec::new();
+    join(&plain, hub.client(), member.client(), &reached(), &mut out)
+        .await
+        .unwrap();
+    let wanted = json!({"entourage.dev/api-endpoint": "https://member:6443", "entourage.dev/cluster": "m1"});
+    assert_eq!(annotations(), wanted);
+    assert_eq!(hub.object(CLUSTER).unwrap()["spec"].get("proxyURL"), None);
+}
+
+#[tokio::test]
+async fn a_second_join_never_narrows_rights_unless_told() {
+    let (hub, member) = (hub(), member("member-id"));
+    let role = || {
+        let role = member
+            .object("/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-hub")
+            .unwrap();
+        role["rules"].to_string()
+    };
+    joined("m1 --allow namespaces,x.io/widgets", &hub, &member)
+        .await
+        .0
+        .unwrap();
+    let (done, out) = joined("m1", &hub, &member).await;
+    done.unwrap();
+    assert!(role().contains("widgets"), "{}", role());
+    assert!(
+        out.contains("namespaces, x.io/widgets") && out.contains("--rights=minimal"),
+        "{out}"
+    );
+    let (done, out) = joined("m1 --allow namespaces --rights=minimal", &hub, &member).await;
+    done.unwrap();
+    assert!(!role().contains("widgets") && !out.contains("keeps"), "{out}");
+    joined("m1 --admin", &hub, &member).await.0.unwrap();
+    joined("m1", &hub, &member).await.0.unwrap();
+    assert!(role().contains("\"*\""), "{}", role());
 }
 
 #[tokio::test]

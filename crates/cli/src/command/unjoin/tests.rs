@@ -159,11 +159,29 @@ async fn force_gives_the_member_up_and_says_what_stays_there() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_gone_already_is_no_error() {
+async fn an_unknown_member_is_an_error_that_names_those_there_are() {
+    let hub = hub();
+    let (done, _) = unjoined("nope", &hub, None).await;
+    let error = format!("{:#}", done.unwrap_err());
+    assert_eq!(error, "cluster \"nope\" not found; members: m1");
+    assert_eq!(hub.take_writes(), Vec::<String>::new());
     let hub = Server::new("hub-id").reacting(|_, _, _| {});
+    for member in [None, Some(&Server::new("member-id"))] {
+        let (done, _) = unjoined("m1", &hub, member).await;
+        let error = format!("{:#}", done.unwrap_err());
+        assert_eq!(error, "cluster \"m1\" not found; the hub has no members");
+    }
+}
+
+#[tokio::test]
+async fn a_second_run_removes_what_the_first_one_left() {
+    let hub = Server::new("hub-id").reacting(|_, _, _| {});
+    let labels = crate::command::join::made_by_us();
+    hub.put(SECRET_PATH, json!({"metadata": {"name": "m1", "labels": labels}}));
     let (done, out) = unjoined("m1", &hub, None).await;
     done.unwrap();
     assert!(out.contains("cluster.cluster.karmada.io/m1 not found"), "{out}");
+    assert_eq!(hub.object(SECRET_PATH), None);
 }
 
 #[tokio::test]

@@ -1,0 +1,174 @@
+//! Whether a Cluster may use the credentials of a Secret, and where they may be sent.
+//!
+//! Who may write Clusters can often not read Secrets. A Cluster must therefore not be able to have another Cluster's token
+//! used, nor its own token sent to another address: the Secret itself says, in annotations, for which Cluster and for which
+//! address it holds credentials. `entourage join` writes them. A Secret without them is accepted by Karmada's convention, if
+//! it is named like the Cluster; the address at which it is first used is then recorded on it, before it is used.
+
+use std::collections::BTreeMap;
+
+use entourage_api::keys::{TRUE, annotation, reason};
+
+/// The type of the Secrets that hold credentials of members.
+const OPAQUE: &str = "Opaque";
+
+/// How Karmada names the Secret of a Cluster's second identity, which may impersonate every user of the member.
+const IMPERSONATOR: &str = "-impersonator";
+
+/// Where a Cluster says that its token is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address<'a> {
+    /// `spec.apiEndpoint`.
+    pub endpoint: &'a str,
+    /// `spec.proxyURL`; empty for none.
+    pub proxy: &'a str,
+    /// `spec.insecureSkipTLSVerification`.
+    pub insecure: bool,
+}
+
+/// What is decided from of a Secret. Nothing of its data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretFacts {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub secret_type: String,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// The names of the Clusters that own it.
+    pub owners: Vec<String>,
+}
+
+/// Whether the credentials may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// They may.
+    Use,
+    /// They may once the Secret has these annotations.
+    Record(BTreeMap<&'static str, String>),
+    /// They may not: no token is sent.
+    Refuse(Refusal),
+}
+
+/// Why credentials are not used: the reason of the condition Ready, and its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// CamelCase.
+    pub reason: &'static str,
+    /// For the person who must act. Quotes nothing of the proxy's URL, which may hold a password.
+    pub message: String,
+}
+
+/// Decides whether Cluster `cluster` may use the credentials of a Secret at an address.
+#[must_use]
+pub fn evaluate(cluster: &str, address: &Address<'_>, secret: &SecretFacts) -> Decision {
+    if let Some(message) = other_cluster(cluster, secret) {
+        return Decision::Refuse(Refusal {
+            reason: reason::CREDENTIALS_NOT_FOR_CLUSTER,
+            message,
+        });
+    }
+    let Some(endpoint) = secret.annotations.get(annotation::CREDENTIALS_ENDPOINT) else {
+        return Decision::Record(record(cluster, address));
+    };
+    let value = |key: &str| secret.annotations.get(key).map_or("", String::as_str);
+    let mut changed = Vec::new();
+    if plain(endpoint) != plain(address.endpoint) {
+        changed.push(("apiEndpoint", annotation::CREDENTIALS_ENDPOINT));
+    }
+    if plain(value(annotation::CREDENTIALS_PROXY)) != plain(address.proxy) {
+        changed.push(("proxyURL", annotation::CREDENTIALS_PROXY));
+    }
+    // Verifying where it was not asked for sends the token nowhere else.
+    if address.insecure && value(annotation::CREDENTIALS_INSECURE) != TRUE {
+        changed.push(("insecureSkipTLSVerification", annotation::CREDENTIALS_INSECURE));
+    }
+    if changed.is_empty() {
+        return Decision::Use;
+    }
+    Decision::Refuse(Refusal {
+        reason: reason::CREDENTIALS_NOT_FOR_ADDRESS,
+        message: other_address(cluster, secret, &plain(endpoint), &changed),
+    })
+}
+
+/// The annotations that say for which Cluster and address a Secret holds credentials. What does not apply is absent.
+#[must_use]
+pub fn record(cluster: &str, address: &Address<'_>) -> BTreeMap<&'static str, String> {
+    let mut all = BTreeMap::from([
+        (annotation::CREDENTIALS_CLUSTER, cluster.to_owned()),
+        (annotation::CREDENTIALS_ENDPOINT, plain(address.endpoint)),
+    ]);
+    if !address.proxy.is_empty() {
+        all.insert(annotation::CREDENTIALS_PROXY, plain(address.proxy));
+    }
+    if address.insecure {
+        all.insert(annotation::CREDENTIALS_INSECURE, TRUE.to_owned());
+    }
+    all
+}
+
+/// A URL as it is compared and recorded: scheme and host in lower case, without user, password and trailing slashes. One that
+/// parsers could read in different ways stays as it is.
+#[must_use]
+pub fn plain(url: &str) -> String {
+    let url = url.trim().trim_end_matches('/');
+    let odd = |c: char| !c.is_ascii_graphic() || c == '\\';
+    let Some((scheme, rest)) = url.split_once("://").filter(|_| !url.contains(odd)) else {
+        return url.to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = match authority.split_once('@') {
+        Some((_, host)) if !host.contains('@') => host,
+        _ => authority,
+    };
+    format!("{}://{}{path}", scheme.to_lowercase(), host.to_lowercase())
+}
+
+/// Why the Secret is not this Cluster's; `None` if it is.
+fn other_cluster(cluster: &str, secret: &SecretFacts) -> Option<String> {
+    let SecretFacts { namespace, name, .. } = secret;
+    let key = annotation::CREDENTIALS_CLUSTER;
+    if let Some(named) = secret.annotations.get(key) {
+        return (named != cluster).then(|| {
+            format!(
+                "Secret {namespace}/{name} holds the credentials of Cluster {named}, not of {cluster}: no token is sent. \
+                 Have spec.secretRef name the Secret of {cluster}, or run `entourage join {cluster}`"
+            )
+        });
+    }
+    let owned_by = |cluster: &str| secret.owners.iter().any(|owner| owner == cluster);
+    let why = if name != cluster {
+        "is not named like it and has no annotation that says so"
+    } else if !secret.owners.is_empty() && !owned_by(cluster) {
+        "is owned by another Cluster"
+    } else if name.ends_with(IMPERSONATOR) && !owned_by(cluster) {
+        "is named like the Secret of another Cluster's impersonator"
+    } else if !secret.secret_type.is_empty() && secret.secret_type != OPAQUE {
+        "is of another type than Opaque"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "Secret {namespace}/{name} does not hold credentials of Cluster {cluster}: it {why}. No token is sent. Run `entourage \
+         join {cluster}`, or, if the Secret is meant: kubectl annotate secret -n {namespace} {name} {key}={cluster}"
+    ))
+}
+
+fn other_address(cluster: &str, secret: &SecretFacts, endpoint: &str, changed: &[(&str, &str)]) -> String {
+    let fields: Vec<String> = changed.iter().map(|(field, _)| format!("spec.{field}")).collect();
+    let keys: Vec<&str> = changed.iter().map(|(_, key)| *key).collect();
+    let (namespace, name) = (&secret.namespace, &secret.name);
+    let (fields, keys) = (fields.join(", "), keys.join(", "));
+    format!(
+        "{fields} of Cluster {cluster} is not what its Secret {namespace}/{name} is for ({endpoint} by its annotations): no \
+         token is sent. Undo the change, or, if it is meant, run `entourage join {cluster}` again, or set the annotation {keys} \
+         of the Secret to the same value"
+    )
+}
+
+#[cfg(test)]
+mod tests;
