@@ -87,7 +87,7 @@ impl Default for Flags {
 }
 
 impl Origin {
-    /// `https://10.0.0.1:6443 (context "hub" of /home/me/.kube/config)`.
+    /// `https://10.0.0.1:6443 (context "hub" of ~/.kube/config)`.
     fn named(&self) -> String {
         match &self.context {
             Some((context, file)) => format!("{} (context \"{context}\" of {file})", self.url),

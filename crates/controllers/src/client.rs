@@ -7,16 +7,15 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use entourage_core::{object::Str, observation::Server};
+use entourage_core::observation::Server;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit},
@@ -31,7 +30,9 @@ use crate::{
     metrics::{Metrics, Verb},
 };
 
+mod body;
 pub mod catalog;
+mod identity;
 pub mod path;
 mod patience;
 mod pauses;
@@ -41,6 +42,8 @@ mod stack;
 pub(crate) mod trust;
 mod verbs;
 
+use body::collect;
+use identity::Identity;
 use path::Path;
 use patience::Patience;
 use pauses::Pauses;
@@ -153,17 +156,6 @@ struct Inner {
     identity: Identity,
 }
 
-/// Which cluster a member is: the uid of its namespace kube-system.
-#[derive(Default)]
-struct Identity {
-    /// As first read over this client.
-    id: OnceLock<Str>,
-    /// A call went unanswered or a watch broke since it was last read: another cluster may answer the next one.
-    doubted: AtomicBool,
-    /// One reads it at a time.
-    turn: tokio::sync::Mutex<()>,
-}
-
 impl Api {
     /// From a client that does not retry by itself.
     #[must_use]
@@ -226,69 +218,6 @@ impl Api {
     #[must_use]
     pub fn restores(&self) -> usize {
         self.0.restores.load(Ordering::Relaxed)
-    }
-
-    /// Which cluster answers: the uid of its namespace kube-system, as first read over this client.
-    #[must_use]
-    pub fn id(&self) -> Option<&Str> {
-        self.0.identity.id.get()
-    }
-
-    /// Reads which cluster answers now. The first answer stays [`Self::id`]; while another one answers nothing else is asked of
-    /// it or written to it.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub async fn identify(&self) -> Result<Str, Failure> {
-        let path = Path::namespace(Some("kube-system"));
-        let call = Call {
-            verb: Verb::Get,
-            path: &path,
-            accept: Form::Metadata.accept(),
-            body: None,
-            deadline: None,
-        };
-        let answer = self.exchange(call).await?;
-        let object: serde_json::Value =
-            serde_json::from_slice(&answer).map_err(|error| Failure::Garbled(error.to_string()))?;
-        let id: Str = match object["metadata"]["uid"].as_str() {
-            Some(uid) if !uid.is_empty() => uid.into(),
-            _ => {
-                return Err(Failure::Garbled(
-                    "the namespace kube-system has no uid".to_owned(),
-                ));
-            }
-        };
-        let is_same = *self.0.identity.id.get_or_init(|| id.clone()) == id;
-        self.0.identity.doubted.store(!is_same, Ordering::Release);
-        Ok(id)
-    }
-
-    /// The connection broke: whoever answers next may be another cluster.
-    pub fn doubt_identity(&self) {
-        self.0.identity.doubted.store(true, Ordering::Release);
-    }
-
-    /// Before anything goes to a member after a connection broke: that it is the cluster that it was. The hub, and a member
-    /// that was not identified yet, are taken as they are.
-    async fn is_the_same(&self) -> Result<(), Failure> {
-        let identity = &self.0.identity;
-        let is_doubted = || identity.doubted.load(Ordering::Acquire);
-        let Some(known) = identity.id.get().filter(|_| is_doubted()) else {
-            return Ok(());
-        };
-        let _turn = identity.turn.lock().await;
-        // Somebody else has read it meanwhile.
-        if !is_doubted() {
-            return Ok(());
-        }
-        if self.identify().await? == *known {
-            return Ok(());
-        }
-        self.0.options.suspect.notify_one();
-        Err(Failure::Transport(
-            "another cluster answers at this endpoint".to_owned(),
-        ))
     }
 
     /// Waits for one's turn to list: a list holds much in memory.
@@ -530,33 +459,6 @@ struct Begun {
 /// What lists and watches are told apart by, where it matters how long they take.
 fn request(call: &Call<'_>) -> String {
     format!("{:?} {}", call.verb, call.path.resource)
-}
-
-/// The whole body, unless it is larger than the limit in bytes, or nothing comes for too long.
-///
-/// Frames are copied as they come, so that the connection can use its buffer again; a body of one frame is not copied.
-async fn collect(mut body: Body, limit: usize, idle: Duration) -> Result<Bytes, Failure> {
-    let (mut first, mut rest) = (Bytes::new(), Vec::new());
-    loop {
-        let frame = match tokio::time::timeout(idle, body.frame()).await {
-            Ok(Some(frame)) => frame,
-            Ok(None) => break,
-            Err(_) => return Err(Failure::Timeout(idle)),
-        };
-        let frame = frame.map_err(|error| Failure::transport(&error))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if first.len() + rest.len() + data.len() > limit {
-            let limit = limit >> 10;
-            return Err(Failure::Garbled(format!("the answer is larger than {limit} KiB")));
-        }
-        if first.is_empty() && rest.is_empty() {
-            first = data;
-            continue;
-        }
-        rest.extend_from_slice(&std::mem::take(&mut first));
-        rest.extend_from_slice(&data);
-    }
-    Ok(if rest.is_empty() { first } else { rest.into() })
 }
 
 /// Counts a call for as long as it lives, also when it is dropped half way.

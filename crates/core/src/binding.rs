@@ -5,14 +5,16 @@
 //! that refer to it. Each is computed from its source every time and each ends without the other.
 
 mod desired;
+mod write;
 
 use desired::{desired, identity};
 use entourage_api::{
-    keys::{annotation, finalizer},
+    keys::annotation,
     policy::{Placement, ReplicaSchedulingType},
     work::{ResourceBinding, ResourceBindingSpec},
 };
-use serde_json::Value;
+pub(crate) use write::to_value;
+use write::{create, delete, disown, finish, note_former, release, write};
 
 use crate::{
     delivery,
@@ -23,11 +25,10 @@ use crate::{
         operations::Operation,
         question::{Unanswered, Until},
     },
-    object::{Id, Meta, Named, Str, Time},
+    object::{Id, Named, Str, Time},
     observation::Template,
-    plan::{Change, HubObject, Plan, Proof, Verb},
+    plan::{Change, Plan, Proof, Verb},
     scheduler::{self, Candidate, Outcome, Request},
-    twin,
 };
 
 /// Changes of `requiredBy` that move no copy are collected this long, so that many referrers cost few writes.
@@ -289,39 +290,6 @@ fn update(
     write(stored, Verb::Replace(to_value(&wanted)), "the binding differs")
 }
 
-/// Keeps account, on a binding that is made again, of the clusters where copies of the one before may be and that it says
-/// nothing of otherwise: until its status records them, or they are gone. A crash in between loses none of them.
-/// Cost: O(copies).
-fn note_former(
-    index: &Index,
-    id: &Id,
-    entity: &Entity,
-    stored: Option<&Binding>,
-    wanted: &mut ResourceBinding,
-) {
-    let accounted = places(&wanted.spec);
-    let status = stored.and_then(|stored| stored.object.status.as_ref());
-    let recorded = |cluster: &Str| {
-        let mut items = status.iter().flat_map(|status| &status.aggregated_status);
-        items.any(|item| item.cluster_name == **cluster)
-    };
-    let clusters: std::collections::BTreeSet<Str> = match stored {
-        Some(stored) => stored.former_clusters().map(Str::from).collect(),
-        None => entity.copies.keys().cloned().collect(),
-    };
-    let left: Vec<&str> = clusters
-        .iter()
-        .filter(|cluster| index.may_exist(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
-        .map(|cluster| &**cluster)
-        .collect();
-    if !left.is_empty() {
-        let annotations = wanted.metadata.annotations.get_or_insert_default();
-        annotations.insert(annotation::FORMER_CLUSTERS.into(), left.join(","));
-    } else if let Some(annotations) = &mut wanted.metadata.annotations {
-        annotations.remove(annotation::FORMER_CLUSTERS);
-    }
-}
-
 /// Whether the difference is one that referrers make: `requiredBy` and the labels.
 fn only_view_differs(before: &ResourceBinding, wanted: &ResourceBinding) -> bool {
     let mut same = wanted.spec.clone();
@@ -502,96 +470,6 @@ fn not_proven(id: &Id) -> Plan {
         Proof::Removal(id.gvk.clone()),
         "that nobody needs it is not proven yet",
     )
-}
-
-// --- writes
-
-/// A template that is known only from before an outage may never have been on a hub that was restored meanwhile, and what is
-/// made for it there would account for copies that nobody accounts for.
-fn create(index: &Index, id: &Id, wanted: &ResourceBinding) -> Plan {
-    let proof = Proof::Templates(id.gvk.clone());
-    if !index.has(&proof) {
-        return Plan::wait_for(proof, "whether the template is still there is not known");
-    }
-    let name = wanted.metadata.name.as_deref().unwrap_or_default();
-    let object = HubObject::Binding(Named::new(&id.namespace, name));
-    Plan::one(
-        Change::Hub {
-            object,
-            verb: Verb::Create(to_value(wanted)),
-        },
-        "there is no binding",
-    )
-}
-
-fn delete(binding: &Binding, why: &str) -> Plan {
-    let Meta {
-        uid,
-        resource_version,
-        ..
-    } = &binding.meta;
-    write(
-        binding,
-        Verb::Delete {
-            uid: uid.clone(),
-            resource_version: resource_version.clone(),
-        },
-        why,
-    )
-}
-
-/// Drops our finalizers once no place remains. Cost: O(its copies), more where a member refuses the kind.
-fn finish(index: &Index, id: &Id, entity: &Entity, binding: &Binding) -> Plan {
-    if let Some((cluster, _)) = entity
-        .copies
-        .iter()
-        .find(|(cluster, _)| index.may_stand(id, cluster))
-    {
-        return Plan::wait(format!("a copy may still stand on {cluster}"));
-    }
-    release(binding, "no copy is left")
-}
-
-/// Takes the claim of a policy off; everything else stays as it is.
-fn disown(binding: &Binding) -> Plan {
-    let mut object = (*binding.object).clone();
-    if let Some(labels) = &mut object.metadata.labels {
-        labels.retain(|key, _| !twin::CLAIM_LABELS.contains(&key.as_str()));
-    }
-    if let Some(annotations) = &mut object.metadata.annotations {
-        annotations.retain(|key, _| !twin::CLAIM_ANNOTATIONS.contains(&key.as_str()));
-    }
-    write(binding, Verb::Replace(to_value(&object)), "its policy ends")
-}
-
-fn release(binding: &Binding, why: &str) -> Plan {
-    let mut object = (*binding.object).clone();
-    let finalizers = object.metadata.finalizers.get_or_insert_default();
-    let before = finalizers.len();
-    let ours = twin::binding(&binding.name.namespace).finalizer;
-    finalizers.retain(|each| each != ours && each != finalizer::DEPENDENCIES);
-    if finalizers.len() == before {
-        return Plan::wait("others hold the binding");
-    }
-    write(binding, Verb::Replace(to_value(&object)), why)
-}
-
-fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
-    Plan::one(
-        Change::Hub {
-            object: HubObject::Binding(binding.name.clone()),
-            verb,
-        },
-        why,
-    )
-}
-
-/// The object to send; a binding without a namespace is a ClusterResourceBinding.
-pub(crate) fn to_value(binding: &ResourceBinding) -> Value {
-    let mut value = serde_json::to_value(binding).unwrap_or_default();
-    let namespace = binding.metadata.namespace.as_deref().unwrap_or_default();
-    value["kind"] = twin::binding(namespace).kind.into();
-    value
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod fight;
 pub mod marks;
 pub mod ownership;
 pub mod plan;
+pub(crate) mod recipe;
 pub mod render;
 pub mod suspension;
 pub(crate) mod volumes;

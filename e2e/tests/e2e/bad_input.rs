@@ -352,7 +352,7 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
     );
     // Who also names it gets everything elsewhere.
     others_are_served(scene).await?;
-    // Repaired, it works.
+    // Repaired, they are taken.
     let right = scene
         .hub
         .get("Secret", "karmada-cluster", "member3")
@@ -365,7 +365,9 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
             live["data"] = right.clone()
         })
         .await?;
-    scene.until_cluster("wrong", "True", "").await?;
+    // It stands for a member that is joined already, which only its credentials could tell.
+    let told = scene.until_cluster("wrong", "False", "Cluster member3").await?;
+    assert_eq!(told["reason"], "ClusterIDConflict");
     scene.hub.delete("Secret", "karmada-cluster", "wrong").await
 }
 

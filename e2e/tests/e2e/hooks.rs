@@ -457,6 +457,8 @@ fn own_kind() -> [Value; 2] {
 }
 
 async fn the_account_of_the_controllers_may_all_that_hooks_take(scene: &mut Scene) -> Result<()> {
+    // The rights for distributions are granted apart.
+    scene.options.distribute = false;
     define(scene).await?;
     let host = format!("hook.{}.svc", scene.ns);
     let mut hook = hook(scene, &[&host])?;

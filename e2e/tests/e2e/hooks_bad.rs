@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use entourage_api::work::DependentObjectReference;
 use entourage_e2e::{
-    harness::{Fickle, Mood, Scene, manifests},
+    harness::{Fickle, Mood, Scene, eventually, manifests},
     servers::Certificate,
     tests,
 };
@@ -142,14 +142,16 @@ async fn a_hook_whose_serving_certificate_is_its_ca_bundle_is_asked(scene: &mut 
     scene.apply(manifests::config_map("one", "value")).await?;
     scene.apply(uses("ConfigMap", &scene.ns, "one")).await?;
     scene.apply(manifests::policy(&BOTH)).await?;
-    scene
-        .until_condition(
-            "myapp-deployment",
-            "Interpreted",
-            "False",
-            "no TLS with 127.0.0.1",
-        )
-        .await?;
+    eventually("the refused certificate is told", async || {
+        let events = scene.events("InterpretationFailed", "myapp").await?;
+        let told = |event: &serde_json::Value| {
+            let message = event["message"].as_str().unwrap_or_default();
+            message.contains("no TLS with 127.0.0.1")
+        };
+        ensure!(events.iter().any(told), "{events:?}");
+        Ok(())
+    })
+    .await?;
     scene.apply(configuration(scene, &hook.client_config())).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await?;
     until_held_again(scene, "ConfigMap", "one", &BOTH).await?;

@@ -20,8 +20,17 @@ async fn nothing_is_written_through_the_younger_of_two_clusters(scene: &mut Scen
         .get("Cluster", "", "member3")
         .await?
         .context("member3")?;
+    // Each Cluster has credentials of its own, for the same cluster.
+    let mut secret = scene
+        .hub
+        .get("Secret", "karmada-cluster", "member3")
+        .await?
+        .context("joined")?;
+    secret["metadata"] = json!({"name": "zz-twice", "namespace": "karmada-cluster"});
+    scene.hub.apply(&secret).await?;
     let mut spec = older["spec"].clone();
     spec.as_object_mut().context("spec")?.remove("id");
+    spec["secretRef"]["name"] = json!("zz-twice");
     scene
         .hub
         .create(
@@ -61,6 +70,7 @@ async fn nothing_is_written_through_the_younger_of_two_clusters(scene: &mut Scen
         Ok(())
     })
     .await?;
+    scene.hub.delete("Secret", "karmada-cluster", "zz-twice").await?;
     scene.until_cluster("member3", "True", "").await.map(drop)
 }
 

@@ -2,7 +2,8 @@
 
 use super::{
     marks::Marks,
-    plan::{recipe, recipe_of, wants},
+    plan::wants,
+    recipe::{recipe, recipe_of},
     source_version,
 };
 use crate::{

@@ -10,6 +10,10 @@
 //! Nobody is spoken to here. What a hook says of an object is [heard](Heard) by the shell before the object is read, and
 //! comes [with](Interpretation::with) the interpretation; what was not heard has no answer.
 
+mod heard;
+
+pub use heard::{Heard, Said};
+
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
@@ -19,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     NativeKind,
     customized::Customized,
-    hook::{self, Candidates, Hook, Policy, Subject},
+    hook::{self, Candidates, Hook, Subject},
     native,
     operations::Operation,
     question::{Answer, Question, Unanswered, Until},
@@ -122,23 +126,6 @@ struct Taught {
     rendering: Option<String>,
 }
 
-/// What hooks said of one object. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Heard(Arc<BTreeMap<Operation, Said>>);
-
-/// What a hook said to one question.
-#[derive(Clone)]
-pub enum Said {
-    /// An answer, or why there is none although nothing may go on without it.
-    Told(Result<Answer, Unanswered>),
-    /// There is no answer, and the next layer is to be asked as if there were no hook.
-    Ignored(Unanswered),
-    /// No hook is about it after all: the next layer answers.
-    Nobody,
-    /// It was not asked, because nobody uses the answer.
-    Unused,
-}
-
 /// What an object was found to need by what people taught us.
 #[derive(Default)]
 pub struct Found {
@@ -148,42 +135,6 @@ pub struct Found {
     pub is_all: bool,
     /// Who has no answer: what it would have found must not be taken for not needed.
     pub unanswered: Option<Unanswered>,
-}
-
-impl Heard {
-    /// What was said, by operation.
-    #[must_use]
-    pub fn of(said: impl IntoIterator<Item = (Operation, Said)>) -> Self {
-        Self(Arc::new(said.into_iter().collect()))
-    }
-
-    /// And this. Cost: O(what was said before).
-    #[must_use]
-    pub fn and(&self, operation: Operation, said: Said) -> Self {
-        let mut all = (*self.0).clone();
-        all.insert(operation, said);
-        Self(Arc::new(all))
-    }
-
-    /// Whether this was asked, or need not be.
-    #[must_use]
-    pub fn has(&self, operation: Operation) -> bool {
-        self.0.contains_key(&operation)
-    }
-
-    /// Whether the next layer answers this, because the hook was asked and does not.
-    #[must_use]
-    pub fn is_passed(&self, operation: Operation) -> bool {
-        matches!(self.0.get(&operation), Some(Said::Ignored(_) | Said::Nobody))
-    }
-
-    /// Whether somebody has no answer, and may have one when asked again.
-    #[must_use]
-    pub fn lacks(&self) -> bool {
-        self.0
-            .values()
-            .any(|said| matches!(said, Said::Ignored(_) | Said::Told(Err(_))))
-    }
 }
 
 impl Interpretation {
@@ -459,29 +410,6 @@ fn digest<'a>(before: &'a str, texts: impl Iterator<Item = &'a str>) -> String {
     }
     let hash = hash.finalize();
     hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Said {
-    /// Who was passed over.
-    #[must_use]
-    pub const fn ignored(&self) -> Option<&Unanswered> {
-        match self {
-            Self::Ignored(unanswered) => Some(unanswered),
-            _ => None,
-        }
-    }
-
-    /// What a hook's answer means by its policy.
-    #[must_use]
-    pub fn by(policy: Policy, answer: Result<Answer, Unanswered>) -> Self {
-        match (answer, policy) {
-            (Err(unanswered), Policy::Ignore) => Self::Ignored(Unanswered {
-                until: Until::PassedOver,
-                ..unanswered
-            }),
-            (answer, _) => Self::Told(answer),
-        }
-    }
 }
 
 impl From<Option<Customized>> for Interpretation {

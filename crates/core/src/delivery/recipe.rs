@@ -1,0 +1,82 @@
+//! How a copy is to be rendered on a cluster, by what its template, its binding and the policies say.
+
+use entourage_api::{
+    keys::annotation,
+    policy::{ConflictResolution, ReplicaSchedulingType},
+    work::ResourceBindingSpec,
+};
+
+use super::Recipe;
+use crate::{
+    dependencies,
+    index::{Binding, CopyState, Entity, Index},
+    object::{Id, Str},
+    observation::Template,
+    scheduler,
+};
+
+/// How the copy is rendered here.
+pub(super) fn recipe(
+    index: &Index,
+    id: &Id,
+    (entity, template, binding): (&Entity, &Template, &Binding),
+    (state, cluster): (&CopyState, &str),
+) -> Recipe {
+    let spec = &binding.object.spec;
+    // The template's own wish beats the policy's (karmada reference 0.3); other values are ignored.
+    let wish = template.meta.annotation(annotation::CONFLICT_RESOLUTION);
+    let overwrite = match wish {
+        // A namespace may have been made on demand, before it was known that a policy claims it.
+        _ if id.gvk.is_namespace() => true,
+        Some("overwrite") => true,
+        Some("abort") => false,
+        _ => dependencies::conflict_resolution(index, entity, cluster) == ConflictResolution::Overwrite,
+    };
+    let divided = spec
+        .placement
+        .as_ref()
+        .is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided);
+    let replicas = spec
+        .clusters
+        .iter()
+        .find(|target| target.name == *cluster)
+        .filter(|_| divided && template.replicas.is_some())
+        .map(|target| target.replicas);
+    let completions = replicas.and_then(|_| share_of_completions(template, spec, cluster));
+    Recipe {
+        hub: index.config.hub.clone(),
+        binding: binding.name.clone(),
+        permanent_id: binding.permanent_id().into(),
+        replicas,
+        completions,
+        overwrite,
+        overrides: index
+            .overriding
+            .rules(id, &template.meta.labels, index.members.get(cluster)),
+        interpretation: index.interpreter.of(&id.gvk),
+        written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
+    }
+}
+
+/// A divided Job's completions here: divided as its replicas are (Karmada reference 1.4).
+fn share_of_completions(template: &Template, spec: &ResourceBindingSpec, cluster: &str) -> Option<i64> {
+    let total = template.completions?;
+    let holders: Vec<(&str, i64)> = spec
+        .clusters
+        .iter()
+        .map(|target| (target.name.as_str(), i64::from(target.replicas)))
+        .collect();
+    let place = holders.iter().position(|(name, _)| *name == cluster)?;
+    scheduler::apportion(total, &holders, &template.meta.uid)
+        .get(place)
+        .copied()
+}
+
+/// How the copy is to be rendered; `None` when there is nothing to write.
+pub(crate) fn recipe_of(index: &Index, id: &Id, cluster: &Str) -> Option<Recipe> {
+    let entity = index.entity(id)?;
+    let (template, binding) = (entity.template.as_ref()?, entity.binding.as_ref()?);
+    let none = CopyState::default();
+    let state = entity.copies.get(cluster).unwrap_or(&none);
+    Some(recipe(index, id, (entity, template, binding), (state, cluster)))
+}
