@@ -486,7 +486,9 @@ async fn kinds_travel_in_the_versions_of_older_servers(scene: &mut Scene) -> Res
     }
     stays_quiet(scene).await?;
     for (path, _) in &served {
-        scene.hub.call("DELETE", &format!("{path}/web"), None).await?;
+        // As kubectl does: without a word the older versions of CronJob are deleted as with --cascade=orphan.
+        let path = format!("{path}/web?propagationPolicy=Background");
+        scene.hub.call("DELETE", &path, None).await?;
     }
     for (path, kind_name) in &served {
         for member in BOTH {

@@ -376,7 +376,8 @@ async fn a_changed_endpoint_rebuilds_the_client_and_a_changed_status_does_not() 
 
 #[tokio::test(start_paused = true)]
 async fn no_token_is_sent_where_the_secret_does_not_say_so() {
-    let edits: [(&str, fn(&mut ClusterSpec)); 3] = [
+    type Edit = (&'static str, fn(&mut ClusterSpec));
+    let edits: [Edit; 3] = [
         ("CredentialsNotForAddress", |spec| {
             spec.api_endpoint = "https://evil:6443".into();
         }),
