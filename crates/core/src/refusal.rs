@@ -45,7 +45,7 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
     })
 }
 
-/// The Event for a decision that cannot be made before somebody changes something, in its own words; `None` as of [`event`].
+/// The Event for a decision that cannot be made before somebody changes something, in its own words; `None` as of [`event()`].
 #[must_use]
 pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
     match key {
