@@ -1,7 +1,7 @@
 //! Kinds that are not known to be served: one task per API server looks for all of them.
 //!
 //! A kind that users name may be one that nobody serves, and there may be a thousand of them. Until the server is seen to
-//! serve it, a kind has no watch, no task and no request of its own: [`Scout`] looks at what the server serves
+//! serve it, a kind has no watch, no task and no request of its own: `Scout` looks at what the server serves
 //! ([`Api::catalog`]), and tells what was found of each kind that somebody wants. Looks are made
 //! - when the first kind is wanted, and for a new one if definitions cannot be watched;
 //! - once a minute, while there is a kind that is not served;
