@@ -83,7 +83,10 @@ fn recipe(on_member: bool) -> Recipe {
         uid: "uid-of-dist".into(),
         namespace: "ns-1".into(),
         mark: if on_member {
-            Mark::Hub("hub".into())
+            Mark::Member {
+                hub: "hub".into(),
+                cluster: "m1".into(),
+            }
         } else {
             Mark::Owner
         },

@@ -100,6 +100,8 @@ table! {
         /// Ours. Prefix of an annotation on a member's namespace, one for each hub: the rest of the key is the hub's id, the
         /// value lists, as JSON, the `labels` and `annotations` that this hub set.
         MANAGED_BY_PREFIX = "managed-by.entourage.dev/";
+        /// Ours. On a member's namespace that a hub created there: the hub's id, a slash, the name of the Cluster.
+        CREATED_BY = "entourage.dev/created-by";
         /// kubectl's own record on a template. It never travels: for a Secret it is the whole payload.
         LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
         /// Ours. On a template that a lazy policy claims and that was there before it: which content of the template the
@@ -130,6 +132,8 @@ table! {
         DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from";
         /// On a copy that a ResourceDistribution made: SHA-256 of the resource, hex. Source: ResourceDistribution reference 3.5.
         DISTRIBUTED_HASH = "kruise.io/resourcedistribution.resource.hashcode";
+        /// Ours. On a copy that a ResourceDistribution made on a member: `CLUSTER/NAMESPACE` of the place it was made for.
+        DISTRIBUTED_IN = "entourage.dev/distributed-in";
         /// Ours. On a copy that a ResourceDistribution made: comma separated, sorted keys of the labels and annotations that it
         /// set, labels with `l:` before them, annotations with `a:`.
         DISTRIBUTED_KEYS = "entourage.dev/distributed-keys";
@@ -291,8 +295,12 @@ table! {
         VOLUME_RETAINED = "VolumeRetained";
         /// Ours. Normal, on a binding: its template was deleted with `--cascade=orphan`, and its copies are kept.
         TEMPLATE_ORPHANED = "TemplateOrphaned";
+        /// Ours. Warning, on a policy, an override policy or a Cluster: it says something that has no effect.
+        PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
         /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
+        /// Ours. Warning, on a Cluster: a namespace that was deleted on the hub stays there, because it holds something.
+        NAMESPACE_KEPT = "NamespaceKept";
         /// Ours. Warning, on a Cluster: deletions of its copies are paused until somebody releases them.
         REMOVALS_PAUSED = "RemovalsPaused";
     }
@@ -375,6 +383,8 @@ table! {
         INVALID_SELECTOR = "InvalidSelector";
         /// Ours. Matched is False: the policies of the namespace name more kinds than are looked for.
         TOO_MANY_KINDS = "TooManyKinds";
+        /// Ours. Matched is False: the hub does not let the controllers claim a template that the policy selects.
+        CLAIM_REFUSED = "ClaimRefused";
         /// Ours. Matched is False: an override policy that the policy depends on does not exist.
         DEPENDENT_OVERRIDE_MISSING = "DependentOverrideMissing";
         /// Applied is True.
@@ -431,6 +441,8 @@ table! {
         HUB_ROLLED_BACK = "HubRolledBack";
         /// Ours. RemovalsPaused is True: more copies were deleted within a minute than `--removal-budget` allows.
         REMOVAL_BUDGET_EXCEEDED = "RemovalBudgetExceeded";
+        /// Ours. RemovalsPaused is True: a deletion waits for a list of the hub that cannot be had.
+        HUB_NOT_SYNCED = "HubNotSynced";
         /// Ours. RemovalsPaused is False: somebody released them.
         REMOVALS_RESUMED = "RemovalsResumed";
         /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.

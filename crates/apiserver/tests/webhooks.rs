@@ -7,6 +7,7 @@ mod hook;
 use common::{ask, ask_as, whole};
 use entourage_apiserver::{Cluster, Options};
 use hook::{Answer, Hook, allowed, patched};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, date_time_ymd};
 use serde_json::{Value, json};
 
 const ADMIN: &str = "admin";
@@ -330,11 +331,43 @@ async fn what_a_webhook_may_not_answer_is_a_failed_call_that_the_policy_decides_
 }
 
 #[tokio::test]
+async fn a_certificate_that_is_itself_in_the_bundle_is_believed_also_if_it_is_an_authoritys() {
+    let hook = Hook::start_with(authority("127.0.0.1"), |_, _| allowed()).await;
+    let cluster = cluster();
+    register(
+        &cluster,
+        "Validating",
+        "own",
+        hook.url("/"),
+        maps(&["CREATE"]),
+        json!({}),
+    )
+    .await;
+    let (code, body) = ask(&cluster, ADMIN, "POST", MAPS, &map("a")).await;
+    assert_eq!((code, hook.seen().len()), (201, 1), "{body}");
+}
+
+/// What `openssl req -x509` makes: a certificate with `CA:TRUE` that a server shows itself.
+fn authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+#[tokio::test]
 async fn nobody_is_believed_whose_certificate_the_bundle_does_not_vouch_for() {
     let (hook, other) = (
         Hook::start("127.0.0.1", |_, _| allowed()).await,
         Hook::start("elsewhere.example.com", |_, _| allowed()).await,
     );
+    let (twin, misnamed) = (
+        Hook::start_with(authority("127.0.0.1"), |_, _| allowed()).await,
+        Hook::start_with(authority("elsewhere.example.com"), |_, _| allowed()).await,
+    );
+    let mut old = authority("127.0.0.1");
+    old.not_after = date_time_ymd(2020, 1, 1);
+    let expired = Hook::start_with(old, |_, _| allowed()).await;
+    let another = Hook::start_with(authority("127.0.0.1"), |_, _| allowed()).await;
     let cluster = cluster();
     for (name, client, end) in [
         (
@@ -351,6 +384,17 @@ async fn nobody_is_believed_whose_certificate_the_bundle_does_not_vouch_for() {
             "c",
             json!({"url": format!("https://{}/", other.address), "caBundle": other.bundle}),
             "not valid for name",
+        ),
+        (
+            "d",
+            json!({"url": format!("https://{}/", twin.address), "caBundle": another.bundle}),
+            "signed by unknown authority",
+        ),
+        ("e", misnamed.url("/"), "not valid for name"),
+        (
+            "f",
+            expired.url("/"),
+            "certificate has expired or is not yet valid",
         ),
     ] {
         register(
@@ -372,7 +416,9 @@ async fn nobody_is_believed_whose_certificate_the_bundle_does_not_vouch_for() {
             "{message}"
         );
     }
-    assert!(hook.seen().is_empty() && other.seen().is_empty());
+    for hook in [hook, other, twin, misnamed, expired] {
+        assert!(hook.seen().is_empty(), "{}", hook.address);
+    }
 }
 
 #[tokio::test]

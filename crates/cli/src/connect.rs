@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Config,
     client::Body,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError},
 };
 use serde_json::{Value, json};
 use tower::service_fn;
@@ -161,9 +161,22 @@ async fn read(kubeconfig: Option<&Path>, context: Option<&str>, flags: Flags) ->
         context: Some(context.clone()),
         ..KubeConfigOptions::default()
     };
+    let unusable = |why: String| {
+        anyhow!(
+            "the context \"{context}\" of the kubeconfig {file} is not usable: {why}; correct it, or name another one with {}",
+            flags.context
+        )
+    };
+    let its = read.contexts.iter().find(|each| each.name == context);
+    let user = its.and_then(|each| each.context.as_ref()?.user.clone());
+    if let Some(user) =
+        user.filter(|user| !user.is_empty() && !read.auth_infos.iter().any(|each| each.name == *user))
+    {
+        return Err(unusable(format!("there is no user \"{user}\" in it")));
+    }
     let mut config = Config::from_custom_kubeconfig(read, &options)
         .await
-        .with_context(|| format!("the context \"{context}\" of the kubeconfig {file} is not usable"))?;
+        .map_err(|error| unusable(flaw(&error)))?;
     config.connect_timeout = Some(CONNECT);
     let mut connection = Connection::from(config);
     connection.origin.context = Some((context, file));
@@ -191,6 +204,26 @@ fn unreadable(file: &str, error: &KubeconfigError, given: bool, flags: Flags) ->
         format!("; name one with {}", flags.file)
     };
     anyhow!("cannot read the kubeconfig {file}: {why}{remedy}")
+}
+
+/// What is wrong with a context, without the words of the parsers, which could quote a key.
+fn flaw(error: &KubeconfigError) -> String {
+    let of_file = |what: &str, cause: &LoadDataError| match cause {
+        LoadDataError::ReadFile(cause, path) => format!("cannot read {what} {}: {cause}", path.display()),
+        LoadDataError::DecodeBase64(_) => format!("{what} is not base64"),
+        LoadDataError::NoBase64DataOrFile => format!("{what} is missing"),
+    };
+    match error {
+        KubeconfigError::LoadClusterOfContext(name) => format!("there is no cluster \"{name}\" in it"),
+        KubeconfigError::MissingClusterUrl => "its cluster has no server".to_owned(),
+        KubeconfigError::ParseClusterUrl(cause) => format!("its server is no URL ({cause})"),
+        KubeconfigError::ParseProxyUrl(cause) => format!("its proxy-url is no URL ({cause})"),
+        KubeconfigError::LoadCertificateAuthority(cause) => of_file("its certificate-authority", cause),
+        KubeconfigError::LoadClientCertificate(cause) => of_file("its client-certificate", cause),
+        KubeconfigError::LoadClientKey(cause) => of_file("its client-key", cause),
+        KubeconfigError::ParseCertificates(_) => "its certificate-authority is no PEM".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// A client without retries of its own: a command says at once what is wrong, and with which server.
@@ -342,6 +375,7 @@ pub fn explain(error: kube::Error) -> anyhow::Error {
             anyhow!("{error}")
         }
         kube::Error::Service(error) => anyhow!("cannot connect: {}", innermost(&*error)),
+        kube::Error::RustlsTls(error) => anyhow!("its certificates cannot be used: {}", innermost(&error)),
         kube::Error::HyperError(error) => {
             let cause = error
                 .source()
@@ -400,6 +434,12 @@ mod tests {
         "contexts": [{"name": "hub", "context": {"cluster": "c", "user": "u"}},
             {"name": "broken", "context": {"cluster": "none", "user": "u"}}]}"#;
 
+    fn broken(what: &str, by: &str) -> String {
+        let text = TWO.replacen(what, by, 1);
+        assert_ne!(text, TWO);
+        text
+    }
+
     #[tokio::test]
     async fn what_is_wrong_with_a_kubeconfig_is_said_with_the_file_and_the_flag() {
         let cases: &[(&str, Option<&str>, &[&str])] = &[
@@ -417,6 +457,29 @@ mod tests {
             ("{}", None, &["has no contexts", "--kubeconfig"]),
             ("{}", Some("nope"), &["no context \"nope\"", "--kubeconfig"]),
             ("token: [canary", None, &["is not a kubeconfig"]),
+            (
+                &broken(r#""name": "u""#, r#""name": "other""#),
+                Some("hub"),
+                &["there is no user \"u\" in it", "--context"],
+            ),
+            (
+                &broken("http://127.0.0.1:1", "no url"),
+                Some("hub"),
+                &["its server is no URL", "--context"],
+            ),
+            (
+                &broken(
+                    r#""server""#,
+                    r#""certificate-authority": "/nope/canon", "server""#,
+                ),
+                Some("hub"),
+                &["cannot read its certificate-authority /nope/canon: No such file"],
+            ),
+            (
+                &broken(r#""server""#, r#""certificate-authority-data": "!", "server""#),
+                Some("hub"),
+                &["its certificate-authority is not base64"],
+            ),
         ];
         for (text, context, needed) in cases {
             let file = kubeconfig(text);

@@ -254,6 +254,40 @@ fn manifest(document: &Value, origin: String) -> Result<Manifest> {
     })
 }
 
+/// Why a value does not have the form that is asked for, in the words of JSON: serde names types of Rust.
+#[must_use]
+pub fn misfit(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let Some((found, wanted)) = text.split_once(", expected ") else {
+        return text;
+    };
+    let found = match found.split_once(": ").map_or(found, |(_, found)| found) {
+        "sequence" => "a list",
+        "map" => "an object",
+        "null" => "nothing",
+        found => found,
+    };
+    let is_number = |text: &str| {
+        let digits = text.strip_prefix(['i', 'u', 'f']);
+        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|each| each.is_ascii_digit()))
+    };
+    let wanted = match wanted.split(' ').next().unwrap_or_default() {
+        "struct" | "map" => "an object",
+        "sequence" | "tuple" => "a list",
+        "enum" | "variant" | "unit" | "string" => "a text",
+        "internally" => "an object",
+        word if is_number(word) => "a number",
+        _ => match wanted.strip_prefix("a ").unwrap_or(wanted) {
+            "map" => "an object",
+            "sequence" => "a list",
+            "string" => "a text",
+            "boolean" => "true or false",
+            _ => wanted,
+        },
+    };
+    format!("{found} stands where {wanted} belongs")
+}
+
 /// Applies one object server-side and takes over the fields that others own; says what was done.
 ///
 /// # Errors
@@ -296,6 +330,46 @@ mod tests {
     fn shown(text: &str) -> Vec<String> {
         let manifests = parse(text, "a.yaml").unwrap();
         manifests.iter().map(|each| format!("{each:?}")).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_without_types_of_rust() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Inner {
+            #[serde(rename = "count")]
+            _count: u32,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Outer {
+            #[serde(default, rename = "inner")]
+            _inner: Option<Inner>,
+            #[serde(default, rename = "list")]
+            _list: Vec<String>,
+            #[serde(default, rename = "map")]
+            _map: std::collections::BTreeMap<String, bool>,
+        }
+        for (text, words) in [
+            (r#"{"inner": 5}"#, "integer `5` stands where an object belongs"),
+            (
+                r#"{"inner": {"count": "x"}}"#,
+                r#"string "x" stands where a number belongs"#,
+            ),
+            (r#"{"inner": {}}"#, "missing field `count`"),
+            (r#"{"list": "x"}"#, r#"string "x" stands where a list belongs"#),
+            (
+                r#"{"list": [true]}"#,
+                "boolean `true` stands where a text belongs",
+            ),
+            (r#"{"map": []}"#, "a list stands where an object belongs"),
+            (
+                r#"{"map": {"a": 1}}"#,
+                "integer `1` stands where true or false belongs",
+            ),
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let error = serde_json::from_value::<Outer>(value).unwrap_err();
+            assert_eq!(misfit(&error), words);
+        }
     }
 
     #[test]

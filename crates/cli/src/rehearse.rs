@@ -33,6 +33,8 @@ pub struct Rehearsed {
 pub struct Assumed {
     /// Whether dependencies travel.
     pub propagate_deps: bool,
+    /// Whether ResourceDistributions are carried out.
+    pub distribute: bool,
     /// The namespaces that are left alone besides the system's.
     pub reserved: Vec<String>,
 }
@@ -41,6 +43,7 @@ impl Default for Assumed {
     fn default() -> Self {
         Self {
             propagate_deps: true,
+            distribute: false,
             reserved: Vec::new(),
         }
     }
@@ -52,6 +55,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Rehearsal {
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
     config.propagate_deps = assumed.propagate_deps;
     config.brake = false;
+    config.distribute = assumed.distribute;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
     Rehearsal::new(config, entourage_controllers::clock::now())
 }

@@ -433,7 +433,8 @@ mod tests {
         let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
         let name = Named::new("ns", "a");
         let keys = [
-            Key::Policy(name),
+            Key::Policy(name.clone()),
+            Key::Override(name),
             Key::Template(id.clone()),
             Key::TemplateStatus(id.clone()),
             Key::Binding(id.clone()),
@@ -455,6 +456,7 @@ mod tests {
             // A new kind of key has no arm here, which is a reminder to add it above.
             match key {
                 Key::Policy(_)
+                | Key::Override(_)
                 | Key::Template(_)
                 | Key::TemplateStatus(_)
                 | Key::Binding(_)

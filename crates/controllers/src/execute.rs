@@ -32,6 +32,9 @@ mod remove;
 
 use events::Events;
 
+/// The account may not do this.
+const FORBIDDEN: u16 = 403;
+
 /// What carrying out a plan needs. Cheap to clone.
 #[derive(Clone)]
 pub struct Hands {
@@ -116,6 +119,27 @@ impl Hands {
                     Some(member) => {
                         let marks = (labels, annotations);
                         self.bring_namespace(&member.api, &cluster, &name, &marks).await
+                    }
+                    None => Outcome::Done,
+                },
+                Change::LookInto {
+                    cluster,
+                    name,
+                    copies,
+                } => match member {
+                    Some(member) => self.look_into(&member.api, (cluster, name), &copies).await,
+                    None => Outcome::Done,
+                },
+                Change::EndNamespace {
+                    cluster,
+                    name,
+                    guard,
+                    copies,
+                    how,
+                } => match member {
+                    Some(member) => {
+                        self.end_namespace(&member.api, (cluster, name), (&guard, &copies), how)
+                            .await
                     }
                     None => Outcome::Done,
                 },

@@ -41,7 +41,7 @@ mod taints;
 #[cfg(test)]
 mod tests;
 
-pub use table::{Act, KINDS, Kind, Kinds, RULES, Rule};
+pub use table::{Act, Around, KINDS, Kind, Kinds, RULES, Rule};
 
 /// What happens to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,19 @@ pub enum Operation {
     Delete,
 }
 
+/// So many resource selectors a PropagationPolicy may have, by default.
+pub const SELECTORS_PER_POLICY: usize = 1_000;
+
 /// What whoever runs the webhook chose.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Whether ClusterTaintPolicies may set taints that evict.
     pub allow_no_execute: bool,
-    /// So many kinds that Kubernetes itself does not know a PropagationPolicy may name; `None`:
+    /// So many kinds that Kubernetes itself does not know the PropagationPolicies of a namespace may name; `None`:
     /// [`crate::index::KINDS_PER_NAMESPACE`].
     pub kinds_per_namespace: Option<usize>,
+    /// So many resource selectors a PropagationPolicy may have; `None`: [`SELECTORS_PER_POLICY`].
+    pub selectors_per_policy: Option<usize>,
     /// What compiles scripts of customizations; without it they are taken as they are.
     pub scripts: Option<&'static dyn Engine>,
 }
@@ -83,7 +88,7 @@ pub struct Request<'a> {
     pub object: Option<&'a Value>,
     /// The object before it; `None` for a create.
     pub old: Option<&'a Value>,
-    /// All objects of the kind, where [`looks_around`] asks for them.
+    /// The objects of the kind that [`looks_around`] asks for; more do no harm.
     pub others: &'a [Value],
     /// What was chosen.
     pub settings: Settings,
@@ -178,11 +183,15 @@ pub fn warnings(request: &Request<'_>) -> Vec<Problem> {
     warnings_by(RULES, request)
 }
 
-/// Whether a rule wants to see the other objects of the request's kind.
+/// Which other objects of the request's kind the rules want to see; `None`: none.
 #[must_use]
-pub fn looks_around(request: &Request<'_>) -> bool {
-    let mut rules = RULES.iter().filter(|rule| rule.is_about(request));
-    rules.any(|rule| matches!(rule.act, Act::Compare(_)))
+pub fn looks_around(request: &Request<'_>) -> Option<Around> {
+    let rules = RULES.iter().filter(|rule| rule.is_about(request));
+    let around = rules.filter_map(|rule| match rule.act {
+        Act::Compare(around, _) => around(request),
+        _ => None,
+    });
+    around.max()
 }
 
 fn mutate_by(rules: &[Rule], request: &Request<'_>) -> Vec<Value> {
@@ -241,7 +250,7 @@ fn wrong<'a>(rules: impl Iterator<Item = &'a Rule>, object: &Value, request: &Re
         match rule.act {
             Act::Check(check) => check(object, &mut problems),
             Act::CheckIn(check) => check(object, request, &mut problems),
-            Act::Compare(check) => check(object, request.others, &mut problems),
+            Act::Compare(_, check) => check(object, request, &mut problems),
             Act::Fill(_) | Act::Freeze(_) | Act::Keep(_) | Act::Warn(_) => {}
         }
     }

@@ -23,6 +23,10 @@ use crate::{
 
 pub mod credentials;
 
+/// What is told of a cluster in Pull mode.
+const PULL: &str = "spec.syncMode Pull is stored and has no effect in this version: nothing is delivered; join the cluster in Push \
+                    mode";
+
 /// How many kinds that a member refuses are told with its words.
 const TOLD: usize = 3;
 
@@ -107,15 +111,13 @@ fn condition_of(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
 fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let before = status.conditions.clone();
-    conditions::set(
+    let turned = conditions::set(
         &mut status.conditions,
         Condition {
             type_: condition::EFFECTIVE.into(),
             status: "False".into(),
             reason: reason::PARTS_WITHOUT_EFFECT.into(),
-            message: "spec.syncMode Pull is stored and has no effect in this version: nothing is delivered; join the cluster in \
-                      Push mode"
-                .into(),
+            message: PULL.into(),
             observed_generation: member.meta.generation,
             last_transition_time: now.to_k8s(),
         },
@@ -123,7 +125,27 @@ fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
     if member.meta.deleting.is_some() || status.conditions == before {
         return Plan::wait("an agent takes care of it");
     }
-    write_status(name, member, &status, "nothing is delivered in Pull mode")
+    let mut plan = write_status(name, member, &status, "nothing is delivered in Pull mode");
+    if turned {
+        plan.changes
+            .push(warning(name, member, event::PARTS_WITHOUT_EFFECT, PULL.into()));
+    }
+    plan
+}
+
+fn warning(name: &Str, member: &Member, reason: &'static str, message: String) -> Change {
+    Change::Emit(Event {
+        regarding: Regarding {
+            api_version: "cluster.karmada.io/v1alpha1".into(),
+            kind: "Cluster".into(),
+            namespace: "".into(),
+            name: name.clone(),
+            uid: member.meta.uid.clone(),
+        },
+        warning: true,
+        reason,
+        message,
+    })
 }
 
 /// Whether a probe was not sent because the Cluster may not use its credentials: it will not come back by itself.
@@ -422,18 +444,9 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
     plan.again_at = again_at;
     plan.changes.extend(paused.map(Change::Emit));
     if turned && !probe.healthy {
-        plan.changes.push(Change::Emit(Event {
-            regarding: Regarding {
-                api_version: "cluster.karmada.io/v1alpha1".into(),
-                kind: "Cluster".into(),
-                namespace: "".into(),
-                name: name.clone(),
-                uid: member.meta.uid.clone(),
-            },
-            warning: true,
-            reason: event::CLUSTER_NOT_READY,
-            message: probe.message.clone(),
-        }));
+        let told = probe.message.clone();
+        plan.changes
+            .push(warning(name, member, event::CLUSTER_NOT_READY, told));
     }
     plan
 }

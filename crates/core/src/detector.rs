@@ -303,6 +303,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
         ),
         None if let Some(why) = too_many(index, name, policy) => (false, reason::TOO_MANY_KINDS, why),
         None if let Some(why) = unlistable(index, policy) => (false, reason::INVALID_SELECTOR, why),
+        None if let Some(why) = unclaimed(index, name) => (false, reason::CLAIM_REFUSED, why),
         None if !missing.is_empty() => (
             false,
             reason::DEPENDENT_OVERRIDE_MISSING,
@@ -337,7 +338,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
             last_transition_time: now.to_k8s(),
         },
     );
-    effect::fill(index, policy, &mut status.conditions, now);
+    let without_effect = effect::fill(index, policy, &mut status.conditions, now);
     if status == before {
         return Plan::nothing();
     }
@@ -363,8 +364,8 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
         },
         "its status differs",
     );
-    if turned && !good {
-        plan.changes.push(Change::Emit(Event {
+    let warning = |reason, message| {
+        Change::Emit(Event {
             regarding: Regarding {
                 api_version: twin::POLICY_API.into(),
                 kind: twin::policy(name).kind.into(),
@@ -373,19 +374,20 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
                 uid: policy.meta.uid.clone(),
             },
             warning: true,
-            reason: event::APPLY_POLICY_FAILED,
+            reason,
             message,
-        }));
+        })
+    };
+    if turned && !good {
+        plan.changes.push(warning(event::APPLY_POLICY_FAILED, message));
     }
+    let told = without_effect.map(|message| warning(event::PARTS_WITHOUT_EFFECT, message));
+    plan.changes.extend(told);
     plan
 }
 
 fn waits_for(policy: &Named, missing: &[&str]) -> String {
-    let kind = if policy.namespace.is_empty() {
-        "ClusterOverridePolicy"
-    } else {
-        "OverridePolicy"
-    };
+    let kind = twin::override_policy(policy);
     format!(
         "it waits for {kind} {}: create it, or take the name out of spec.dependentOverrides; what is propagated already \
          stays as it is",
@@ -445,6 +447,19 @@ fn too_many(index: &Index, name: &Named, policy: &Policy) -> Option<String> {
         first.kind,
         name.namespace,
         index.config.kinds_per_namespace
+    ))
+}
+
+/// Why a template that the policy selects cannot be claimed. Cost: O(templates whose claim is refused × candidate policies).
+fn unclaimed(index: &Index, name: &Named) -> Option<String> {
+    let is_its = |id: &Id| {
+        let template = index.entity(id).and_then(|entity| entity.template.as_ref());
+        template.is_some_and(|template| best(index, id, &template.meta).is_some_and(|(best, _)| best == name))
+    };
+    let (id, why) = index.unclaimed.iter().find(|(id, _)| is_its(id))?;
+    Some(format!(
+        "the controllers may not patch {id} on the hub ({why}), so they cannot claim it: {}; what else it selects still counts",
+        rights::remedy(&id.gvk.group, &id.gvk.kind)
     ))
 }
 

@@ -13,16 +13,22 @@
 //! - A pause is recorded as a condition of the Cluster, and holds over restarts. A release names the pause, so it releases no
 //!   later one.
 //! - Explained deletions go on, unless [`crate::index::Config::removal_budget`] limits them, too.
+//! - While a list of the hub that every deletion needs cannot be had, nothing is deleted at all. Where a deletion waits for
+//!   it, the condition says that (`HubNotSynced`): no pause, so there is nothing to release.
 //! - Who waits for a release waits under [`crate::plan::Proof::Removals`], and is planned again when it comes.
+
+mod words;
 
 use entourage_api::keys::{annotation, condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use words::{lacks, message};
 
 use crate::{
     condition as conditions,
     index::{Index, Member},
     object::{Str, Time},
-    plan::{Event, Plan, Proof, Regarding},
+    plan::{Event, Key, Plan, Proof, Regarding},
 };
 
 /// So many unexplained deletions a minute are always allowed on a member.
@@ -45,6 +51,9 @@ const RELEASE_LASTS: i64 = 600_000;
 
 /// After how long a pause says how many deletions wait.
 const COUNTED_AFTER: i64 = 5_000;
+
+/// After how long it is told that a list of the hub lacks: lists are late at a start, and break for moments.
+const BLIND_AFTER: i64 = 60_000;
 
 /// Why deletions pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +143,10 @@ pub(crate) struct Governor {
     /// Clusters whose condition must be planned again.
     raised: std::collections::BTreeSet<Str>,
     rolled_back: Option<Time>,
+    /// Since when a list of the hub lacks that every deletion needs.
+    blind: Option<Time>,
+    /// Clusters on which a deletion has waited for it.
+    kept_from: std::collections::BTreeSet<Str>,
 }
 
 impl Governor {
@@ -144,6 +157,13 @@ impl Governor {
 
     pub(crate) fn forget_member(&mut self, cluster: &str) {
         self.brakes.remove(cluster);
+    }
+
+    /// A deletion on a member waits for lists of the hub.
+    pub(crate) fn keeps_from(&mut self, cluster: &Str) {
+        if self.blind.is_some() && self.kept_from.insert(cluster.clone()) {
+            self.raised.insert(cluster.clone());
+        }
     }
 
     /// Clusters to be planned again. Cost: O(1) when there are none.
@@ -168,7 +188,9 @@ impl Governor {
         let brake = self.brakes.entry(name.clone()).or_default();
         if let Some(stored) = stored {
             let since = Time::from_k8s(&stored.last_transition_time);
-            if stored.status == "True" {
+            // That the hub was not known is no pause.
+            if stored.reason == reason::HUB_NOT_SYNCED {
+            } else if stored.status == "True" {
                 let is_over = brake.released.is_some_and(|released| since <= released);
                 if brake.pause.is_none() && !is_over {
                     brake.pause = Some(Pause {
@@ -262,6 +284,17 @@ impl Governor {
 }
 
 impl Index {
+    /// After what is told of a watch of the hub: whether lists lack that every deletion needs. Cost: O(kinds); O(members) when
+    /// that begins or ends.
+    pub(crate) fn mind_the_hub(&mut self, now: Time, dirty: &mut Vec<Key>) {
+        let is_blind = !self.lacking().is_empty();
+        if is_blind != self.governor.blind.is_some() {
+            self.governor.blind = is_blind.then_some(now);
+            self.governor.kept_from.clear();
+            dirty.extend(self.members.keys().cloned().map(Key::Cluster));
+        }
+    }
+
     /// Before an unexplained deletion is planned: counts what it is measured by, once a minute for each member. Cost: O(1);
     /// O(entities) when that is due.
     pub(crate) fn survey(&mut self, cluster: &Str, now: Time) {
@@ -377,8 +410,24 @@ pub(crate) fn say(
         observed_generation: member.meta.generation,
         last_transition_time: at.to_k8s(),
     };
+    let is_blind =
+        |each: &&Condition| each.type_ == condition::REMOVALS_PAUSED && each.reason == reason::HUB_NOT_SYNCED;
+    let was_blind = all.iter().any(|each| is_blind(&each));
     let Some(pause) = pause else {
-        if is_told {
+        if let Some(since) = index.governor.blind.filter(|_| index.config.brake) {
+            let due = since.plus(BLIND_AFTER);
+            if now < due {
+                return (None, Some(due));
+            }
+            if was_blind || index.governor.kept_from.contains(name) {
+                conditions::set(
+                    all,
+                    told("True", reason::HUB_NOT_SYNCED, lacks(index, name), since),
+                );
+            }
+        } else if was_blind {
+            conditions::remove(all, condition::REMOVALS_PAUSED);
+        } else if is_told {
             let message = format!(
                 "Deletions on {name} go on: they were released with the annotation {}.",
                 annotation::RESUME_REMOVALS
@@ -409,40 +458,4 @@ pub(crate) fn say(
         .is_none()
         .then(|| began.plus(COUNTED_AFTER).max(now.plus(1)));
     (event, again_at)
-}
-
-fn message(name: &Str, pause: &Pause) -> String {
-    let Pause { deleted, limit, .. } = pause;
-    let cause = match pause.cause {
-        Cause::Unexplained => format!(
-            "{deleted} copies were deleted from {name} within a minute although no edit on the hub that these controllers saw \
-             explains it (at most {limit}: a tenth of the member's copies, and {LEAST} at least)"
-        ),
-        Cause::HubLooksEmpty => format!(
-            "the hub looks empty: of the more than {LEAST} objects whose copies {name} holds, none is on the hub any more, and no \
-             edit that these controllers saw explains it"
-        ),
-        Cause::HubRolledBack => format!(
-            "the hub was restored to an earlier state while these controllers ran, and copies on {name} would be deleted because \
-             of it"
-        ),
-        Cause::Budget => format!(
-            "{deleted} copies were deleted from {name} within a minute, as many as --removal-budget allows ({limit})"
-        ),
-    };
-    let waiting = match pause.waiting {
-        None => "Further deletions wait".to_owned(),
-        Some(1) => "1 deletion waits".to_owned(),
-        Some(count) => format!("{count} deletions wait"),
-    };
-    let limited = match pause.cause {
-        Cause::Budget => "",
-        _ => " that no edit explains",
-    };
-    format!(
-        "Deletions{limited} are paused on {name}: {cause}. {waiting}. Check that the hub holds what it should, then release them \
-         with `entourage resume {name}`, or with the annotation {}={}.",
-        annotation::RESUME_REMOVALS,
-        pause_name(pause.since)
-    )
 }

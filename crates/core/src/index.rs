@@ -19,7 +19,7 @@ mod uses;
 
 use demand::Demand;
 pub(crate) use kinds::{NamedKinds, selected_kinds};
-pub(crate) use overriding::Overriding;
+pub(crate) use overriding::{Overriding, Reach};
 pub(crate) use proof::TEACHING;
 use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
@@ -161,6 +161,8 @@ pub struct Index {
     pub(crate) lost: BTreeMap<Watch, (Time, String)>,
     /// Watches that the server refuses to our account, and its words.
     pub(crate) refused: BTreeMap<Watch, String>,
+    /// Templates whose claim the hub refuses to our account, and its words.
+    pub(crate) unclaimed: BTreeMap<Id, String>,
     /// Watches of copies, refused or of a kind that is not served, of which nothing has told of a copy since that began: a
     /// part of those of which nothing does.
     pub(crate) traceless: BTreeSet<Watch>,
@@ -240,6 +242,7 @@ impl Index {
             unlistable: BTreeMap::new(),
             lost: BTreeMap::new(),
             refused: BTreeMap::new(),
+            unclaimed: BTreeMap::new(),
             traceless: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),

@@ -72,6 +72,7 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
         Key::Distribution(name) => distribution::plan_end(index, name),
         Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
         Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
+        Key::Override(name) => overrides::effect::plan(index, name, now),
     };
     cluster::identity::gate(index, key, plan)
 }

@@ -2,18 +2,23 @@
 //!
 //! Left out are `default`, the namespaces of the system, those with the label `namespace.karmada.io/skip-auto-propagation`
 //! set to `true`, and those that have a binding: these go where the ClusterPropagationPolicy says, or said when it was
-//! there. A namespace that a member has already is adopted: what others set on it stays. None is ever deleted: other things may live in it.
+//! there. A namespace that a member has already is adopted: what others set on it stays. One that the hub deletes is deleted
+//! where we created it and it holds nothing, see `end`.
 //!
 //! Source: Karmada reference 1.7.
 
+pub mod content;
+mod end;
 mod list;
 mod unrest;
 
+pub(crate) use end::Survey;
+pub use end::creator;
 pub(crate) use unrest::Unrest;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use entourage_api::keys::{TRUE, label};
+use entourage_api::keys::{TRUE, annotation, label};
 use list::List;
 use serde_json::{Map, Value, json};
 
@@ -22,15 +27,21 @@ use crate::{
     index::{Config, Index},
     object::{Gvk, Id, Meta, Str, Time},
     overrides::{self, BadOverride, Rule},
-    plan::{Change, Plan},
+    plan::{Change, Guard, Plan},
     twin,
 };
 
 /// What is kept of a namespace of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
+    /// The uid the member gave.
+    pub uid: Str,
+    /// The resourceVersion as served.
+    pub resource_version: Str,
     /// The revision as served.
     pub revision: u64,
+    /// What [`annotation::CREATED_BY`] says.
+    pub created_by: Option<Str>,
     /// For each hub that says that it set something: its id, and the hash of that as it is now.
     marks: Box<[(Str, u64)]>,
     /// It is being deleted.
@@ -48,11 +59,19 @@ impl Seen {
         let meta = Meta::of(object);
         Self {
             revision: meta.revision(),
+            created_by: meta.annotations.get(annotation::CREATED_BY).cloned(),
             marks: list::hashes(&meta),
             deleting: meta.deleting.is_some(),
             denied: crate::distribution::is_denied(&meta),
             labels: meta.labels,
+            uid: meta.uid,
+            resource_version: meta.resource_version,
         }
+    }
+
+    /// Whether another hub has a record on it.
+    fn has_records_of_others(&self, hub: &str) -> bool {
+        self.marks.iter().any(|(each, _)| **each != *hub)
     }
 
     /// Whether what a hub set there is exactly this.
@@ -70,6 +89,9 @@ fn hash(wanted: &Marks) -> Option<u64> {
 /// Plans one namespace of one member. Cost: O(labels and annotations).
 #[must_use]
 pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
+    if !index.namespaces.hub.contains_key(name) {
+        return end::plan(index, name, cluster, now);
+    }
     let wanted = match target(index, name, cluster) {
         Ok(wanted) => wanted,
         Err(plan) => return plan,
@@ -211,13 +233,30 @@ fn travels(key: &str) -> bool {
         })
 }
 
-/// The namespace to create on a member that has none.
+/// The namespace to create on a member that has none. It says that we created it.
 #[must_use]
-pub fn created(name: &str, labels: &BTreeMap<Str, Str>, annotations: &BTreeMap<Str, Str>) -> Value {
-    json!({
+pub fn created(
+    (hub, cluster): (&str, &str),
+    name: &str,
+    labels: &BTreeMap<Str, Str>,
+    annotations: &BTreeMap<Str, Str>,
+) -> Value {
+    let mut object = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": labels, "annotations": annotations},
-    })
+    });
+    object["metadata"]["annotations"][annotation::CREATED_BY] = json!(creator(hub, cluster));
+    object
+}
+
+/// The merge patch that takes this hub's records off exactly this namespace of a member. Labels and annotations that users
+/// gave it stay.
+#[must_use]
+pub fn released(guard: &Guard, hub: &str) -> Value {
+    json!({"metadata": {
+        "uid": &*guard.uid, "resourceVersion": &*guard.resource_version,
+        "annotations": {list::key(hub): null, annotation::CREATED_BY: null},
+    }})
 }
 
 /// The merge patch that gives a member's namespace these labels and annotations, and takes away what this hub set and does
@@ -258,8 +297,6 @@ pub fn patch(
 
 #[cfg(test)]
 mod tests {
-    use entourage_api::keys::annotation;
-
     use super::*;
 
     const HUB: &str = "hub";

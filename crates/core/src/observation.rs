@@ -2,6 +2,7 @@
 //!
 //! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
 
+mod copied;
 mod hooked;
 mod meta;
 mod outcome;
@@ -36,6 +37,7 @@ use crate::{
     object::{Gvk, Id, Meta, Named, Str},
 };
 
+pub use copied::copy;
 pub use hooked::{Configured, heard, questions};
 pub use meta::{CopyMeta, owner_hash};
 pub use outcome::{Delivered, Removed, Wrote};
@@ -269,6 +271,10 @@ pub enum Observation {
     Absent(Id),
     /// A point GET on the hub found a template that never travels (a token Secret).
     NeverTravels(Id),
+    /// A point GET on the hub for a template was refused to our account (403), in these words.
+    Unreadable(Id, String),
+    /// The hub refused to our account (403) a change of a template's metadata, its claim most often, in these words.
+    Unclaimed(Id, String),
     /// A [`crate::plan::Change::Deliver`] is about to be carried out: until its outcome is known a copy may stand there.
     Started(Str, Id),
     /// The outcome of [`crate::plan::Change::Deliver`].
@@ -283,6 +289,10 @@ pub enum Observation {
     /// There is a connection to a member, and this is the uid of its namespace kube-system: told before anything is asked or
     /// written over it.
     Identified(Str, Str),
+    /// The outcome of [`crate::plan::Change::LookInto`]: the member, the namespace, what is in it.
+    LookedInto(Str, Str, namespaces::content::Contents),
+    /// [`crate::plan::Change::EndNamespace`] was carried out, or another object stands there: the member, the namespace.
+    NamespaceEnded(Str, Str),
     /// A member was probed.
     Probed(Str, Probe),
     /// Whether this process may write from now on, or another one does. Until the first it may.
@@ -427,49 +437,6 @@ pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
         meta.content = interpreter::content_number(native, object);
     }
     meta
-}
-
-/// Projects a copy.
-#[must_use]
-pub fn copy(taught: &Interpretation, gvk: &Gvk, object: &Value) -> Copy {
-    let mut copy = copy_as_known(gvk, object);
-    if !taught.version().is_empty() {
-        taught::tell_copy(taught, object, &mut copy);
-    }
-    if copy.health == Some(Health::Unhealthy) {
-        copy.why_unhealthy = Some(unhealthy::reason(object).into());
-    }
-    copy
-}
-
-/// What we know of it ourselves.
-fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
-    let meta = CopyMeta::of(object);
-    match interpreter::native(&gvk.group, &gvk.version, &gvk.kind) {
-        Some(native) if native.reports_status() => Copy {
-            meta: CopyMeta {
-                generation: meta
-                    .generation
-                    .or_else(|| interpreter::content_number(native, object)),
-                ..meta
-            },
-            status: native.reflect(object),
-            health: Some(native.health(object)),
-            holds_data: native.holds_data(object),
-            ..Copy::default()
-        },
-        Some(_) => Copy {
-            meta,
-            ..Copy::default()
-        },
-        // Nothing is known of the kind: its status is shown as it is (karmada reference 1.6).
-        None => Copy {
-            meta,
-            status: object.get("status").filter(|status| status.is_object()).cloned(),
-            health: Some(Health::Healthy),
-            ..Copy::default()
-        },
-    }
 }
 
 /// Whether a watch asks for whole objects; the others ask for metadata. `taught` is what people taught us of its kind.

@@ -11,6 +11,7 @@
 
 mod apply;
 mod containers;
+pub mod effect;
 mod field;
 #[cfg(test)]
 mod golden;
@@ -35,7 +36,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     object::{Id, Meta, Named},
-    scheduler::check,
+    scheduler::{Candidate, affinity, check},
 };
 
 /// The rules that apply to one copy, in order.
@@ -88,6 +89,18 @@ impl Policy {
         }
     }
 
+    /// Whether it has no rule that would change anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.iter().all(|rule| rule.to_others.overriders.is_empty())
+    }
+
+    /// Whether a rule applies on a cluster. One whose target cannot be read applies everywhere, and fails there.
+    #[must_use]
+    pub fn aims_at(&self, cluster: &Candidate<'_>) -> bool {
+        self.rules.iter().any(|rule| rule.is_for(cluster))
+    }
+
     /// Whether a rule looks at labels or fields of clusters, so that a change of a Cluster may change what applies.
     #[must_use]
     pub fn looks_at_clusters(&self) -> bool {
@@ -136,6 +149,11 @@ impl Aimed {
             }),
             to_others: Arc::new(Rule { version, ..to_others }),
         }
+    }
+
+    fn is_for(&self, cluster: &Candidate<'_>) -> bool {
+        let target = self.target.as_ref();
+        self.to_others.unusable.is_some() || target.is_none_or(|target| affinity::selects(target, cluster))
     }
 
     /// The rule for an object.

@@ -3,7 +3,7 @@
 //! A plan concerns ONE API server. Its changes are carried out in order and stop at the first that fails; the outcome
 //! of each is an observation. A plan never holds a payload, so it can be printed, compared and stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::work::AggregatedStatusItem;
 use serde::Serialize;
@@ -42,6 +42,8 @@ pub enum Key {
     DistributionStatus(Str),
     /// The copy of a ResourceDistribution in a namespace.
     Distributed(Str, Place),
+    /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: whether it changes any copy.
+    Override(Named),
 }
 
 impl Key {
@@ -77,6 +79,7 @@ impl Key {
             Self::Cluster(_) => "cluster",
             Self::Namespace(..) => "namespaces",
             Self::Distribution(_) | Self::DistributionStatus(_) | Self::Distributed(..) => "distribution",
+            Self::Override(_) => "overrides",
         }
     }
 }
@@ -217,6 +220,9 @@ pub enum How {
     Delete,
     /// Our marks are removed and it stays.
     Release,
+    /// A namespace that nothing asks to keep: it is released, but for the record of who created it. When the hub has deleted
+    /// its own, [`crate::namespaces`] decides what becomes of it.
+    HandOver,
 }
 
 /// One thing to do.
@@ -282,6 +288,31 @@ pub enum Change {
         labels: BTreeMap<Str, Str>,
         /// The annotations that we set.
         annotations: BTreeMap<Str, Str>,
+    },
+    /// The decision needs to know what is in a namespace of a member that the hub deleted: the hub is asked whether it has it,
+    /// then everything in it is listed. Answered by `LookedInto`. See [`crate::namespaces::content`].
+    LookInto {
+        /// The member.
+        cluster: Str,
+        /// The namespace.
+        name: Str,
+        /// The uids of copies of distributions in it that this hub accounts for: they are no content.
+        copies: BTreeSet<Str>,
+    },
+    /// End a namespace of a member: delete it with what Kubernetes put into it, or take our records off. Before a deletion it
+    /// is looked into once more, and only if that finds nothing it is deleted: what was found before may be old. Answered by
+    /// `LookedInto` if that found something, else by `NamespaceEnded`, and what became of it by `Seen` or `Gone`.
+    EndNamespace {
+        /// The member.
+        cluster: Str,
+        /// The namespace.
+        name: Str,
+        /// Exactly this object; anything else is left alone.
+        guard: Guard,
+        /// As for [`Self::LookInto`].
+        copies: BTreeSet<Str>,
+        /// Delete it, or release it.
+        how: How,
     },
     /// The decision needs to know whether a copy stands on the member, after a write whose outcome is unknown: a point
     /// GET there. Answered by `Removed(.., Gone)` when there is none of ours, or by `Seen`.

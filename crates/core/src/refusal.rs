@@ -20,7 +20,9 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
         Key::TemplateStatus(_) => "the status merged from its members",
         Key::Binding(_) => "its ResourceBinding",
         Key::BindingStatus(_) => "the status of its ResourceBinding",
-        Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) => "what the control plane adds",
+        Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) | Key::Override(_) => {
+            "what the control plane adds"
+        }
         Key::DistributionStatus(_) => "its status",
         Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) => "its copy",
     };
@@ -61,6 +63,12 @@ pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
             reason: event::DELETION_BLOCKED,
             message: words.to_owned(),
         }),
+        Key::Override(_) => Some(Event {
+            regarding: regarding(index, key)?,
+            warning: true,
+            reason: event::PARTS_WITHOUT_EFFECT,
+            message: words.to_owned(),
+        }),
         _ => event(index, key, words),
     }
 }
@@ -73,6 +81,13 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             namespace: name.namespace.clone(),
             name: name.name.clone(),
             uid: index.policies.get(name)?.meta.uid.clone(),
+        },
+        Key::Override(name) => Regarding {
+            api_version: twin::POLICY_API.into(),
+            kind: twin::override_policy(name).into(),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid: index.overriding.meta(name)?.uid.clone(),
         },
         // What is wrong lies with the member, or with a policy for it.
         Key::Cluster(name) | Key::Namespace(_, name) => Regarding {

@@ -10,6 +10,7 @@
 
 mod act;
 mod copies;
+mod distributing;
 mod members;
 pub(crate) mod misread;
 mod notes;
@@ -29,6 +30,7 @@ use crate::{
     observation::{Observation, Server, Watch, project, which},
     plan::Key,
 };
+pub use distributing::named_namespaces;
 pub use misread::{part as misread_part, why as misread};
 use objects::{Objects, Versions, kept};
 pub use outcome::{Fate, Note, Outcome, Place, Report};
@@ -326,7 +328,8 @@ impl Rehearsal {
             }
             (Answer::Unreadable(why), Server::Member(cluster)) => {
                 self.assume(cluster, &watch, &why);
-                if !self.index.answers(cluster) || matches!(watch, Watch::MemberNamespaces(_)) {
+                let is_unknown = matches!(watch, Watch::MemberNamespaces(_) | Watch::Distributed(..));
+                if !self.index.answers(cluster) || is_unknown {
                     self.open.insert(watch.clone());
                     return self.observe(Observation::Lost { watch, why });
                 }

@@ -22,7 +22,7 @@ use entourage_api::{
     work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use needed::{Dependencies, dependencies_ready, unlisted_dependencies, unsure};
+use needed::{Dependencies, ask_again, dependencies_ready, unlisted_dependencies, unsure};
 use places::{Place, places, suspended};
 use unanswered::unanswered;
 
@@ -87,7 +87,7 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     if let Some(proof) = unlisted_dependencies(index, entity, &places) {
         return Plan::wait_for(proof, "a member's list of what it refers to is on its way");
     }
-    let unsure: Vec<Change> = unsure(index, entity).map(Change::Need).collect();
+    let unsure: Vec<Change> = unsure(index, entity, now).map(Change::Need).collect();
     if !unsure.is_empty() {
         let why = vec!["whether a dependency is missing must be known for certain".into()];
         return Plan {
@@ -107,7 +107,8 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
         now,
     );
     if status == before {
-        return Plan::nothing();
+        let waits = |until| Plan::wait_until(until, "what it needs could not be read");
+        return ask_again(index, entity, now).map_or_else(Plan::nothing, waits);
     }
     if let Some(until) = too_early(index, entity, &places, &ready, now) {
         return Plan::wait_until(until, "members are still answering");
@@ -256,8 +257,14 @@ fn fill(
         }
     }
     match health {
-        None => conditions::remove(&mut status.conditions, condition::HEALTHY),
-        Some(Ok(message)) => {
+        health::Told::Nothing => conditions::remove(&mut status.conditions, condition::HEALTHY),
+        health::Told::AsBefore => {
+            let mut held = status.conditions.iter_mut();
+            if let Some(held) = held.find(|each| each.type_ == condition::HEALTHY) {
+                held.observed_generation = generation;
+            }
+        }
+        health::Told::Healthy(message) => {
             set(
                 &mut status.conditions,
                 condition::HEALTHY,
@@ -266,7 +273,7 @@ fn fill(
                 message,
             );
         }
-        Some(Err(message)) => {
+        health::Told::Unhealthy(message) => {
             set(
                 &mut status.conditions,
                 condition::HEALTHY,

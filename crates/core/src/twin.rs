@@ -74,6 +74,16 @@ pub fn policy(name: &Named) -> &'static PolicyKind {
     }
 }
 
+/// Which kind of override policy this is.
+#[must_use]
+pub fn override_policy(name: &Named) -> &'static str {
+    if name.namespace.is_empty() {
+        "ClusterOverridePolicy"
+    } else {
+        "OverridePolicy"
+    }
+}
+
 /// Which kind of binding an object in this namespace has.
 #[must_use]
 pub fn binding(namespace: &str) -> &'static BindingKind {

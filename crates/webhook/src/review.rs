@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use entourage_core::admission::{
-    self, Operation, Refusal, Request, Settings, configuration,
+    self, Around, Operation, Refusal, Request, Settings, configuration,
     inquiry::{self, Inquiry},
 };
 use serde::Deserialize;
@@ -74,6 +74,19 @@ struct Kind {
     kind: String,
 }
 
+/// Objects that a write is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Others<'a> {
+    /// API group of their kind.
+    pub group: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// Their kind.
+    pub kind: &'a str,
+    /// Where they are; `None`: everywhere.
+    pub namespace: Option<&'a str>,
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
@@ -119,16 +132,21 @@ impl Review {
         Ok(review)
     }
 
-    /// The kind whose objects must all be known to judge it, as `(group, version, kind)`.
+    /// The objects that must be known to judge it.
     #[must_use]
-    pub fn looks_around(&self) -> Option<(&str, &str, &str)> {
+    pub fn looks_around(&self) -> Option<Others<'_>> {
         let asked = self.request.as_ref()?;
         let request = asked.request(&[], Settings::default())?;
-        admission::looks_around(&request).then_some((
-            asked.kind.group.as_str(),
-            asked.kind.version.as_str(),
-            asked.kind.kind.as_str(),
-        ))
+        let namespace = match admission::looks_around(&request)? {
+            Around::Everywhere => None,
+            Around::Namespace => Some(asked.namespace.as_str()),
+        };
+        Some(Others {
+            group: &asked.kind.group,
+            version: &asked.kind.version,
+            kind: &asked.kind.kind,
+            namespace,
+        })
     }
 
     /// The answer. `others`: the objects that [`looks_around`](Self::looks_around) asks for.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     distributions::{Denial, Distributions},
     listener::{self, Current, text},
-    review::{Question, Review},
+    review::{Others, Question, Review},
 };
 
 /// The largest review that is read, in bytes: two objects of the largest size that an API server stores, and their books.
@@ -107,7 +107,7 @@ impl Server {
 
     async fn judged(&self, review: &Review, question: Question) -> Value {
         let others = match review.looks_around() {
-            Some(kind) if question == Question::Validate => match self.others(kind).await {
+            Some(others) if question == Question::Validate => match self.others(others).await {
                 Ok(others) => others,
                 Err(why) => return review.unanswerable(&why),
             },
@@ -128,10 +128,14 @@ impl Server {
         }
     }
 
-    /// All objects of a kind.
-    async fn others(&self, (group, version, kind): (&str, &str, &str)) -> Result<Vec<Value>, String> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+    /// What a write is compared with.
+    async fn others(&self, others: Others<'_>) -> Result<Vec<Value>, String> {
+        let kind = others.kind;
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(others.group, others.version, kind));
+        let api: Api<DynamicObject> = match others.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
         let failed = |why: String| {
             format!(
                 "cannot see the other objects of {kind}, which this one is compared with: {why}; try again"

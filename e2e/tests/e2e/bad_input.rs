@@ -499,6 +499,13 @@ async fn a_policy_that_names_no_such_cluster_says_so_until_it_does(scene: &mut S
         }
     };
     told("cluster \"nope\" not found").await?;
+    one_event(
+        scene,
+        "PartsWithoutEffect",
+        "myapp-propagation",
+        &["cluster \"nope\" not found"],
+    )
+    .await?;
     scene.apply(manifests::policy(&["member1"])).await?;
     told("").await
 }

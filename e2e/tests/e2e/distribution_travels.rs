@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{FAILURES, Scene, condition, eventually_within, included, manifests, status_code},
+    harness::{FAILURES, Scene, condition, eventually, eventually_within, included, manifests, status_code},
     tests,
 };
 use serde_json::{Value, json};
@@ -223,16 +223,20 @@ async fn taken(scene: &mut Scene) -> Result<()> {
     let conflict = condition(&stored, "ConflictOccurred");
     assert_eq!(conflict["status"], "True");
     assert_eq!(conflict["failedNamespace"], json!(["member1/shop"]));
-    let bindings = scene.hub.list("ClusterResourceBinding", "", "").await?;
-    let of_it = bindings
-        .iter()
-        .find(|binding| binding["spec"]["resource"]["name"] == *name)
-        .context("no binding")?;
-    let entry = &of_it["status"]["aggregatedStatus"][0];
-    ensure!(
-        entry["clusterName"] == "member1" && entry["status"]["desired"] == 2,
-        "{entry}"
-    );
+    eventually("the binding tells what the member reports", async || {
+        let bindings = scene.hub.list("ClusterResourceBinding", "", "").await?;
+        let of_it = bindings
+            .iter()
+            .find(|binding| binding["spec"]["resource"]["name"] == *name)
+            .context("no binding")?;
+        let entry = &of_it["status"]["aggregatedStatus"][0];
+        ensure!(
+            entry["clusterName"] == "member1" && entry["status"]["desired"] == 2,
+            "{entry}"
+        );
+        Ok(())
+    })
+    .await?;
     scene.quiet().await?;
     ensure!(
         scene.get("ConfigMap", "shared").await.is_err(),

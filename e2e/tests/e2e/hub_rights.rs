@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 
 use super::distribution_rights::{granted, roles, unlimit};
 
-tests![the_default_rights_bring_a_workload_with_its_dependencies_and_a_missing_one_is_named,];
+tests![
+    the_default_rights_bring_a_workload_with_its_dependencies_and_a_missing_one_is_named,
+    what_may_not_be_claimed_or_read_is_told_on_policy_and_workload_with_what_grants_it,
+];
 
 const DEFAULT: &str = include_str!("../../../config/rbac/role.yaml");
 const SECRETS: &str = include_str!("../../../config/rbac-kinds/secrets/role.yaml");
@@ -117,4 +120,81 @@ async fn until_matched(scene: &Scene, status: &str) -> Result<Value> {
         Ok(told)
     })
     .await
+}
+
+async fn what_may_not_be_claimed_or_read_is_told_on_policy_and_workload_with_what_grants_it(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.options.distribute = false;
+    let (rules, namespaced) = roles(DEFAULT)?;
+    let made = granted(scene, &rules, namespaced).await?;
+    scene.hub.apply(&definition()).await?;
+    let name = scene.own("crd");
+    let tested = refusals(scene, &name).await;
+    unlimit(scene, &made).await?;
+    scene.kill();
+    scene.hub.delete("ClusterPropagationPolicy", "", &name).await?;
+    scene.hub.delete("CustomResourceDefinition", "", DEFINED).await?;
+    tested
+}
+
+const DEFINED: &str = "claims.rights.entourage.dev";
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": DEFINED},
+        "spec": {
+            "group": "rights.entourage.dev", "scope": "Namespaced",
+            "names": {"plural": "claims", "singular": "claim", "kind": "Claim", "listKind": "ClaimList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+/// By default definitions can be listed and not patched, and Secrets are not granted at all.
+async fn refusals(scene: &mut Scene, name: &str) -> Result<()> {
+    scene.start().await?;
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy", "metadata": {"name": name},
+        "spec": {
+            "resourceSelectors": [{
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "name": DEFINED,
+            }],
+            "placement": {"clusterAffinity": {"clusterNames": ["member1"]}},
+        },
+    });
+    scene.hub.apply(&policy).await?;
+    scene.apply(manifests::secret("login", "canary")).await?;
+    let pod = json!({"volumes": [{"name": "s", "secret": {"secretName": "login"}}]});
+    scene
+        .apply(manifests::workload("Deployment", "myapp", &pod))
+        .await?;
+    scene.apply(manifests::policy(&["member1"])).await?;
+    let told = eventually("the policy says that it may not claim it", async || {
+        let policy = scene.hub.get("ClusterPropagationPolicy", "", name).await?;
+        let policy = policy.context("no policy")?;
+        let told = condition(&policy, "Matched").clone();
+        ensure!(told["reason"] == "ClaimRefused", "{told}");
+        Ok(told)
+    })
+    .await?;
+    let message = told["message"].as_str().unwrap_or_default();
+    for needed in [
+        "may not patch CustomResourceDefinition claims.rights.entourage.dev on the hub",
+        "kubectl apply -k config/rbac-kinds/customresourcedefinitions grants it",
+    ] {
+        ensure!(message.contains(needed), "{message}");
+    }
+    let secret = format!("may not get Secret {}/login on the hub", scene.ns);
+    scene
+        .until_condition("myapp-deployment", "DependenciesReady", "False", &secret)
+        .await?;
+    let component = "kubectl apply -k config/rbac-kinds/secrets grants it";
+    scene
+        .until_condition("myapp-deployment", "DependenciesReady", "False", component)
+        .await?;
+    Ok(())
 }

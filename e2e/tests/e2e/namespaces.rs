@@ -1,4 +1,4 @@
-//! Namespaces: every member has the hub's, with their labels, and none is ever deleted.
+//! Namespaces: every member has the hub's, with their labels, and loses it with the hub where we made it.
 
 use anyhow::{Context, Result, ensure};
 use entourage_e2e::{
@@ -8,7 +8,8 @@ use entourage_e2e::{
 use serde_json::{Value, json};
 
 tests![
-    a_namespace_is_on_every_member_with_its_labels_and_stays_when_the_hub_deletes_it,
+    a_namespace_is_on_every_member_with_its_labels_and_goes_with_that_of_the_hub,
+    a_namespace_that_holds_something_is_released_and_told,
     a_namespace_that_says_so_is_not_propagated,
 ];
 
@@ -37,7 +38,7 @@ async fn until_labels(
     .await
 }
 
-async fn a_namespace_is_on_every_member_with_its_labels_and_stays_when_the_hub_deletes_it(
+async fn a_namespace_is_on_every_member_with_its_labels_and_goes_with_that_of_the_hub(
     scene: &mut Scene,
 ) -> Result<()> {
     let name = scene.another_space().await?.ns;
@@ -65,16 +66,71 @@ async fn a_namespace_is_on_every_member_with_its_labels_and_stays_when_the_hub_d
     let wanted = [("team", None), ("tier", Some("1")), ("theirs", Some("x"))];
     until_labels(scene, "member2", &name, &wanted).await?;
     scene.hub.delete("Namespace", "", &name).await?;
-    scene.quiet().await?;
-    for member in ["member1", "member2", "member3"] {
-        let live = scene.member(member)?.get("Namespace", "", &name).await?;
-        let live = live.context("it was deleted")?;
-        ensure!(
-            live["metadata"]["deletionTimestamp"].is_null(),
-            "{member} loses it"
-        );
+    for member in ["member1", "member3"] {
+        until_deleted(scene, member, &name).await?;
     }
+    scene.quiet().await?;
+    let live = scene.member("member2")?.get("Namespace", "", &name).await?;
+    let live = live.context("it was deleted")?;
+    ensure!(
+        live["metadata"]["deletionTimestamp"].is_null(),
+        "member2 had it before"
+    );
     Ok(())
+}
+
+/// Gone, or, where nothing empties namespaces, asked to go.
+async fn until_deleted(scene: &Scene, member: &str, name: &str) -> Result<()> {
+    eventually(
+        &format!("namespace {name} is deleted from {member}"),
+        async || {
+            let live = scene.member(member)?.get("Namespace", "", name).await?;
+            let deleting = live.as_ref().map(|live| &live["metadata"]["deletionTimestamp"]);
+            ensure!(deleting.is_none_or(Value::is_string), "{live:?}");
+            Ok(())
+        },
+    )
+    .await
+}
+
+async fn a_namespace_that_holds_something_is_released_and_told(scene: &mut Scene) -> Result<()> {
+    let space = scene.another_space().await?;
+    let name = space.ns.clone();
+    scene.start().await?;
+    until_labels(scene, "member1", &name, &[]).await?;
+    until_labels(scene, "member2", &name, &[]).await?;
+    space
+        .apply_on(
+            "member1",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}}),
+        )
+        .await?;
+    scene.hub.delete("Namespace", "", &name).await?;
+    until_deleted(scene, "member2", &name).await?;
+    let live = eventually("it is released", async || {
+        let live = scene.member("member1")?.get("Namespace", "", &name).await?;
+        let live = live.context("it was deleted")?;
+        let annotations = live["metadata"]["annotations"].to_string();
+        ensure!(!annotations.contains("entourage.dev"), "{annotations}");
+        Ok(live)
+    })
+    .await?;
+    ensure!(live["metadata"]["deletionTimestamp"].is_null(), "{live}");
+    eventually("it is told what is in it", async || {
+        let all = scene.hub.list("Event", "default", "").await?;
+        let of_it = |event: &&Value| {
+            let message = event["message"].as_str().unwrap_or_default();
+            event["reason"] == "NamespaceKept" && message.contains(&name)
+        };
+        let told: Vec<&Value> = all.iter().filter(of_it).collect();
+        ensure!(told.len() == 1, "{told:?}");
+        ensure!(
+            told[0]["message"].to_string().contains("ConfigMap theirs"),
+            "{told:?}"
+        );
+        Ok(())
+    })
+    .await
 }
 
 async fn a_namespace_that_says_so_is_not_propagated(scene: &mut Scene) -> Result<()> {

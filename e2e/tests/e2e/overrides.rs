@@ -1,6 +1,8 @@
 //! Overrides: what is changed in the copies on some clusters.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser as _;
+use entourage::command::{Cli, Command, get};
 use entourage_e2e::{
     harness::{Scene, condition, eventually, manifests},
     tests,
@@ -13,6 +15,8 @@ tests![
     a_secret_is_overridden_and_nobody_tells_what_is_in_it,
     a_policy_waits_for_the_overrides_that_it_depends_on,
     an_override_in_both_forms_is_refused_by_the_hub,
+    an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get,
+    a_cluster_in_pull_mode_says_that_nothing_is_delivered,
 ];
 
 const CONFIG: &str = r#"
@@ -370,4 +374,106 @@ async fn an_override_in_both_forms_is_refused_by_the_hub(scene: &mut Scene) -> R
         Ok(_) => ensure!(!scene.bed.has("cel")?, "it was taken"),
     }
     Ok(())
+}
+
+/// The rows of `entourage get`, as programs read them.
+async fn listed(scene: &Scene, what: &str, name: &str) -> Result<Value> {
+    let kubeconfig = scene.bed.fleet.hub.kubeconfig_path();
+    let kubeconfig = kubeconfig.to_str().context("text")?;
+    let line = [
+        "entourage",
+        "get",
+        what,
+        name,
+        "-n",
+        &scene.ns,
+        "-o",
+        "json",
+        "--kubeconfig",
+        kubeconfig,
+    ];
+    let Command::Get(args) = Cli::try_parse_from(line)?.command else {
+        anyhow::bail!("not a get");
+    };
+    let mut out = Vec::new();
+    get::run(args, &mut out).await?;
+    let listed: Value = serde_json::from_slice(&out)?;
+    listed["items"][0].as_object().context("no row")?;
+    Ok(listed["items"][0].clone())
+}
+
+async fn an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get(
+    scene: &mut Scene,
+) -> Result<()> {
+    started(scene).await?;
+    let mut odd = read(CONFIG);
+    odd["spec"]["overrideRules"][0]["targetCluster"]["clusterNames"] = json!(["nope"]);
+    scene.apply(odd).await?;
+    let event = scene.until_told_once("PartsWithoutEffect", "config").await?;
+    let why = "targetCluster selects no cluster of this hub";
+    let message = event["message"].as_str().unwrap_or_default();
+    ensure!(event["type"] == "Warning" && message.contains(why), "{event}");
+    let row = listed(scene, "overrides", "config").await?;
+    let problem = row["problem"].as_str().unwrap_or_default();
+    ensure!(row["copies"] == 0 && problem.contains(why), "{row}");
+
+    // As it should be, it is told to change one copy, and nothing else.
+    scene.apply(read(CONFIG)).await?;
+    scene
+        .until_copy("member2", "ConfigMap", "settings", |copy| {
+            ensure!(
+                document(copy)?["database"]["host"] == "db.eu.example",
+                "{}",
+                copy["data"]
+            );
+            Ok(())
+        })
+        .await?;
+    let row = listed(scene, "overrides", "config").await?;
+    ensure!(
+        row["copies"] == 1 && row["problem"] == "" && row["clusters"] == json!(["member2"]),
+        "{row}"
+    );
+    scene.quiet().await?;
+    ensure!(scene.events("PartsWithoutEffect", "config").await?.len() == 1);
+
+    // By labels, too: they are read of the templates.
+    let mut labelled = read(CONFIG);
+    labelled["spec"]["resourceSelectors"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tier": "front"}}}]);
+    scene.apply(labelled).await?;
+    ensure!(listed(scene, "overrides", "config").await?["copies"] == 0);
+    let mut config = settings("db.example");
+    config["metadata"]["labels"] = json!({"tier": "front"});
+    scene.apply(config).await?;
+    ensure!(listed(scene, "overrides", "config").await?["copies"] == 1);
+    Ok(())
+}
+
+async fn a_cluster_in_pull_mode_says_that_nothing_is_delivered(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    scene
+        .hub
+        .create(
+            &json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": {"name": "zz-pull"}, "spec": {"syncMode": "Pull"}}),
+        )
+        .await?;
+    let why = "spec.syncMode Pull is stored and has no effect in this version";
+    eventually("the Cluster says that it has no effect", async || {
+        let cluster = scene.hub.get("Cluster", "", "zz-pull").await?.unwrap_or_default();
+        let told = condition(&cluster, "Effective");
+        let message = told["message"].as_str().unwrap_or_default();
+        ensure!(told["status"] == "False" && message.contains(why), "{told}");
+        Ok(())
+    })
+    .await?;
+    let row = listed(scene, "clusters", "zz-pull").await?;
+    let problem = row["problem"].as_str().unwrap_or_default();
+    ensure!(problem.contains(why), "{row}");
+    scene.hub.delete("Cluster", "", "zz-pull").await?;
+    eventually("the Cluster is gone", async || {
+        ensure!(scene.hub.get("Cluster", "", "zz-pull").await?.is_none());
+        Ok(())
+    })
+    .await
 }

@@ -10,7 +10,7 @@ use entourage::{
 };
 use entourage_core::rehearsal::{Fate, Place, Report, shown};
 use entourage_e2e::{
-    harness::{Scene, manifests as samples},
+    harness::{Scene, included, manifests as samples},
     tests,
 };
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ tests![
     a_plan_without_the_members_says_the_same,
     a_plan_writes_nothing,
     a_plan_refuses_the_unknown_fields_that_the_hub_refuses,
+    a_plan_of_a_kind_and_its_objects_goes_on_to_the_members,
+    a_plan_of_a_distribution_says_what_then_happens,
     a_graph_of_the_hub_is_that_of_the_files,
 ];
 
@@ -227,6 +229,98 @@ async fn a_plan_refuses_the_unknown_fields_that_the_hub_refuses(scene: &mut Scen
     // The namespace is on every member anyway.
     on_members.retain(|each| each.starts_with("Member") && !each.contains(" created Namespace "));
     assert_eq!(on_members, Vec::<String>::new());
+    Ok(())
+}
+
+async fn a_plan_of_a_kind_and_its_objects_goes_on_to_the_members(scene: &mut Scene) -> Result<()> {
+    // The members' APIs are known when controllers ran.
+    scene.start().await?;
+    scene.quiet().await?;
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "cups.plan.e2e.entourage.dev"},
+        "spec": {"group": "plan.e2e.entourage.dev", "scope": "Namespaced",
+            "names": {"plural": "cups", "singular": "cup", "kind": "Cup", "listKind": "CupList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "size": {"type": "integer", "default": 2}}}}}}}]}});
+    let cup = |name: &str, spec: Value| json!({"apiVersion": "plan.e2e.entourage.dev/v1", "kind": "Cup", "metadata": {"name": name}, "spec": spec});
+    let policy = |kind: &str, selector: Value| {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": {"name": scene.own("cups")},
+            "spec": {"resourceSelectors": [selector], "placement": {"clusterAffinity": {"clusterNames": ["member1"]}}}})
+    };
+    let objects = parsed(&[
+        definition,
+        cup("good", json!({})),
+        cup("bad", json!({"height": 1})),
+        policy(
+            "ClusterPropagationPolicy",
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "name": "cups.plan.e2e.entourage.dev"}),
+        ),
+        policy(
+            "PropagationPolicy",
+            json!({"apiVersion": "plan.e2e.entourage.dev/v1", "kind": "Cup"}),
+        ),
+    ])?;
+    let report = planned(scene, &objects, &[]).await?;
+    let (fate, why) = on_hub(&report, &scene.ns, "Cup", "bad").context("it is not in the plan")?;
+    ensure!(
+        fate == Fate::Refused && why.contains("unknown field \"spec.height\""),
+        "{fate:?} {why}"
+    );
+    let copy = report
+        .outcomes
+        .iter()
+        .find(|each| each.place == Place::Member("member1".into()) && &*each.object.gvk.kind == "Cup")
+        .with_context(|| format!("no copy: {:#?} {:#?}", changes(&report), report.notes))?;
+    assert_eq!((copy.fate, &*copy.object.name), (Fate::Created, "good"));
+    let size = copy.after.as_ref().map(|after| after["spec"]["size"].clone());
+    assert_eq!(size, Some(json!(2)), "with the defaults of its definition");
+    Ok(())
+}
+
+async fn a_plan_of_a_distribution_says_what_then_happens(scene: &mut Scene) -> Result<()> {
+    let other = scene.another_space().await?;
+    other.apply(samples::config_map("shared", "theirs")).await?;
+    let shared = samples::config_map("shared", "one");
+    let mut targets = included(&[&scene.ns, &other.ns]);
+    let name = scene.own("rd");
+    let distribution = |targets: &Value| {
+        parsed(&[
+            json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution",
+            "metadata": {"name": name}, "spec": {"resource": shared, "targets": targets}}),
+        ])
+    };
+    let gate = ["--feature-gates", "ResourceDistributionGate=true"];
+    let report = planned(scene, &distribution(&targets)?, &gate).await?;
+    let (fate, _) = on_hub(&report, &scene.ns, "ConfigMap", "shared").context("it is not in the plan")?;
+    assert_eq!(fate, Fate::Created);
+    let (fate, why) = on_hub(&report, &other.ns, "ConfigMap", "shared").context("it is not in the plan")?;
+    ensure!(
+        fate == Fate::Refused && why.contains("already exists"),
+        "{fate:?} {why}"
+    );
+
+    scene.start().await?;
+    scene.distribute("rd", &shared, &targets).await?;
+    scene.until_counts("rd", 2, 1, 1).await?;
+    let live = scene.get("ConfigMap", "shared").await?;
+    let said = report
+        .outcomes
+        .iter()
+        .find(|each| each.fate == Fate::Created && &*each.object.name == "shared");
+    let said = said
+        .and_then(|each| each.after.as_ref())
+        .context("what it will be")?;
+    let (_, is) = shown::pair(None, Some(&live));
+    assert_eq!(is.as_ref().map(plain), Some(plain(said)));
+
+    // Applied again, nothing changes; without the namespace, its copy goes.
+    let again = planned(scene, &distribution(&targets)?, &gate).await?;
+    ensure!(!again.has_changes(), "{:#?}", changes(&again));
+    targets = included(&[&other.ns]);
+    let report = planned(scene, &distribution(&targets)?, &gate).await?;
+    let (fate, _) = on_hub(&report, &scene.ns, "ConfigMap", "shared").context("it is not in the plan")?;
+    assert_eq!(fate, Fate::Removed);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use entourage::manifests::{apply, read};
-use entourage_core::admission::configuration::Address;
+use entourage_core::admission::{Settings, configuration::Address};
 use entourage_e2e::{
     harness::{PATIENCE, Scene, Server, eventually, manifests, status_code},
     tests,
@@ -25,6 +25,7 @@ tests![
     a_webhook_on_loopback_takes_its_configurations_along,
     the_rights_of_its_account_are_enough_and_no_more_than_it_needs,
     a_distribution_reaches_no_further_than_its_author,
+    the_policies_of_a_namespace_name_no_more_kinds_than_they_may,
 ];
 
 const PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
@@ -386,6 +387,9 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
             bail!("two customizations of one operation")
         };
         ensure!(format!("{error:#}").contains("\"one\" has it"), "{error:#}");
+        // The other policies of a namespace are looked at.
+        scene.apply(naming("kinds", &["Dream"])).await?;
+        scene.delete("PropagationPolicy", "kinds").await?;
         // It asks what authors may do, and tries what is distributed.
         let name = format!("{}-rights", scene.ns);
         let made = scene.hub.call("POST", DISTRIBUTIONS, Some(&distribution(&name, &scene.ns))).await;
@@ -407,6 +411,66 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
         let left = scene.hub.call("GET", &configuration(CONFIGURATIONS[0]), None).await;
         ensure!(left.is_err_and(|error| status_code(&error) == 404), "it may remove them");
         Ok(())
+    })
+    .await
+}
+
+/// A policy that names kinds which nobody serves.
+fn naming(name: &str, kinds: &[&str]) -> Value {
+    let mut policy = manifests::policy_for(name, "ConfigMap", "none", &["member1"]);
+    let selectors = kinds
+        .iter()
+        .map(|kind| json!({"apiVersion": "example.com/v1", "kind": kind}));
+    policy["spec"]["resourceSelectors"] = selectors.collect();
+    policy
+}
+
+async fn the_policies_of_a_namespace_name_no_more_kinds_than_they_may(scene: &mut Scene) -> Result<()> {
+    let other = scene.another_space().await?;
+    with_webhook(scene, async |scene, webhook| {
+        webhook.end().await?;
+        let settings = Settings {
+            kinds_per_namespace: Some(2),
+            selectors_per_policy: Some(3),
+            ..Settings::default()
+        };
+        let _webhook = Webhook::start(
+            scene,
+            Options {
+                settings,
+                ..Options::default()
+            },
+        )
+        .await?;
+        until_judged(scene).await?;
+        scene.apply(naming("first", &["Dream", "Shop"])).await?;
+        scene.apply(naming("second", &["Shop"])).await?;
+        other.apply(naming("first", &["Stall"])).await?;
+        let words = format!(
+            "with example.com/v1 Stall the policies of namespace {} name 3 custom kinds, and they may name 2 \
+             (--kinds-per-namespace)",
+            scene.ns
+        );
+        for (policy, words) in [
+            (naming("third", &["Stall"]), words.as_str()),
+            (naming("second", &["Shop", "Stall"]), words.as_str()),
+            (
+                naming("fourth", &["Shop", "Shop", "Shop", "Shop"]),
+                "may have 3 selectors (--selectors-per-policy), and this one has 4",
+            ),
+        ] {
+            let Err(error) = scene.apply(policy).await else {
+                bail!("it was taken")
+            };
+            ensure!(
+                status_code(&error) == 422 && format!("{error:#}").contains(words),
+                "{error:#}"
+            );
+        }
+        for name in ["first", "second"] {
+            scene.delete("PropagationPolicy", name).await?;
+        }
+        other.delete("PropagationPolicy", "first").await
     })
     .await
 }

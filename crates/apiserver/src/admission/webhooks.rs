@@ -28,6 +28,7 @@ use crate::{
 mod client;
 mod form;
 mod review;
+mod trust;
 
 use form::Form;
 use review::Verdict;

@@ -51,11 +51,17 @@ impl Hook {
         name: &str,
         answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
     ) -> Self {
+        let certificate = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        Self::start_with(certificate, answer).await
+    }
+
+    /// A webhook with this certificate, which it signs itself.
+    pub(crate) async fn start_with(
+        certificate: CertificateParams,
+        answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let key = KeyPair::generate().expect("a key");
-        let certificate = CertificateParams::new(vec![name.to_owned()])
-            .expect("a name")
-            .self_signed(&key)
-            .expect("a certificate");
+        let certificate = certificate.self_signed(&key).expect("a certificate");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let private = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let config = ServerConfig::builder_with_provider(provider)

@@ -1,12 +1,15 @@
-//! `entourage get`: bindings, copies, clusters, policies and distributions, with what users ask first. It reads the hub alone.
+//! `entourage get`: bindings, copies, clusters, policies, overrides and distributions, with what users ask first. It reads the hub alone.
 
-use std::{collections::BTreeSet, io::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use entourage_core::{
     distribution,
-    object::{Gvk, Time},
+    object::{Gvk, Id, Str, Time},
     twin,
 };
 use kube::{
@@ -29,6 +32,7 @@ mod clusters;
 mod copies;
 mod distributed;
 mod distributions;
+mod overrides;
 mod policies;
 mod table;
 
@@ -49,6 +53,9 @@ pub enum What {
     /// What each policy selects and where it sends it
     #[value(alias = "policy", alias = "pp", alias = "cpp")]
     Policies,
+    /// What each override policy selects, and how many copies it changes
+    #[value(alias = "override", alias = "op", alias = "cop")]
+    Overrides,
     /// Each ConfigMap or Secret for many namespaces: how many hold it, which do not, and why
     #[value(alias = "distribution", alias = "distributor", alias = "rd")]
     Distributions,
@@ -119,6 +126,10 @@ pub struct Seen {
     pub clusters: Vec<Value>,
     /// PropagationPolicies and ClusterPropagationPolicies.
     pub policies: Vec<Value>,
+    /// OverridePolicies and ClusterOverridePolicies.
+    pub overrides: Vec<Value>,
+    /// The labels of templates of kinds that override policies select by labels.
+    pub labels: BTreeMap<Id, BTreeMap<Str, Str>>,
     /// ResourceDistributions.
     pub distributions: Vec<Value>,
     /// ConfigMaps and Secrets of the hub with the names that are distributed; metadata alone.
@@ -129,17 +140,20 @@ pub struct Seen {
 
 const BINDINGS: [&str; 2] = [twin::BINDING.kind, twin::CLUSTER_BINDING.kind];
 const POLICIES: [&str; 2] = [twin::POLICY.kind, twin::CLUSTER_POLICY.kind];
+const OVERRIDES: [&str; 2] = ["OverridePolicy", "ClusterOverridePolicy"];
 
 async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     let gvk = |api: &str, kind: &str| Gvk::new(api, kind);
     let bindings = BINDINGS.map(|kind| gvk(twin::BINDING_API, kind));
     let policies = POLICIES.map(|kind| gvk(twin::POLICY_API, kind));
+    let overrides = OVERRIDES.map(|kind| gvk(twin::POLICY_API, kind));
     let cluster = gvk("cluster.karmada.io/v1alpha1", "Cluster");
     let mut kinds = Kinds::default();
     let distribution = distribution::gvk();
     let wanted: BTreeSet<Gvk> = bindings
         .iter()
         .chain(&policies)
+        .chain(&overrides)
         .chain([&cluster, &distribution])
         .cloned()
         .collect();
@@ -185,7 +199,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             }
             let mut unread = Vec::new();
             for (kind, name) in names {
-                match metadata(hub, kind, namespace, name).await.map_err(explain) {
+                match of_name(hub, kind, namespace, name).await.map_err(explain) {
                     Ok(copies) => seen.distributed.extend(copies),
                     Err(why) => unread.push((kind.to_owned(), name.to_owned(), why.to_string())),
                 }
@@ -202,6 +216,26 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             seen.policies.extend(read(&policies[1..], "").await?);
             seen.bindings = read(&bindings, "").await?;
         }
+        What::Overrides => {
+            seen.overrides = read(&overrides[..1], namespace).await?;
+            // These are for every namespace.
+            seen.overrides.extend(read(&overrides[1..], "").await?);
+            seen.clusters = read(&[cluster], "").await?;
+            seen.bindings = read(&bindings, "").await?;
+            let labelled = overrides::selected_by_labels(&seen.overrides);
+            kinds
+                .learn(hub, labelled.clone())
+                .await
+                .context("cannot ask the hub which kinds it serves")?;
+            let params = ListParams::default().limit(PAGE);
+            for (gvk, served) in labelled.iter().filter_map(|gvk| Some((gvk, kinds.get(gvk)?))) {
+                let read = metadata(hub, served, "", params.clone()).await.map_err(explain);
+                let read =
+                    read.with_context(|| format!("cannot list {} on the hub", served.resource.plural))?;
+                seen.labels
+                    .extend(read.iter().map(|object| overrides::labelled(gvk, object)));
+            }
+        }
         What::Distributions => {
             seen.distributions = read(&[distribution], "").await?;
             seen.bindings = read(&bindings[1..], "").await?;
@@ -211,7 +245,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
 }
 
 /// Metadata of the ConfigMaps or Secrets of one name: what they hold is not asked for.
-async fn metadata(hub: &Client, kind: &str, namespace: &str, name: &str) -> kube::Result<Vec<Value>> {
+async fn of_name(hub: &Client, kind: &str, namespace: &str, name: &str) -> kube::Result<Vec<Value>> {
     let plural = match kind {
         "ConfigMap" => "configmaps",
         "Secret" => "secrets",
@@ -228,16 +262,27 @@ async fn metadata(hub: &Client, kind: &str, namespace: &str, name: &str) -> kube
         resource,
         namespaced: true,
     };
-    let mut params = ListParams::default()
+    let params = ListParams::default()
         .fields(&format!("metadata.name={name}"))
         .limit(PAGE);
-    let api = api(hub, &served, namespace);
+    metadata(hub, &served, namespace, params).await
+}
+
+/// Metadata of objects of a kind.
+async fn metadata(
+    hub: &Client,
+    served: &Served,
+    namespace: &str,
+    mut params: ListParams,
+) -> kube::Result<Vec<Value>> {
+    let api = api(hub, served, namespace);
+    let (api_version, kind) = (&served.resource.api_version, &served.resource.kind);
     let mut all = Vec::new();
     loop {
         let page = within(api.list_metadata(&params)).await?;
         let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
         for object in page.items {
-            all.push(json!({ "apiVersion": "v1", "kind": kind, "metadata": object.metadata }));
+            all.push(json!({ "apiVersion": api_version, "kind": kind, "metadata": object.metadata }));
         }
         match next {
             Some(next) => params.continue_token = Some(next),
@@ -257,6 +302,7 @@ pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<
         What::Copies => (copies::view(seen, name), namespace),
         What::Clusters => (clusters::view(seen, name, now), ""),
         What::Policies => (policies::view(seen, name, now), namespace),
+        What::Overrides => (overrides::view(seen, name, now), namespace),
         What::Distributions => (distributions::view(seen, name, now), ""),
     };
     let here = if within.is_empty() {

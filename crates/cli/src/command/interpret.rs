@@ -6,7 +6,7 @@
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use entourage_api::work::AggregatedStatusItem;
 use entourage_core::{
@@ -252,8 +252,13 @@ fn reported(path: &std::path::Path) -> Result<Vec<AggregatedStatusItem>> {
     });
     items
         .map(|item| {
-            serde_json::from_value(item)
-                .with_context(|| format!("{}: give a list of {{clusterName, status}}", path.display()))
+            serde_json::from_value(item).map_err(|error| {
+                let why = manifests::misfit(&error);
+                anyhow!(
+                    "{}: {why}; give a list of {{clusterName, status}}",
+                    path.display()
+                )
+            })
         })
         .collect()
 }

@@ -4,7 +4,10 @@ use std::{ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use entourage_core::rehearsal::{Fate, Place, Report};
+use entourage_core::{
+    distribution,
+    rehearsal::{Fate, Place, Report},
+};
 use kube::Client;
 use serde_json::Value;
 
@@ -137,11 +140,13 @@ fn is_hub_meant(args: &PlanArgs, kubeconfig: Option<&OsStr>) -> bool {
 /// As [`run`].
 pub fn alone(args: &PlanArgs, manifests: &[Manifest]) -> Result<Rehearsed> {
     let namespace = args.namespace.as_deref().unwrap_or("default");
-    let mut assumed = assumed(args);
-    assumed.reserved.push(args.cluster_namespace.clone());
     let objects = objects(manifests)?;
+    let mut assumed = assumed(args, &objects);
+    assumed.reserved.push(args.cluster_namespace.clone());
     let hooks = taught::hooks(&objects);
+    let gates = distribution_gate(args, &objects);
     let mut rehearsed = offline::rehearse(objects, &args.clusters, namespace, &assumed)?;
+    rehearsed.remarks.extend(gates);
     rehearsed.remarks.extend(hooks);
     rehearsed.remarks.extend(helm_hooks(manifests));
     Ok(rehearsed)
@@ -162,19 +167,21 @@ pub async fn against(
             "--clusters is for plans without a hub: this hub has its own Clusters; to try others, put them into a file"
         );
     }
+    let objects = objects(manifests)?;
+    let gates = distribution_gate(args, &objects);
     let options = LiveOptions {
         members: args.members,
         namespace: args.namespace.as_deref().unwrap_or(namespace).to_owned(),
         cluster_namespace: args.cluster_namespace.clone(),
-        assumed: assumed(args),
+        assumed: assumed(args, &objects),
     };
-    let objects = objects(manifests)?;
     let mut hooks = taught::hooks(&objects);
     hooks.extend(taught::hooks_of_hub(hub, &mut Kinds::default()).await);
     let mut rehearsed = live::rehearse(hub, objects, &options).await?;
     hooks.sort();
     // One that is changed is on the hub and among the files.
     hooks.dedup();
+    rehearsed.remarks.extend(gates);
     rehearsed.remarks.extend(hooks);
     rehearsed.remarks.extend(helm_hooks(manifests));
     Ok(rehearsed)
@@ -217,11 +224,31 @@ fn refused(report: &Report) -> usize {
 }
 
 /// The controllers that the plan is for.
-fn assumed(args: &PlanArgs) -> Assumed {
+fn assumed(args: &PlanArgs, objects: &[Value]) -> Assumed {
+    let distribute = args.feature_gates.said(features::RESOURCE_DISTRIBUTION);
     Assumed {
+        distribute: distribute.unwrap_or_else(|| distributes(objects)),
         propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
         reserved: args.reserved_namespaces.clone(),
     }
+}
+
+fn distributes(objects: &[Value]) -> bool {
+    objects.iter().any(|object| object["kind"] == distribution::KIND)
+}
+
+/// What is taken of the gate that distributions need: whether it is on is not written on the hub.
+fn distribution_gate(args: &PlanArgs, objects: &[Value]) -> Option<String> {
+    let gate = features::RESOURCE_DISTRIBUTION;
+    let why = match args.feature_gates.said(gate) {
+        _ if !distributes(objects) => return None,
+        Some(true) => return None,
+        Some(false) => format!("{gate} is off: ResourceDistributions are stored and have no effect"),
+        None => format!(
+            "ResourceDistributions are planned as with --feature-gates {gate}=true, which is off by default"
+        ),
+    };
+    Some(why)
 }
 
 /// The objects of the files.

@@ -4,7 +4,7 @@ use std::{io::Write, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use entourage_api::keys::{annotation, condition};
+use entourage_api::keys::{annotation, condition, reason};
 use kube::{
     Client,
     api::{DynamicObject, Patch},
@@ -68,6 +68,9 @@ pub async fn resume(args: &ResumeArgs, hub: Client, out: &mut (dyn Write + Send)
     };
     let (since, message) = (since.to_owned(), message.to_owned());
     writeln!(target.out, "{message}")?;
+    if is_blind(&cluster) {
+        return target.say(CLUSTER, name, "nothing to release");
+    }
     let body = json!({"metadata": {
         "uid": cluster.metadata.uid, "annotations": {annotation::RESUME_REMOVALS: since},
     }});
@@ -91,6 +94,17 @@ pub async fn resume(args: &ResumeArgs, hub: Client, out: &mut (dyn Write + Send)
             args.wait
         ),
     }
+}
+
+/// Whether deletions wait for the hub, and not for a person.
+fn is_blind(cluster: &DynamicObject) -> bool {
+    let all = cluster
+        .data
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    all.into_iter()
+        .flatten()
+        .any(|each| each["type"] == condition::REMOVALS_PAUSED && each["reason"] == reason::HUB_NOT_SYNCED)
 }
 
 /// Since when deletions on a Cluster are paused, as its condition says it, and why.

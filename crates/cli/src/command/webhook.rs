@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use entourage_core::{
-    admission::{Settings, configuration::Address},
+    admission::{SELECTORS_PER_POLICY, Settings, configuration::Address},
     index::KINDS_PER_NAMESPACE,
 };
 use entourage_lua::Lua;
@@ -55,9 +55,13 @@ pub struct WebhookArgs {
     #[arg(long)]
     pub allow_no_execute_taint_policy: bool,
 
-    /// How many custom kinds a PropagationPolicy may name; the controllers have the same flag
+    /// How many custom kinds the PropagationPolicies of a namespace may name; the controllers have the same flag
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
+
+    /// How many resource selectors a PropagationPolicy may have
+    #[arg(long, value_name = "COUNT", default_value_t = SELECTORS_PER_POLICY)]
+    pub selectors_per_policy: usize,
 
     /// Whether authors of ResourceDistributions must be allowed to write the copies themselves, and to read what is distributed
     #[arg(long, action = ArgAction::Set, default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
@@ -114,6 +118,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         namespace,
         allow_no_execute_taint_policy,
         kinds_per_namespace,
+        selectors_per_policy,
         authorize_distributions,
         remove_on_exit,
         log: _,
@@ -130,6 +135,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         settings: Settings {
             allow_no_execute: *allow_no_execute_taint_policy,
             kinds_per_namespace: Some(*kinds_per_namespace),
+            selectors_per_policy: Some(*selectors_per_policy),
             scripts: Some(&Lua::STANDARD),
         },
         authorize_distributions: *authorize_distributions,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use entourage_core::{object::Str, rehearsal::Progress};
+use entourage_core::{distribution, object::Str, rehearsal::Progress};
 use kube::Client;
 use serde_json::Value;
 
@@ -86,6 +86,12 @@ pub async fn rehearse(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         members: BTreeMap::new(),
         remarks: BTreeSet::new(),
     };
+    if assumed.distribute {
+        let kind = distribution::gvk();
+        live.kinds.learn(hub, [kind.clone()]).await?;
+        // A hub that does not serve them refuses those of the files.
+        assumed.distribute = live.kinds.get(&kind).is_some();
+    }
     let mut rehearsal = begin(&hub_id, &assumed);
     live.apply(objects, &mut rehearsal).await?;
     let progress = loop {

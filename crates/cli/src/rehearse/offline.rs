@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use entourage_core::{
     admission::{self, Operation, Request, Settings},
     object::Gvk,
-    rehearsal::{identity, misread, overlay::overlay},
+    rehearsal::{identity, misread, named_namespaces, overlay::overlay},
 };
 use entourage_lua::Lua;
 use serde_json::{Value, json};
@@ -47,6 +47,11 @@ pub fn rehearse(
     for cluster in assumed(&good, clusters, &mut remarks)? {
         rehearsal.know(cluster);
     }
+    if controllers.distribute {
+        for namespace in assumed_namespaces(&good, &mut remarks) {
+            rehearsal.know(namespace);
+        }
+    }
     for object in good {
         if object["kind"] == "Cluster" {
             // Who the members are is where a plan begins, not what it says.
@@ -64,7 +69,7 @@ pub fn rehearse(
 fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let others: Vec<Value> = objects.iter().filter(|each| is_judged(each)).cloned().collect();
-    let decoder = Decoder::new(&objects, Known::Custom);
+    let decoder = Decoder::new(&objects, Known::All);
     for object in objects {
         let Some(id) = identity(&object) else {
             good.push(object);
@@ -100,6 +105,7 @@ fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
             settings: Settings {
                 allow_no_execute: true,
                 kinds_per_namespace: None,
+                selectors_per_policy: None,
                 scripts: Some(&Lua::STANDARD),
             },
         };
@@ -156,6 +162,19 @@ fn assumed(objects: &[Value], clusters: &[String], remarks: &mut Vec<String>) ->
         ));
     }
     Ok(names.iter().map(|name| cluster(name)).collect())
+}
+
+/// Namespaces that no file holds and a distribution names: it reaches those that exist.
+fn assumed_namespaces(objects: &[Value], remarks: &mut Vec<String>) -> Vec<Value> {
+    let names = named_namespaces(objects);
+    if !names.is_empty() {
+        remarks.push(format!(
+            "the namespaces are assumed: {}, which distributions name; without labels",
+            names.join(", ")
+        ));
+    }
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    names.iter().map(|name| namespace(name)).collect()
 }
 
 /// The clusters that a policy names.

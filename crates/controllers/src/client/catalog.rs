@@ -245,7 +245,8 @@ pub fn learn(catalog: &Catalog, gvk: &Gvk) {
 }
 
 /// Group and version, of each group the preferred version first.
-fn preferred_first(answer: &Value) -> Vec<(String, String)> {
+#[must_use]
+pub fn preferred_first(answer: &Value) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for group in list(&answer["groups"]) {
         let name = group["name"].as_str().unwrap_or_default();

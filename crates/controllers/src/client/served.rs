@@ -114,7 +114,7 @@ impl Api {
     }
 
     /// What an API server tells of itself. Who answers with anything else is none.
-    async fn told(&self, path: &Path, kind: &str) -> Result<Value, Failure> {
+    pub(crate) async fn told(&self, path: &Path, kind: &str) -> Result<Value, Failure> {
         match self.get(path, Form::Whole).await {
             Ok(answer) if answer["kind"] == *kind => Ok(answer),
             Err(failure) if failure.class() != Class::Missing => Err(failure),

@@ -12,6 +12,7 @@ use entourage_core::{
         source_version,
     },
     interpreter::layers::Heard,
+    namespaces,
     object::{Gvk, Id, Str},
     observation::{Delivered, Observation, Subject},
     plan::Guard,
@@ -206,7 +207,8 @@ impl Delivery<'_> {
 
     async fn make_namespace(&self) -> Result<(), Failure> {
         let namespace = &*self.order.id.namespace;
-        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        let creator = (&*self.order.recipe.hub, &*self.order.cluster);
+        let body = namespaces::created(creator, namespace, &Default::default(), &Default::default());
         match self
             .member
             .api

@@ -6,12 +6,12 @@ use entourage_core::{
     object::{Gvk, Id},
     observation::{self, Observation, Watch, Which},
     plan::{HubObject, Verb},
-    twin,
+    rights, twin,
 };
 use serde_json::Value;
 use tracing::{debug, warn};
 
-use super::{Hands, Outcome, trouble};
+use super::{FORBIDDEN, Hands, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -97,6 +97,10 @@ impl Hands {
             }
             Err(failure) => {
                 debug!(object = %id, error = ?failure, "cannot look for a template");
+                if failure.code() == FORBIDDEN {
+                    self.tell(Observation::Unreadable(id.clone(), failure.text(&id.gvk)))
+                        .await;
+                }
                 trouble(&failure)
             }
         }
@@ -137,7 +141,15 @@ impl Hands {
             }
             Class::Refused => {
                 let message = failure.text(&gvk_of(object));
-                warn!(object = ?object, error = message, "the hub refused a write");
+                match (object, verb) {
+                    (HubObject::Template(id), Verb::Merge(_)) if failure.code() == FORBIDDEN => {
+                        let remedy = rights::remedy(&id.gvk.group, &id.gvk.kind);
+                        warn!(object = %id, error = message, remedy, "the hub refused a claim");
+                        self.tell(Observation::Unclaimed(id.clone(), message.clone()))
+                            .await;
+                    }
+                    _ => warn!(object = ?object, error = message, "the hub refused a write"),
+                }
                 return Outcome::Refused(message);
             }
             _ => {}

@@ -1,5 +1,7 @@
 //! Bringing a namespace of a member in line: read it, merge, send, observe.
 
+mod look;
+
 use std::collections::BTreeMap;
 
 use entourage_core::{
@@ -29,7 +31,7 @@ impl Hands {
         name: &Str,
         marks: &Marks,
     ) -> Outcome {
-        match merge(api, &self.hub_id, name, marks).await {
+        match merge(api, (&self.hub_id, cluster), name, marks).await {
             Ok(object) => {
                 let watch = Watch::MemberNamespaces(cluster.clone());
                 if let Some(subject) = observation::project(&watch, &Default::default(), &object) {
@@ -49,11 +51,16 @@ impl Hands {
 }
 
 /// The namespace as it is afterwards.
-async fn merge(api: &Api, hub: &str, name: &str, (labels, annotations): &Marks) -> Result<Value, Failure> {
+async fn merge(
+    api: &Api,
+    (hub, cluster): (&str, &str),
+    name: &str,
+    (labels, annotations): &Marks,
+) -> Result<Value, Failure> {
     let path = Path::namespace(Some(name));
     let live = match api.get(&path, Form::Whole).await {
         Err(failure) if failure.class() == Class::Missing => {
-            let body = namespaces::created(name, labels, annotations);
+            let body = namespaces::created((hub, cluster), name, labels, annotations);
             return api.create(&Path::namespace(None), &body, Form::Whole).await;
         }
         answer => answer?,

@@ -38,8 +38,9 @@ impl Hands {
                 "there is no connection to the member".into(),
             )),
             (Some(member), How::Delete) => delete(&id, &guard, self.form(&id), member).await,
-            (Some(member), How::Release) => {
-                release(&id, &guard, (&self.hub_id, &cluster), (self.form(&id), member)).await
+            (Some(member), How::Release | How::HandOver) => {
+                let to = (self.form(&id), &**member);
+                release(&id, (&guard, how), (&self.hub_id, &cluster), to).await
             }
         };
         match result {
@@ -150,7 +151,7 @@ async fn delete(id: &Id, guard: &Guard, form: Form, member: &Member) -> Result<R
 
 async fn release(
     id: &Id,
-    guard: &Guard,
+    (guard, how): (&Guard, How),
     (hub, cluster): (&str, &str),
     (form, member): (Form, &Member),
 ) -> Result<Removed, End> {
@@ -162,6 +163,8 @@ async fn release(
         };
         let released = if is_other(&live, guard) {
             None
+        } else if how == How::HandOver {
+            render::hand_over(&live, hub, cluster)
         } else {
             render::release(&live, hub, cluster)
         };

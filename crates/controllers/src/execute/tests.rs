@@ -14,6 +14,7 @@ use crate::client::tests::{Log, Reply, api, gone, script, served_nothing, status
 
 mod distribute;
 mod hooked;
+mod namespaces;
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
@@ -31,9 +32,12 @@ struct Bench {
 }
 
 fn bench(hub: Vec<(&'static str, Reply)>, member: Vec<(&'static str, Reply)>) -> Bench {
+    let member = script(Server::Member("m1".into()), member);
+    bench_of(script(Server::Hub, hub), member)
+}
+
+fn bench_of((hub_api, hub): (Api, Log), (member_api, on_member): (Api, Log)) -> Bench {
     let (brain, inbox) = mpsc::channel(100);
-    let (hub_api, hub) = script(Server::Hub, hub);
-    let (member_api, on_member) = script(Server::Member("m1".into()), member);
     let (events, _) = events::recorder(hub_api.clone());
     let sources = Sources::new(hub_api.clone());
     let hands = Hands {
@@ -269,7 +273,8 @@ async fn a_missing_namespace_is_made_and_the_copy_posted_again() {
         ],
     );
     assert!(is_applied(&bench.deliver("ConfigMap", None, false).await, "1"));
-    assert_eq!(bench.on_member.all()[1].body["metadata"], json!({"name": "ns"}));
+    let made = json!({"name": "ns", "labels": {}, "annotations": {"entourage.dev/created-by": "hub/m1"}});
+    assert_eq!(bench.on_member.all()[1].body["metadata"], made);
 }
 
 #[tokio::test]
@@ -619,10 +624,10 @@ async fn a_copy_that_changed_is_not_removed_but_planned_again() {
 
 #[tokio::test]
 async fn another_object_under_the_same_name_is_left_alone() {
-    for how in [How::Delete, How::Release] {
+    for how in [How::Delete, How::Release, How::HandOver] {
         let script = match how {
             How::Delete => vec![(DELETE, status(409, "Conflict")), (LIVE, ok(foreign()))],
-            How::Release => vec![(LIVE, ok(foreign()))],
+            How::Release | How::HandOver => vec![(LIVE, ok(foreign()))],
         };
         let mut bench = bench(vec![], script);
         let (_, heard) = bench.remove(how).await;
@@ -788,6 +793,27 @@ async fn a_binding_is_not_gone_because_somebody_answers_404_to_everything() {
                 asked: None
             }
         );
+    }
+}
+
+#[tokio::test]
+async fn a_claim_and_a_look_that_the_hub_forbids_are_told_and_those_it_refuses_otherwise_are_not() {
+    for (code, reason, is_told) in [(403, "Forbidden", true), (422, "Invalid", false)] {
+        let claim = Change::Hub {
+            object: HubObject::Template(id("ConfigMap")),
+            verb: Verb::Merge(json!({})),
+        };
+        let patched = "PATCH /api/v1/namespaces/ns/configmaps/a";
+        let mut claiming = bench(vec![(patched, status(code, reason))], vec![]);
+        let (outcome, heard) = claiming.carry_out(claim).await;
+        assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+        let told = matches!(heard.as_slice(), [Observation::Unclaimed(..)]);
+        assert_eq!((told, heard.is_empty()), (is_told, !is_told), "{heard:?}");
+        let mut looking = bench(vec![(SOURCE, status(code, reason))], vec![]);
+        let (outcome, heard) = looking.carry_out(Change::Need(id("ConfigMap"))).await;
+        assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
+        let told = matches!(heard.as_slice(), [Observation::Unreadable(..)]);
+        assert_eq!((told, heard.is_empty()), (is_told, !is_told), "{heard:?}");
     }
 }
 

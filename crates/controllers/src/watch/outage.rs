@@ -6,6 +6,7 @@ use entourage_core::{
     object::Gvk,
     observation::{Observation, Watch},
     rehearsal::kind_read_by,
+    rights,
 };
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
@@ -45,6 +46,9 @@ impl Watcher {
         // That a member lacks a kind is told where it matters: on the binding that cannot go there.
         if failure.class() == Class::Missing && matches!(self.watch, Watch::Copies(..)) {
             debug!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
+        } else if let (Told::Refused, Watch::Templates(_)) = (&news, &self.watch) {
+            let remedy = rights::remedy(&gvk.group, &gvk.kind);
+            warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, remedy, "cannot list");
         } else {
             warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
         }

@@ -87,7 +87,7 @@ impl Address {
 
 /// The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration (`admissionregistration.k8s.io/v1`).
 ///
-/// Nothing new is taken without us (`Fail`). A change of what is there passes while we are down (`Ignore`): ids, finalizers
+/// Nothing new is taken without us (`Fail`), but for kinds of which nothing is refused, only warned about. A change of what is there passes while we are down (`Ignore`): ids, finalizers
 /// and their removal are changes too, and whoever writes those (we, the hub's garbage collector) must not wait for a
 /// webhook; what a user changes meanwhile is judged when it is planned. What only the control plane makes is not sent at
 /// all. Deletions are sent for labelled objects only, so that an end of ours leaves the rest deletable.
@@ -109,12 +109,20 @@ pub fn configurations(address: &Address, bundle: &str) -> [Value; 2] {
         KINDS.iter().filter(|kind| has_rule(kind, wanted)).collect()
     };
     let filled = kinds(|act| matches!(act, Act::Fill(_)));
-    let judged = kinds(|act| !matches!(act, Act::Fill(_) | Act::Keep(_)));
+    let told = kinds(|act| !matches!(act, Act::Fill(_) | Act::Keep(_)));
+    let (judged, warned): (Vec<&Kind>, Vec<&Kind>) = told.iter().partition(|kind| {
+        let refuses = |act: &Act| !matches!(act, Act::Fill(_) | Act::Keep(_) | Act::Warn(_));
+        has_rule(kind, refuses)
+    });
     let made = |name, path, kinds| hook(name, path, written(kinds, "CREATE"), "Fail", TIMEOUT);
     let changed = |name, path, kinds| {
         let rules = written(kinds, "UPDATE");
         hook(name, path, rules, "Ignore", TIMEOUT_OF_CHANGES)
     };
+    let mut changes = changed("changed-policies", VALIDATE_PATH, &told);
+    if let (Some(rules), Value::Array(made)) = (changes["rules"].as_array_mut(), written(&warned, "CREATE")) {
+        rules.extend(made);
+    }
     let mut protection = hook(
         "deletion-protection",
         VALIDATE_PATH,
@@ -128,11 +136,7 @@ pub fn configurations(address: &Address, bundle: &str) -> [Value; 2] {
         made("defaults", MUTATE_PATH, &filled),
         changed("changed-defaults", MUTATE_PATH, &filled),
     ];
-    let validating = [
-        made("policies", VALIDATE_PATH, &judged),
-        changed("changed-policies", VALIDATE_PATH, &judged),
-        protection,
-    ];
+    let validating = [made("policies", VALIDATE_PATH, &judged), changes, protection];
     let whole = |kind: &str, webhooks: &[Value]| {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": NAME, "labels": {"app.kubernetes.io/part-of": "entourage"}}, "webhooks": webhooks})

@@ -28,6 +28,8 @@ struct Case {
     allow_no_execute: bool,
     #[serde(default)]
     kinds_per_namespace: Option<usize>,
+    #[serde(default)]
+    selectors_per_policy: Option<usize>,
     /// Compared as text.
     #[serde(default, rename = "want")]
     _want: serde::de::IgnoredAny,
@@ -120,6 +122,7 @@ fn told(rules: &[Rule], case: &Case) -> String {
         settings: Settings {
             allow_no_execute: case.allow_no_execute,
             kinds_per_namespace: case.kinds_per_namespace,
+            selectors_per_policy: case.selectors_per_policy,
             scripts: Some(&Picky),
         },
     };

@@ -27,11 +27,12 @@ const ALONE: &[(Operation, &str, &str)] = &[
 ];
 
 /// One customization decides on an operation of a kind.
-pub(super) fn alone(object: &Value, others: &[Value], problems: &mut Vec<Problem>) {
+pub(super) fn alone(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let target = &object["spec"]["target"];
     let own = operations(object);
     let name = |object: &Value| text(&object["metadata"]["name"]).to_owned();
-    let rivals = others
+    let rivals = request
+        .others
         .iter()
         .filter(|other| name(other) != name(object) && other["spec"]["target"] == *target);
     for rival in rivals {

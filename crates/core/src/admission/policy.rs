@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use entourage_api::keys::label;
 use serde_json::{Value, json};
 
-use super::{Problem, Request, is_unset, items, items_mut, text};
+use super::{Around, Problem, Request, SELECTORS_PER_POLICY, is_unset, items, items_mut, text};
 use crate::{index::KINDS_PER_NAMESPACE, interpreter, object::Gvk};
 
 /// The group whose services are imported.
@@ -42,25 +42,82 @@ pub(super) fn own_namespaces(object: &Value, request: &Request<'_>, problems: &m
     }
 }
 
-/// Each kind is looked for on the hub and on every member, so a namespace may not name any number of them. The controllers
-/// count those of all its policies; here one is seen.
+/// Each object of the namespace is compared with every selector of a policy that names its kind, and again whenever the
+/// policy changes.
+pub(super) fn selectors(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
+    let limit = request
+        .settings
+        .selectors_per_policy
+        .unwrap_or(SELECTORS_PER_POLICY);
+    let count = |object: &Value| items(&object["spec"]["resourceSelectors"]).len();
+    let before = request.old.map_or(0, count);
+    if count(object) > limit.max(before) {
+        problems.push(Problem::new(
+            "spec.resourceSelectors",
+            format!(
+                "a PropagationPolicy may have {limit} selectors (--selectors-per-policy), and this one has {}",
+                count(object)
+            ),
+            "select by labels, use several policies, or run entourage webhook with a larger --selectors-per-policy",
+        ));
+    }
+}
+
+/// Who names no custom kind that he did not name before puts no kind in use.
+pub(super) fn names_more(request: &Request<'_>) -> Option<Around> {
+    let before = request.old.map(custom_kinds).unwrap_or_default();
+    let named = request.object.map(custom_kinds).unwrap_or_default();
+    named.difference(&before).next().map(|_| Around::Namespace)
+}
+
+/// Each kind is looked for on the hub and on every member, so the policies of a namespace may not name any number of them.
+/// The controllers count them too: of two policies that are written at the same time neither sees the other here.
 pub(super) fn kinds(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let limit = request
         .settings
         .kinds_per_namespace
         .unwrap_or(KINDS_PER_NAMESPACE);
-    let named: BTreeSet<Gvk> = items(&object["spec"]["resourceSelectors"])
+    let mut known: BTreeSet<Gvk> = request
+        .others
+        .iter()
+        .filter(|other| {
+            let meta = &other["metadata"];
+            text(&meta["namespace"]) == request.namespace && text(&meta["name"]) != request.name
+        })
+        .flat_map(custom_kinds)
+        .collect();
+    let own = custom_kinds(object);
+    let before = request.old.map(custom_kinds).unwrap_or_default();
+    let new = own
+        .iter()
+        .find(|gvk| !known.contains(*gvk) && !before.contains(*gvk))
+        .cloned();
+    known.extend(own);
+    let Some(new) = new.filter(|_| known.len() > limit) else {
+        return;
+    };
+    problems.push(Problem::new(
+        "spec.resourceSelectors",
+        format!(
+            "with {} {} the policies of namespace {} name {} custom kinds, and they may name {limit} \
+             (--kinds-per-namespace)",
+            new.api_version(),
+            new.kind,
+            request.namespace,
+            known.len()
+        ),
+        "name fewer kinds, delete policies that name others, or run entourage webhook and entourage controllers with a \
+         larger --kinds-per-namespace",
+    ));
+}
+
+/// The kinds that a policy names and that Kubernetes itself does not know.
+fn custom_kinds(object: &Value) -> BTreeSet<Gvk> {
+    items(&object["spec"]["resourceSelectors"])
         .iter()
         .map(|selector| Gvk::new(text(&selector["apiVersion"]), text(&selector["kind"])))
         .filter(|gvk| interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_none())
-        .collect();
-    if named.len() > limit {
-        problems.push(Problem::new(
-            "spec.resourceSelectors",
-            format!("{} custom kinds are named, and the policies of a namespace may name {limit}", named.len()),
-            "name fewer kinds, or run entourage webhook and entourage controllers with a larger --kinds-per-namespace",
-        ));
-    }
+        .collect()
 }
 
 /// An imported service is of no use without what it refers to.

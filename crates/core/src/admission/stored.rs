@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Problem;
+use super::{Problem, items};
 
 /// Failover moves nothing yet.
 pub(super) fn failover(object: &Value, warnings: &mut Vec<Problem>) {
@@ -35,28 +35,63 @@ pub(super) fn whole(_: &Value, warnings: &mut Vec<Problem>) {
     ));
 }
 
+/// Nothing is delivered to a cluster in Pull mode.
+pub(super) fn pull(object: &Value, warnings: &mut Vec<Problem>) {
+    if object["spec"]["syncMode"] == "Pull" {
+        warnings.push(Problem::new(
+            "spec.syncMode",
+            "Pull is stored and has no effect in this version: nothing is delivered to the cluster",
+            "join it in Push mode",
+        ));
+    }
+}
+
 /// Of placements: what cannot select anything whatever clusters there are.
 pub(super) fn excluded(object: &Value, warnings: &mut Vec<Problem>) {
     let placement = &object["spec"]["placement"];
-    let groups = placement["clusterAffinities"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate();
+    let groups = items(&placement["clusterAffinities"]).iter().enumerate();
     let groups = groups.map(|(at, each)| (format!("spec.placement.clusterAffinities[{at}]"), each));
     let one = (
         "spec.placement.clusterAffinity".to_owned(),
         &placement["clusterAffinity"],
     );
-    for (path, affinity) in groups.chain([one]) {
-        let names = |field: &str| affinity[field].as_array().cloned().unwrap_or_default();
-        let (named, excluded) = (names("clusterNames"), names("exclude"));
-        if !named.is_empty() && named.iter().all(|name| excluded.contains(name)) {
-            warnings.push(Problem::new(
-                format!("{path}.exclude"),
-                "every cluster in clusterNames is excluded, so none is selected",
-                "take one out of exclude",
-            ));
-        }
+    let all = groups.chain([one]);
+    warnings.extend(all.filter_map(|(path, affinity)| selects_none(&path, affinity)));
+}
+
+/// Of override policies: what cannot change anything whatever clusters and objects there are.
+pub(super) fn override_nothing(object: &Value, warnings: &mut Vec<Problem>) {
+    let spec = &object["spec"];
+    let says_something = |overriders: &Value| {
+        overriders
+            .as_object()
+            .is_some_and(|all| all.values().any(|each| !items(each).is_empty()))
+    };
+    let rules = items(&spec["overrideRules"]);
+    let mut all = rules.iter().map(|rule| &rule["overriders"]);
+    if !all.any(says_something) && (!rules.is_empty() || !says_something(&spec["overriders"])) {
+        warnings.push(Problem::new(
+            "spec.overrideRules",
+            "there are no overriders, so no copy is changed",
+            "add some",
+        ));
     }
+    for (at, rule) in rules.iter().enumerate() {
+        let path = format!("spec.overrideRules[{at}].targetCluster");
+        warnings.extend(selects_none(&path, &rule["targetCluster"]));
+    }
+    warnings.extend(selects_none("spec.targetCluster", &spec["targetCluster"]));
+}
+
+/// An affinity that excludes every cluster that it names.
+fn selects_none(path: &str, affinity: &Value) -> Option<Problem> {
+    let (named, excluded) = (items(&affinity["clusterNames"]), items(&affinity["exclude"]));
+    let is_empty = !named.is_empty() && named.iter().all(|name| excluded.contains(name));
+    is_empty.then(|| {
+        Problem::new(
+            format!("{path}.exclude"),
+            "every cluster in clusterNames is excluded, so none is selected",
+            "take one out of exclude",
+        )
+    })
 }

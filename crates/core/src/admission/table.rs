@@ -51,6 +51,7 @@ const EXPLORING_WEBHOOK: Kind = kind(
     "ResourceExploringWebhookConfiguration",
     "resourceexploringwebhookconfigurations",
 );
+const CLUSTER: Kind = kind("cluster.karmada.io", "Cluster", "clusters");
 /// One ConfigMap or Secret in many namespaces; every version of it.
 pub(super) const DISTRIBUTION: Kind = kind("apps.kruise.io", "ResourceDistribution", "resourcedistributions");
 /// Every kind with rules of its own. Users write them all: what only the control plane writes, bindings above all, must not
@@ -66,6 +67,7 @@ pub const KINDS: &[Kind] = &[
     INTERPRETER_WEBHOOK,
     EXPLORING_WEBHOOK,
     DISTRIBUTION,
+    CLUSTER,
 ];
 
 /// Which kinds a rule is about.
@@ -83,6 +85,15 @@ const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
 const WEBHOOKS: Kinds = Kinds::These(&[INTERPRETER_WEBHOOK, EXPLORING_WEBHOOK]);
 const DISTRIBUTIONS: Kinds = Kinds::These(&[DISTRIBUTION]);
 
+/// Which other objects of its kind an object is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Around {
+    /// Those of its namespace.
+    Namespace,
+    /// All of them.
+    Everywhere,
+}
+
 /// What a rule does, and what it looks at.
 #[derive(Clone, Copy)]
 pub enum Act {
@@ -92,8 +103,11 @@ pub enum Act {
     Check(fn(&Value, &mut Vec<Problem>)),
     /// Judges a state by where it is, or by what was chosen.
     CheckIn(fn(&Value, &Request<'_>, &mut Vec<Problem>)),
-    /// Judges a state among all objects of its kind.
-    Compare(fn(&Value, &[Value], &mut Vec<Problem>)),
+    /// Judges a state among other objects of its kind, if a request asks for any: which ones, and the judgement.
+    Compare(
+        fn(&Request<'_>) -> Option<Around>,
+        fn(&Value, &Request<'_>, &mut Vec<Problem>),
+    ),
     /// Judges a change: the state after it, and the one before.
     Freeze(fn(&Value, &Value, &mut Vec<Problem>)),
     /// Judges a deletion.
@@ -173,8 +187,10 @@ pub const RULES: &[Rule] = &[
         "schedulerName does not change", "two schedulers would write one binding"),
     rule("selector-namespace", Kinds::These(&[POLICY, OVERRIDE]), Act::CheckIn(policy::own_namespaces),
         "a resource selector names the policy's own namespace", "who may write in one namespace must not reach into another"),
-    rule("kinds-per-namespace", Kinds::These(&[POLICY]), Act::CheckIn(policy::kinds),
-        "a PropagationPolicy names at most 100 custom kinds (--kinds-per-namespace)", "each is looked for on the hub and on every member"),
+    rule("selectors-per-policy", Kinds::These(&[POLICY]), Act::CheckIn(policy::selectors),
+        "a PropagationPolicy has at most 1,000 resource selectors (--selectors-per-policy)", "each object of the namespace is compared with all of them"),
+    rule("kinds-per-namespace", Kinds::These(&[POLICY]), Act::Compare(policy::names_more, policy::kinds),
+        "the PropagationPolicies of a namespace name at most 100 custom kinds (--kinds-per-namespace)", "each is looked for on the hub and on every member"),
     rule("preemption-names", POLICIES, Act::Check(policy::preemption),
         "preemption Always needs a name in every selector", "taking everything from every policy is a slip"),
     rule("suspension", POLICIES, Act::Check(policy::suspension),
@@ -215,7 +231,7 @@ pub const RULES: &[Rule] = &[
         "NoExecute taints need --allow-no-execute-taint-policy", "one policy could empty a fleet"),
     rule("taint-once", Kinds::These(&[TAINTS]), Act::Check(taints::once),
         "a taint is in the list once", "a cluster has a taint of one key and effect once"),
-    rule("customization-alone", Kinds::These(&[CUSTOMIZATION]), Act::Compare(interpreter::alone),
+    rule("customization-alone", Kinds::These(&[CUSTOMIZATION]), Act::Compare(|_| Some(Around::Everywhere), interpreter::alone),
         "one customization decides on an operation of a kind", "which of two wins could not be told"),
     rule("customization-declarative", Kinds::These(&[CUSTOMIZATION]), Act::Check(interpreter::declarative_rules),
         "the declarative rules of a customization can be followed", "a path with a mistake finds nothing"),
@@ -249,6 +265,10 @@ pub const RULES: &[Rule] = &[
         "schedulePriority is stored and has no effect in this version", "nothing else says so"),
     rule("stored-taints", Kinds::These(&[TAINTS, REBALANCER]), Act::Warn(stored::whole),
         "ClusterTaintPolicies and WorkloadRebalancers are stored and have no effect in this version", "nobody acts on them"),
+    rule("stored-pull", Kinds::These(&[CLUSTER]), Act::Warn(stored::pull),
+        "syncMode Pull is stored and has no effect in this version", "nothing is delivered to such a cluster"),
+    rule("override-nothing", OVERRIDES, Act::Warn(stored::override_nothing),
+        "an override policy without overriders, or with a rule that excludes all of its clusterNames, is named", "it changes no copy"),
     rule("excluded-all", POLICIES, Act::Warn(stored::excluded),
         "an exclusion that leaves none of clusterNames is named", "nothing is propagated"),
     rule("distribution-means-nothing", DISTRIBUTIONS, Act::Warn(doubts::means_nothing),

@@ -36,6 +36,7 @@ impl Marks {
         let mut annotations = template.annotations.clone();
         for of_ours in [
             annotation::WAITS,
+            annotation::CREATED_BY,
             annotation::APPLIED_OVERRIDES,
             annotation::APPLIED_CLUSTER_OVERRIDES,
             annotation::VOLUME_RETENTION,

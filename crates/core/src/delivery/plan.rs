@@ -213,8 +213,11 @@ fn end(
     {
         return Plan::wait_until(problem.retry_at, problem.message.clone());
     }
-    // Other things may live in a namespace: it is never deleted.
-    let how = if id.gvk.is_namespace() { How::Release } else { how };
+    // Other things may live in a namespace: whether it is deleted is decided when the hub has deleted its own.
+    let how = match how {
+        How::Delete if id.gvk.is_namespace() => How::HandOver,
+        how => how,
+    };
     let (id, cluster) = (id.clone(), cluster.clone());
     match &state.live {
         Some(live) if live.meta.deleting.is_some() && how == How::Delete => Plan::wait("it is being deleted"),
@@ -446,7 +449,7 @@ fn is_former(binding: &Binding, template: &Template) -> bool {
 }
 
 /// Whether the stored binding accounts for a copy here: no copy is made before (architecture 2.3).
-fn is_committed(binding: &Binding, cluster: &str) -> bool {
+pub(crate) fn is_committed(binding: &Binding, cluster: &str) -> bool {
     binding.is_placed_on(cluster)
         || binding
             .object

@@ -202,6 +202,10 @@ pub fn step(
         overrides::apply(&recipe.overrides, id, cluster, &mut copy)?;
     }
     let (mut labels, mut annotations) = (marks.labels, marks.annotations);
+    if live.is_none() && id.gvk.is_namespace() {
+        let creator = namespaces::creator(&recipe.hub, cluster);
+        annotations.insert(annotation::CREATED_BY.into(), creator.into());
+    }
     if let Some(live) = live {
         if is_to_ask(taught, Operation::Retain) {
             let (desired, live) = (copy, live.clone());
@@ -311,6 +315,17 @@ pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     changed.then_some(object)
 }
 
+/// As [`release`], but a namespace keeps the record of who created it.
+#[must_use]
+pub fn hand_over(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
+    let mut object = release(live, hub, cluster)?;
+    let creator = &live["metadata"]["annotations"][annotation::CREATED_BY];
+    if creator.is_string() {
+        object["metadata"]["annotations"][annotation::CREATED_BY] = creator.clone();
+    }
+    Some(object)
+}
+
 fn holds_data(live: &Value) -> bool {
     let text = |field: &str| live[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -349,6 +364,7 @@ pub(super) const RELEASED_ANNOTATIONS: &[&str] = &[
     annotation::PROPAGATION_POLICY_NAMESPACE,
     annotation::PROPAGATION_POLICY_NAME,
     annotation::CLUSTER_PROPAGATION_POLICY_NAME,
+    annotation::CREATED_BY,
 ];
 
 /// Adds what stands on the live object and was never set by us.

@@ -16,25 +16,29 @@ use crate::{
 /// How many names a sentence has.
 const TOLD: usize = 3;
 
-/// The condition `Effective`: False lists what has no effect; absent when everything has.
+/// The condition `Effective`: False lists what has no effect; absent when everything has. Answers with its message when it
+/// becomes False.
 ///
 /// Cost: O(names in the placement); O(members) more where it excludes, or gives weights.
-pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now: Time) {
+pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now: Time) -> Option<String> {
     let told = told(index, policy);
     if told.is_empty() {
-        return conditions::remove(all, condition::EFFECTIVE);
+        conditions::remove(all, condition::EFFECTIVE);
+        return None;
     }
-    conditions::set(
+    let message = told.join("; ");
+    let turned = conditions::set(
         all,
         Condition {
             type_: condition::EFFECTIVE.into(),
             status: "False".into(),
             reason: reason::PARTS_WITHOUT_EFFECT.into(),
-            message: told.join("; "),
+            message: message.clone(),
             observed_generation: policy.meta.generation,
             last_transition_time: now.to_k8s(),
         },
     );
+    turned.then_some(message)
 }
 
 fn told(index: &Index, policy: &Policy) -> Vec<String> {

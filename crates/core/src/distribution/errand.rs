@@ -155,7 +155,7 @@ impl<'a> Errand<'a> {
     pub fn withdraw(recipe: &'a Recipe, guard: &'a Guard, how: How) -> (Self, Request) {
         let (stage, request) = match how {
             How::Delete => (Stage::Deleting(guard.clone()), Request::Delete(guard.clone())),
-            How::Release => (Stage::Reading, Request::Read),
+            How::Release | How::HandOver => (Stage::Reading, Request::Read),
         };
         let errand = Self {
             task: Task::Withdraw(recipe, guard),

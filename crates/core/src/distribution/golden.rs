@@ -39,10 +39,10 @@ fn outcome(case: &Case) -> Value {
         distribution: "dist".into(),
         uid: "uid-of-dist".into(),
         namespace: "ns-1".into(),
-        mark: case
-            .hub
-            .as_deref()
-            .map_or(Mark::Owner, |hub| Mark::Hub(hub.into())),
+        mark: case.hub.as_deref().map_or(Mark::Owner, |hub| Mark::Member {
+            hub: hub.into(),
+            cluster: "m1".into(),
+        }),
         take_over: false,
     };
     if case.release {

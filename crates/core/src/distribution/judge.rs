@@ -6,7 +6,7 @@ use super::{
     Place, Step, Verdict,
     held::{Held, Written},
     is_denied, is_protected,
-    observed::Spec,
+    observed::{Part, Spec},
 };
 use crate::{
     index::{Index, Member},
@@ -59,10 +59,7 @@ impl Index {
         let Ok(spec) = &held.object.spec else { return None };
         let at = self.distributions.place_of(name, place)?;
         let part = self.distributions.part(&at, &place.namespace);
-        let hub = place.cluster.as_ref().map(|_| &*self.config.hub);
-        let ours = part
-            .filter(|part| part.is_of(name, &held.object.meta.uid, hub))
-            .filter(|_| self.accounts_for(held, spec, place));
+        let ours = self.copy_of(name, place);
         if held.object.is_claimed() {
             return ours.map(|_| Verdict::Kept);
         }
@@ -137,8 +134,19 @@ impl Index {
         Some(troubled(content).unwrap_or(Verdict::Pending))
     }
 
-    /// Whether a distribution accounts for a copy in a place: on a member, it selects that, its status lists it or has nothing to
-    /// say yet, or the copy was written by this process. Metadata that was copied from another member proves nothing.
+    /// The copy of a distribution in a place that it accounts for. Cost: O(log), and that of the selectors.
+    pub(crate) fn copy_of(&self, name: &Str, place: &Place) -> Option<&Part> {
+        let held = self.distributions.held.get(name)?;
+        let spec = held.object.spec.as_ref().ok()?;
+        let at = self.distributions.place_of(name, place)?;
+        let part = self.distributions.part(&at, &place.namespace)?;
+        let is_marked = part.is_of(name, &held.object.meta.uid, &self.config.hub, place);
+        (is_marked && self.accounts_for(held, spec, place)).then_some(part)
+    }
+
+    /// Whether a distribution accounts for a copy in a place: on a member, it selects that, its status lists it, as it does before
+    /// the first copy is written there, or says nothing, or the copy was written by this process. Metadata that was copied from
+    /// another member proves nothing.
     fn accounts_for(&self, held: &Held, spec: &Spec, place: &Place) -> bool {
         let Some(cluster) = &place.cluster else {
             return true;

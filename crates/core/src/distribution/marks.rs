@@ -32,9 +32,11 @@ pub(super) fn holder(live: &Value) -> Option<String> {
     let (labels, annotations) = (&live["metadata"]["labels"], &live["metadata"]["annotations"]);
     if let Some(hub) = labels[label::DISTRIBUTED_BY].as_str().map(clipped) {
         let name = annotations[annotation::DISTRIBUTED_FROM].as_str();
+        let place = annotations[annotation::DISTRIBUTED_IN].as_str().map(clipped);
+        let place = place.map_or_else(String::new, |place| format!(", made for {place}"));
         return Some(match name.filter(|name| is_subdomain(name)) {
-            Some(name) => format!("{KIND} {name} of hub {hub}"),
-            None => format!("hub {hub}"),
+            Some(name) => format!("{KIND} {name} of hub {hub}{place}"),
+            None => format!("hub {hub}{place}"),
         });
     }
     if let Some(hub) = labels[label::HUB].as_str().map(clipped) {
@@ -58,7 +60,7 @@ pub fn release(recipe: &Recipe, live: &Value) -> Option<Value> {
     let meta = object.get_mut("metadata")?.as_object_mut()?;
     meta.remove("managedFields");
     take_out(meta, "annotations", RECORDS);
-    if matches!(recipe.mark, Mark::Hub(_)) {
+    if matches!(recipe.mark, Mark::Member { .. }) {
         take_out(meta, "labels", &[label::DISTRIBUTED_BY]);
     } else if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
         owners.retain(|owner| !is_ours(owner));
@@ -70,6 +72,7 @@ pub fn release(recipe: &Recipe, live: &Value) -> Option<Value> {
 pub(super) const RECORDS: &[&str] = &[
     annotation::DISTRIBUTED_FROM,
     annotation::DISTRIBUTED_HASH,
+    annotation::DISTRIBUTED_IN,
     annotation::DISTRIBUTED_KEYS,
 ];
 
@@ -170,13 +173,20 @@ const KIND: &str = "ResourceDistribution";
 fn is_marked(recipe: &Recipe, live: &Value) -> bool {
     match &recipe.mark {
         Mark::Owner => owners(live).any(|owner| is_controller(owner) && is_uid(owner, &recipe.uid)),
-        Mark::Hub(hub) => {
+        Mark::Member { hub, cluster } => {
             let meta = &live["metadata"];
             !hub.is_empty()
                 && meta["labels"][label::DISTRIBUTED_BY] == **hub
                 && meta["annotations"][annotation::DISTRIBUTED_FROM] == *recipe.distribution
+                && meta["annotations"][annotation::DISTRIBUTED_IN] == *place(cluster, &recipe.namespace)
         }
     }
+}
+
+/// How a copy on a member names the place that it was made for. Whoever copies or restores a copy elsewhere copies this, too:
+/// there it is nobody's.
+pub(super) fn place(cluster: &str, namespace: &str) -> String {
+    format!("{cluster}/{namespace}")
 }
 
 fn owners(object: &Value) -> impl Iterator<Item = &Value> {

@@ -170,6 +170,7 @@ mod tests {
             annotation::CLUSTER_PROPAGATION_POLICY_NAME,
             annotation::DISTRIBUTED_FROM,
             annotation::DISTRIBUTED_HASH,
+            annotation::DISTRIBUTED_IN,
             annotation::DISTRIBUTED_KEYS,
             annotation::DISTRIBUTION_ALLOWED,
             annotation::LAST_APPLIED,

@@ -13,7 +13,7 @@ use entourage_api::{
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{marks, render, targets::Targets, template};
+use super::{Place, marks, render, targets::Targets, template};
 use crate::{
     admission::{Problem, is_subdomain},
     object::{Gvk, Id, Meta, Str, Time, revision},
@@ -125,9 +125,21 @@ impl Distribution {
         all.any(|each| each["name"] == *cluster)
     }
 
-    /// Whether its status does not list members yet.
+    /// Whether its status says nothing: it is new, or the hub was restored without it.
     pub(crate) fn has_no_report(&self) -> bool {
-        self.status["clusters"].is_null()
+        self.status["clusters"].is_null() && self.status["conditions"].is_null()
+    }
+
+    /// Whether its status says the same of places as another one's, but for the members that are listed.
+    pub(crate) fn reports_as(&self, other: &Self) -> bool {
+        let but_members = |status: &Value| {
+            let fields = status.as_object().into_iter().flatten();
+            fields
+                .filter(|(field, _)| *field != "clusters")
+                .map(|(field, value)| (field.clone(), value.clone()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        but_members(&self.status) == but_members(&other.status)
     }
 
     /// The generation that its status is about.
@@ -216,6 +228,8 @@ pub struct Part {
     pub from: Option<Str>,
     /// The hub that made it, on a member.
     pub hub: Option<Str>,
+    /// The place that it was made for, on a member; see [`annotation::DISTRIBUTED_IN`].
+    pub place: Option<Str>,
     /// Which distributions may distribute it, if its owner said so.
     pub allowed: Option<Str>,
     /// Whether it carries labels, annotations, finalizers or owners of others, or may carry data that others were asked for,
@@ -243,6 +257,7 @@ impl Part {
             holder: marks::holder(object),
             from: own(annotation::DISTRIBUTED_FROM),
             hub: meta.labels.get(label::DISTRIBUTED_BY).cloned(),
+            place: own(annotation::DISTRIBUTED_IN),
             allowed: own(annotation::DISTRIBUTION_ALLOWED),
             foreign: is_foreign || !meta.finalizers.is_empty(),
             deleting: meta.deleting,
@@ -257,14 +272,16 @@ impl Part {
         revision(&self.resource_version)
     }
 
-    /// Whether it is a copy of a distribution: on the hub by its owner's uid, on a member by our hub's id and the name.
+    /// Whether an object in a place is a copy of a distribution: on the hub by its owner's uid, on a member by our hub's id,
+    /// the name, and the place itself.
     #[must_use]
-    pub fn is_of(&self, distribution: &Str, uid: &str, hub: Option<&str>) -> bool {
-        match hub {
+    pub fn is_of(&self, distribution: &Str, uid: &str, hub: &str, place: &Place) -> bool {
+        match &place.cluster {
             None => self.controller.as_deref() == Some(uid),
-            Some(hub) => {
+            Some(cluster) => {
                 self.hub.as_deref() == Some(hub)
                     && self.from.as_ref() == Some(distribution)
+                    && self.place.as_deref() == Some(&*marks::place(cluster, &place.namespace))
                     && self.controller.is_none()
             }
         }
@@ -313,9 +330,10 @@ fn is_foreign(meta: &Meta) -> bool {
         return true;
     };
     let set: BTreeSet<&str> = keys.split(',').collect();
-    const OWN: [&str; 3] = [
+    const OWN: [&str; 4] = [
         annotation::DISTRIBUTED_FROM,
         annotation::DISTRIBUTED_HASH,
+        annotation::DISTRIBUTED_IN,
         annotation::DISTRIBUTED_KEYS,
     ];
     let others = |map: &BTreeMap<Str, Str>, prefix: &str, own: &[&str]| {

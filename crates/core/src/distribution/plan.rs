@@ -11,7 +11,7 @@ use super::{
     API_VERSION, KIND, Place, Step, Verdict,
     held::{Held, Where},
     observed::Spec,
-    render::{Mark, Recipe},
+    render::Recipe,
 };
 use crate::{
     detector, governor,
@@ -92,6 +92,11 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
     if spec.needs_finalizer() && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
         return Plan::wait("the distribution gets its finalizer first");
     }
+    if let Some(cluster) = &place.cluster
+        && !held.object.reported_on(cluster)
+    {
+        return Plan::wait(format!("the status does not list {cluster} yet"));
+    }
     if index.may_be_claimed(name, held) {
         let look = now.plus(UNTIL_CLAIMED);
         return Plan::wait_until(
@@ -144,10 +149,7 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
             distribution: name.clone(),
             uid: held.object.meta.uid.clone(),
             namespace: place.namespace.clone(),
-            mark: match place.cluster {
-                None => Mark::Owner,
-                Some(_) => Mark::Hub(index.config.hub.clone()),
-            },
+            mark: super::render::mark(place, &index.config.hub),
             take_over: spec.write_policy == WritePolicy::Overwrite,
         },
         source: spec.source.clone(),

@@ -35,6 +35,7 @@ const FIELDS: &[&str] = &[
     "immutable",
     label::DISTRIBUTED_BY,
     annotation::DISTRIBUTED_FROM,
+    annotation::DISTRIBUTED_IN,
     annotation::DISTRIBUTED_KEYS,
     "service.beta.openshift.io/inject-cabundle",
 ];
@@ -108,7 +109,10 @@ fn recipes() -> [Recipe; 2] {
         take_over: false,
     };
     let mut on_member = on_hub.clone();
-    on_member.mark = Mark::Hub("hub".into());
+    on_member.mark = Mark::Member {
+        hub: "hub".into(),
+        cluster: "m1".into(),
+    };
     [on_hub, on_member]
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub use super::marks::{release, standing};
 use super::{
     hash::resource_hash,
-    marks::{Keys, has_owner_of, owners_of_copy},
+    marks::{self, Keys, has_owner_of, owners_of_copy},
     normal, template,
 };
 pub use crate::delivery::render::Rendered;
@@ -34,8 +34,13 @@ pub struct Recipe {
 pub enum Mark {
     /// By a controller ownerReference: on the hub, where the distribution is.
     Owner,
-    /// By a label with the id of the hub: on a member, where an ownerReference would dangle.
-    Hub(Str),
+    /// By a label with the id of the hub and an annotation with the place: on a member, where an ownerReference would dangle.
+    Member {
+        /// The id of the hub.
+        hub: Str,
+        /// The member.
+        cluster: Str,
+    },
 }
 
 /// Whose an object is.
@@ -72,10 +77,14 @@ pub fn render(recipe: &Recipe, resource: &Value, live: Option<&Value>) -> Render
     };
     let (mut labels, mut annotations) = (map_of("labels"), map_of("annotations"));
     let keys = Keys::of(&labels, &annotations).written();
-    if let Mark::Hub(hub) = &recipe.mark {
-        labels.insert(label::DISTRIBUTED_BY.to_owned(), json!(&**hub));
-    }
     let mut put = |key: &str, value: &str| annotations.insert(key.to_owned(), json!(value));
+    if let Mark::Member { hub, cluster } = &recipe.mark {
+        labels.insert(label::DISTRIBUTED_BY.to_owned(), json!(&**hub));
+        put(
+            annotation::DISTRIBUTED_IN,
+            &marks::place(cluster, &recipe.namespace),
+        );
+    }
     put(annotation::DISTRIBUTED_FROM, &recipe.distribution);
     put(annotation::DISTRIBUTED_HASH, &resource_hash(resource));
     put(annotation::DISTRIBUTED_KEYS, &keys);
@@ -196,8 +205,11 @@ fn keep_foreign(wanted: &mut Map<String, Value>, standing: &Value, set_before: &
 /// How copies in a place say whose they are.
 #[must_use]
 pub fn mark(place: &super::Place, hub: &Str) -> Mark {
-    match place.cluster {
+    match &place.cluster {
         None => Mark::Owner,
-        Some(_) => Mark::Hub(hub.clone()),
+        Some(cluster) => Mark::Member {
+            hub: hub.clone(),
+            cluster: cluster.clone(),
+        },
     }
 }

@@ -5,10 +5,13 @@
 //! Lists are sorted and end after [`NAMED`] names, or [`NAMED_BYTES`]; the count beside them says how many there are. So a status
 //! without members stays under 64 KiB, whatever fails.
 
+mod members;
+
 use entourage_api::{
     keys::{annotation, event},
     kruise::WritePolicy,
 };
+use members::{clusters, list, unlisted};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -64,6 +67,11 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     if held.object.is_claimed() {
         return Plan::nothing();
     }
+    let unlisted = unlisted(held);
+    let is_first = held.object.status["conditions"].is_null();
+    if !unlisted.is_empty() && !is_first {
+        return list(name, held, &unlisted);
+    }
     if !index.are_distributions_judged(name) {
         return Plan::wait("namespaces, or the objects of its name, are not known yet");
     }
@@ -73,6 +81,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     }
     let earliest = held.status_written.map_or(now, |last| last.plus(INTERVAL));
     let earliest = match held.under_way_since.filter(|_| held.is_under_way()) {
+        _ if !unlisted.is_empty() => now,
         Some(since) => earliest.max(held.status_written.unwrap_or(since).max(since).plus(PROGRESS)),
         None => earliest,
     };
@@ -80,19 +89,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         return Plan::wait_until(earliest, "more is under way");
     }
     let meta = &held.object.meta;
-    let mut changes = vec![Change::Hub {
-        object: HubObject::Distribution(name.clone()),
-        verb: Verb::MergeStatus(json!({
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {
-                "name": &**name,
-                "uid": &*meta.uid,
-                "resourceVersion": &*meta.resource_version,
-            },
-            "status": patch(&held.object.status, &wanted),
-        })),
-    }];
+    let mut changes = vec![merge(name, held, &patch(&held.object.status, &wanted))];
     changes.extend(
         events(&held.object.status, &wanted, index.held_back(held))
             .into_iter()
@@ -114,6 +111,23 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     Plan {
         changes,
         ..Plan::default()
+    }
+}
+
+fn merge(name: &Str, held: &Held, status: &Value) -> Change {
+    let meta = &held.object.meta;
+    Change::Hub {
+        object: HubObject::Distribution(name.clone()),
+        verb: Verb::MergeStatus(json!({
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {
+                "name": &**name,
+                "uid": &*meta.uid,
+                "resourceVersion": &*meta.resource_version,
+            },
+            "status": status,
+        })),
     }
 }
 
@@ -315,47 +329,6 @@ fn bounded<T>(all: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> Vec<T
         .map_while(|each| {
             left = left.checked_sub(size(&each))?;
             Some(each)
-        })
-        .collect()
-}
-
-/// One entry a member that is meant, where a copy stands, or where one may stand: a member of an earlier report is kept as
-/// long as it cannot be asked, so that a restart knows where to look. Cost: O(members + places on members).
-fn clusters(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
-    let mut all: std::collections::BTreeMap<&Str, (i64, i64, Option<String>)> =
-        std::collections::BTreeMap::new();
-    for (place, spot) in &held.spots {
-        let (Some(cluster), Some(verdict)) = (&place.cluster, spot.verdict) else {
-            continue;
-        };
-        let (desired, succeeded, reason) = all.entry(cluster).or_default();
-        *desired += i64::from(verdict.is_meant());
-        *succeeded += i64::from(verdict == Verdict::Done);
-        // An attempt that failed and does not matter any more is no reason.
-        if let (None, Verdict::Failed(_), Some(why)) = (&reason, verdict, spot.why_failed()) {
-            *reason = Some(format!("namespace {}: {why}", place.namespace));
-        }
-    }
-    for at in index.wheres(name) {
-        if let Some(cluster) = at
-            .cluster
-            .as_ref()
-            .and_then(|cluster| index.members.get_key_value(cluster))
-            && held.object.reported_on(cluster.0)
-            && !index.synced.contains(&at.watch())
-        {
-            all.entry(cluster.0).or_default();
-        }
-    }
-    all.into_iter()
-        .map(|(name, (desired, succeeded, reason))| {
-            let mut entry = json!({
-                "name": &**name, "desired": desired, "succeeded": succeeded, "failed": desired - succeeded,
-            });
-            if let Some(reason) = reason {
-                entry["reason"] = json!(reason);
-            }
-            entry
         })
         .collect()
 }

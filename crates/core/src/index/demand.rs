@@ -145,7 +145,8 @@ impl Index {
             | Key::Namespace(..)
             | Key::Distribution(_)
             | Key::DistributionStatus(_)
-            | Key::Distributed(..) => key.clone(),
+            | Key::Distributed(..)
+            | Key::Override(_) => key.clone(),
         }
     }
 

@@ -117,6 +117,9 @@ pub struct Entity {
     pub floor: u64,
     /// A point GET said 404 since the template was last seen: the proof a removal needs.
     pub absent: bool,
+    /// When a point GET of the template was last refused to our account, since it was last seen or known to be absent, and
+    /// the hub's words. Boxed: few have it.
+    pub unreadable: Option<Box<(Time, String)>>,
     /// The uid of a template that this process saw being deleted with `--cascade=orphan`.
     pub orphaning: Option<Str>,
     /// The binding (by uid) since whose deletion a point GET found the template: it is really still there.

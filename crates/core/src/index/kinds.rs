@@ -154,7 +154,10 @@ impl Index {
     /// Whether no policy names the kind, and nothing of it is propagated, claimed or referred to, as far as the hub and the
     /// members tell: what is not known is taken for in use.
     fn is_unused(&self, gvk: &Gvk) -> bool {
-        if self.named_kinds.all.contains_key(gvk) || self.is_counted_by_workload(gvk) {
+        if self.named_kinds.all.contains_key(gvk)
+            || self.is_counted_by_workload(gvk)
+            || self.is_selected_by_labels(gvk)
+        {
             return false;
         }
         let templates = self.templates(gvk);
@@ -179,6 +182,12 @@ impl Index {
     /// Whether a distribution goes where there are workloads of this kind.
     fn is_counted_by_workload(&self, gvk: &Gvk) -> bool {
         !self.distributions.by_workload.is_empty() && workload_kinds().contains(gvk)
+    }
+
+    /// Whether a template takes objects of this kind along by their labels: there may be none yet.
+    fn is_selected_by_labels(&self, gvk: &Gvk) -> bool {
+        let mut from = self.selectors.range((gvk.clone(), Str::from(""))..);
+        from.next().is_some_and(|((selected, _), _)| selected == gvk)
     }
 
     fn end_kind(&mut self, gvk: &Gvk, now: Time, dirty: &mut Vec<Key>) {

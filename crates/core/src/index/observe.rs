@@ -110,6 +110,11 @@ impl Index {
                 self.dirty_referrers(&id, &mut dirty);
                 self.dirty_entity(&id, &mut dirty);
             }
+            Observation::Unreadable(id, why) => {
+                self.unbury(&id).unreadable = Some(Box::new((now, why)));
+                self.dirty_referrers(&id, &mut dirty);
+            }
+            Observation::Unclaimed(id, why) => self.claim_refused(id, why, &mut dirty),
             Observation::Started(cluster, id) => self.copy_state(&id, &cluster).in_flight = true,
             Observation::Delivered(cluster, id, outcome) => {
                 self.delivered(&cluster, &id, outcome, now, &mut dirty)
@@ -124,6 +129,14 @@ impl Index {
                 self.aggregated(&id, asked, unanswered, now, &mut dirty)
             }
             Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
+            Observation::LookedInto(cluster, name, contents) => {
+                self.namespaces.looked_into(&cluster, &name, contents, now);
+                dirty.push(Key::Namespace(name, cluster));
+            }
+            Observation::NamespaceEnded(cluster, name) => {
+                self.namespaces.forget_survey(&cluster, &name);
+                dirty.push(Key::Namespace(name, cluster));
+            }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
             Observation::Tick => {}
@@ -136,6 +149,7 @@ impl Index {
             self.listing.remove(&watch);
             if watch.server() == Server::Hub {
                 self.remember_former();
+                self.mind_the_hub(now, &mut dirty);
             }
             self.wake(&watch, now, &mut dirty);
             self.distributions_told(&watch, now, &mut dirty);
@@ -146,7 +160,7 @@ impl Index {
     fn seen(&mut self, subject: Subject, now: Time, dirty: &mut Dirty) {
         match subject {
             Subject::Policy(policy) => self.policy_seen(&policy, now, dirty),
-            Subject::Override(policy) => self.override_seen(&policy, dirty),
+            Subject::Override(policy) => self.override_seen(&policy, now, dirty),
             Subject::Customization(object) => self.customization_seen(&object, dirty),
             Subject::Hooks(name, configured) => self.hooks_seen(&name, configured, dirty),
             Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),

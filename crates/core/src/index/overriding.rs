@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Member;
 use crate::{
-    object::{Gvk, Id, Meta, Named, Str},
+    object::{Gvk, Id, Meta, Named, Str, Time},
     overrides::{Candidates, Policy, Rules, select},
     scheduler::Candidate,
 };
@@ -23,6 +23,9 @@ pub(crate) struct Reach {
 struct Held {
     meta: Meta,
     policy: Policy,
+    /// When it was last seen to change, else when what it may apply to first was; `None` before that: what a process finds when
+    /// it starts was told by the one before.
+    changed: Option<Time>,
 }
 
 /// The override policies, and what they may apply to.
@@ -50,6 +53,24 @@ impl Overriding {
         self.policies.get(name).map(|held| &held.meta)
     }
 
+    /// What it says, and what it may apply to. Cost: O(its selectors).
+    pub(crate) fn get(&self, name: &Named) -> Option<(&Policy, BTreeSet<Reach>)> {
+        let held = self.policies.get(name)?;
+        Some((&held.policy, reaches(name, &held.policy)))
+    }
+
+    /// Since when there may be something to tell of it.
+    pub(crate) fn changed(&self, name: &Named) -> Option<Time> {
+        self.policies.get(name)?.changed
+    }
+
+    /// It, or what it may apply to, changes. Its own change begins anew: see [`Self::insert`].
+    pub(crate) fn changes(&mut self, name: &Named, now: Time) {
+        if let Some(held) = self.policies.get_mut(name) {
+            held.changed.get_or_insert(now);
+        }
+    }
+
     /// Whether a change of a Cluster may change what applies there.
     pub(crate) fn look_at_clusters(&self) -> bool {
         self.looking > 0
@@ -74,7 +95,15 @@ impl Overriding {
             reached.insert(reach);
         }
         self.looking += usize::from(policy.looks_at_clusters());
-        self.policies.insert(name.clone(), Held { meta, policy });
+        let changed = None;
+        self.policies.insert(
+            name.clone(),
+            Held {
+                meta,
+                policy,
+                changed,
+            },
+        );
         reached
     }
 
@@ -96,12 +125,12 @@ impl Overriding {
         reached
     }
 
-    /// The rules that apply to the copy of a template on a member. Cost: O(log policies + candidates).
-    pub(crate) fn rules(&self, id: &Id, labels: &BTreeMap<Str, Str>, member: Option<&Member>) -> Rules {
-        let Some(member) = member.filter(|_| !self.policies.is_empty()) else {
-            return Rules::default();
-        };
+    /// The policies that may apply to a template. Cost: O(log policies + those).
+    pub(crate) fn that_may_apply_to(&self, id: &Id) -> BTreeSet<&Named> {
         let mut names = BTreeSet::new();
+        if self.policies.is_empty() {
+            return names;
+        }
         for namespace in BTreeSet::from([&*id.namespace, ""]) {
             for (gvk, name) in [(None, ""), (Some(&id.gvk), ""), (Some(&id.gvk), &*id.name)] {
                 let reach = Reach {
@@ -112,8 +141,16 @@ impl Overriding {
                 names.extend(self.reaches.get(&reach).into_iter().flatten());
             }
         }
+        names
+    }
+
+    /// The rules that apply to the copy of a template on a member. Cost: O(log policies + candidates).
+    pub(crate) fn rules(&self, id: &Id, labels: &BTreeMap<Str, Str>, member: Option<&Member>) -> Rules {
+        let Some(member) = member.filter(|_| !self.policies.is_empty()) else {
+            return Rules::default();
+        };
         let mut candidates = Candidates::default();
-        for name in names {
+        for name in self.that_may_apply_to(id) {
             if let Some((name, held)) = self.policies.get_key_value(name) {
                 let scope = if name.namespace.is_empty() {
                     &mut candidates.cluster_wide

@@ -23,6 +23,7 @@ use crate::{
     object::{Gvk, Id, Str, Time},
     observation::Watch,
     plan::{Key, Plan, Proof},
+    rehearsal::kind_read_by,
 };
 
 /// The watches that every decision needs.
@@ -92,6 +93,9 @@ impl Index {
             "who waits does nothing"
         );
         self.waiting.note(key, plan.awaits.as_deref());
+        if let (Key::Copy(_, cluster), Some(Proof::Removal(_))) = (key, plan.awaits.as_deref()) {
+            self.governor.keeps_from(cluster);
+        }
         self.account(key, &plan, now);
         plan
     }
@@ -212,6 +216,26 @@ impl Index {
                         || self.kindless.contains(&templates)
                         || (kind != gvk && self.is_nowhere(kind))
                 })
+    }
+
+    /// The kinds of the hub that every deletion needs and that are not known as they are now: the rest of what
+    /// [`Self::is_removal_safe`] takes concerns single kinds. Cost: as that.
+    pub(crate) fn lacking(&self) -> Vec<Gvk> {
+        let own = BASE
+            .iter()
+            .chain(&TEACHING)
+            .filter(|watch| !self.synced.contains(watch));
+        let kinds = self
+            .kinds
+            .iter()
+            .filter(|kind| self.refers(kind) || self.read_again.contains(kind))
+            .filter(|kind| {
+                let templates = self.templates(kind);
+                !self.synced.contains(&templates)
+                    && !self.kindless.contains(&templates)
+                    && !self.is_nowhere(kind)
+            });
+        own.map(kind_read_by).chain(kinds.cloned()).collect()
     }
 
     /// Whether a kind cannot be listed, and nothing of it was ever placed: no object of it needs anything anywhere. A

@@ -7,7 +7,7 @@ use entourage_api::policy::ResourceSelector;
 use super::{Policy, Rule, Rules, apply_to_metadata};
 use crate::{
     object::{Id, Named, Str},
-    scheduler::{Candidate, affinity},
+    scheduler::Candidate,
     selector,
 };
 
@@ -71,13 +71,7 @@ fn of_scope(
     matching
         .iter()
         .flat_map(|(_, _, policy)| &policy.rules)
-        .filter(|aimed| {
-            aimed.to_others.unusable.is_some()
-                || aimed
-                    .target
-                    .as_ref()
-                    .is_none_or(|target| affinity::selects(target, cluster))
-        })
+        .filter(|aimed| aimed.is_for(cluster))
         .map(|aimed| aimed.rule_for(id).clone())
         .collect()
 }

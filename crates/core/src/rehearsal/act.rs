@@ -39,6 +39,10 @@ impl Rehearsal {
                 let place = (cluster.clone(), id.clone());
                 self.whys.insert(place, plan.why.join("; "));
             }
+            if let Change::Withdraw { id, place, .. } = &change {
+                let server = place.cluster.clone().unwrap_or_default();
+                self.whys.insert((server, id.clone()), plan.why.join("; "));
+            }
             let seen = self.carry_out(change);
             self.now = self.now.plus(1);
             match seen {
@@ -57,6 +61,7 @@ impl Rehearsal {
     fn question(&self, change: &Change) -> Option<Question> {
         let question = match change {
             Change::Need(id) if !self.hub.contains(id) => Question::Template(id.clone()),
+            Change::Distribute(order) => self.source_of(order)?,
             Change::Deliver {
                 id,
                 cluster,
@@ -104,6 +109,8 @@ impl Rehearsal {
                 self.bring_namespace(&cluster, &name, &labels, &annotations);
                 Some(Vec::new())
             }
+            // Nothing is looked into here: what a namespace holds besides is not part of the model.
+            Change::LookInto { .. } | Change::EndNamespace { .. } => Some(Vec::new()),
             Change::Confirm { id, cluster } => {
                 let member = self.members.get(&cluster);
                 let live = member.and_then(|member| member.objects.get(&id));
@@ -142,10 +149,16 @@ impl Rehearsal {
                     Err(unanswered) => Some(vec![Observation::Aggregated(id, asked, Some(unanswered))]),
                 }
             }
-            // Distributions are not rehearsed.
-            Change::Distribute(_) | Change::Withdraw { .. } | Change::Refuse(_) | Change::Emit(_) => {
-                Some(Vec::new())
-            }
+            Change::Distribute(order) => Some(self.distribute(&order)),
+            Change::Withdraw {
+                distribution,
+                place,
+                id,
+                uid,
+                guard,
+                how,
+            } => Some(self.withdraw((distribution, &uid), place, &id, &guard, how)),
+            Change::Refuse(_) | Change::Emit(_) => Some(Vec::new()),
         }
     }
 
@@ -194,7 +207,7 @@ impl Rehearsal {
     }
 
     /// A DELETE on the hub: at once, or when the last finalizer goes.
-    fn delete_on_hub(&mut self, id: &Id) {
+    pub(super) fn delete_on_hub(&mut self, id: &Id) {
         let Some(held) = self.hub.get(id).cloned() else {
             return;
         };

@@ -112,7 +112,7 @@ impl Rehearsal {
         let live = member.objects.get(&id).cloned();
         let next = match &live {
             None => {
-                let made = namespaces::created(name, labels, annotations);
+                let made = namespaces::created((&self.index.config.hub, cluster), name, labels, annotations);
                 self.versions.created(&id, made, self.now)
             }
             Some(live) => {
@@ -148,9 +148,13 @@ impl Rehearsal {
                         member.objects.remove(id);
                         Removed::Accepted
                     }
-                    How::Release => {
-                        let mut freed = render::release(&live, &self.index.config.hub, cluster)
-                            .unwrap_or_else(|| live.clone());
+                    How::Release | How::HandOver => {
+                        let hub = &self.index.config.hub;
+                        let freed = match how {
+                            How::HandOver => render::hand_over(&live, hub, cluster),
+                            _ => render::release(&live, hub, cluster),
+                        };
+                        let mut freed = freed.unwrap_or_else(|| live.clone());
                         without_empty(&mut freed);
                         let freed = self.versions.replaced(id, &live, freed);
                         member.objects.insert(id.clone(), freed);

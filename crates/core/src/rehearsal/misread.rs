@@ -1,6 +1,6 @@
 //! Objects that cannot be read as what they say they are: nothing that is decided could go by them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::servers;
 use crate::{
@@ -73,7 +73,13 @@ fn is_map_of_texts(field: &Value) -> bool {
     }
 }
 
-/// The path of the part at fault: the deepest without which the rest can be read; the object, where that is not found soon.
+/// What may stand for a part that cannot be left out, to see whether the rest can be read.
+fn stand_ins() -> [Value; 4] {
+    [json!([]), json!({}), json!(""), json!(0)]
+}
+
+/// The path of the part at fault: the deepest without which, or with another value in its place, the rest can be read; the
+/// object, where that is not found soon.
 ///
 /// Cost: O(parts × size of the object), for what is refused, and not more than [`TRIED`] says.
 fn worst(watch: &Watch, object: &Value) -> String {
@@ -115,14 +121,30 @@ fn fault(watch: &Watch, object: &Value, within: &str, tries: &mut usize) -> Opti
     parts.into_iter().find_map(|part| {
         let pointer = format!("{within}/{part}");
         fault(watch, object, &pointer, tries).or_else(|| {
-            *tries = tries.checked_sub(1)?;
-            let mut rest = object.clone();
-            match rest.pointer_mut(within)? {
-                Value::Object(map) => drop(map.remove(&part.replace("~1", "/").replace("~0", "~"))),
-                Value::Array(items) => drop(items.remove(part.parse().ok()?)),
-                _ => return None,
-            }
-            project(watch, &Interpretation::default(), &rest).map(|_| pointer)
+            let mut is_read = |change: &dyn Fn(&mut Value) -> Option<()>| {
+                *tries = tries.checked_sub(1)?;
+                let mut rest = object.clone();
+                change(&mut rest)?;
+                project(watch, &Interpretation::default(), &rest).map(drop)
+            };
+            let without = |rest: &mut Value| {
+                match rest.pointer_mut(within)? {
+                    Value::Object(map) => drop(map.remove(&part.replace("~1", "/").replace("~0", "~"))),
+                    Value::Array(items) => drop(items.remove(part.parse().ok()?)),
+                    _ => return None,
+                }
+                Some(())
+            };
+            is_read(&without)
+                .or_else(|| {
+                    stand_ins().into_iter().find_map(|value| {
+                        is_read(&|rest| {
+                            *rest.pointer_mut(&pointer)? = value.clone();
+                            Some(())
+                        })
+                    })
+                })
+                .map(|()| pointer)
         })
     })
 }
@@ -156,6 +178,10 @@ mod tests {
                     &json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "Secret"}, {"kind": 7, "apiVersion": "v1"}]}),
                 ),
                 "spec.resourceSelectors[1]",
+            ),
+            (
+                policy(&json!({"resourceSelectors": 5, "placement": {}})),
+                "spec.resourceSelectors cannot be read",
             ),
             (
                 json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m"},

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::keys::condition;
+use entourage_api::keys::{condition, reason};
 use serde_json::Value;
 
-use super::{Rehearsal, outcome::Note, servers};
+use super::{Rehearsal, distributing, outcome::Note, servers};
 use crate::{
     interpreter,
-    object::{Gvk, Id},
+    object::{Gvk, Id, Named},
+    overrides::effect,
+    twin,
 };
 
 /// The conditions of bindings and policies that are not True and were not so before, templates that stay behind, and
@@ -34,6 +36,8 @@ pub(super) fn notes(rehearsal: &Rehearsal) -> Vec<Note> {
             }
         }
     }
+    notes.extend(without_effect(rehearsal));
+    notes.extend(distributing::notes(rehearsal));
     notes.extend(left_behind(rehearsal));
     notes.extend(unreadable(rehearsal));
     notes.into_iter().collect()
@@ -67,6 +71,21 @@ fn troubles(object: &Value) -> impl Iterator<Item = &Value> {
     all.into_iter()
         .flatten()
         .filter(|each| each["status"] != "True" && each["type"] != condition::FULLY_APPLIED)
+}
+
+/// The override policies among what is applied that would change no copy: their kinds have no status that says so.
+fn without_effect(rehearsal: &Rehearsal) -> impl Iterator<Item = Note> {
+    rehearsal.applied.iter().filter_map(|(id, _)| {
+        let is_override = id.gvk.api_version() == twin::POLICY_API && id.gvk.kind.ends_with("OverridePolicy");
+        let name = Named::new(&id.namespace, &id.name);
+        let why = effect::without(&rehearsal.index, &name).filter(|_| is_override)?;
+        Some(Note {
+            object: id.to_string(),
+            condition: condition::EFFECTIVE.into(),
+            reason: reason::PARTS_WITHOUT_EFFECT.into(),
+            message: format!("it changes no copy: {why}"),
+        })
+    })
 }
 
 /// What decisions asked for and the hub does not show to this account.

@@ -6,7 +6,7 @@ use entourage_api::keys::label;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Model, Rehearsal, notes, servers, shown};
+use super::{Model, Rehearsal, distributing, notes, servers, shown};
 use crate::{
     delivery,
     object::{Id, Named, Str},
@@ -201,13 +201,20 @@ fn on_hub(rehearsal: &Rehearsal) -> Vec<Outcome> {
         let (before, after) = (rehearsal.hub_before.get(id), rehearsal.hub.get(id));
         all.insert(id.clone(), compared(Place::Hub, id, before, after));
     }
+    for (id, outcome) in distributing::on_hub(rehearsal) {
+        all.entry(id).or_insert(outcome);
+    }
     all.into_values().collect()
 }
 
 fn on_member(rehearsal: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcome> {
     let hub = &rehearsal.index.config.hub;
     let place = || Place::Member(cluster.clone());
-    let is_ours = |object: &Value| object["metadata"]["labels"][label::HUB] == **hub;
+    let server = place();
+    let is_ours = |object: &Value| {
+        object["metadata"]["labels"][label::HUB] == **hub
+            || distributing::from(&server, hub, object).is_some()
+    };
     let mut all = BTreeMap::new();
     let ids: BTreeSet<&Id> = member
         .before
@@ -231,8 +238,12 @@ fn on_member(rehearsal: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcom
                 (Fate::Released, String::new())
             };
         }
+        let mut objects = [after, before].into_iter().flatten();
+        let distributed = objects.find_map(|object| distributing::from(&server, hub, object));
         if outcome.message.is_empty() {
-            outcome.message = if is {
+            outcome.message = if let Some(name) = distributed {
+                distributing::message(rehearsal, id, Some(cluster), name, is)
+            } else if is {
                 because(rehearsal, id, cluster)
             } else {
                 let why = rehearsal.whys.get(&(cluster.clone(), id.clone()));
@@ -241,6 +252,7 @@ fn on_member(rehearsal: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcom
         }
         all.insert(id.clone(), outcome);
     }
+    all.extend(distributing::held_up(rehearsal, Some(cluster)));
     for (id, entity) in rehearsal.index.entities() {
         if !delivery::plan::wants(&rehearsal.index, id, entity, cluster) {
             continue;
@@ -258,7 +270,7 @@ fn on_member(rehearsal: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcom
     all.into_values().collect()
 }
 
-fn outcome(place: Place, id: &Id, fate: Fate, message: String) -> Outcome {
+pub(super) fn outcome(place: Place, id: &Id, fate: Fate, message: String) -> Outcome {
     Outcome {
         place,
         object: id.clone(),
@@ -270,7 +282,7 @@ fn outcome(place: Place, id: &Id, fate: Fate, message: String) -> Outcome {
 }
 
 /// What became of an object by what it was and is.
-fn compared(place: Place, id: &Id, before: Option<&Value>, after: Option<&Value>) -> Outcome {
+pub(super) fn compared(place: Place, id: &Id, before: Option<&Value>, after: Option<&Value>) -> Outcome {
     let fate = match (before, after) {
         (None, _) => Fate::Created,
         (Some(_), None) => Fate::Removed,

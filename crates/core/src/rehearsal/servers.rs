@@ -3,7 +3,7 @@
 use entourage_api::keys::label;
 use serde_json::Value;
 
-use super::Rehearsal;
+use super::{Rehearsal, distributing};
 use crate::{
     distribution, interpreter,
     object::{Gvk, Id, Named, Str},
@@ -126,7 +126,8 @@ impl Rehearsal {
     /// Tells the watch of a member's copies what became of an object.
     pub(super) fn copy_changed(&mut self, cluster: &Str, id: &Id, before: Option<&Value>) {
         let copies = Watch::Copies(cluster.clone(), id.gvk.clone());
-        for watch in [copies, Watch::MemberNamespaces(cluster.clone())] {
+        let namespaces = Watch::MemberNamespaces(cluster.clone());
+        for watch in [copies, namespaces, distributing::watch_of(cluster, id)] {
             self.tell_of_copy(&watch, cluster, id, before);
         }
     }

@@ -124,15 +124,16 @@ fn data_of<'a>(object: &'a mut Option<Value>, at: &str, field: &str) -> Option<&
     object.as_mut()?.pointer_mut(at)?.get_mut(field)?.as_object_mut()
 }
 
-/// What tools write on a Secret about itself may quote it: of annotations that look like objects only the key is shown.
+/// What tools write on a Secret about itself may quote it: of annotations that look like objects only the key is shown. So it is
+/// of the digest on a copy of a distribution: a value that is easy to guess can be found by it.
 fn redact_annotations(object: &mut Option<Value>, at: &str) {
     let all = object
         .as_mut()
         .and_then(|object| object.pointer_mut(at)?.pointer_mut("/metadata/annotations"))
         .and_then(Value::as_object_mut);
-    for (_, value) in all.into_iter().flatten() {
+    for (key, value) in all.into_iter().flatten() {
         let text = value.as_str().unwrap_or_default().trim_start();
-        if text.starts_with(['{', '[', '-']) || text.contains('\n') {
+        if key == annotation::DISTRIBUTED_HASH || text.starts_with(['{', '[', '-']) || text.contains('\n') {
             *value = json!(REDACTED);
         }
     }

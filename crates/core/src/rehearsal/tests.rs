@@ -1,5 +1,6 @@
 //! The example, a change of it, a conflict, a member that cannot be read.
 
+use entourage_api::keys::annotation;
 use serde_json::{Value, json};
 
 use super::*;
@@ -30,7 +31,11 @@ fn config_map(name: &str, value: &str) -> Value {
 }
 
 fn rehearsed(objects: Vec<Value>) -> Rehearsal {
-    let mut rehearsal = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+    rehearsed_by(Config::new("hub"), objects)
+}
+
+fn rehearsed_by(config: Config, objects: Vec<Value>) -> Rehearsal {
+    let mut rehearsal = Rehearsal::new(config, Time(1_700_000_000_000));
     for object in objects {
         rehearsal.apply(None, object);
     }
@@ -136,7 +141,7 @@ fn what_is_missing_and_what_nobody_selects_is_told() {
 
 /// What a rehearsal left is what another begins with.
 fn again(first: &Rehearsal, unreadable: &[&str], files: &[Value]) -> Report {
-    let mut second = Rehearsal::new(Config::new("hub"), first.now.plus(60_000));
+    let mut second = Rehearsal::new(first.index.config.clone(), first.now.plus(60_000));
     for file in files {
         let id = servers::identity(file).unwrap();
         let before = first.hub.get(&id).cloned();
@@ -349,4 +354,188 @@ fn no_value_of_a_secret_is_in_a_report() {
         let text = format!("{report:?}{}", serde_json::to_string(&report).unwrap());
         assert!(!text.contains("canary") && !text.contains("aHVudGVy"), "{text}");
     }
+}
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+fn distribution(value: &str, targets: &Value) -> Value {
+    json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "metadata": {"name": "d"},
+        "spec": {"resource": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"key": value}},
+            "targets": targets}})
+}
+
+fn included(names: &[&str]) -> Value {
+    let list: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    json!({"includedNamespaces": {"list": list}})
+}
+
+fn distributed(targets: &Value) -> Rehearsal {
+    let config = Config {
+        distribute: true,
+        ..Config::new("hub")
+    };
+    let mut objects = vec![cluster("m1"), cluster("m2"), distribution("1", targets)];
+    objects.extend(["a", "b"].map(namespace));
+    rehearsed_by(config, objects)
+}
+
+/// `hub created ConfigMap a/settings`, of the copies that do not stay as they are.
+fn copies(report: &Report) -> Vec<String> {
+    let copies = report
+        .outcomes
+        .iter()
+        .filter(|each| &*each.object.name == "settings" && each.fate != Fate::Unchanged);
+    copies
+        .map(|each| {
+            let server = match &each.place {
+                Place::Hub => "hub",
+                Place::Member(name) => &**name,
+            };
+            format!("{server} {} {}", each.fate.word(), each.object)
+        })
+        .collect()
+}
+
+#[test]
+fn a_distribution_creates_changes_and_removes_copies_on_the_hub() {
+    let first = distributed(&included(&["a", "b"]));
+    assert_eq!(
+        copies(&first.report()),
+        [
+            "hub created ConfigMap a/settings",
+            "hub created ConfigMap b/settings"
+        ]
+    );
+    let same = again(&first, &[], &[distribution("1", &included(&["a", "b"]))]);
+    assert!(!same.has_changes(), "{:#?}", same.outcomes);
+    let other = again(&first, &[], &[distribution("2", &included(&["b", "gone"]))]);
+    assert_eq!(
+        copies(&other),
+        [
+            "hub removed ConfigMap a/settings",
+            "hub changed ConfigMap b/settings",
+            "hub waiting ConfigMap gone/settings"
+        ]
+    );
+    let why: Vec<&str> = other.outcomes.iter().map(|each| each.message.as_str()).collect();
+    assert!(
+        why.contains(&"by ResourceDistribution d: the namespace does not exist"),
+        "{why:?}"
+    );
+}
+
+#[test]
+fn a_distribution_to_members_is_planned_there_and_a_conflict_is_told() {
+    let mut targets = included(&["a"]);
+    targets["clusters"] = json!({"clusterNames": ["m1"]});
+    let mut first = distributed(&targets);
+    assert_eq!(copies(&first.report()), ["m1 created ConfigMap a/settings"]);
+
+    let mut theirs = config_map("settings", "theirs");
+    theirs["metadata"]["namespace"] = json!("a");
+    let id = servers::identity(&theirs).unwrap();
+    let foreign = first.versions.created(&id, theirs, first.now);
+    first.members.get_mut("m2").unwrap().objects.insert(id, foreign);
+    targets["clusters"] = json!({"clusterNames": ["m2"]});
+    let moved = again(&first, &[], &[distribution("1", &targets)]);
+    assert_eq!(
+        copies(&moved),
+        [
+            "m1 removed ConfigMap a/settings",
+            "m2 refused ConfigMap a/settings"
+        ]
+    );
+}
+
+#[test]
+fn a_member_serves_a_kind_once_its_definition_is_there() {
+    let mut ready = cluster("m1");
+    ready["status"] = json!({"apiEnablements": [{"groupVersion": "apiextensions.k8s.io/v1",
+            "resources": [{"name": "customresourcedefinitions", "kind": "CustomResourceDefinition"}]}],
+        "conditions": [{"type": "CompleteAPIEnablements", "status": "True", "reason": "FullAPIEnablements",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let selecting = |kind: &str, selector: Value| {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind,
+            "metadata": {"namespace": if kind == "PropagationPolicy" { "default" } else { "" }, "name": "cups"},
+            "spec": {"resourceSelectors": [selector], "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}})
+    };
+    let crd = "apiextensions.k8s.io/v1";
+    let report = rehearsed(vec![
+        ready,
+        json!({"apiVersion": crd, "kind": "CustomResourceDefinition", "metadata": {"name": "cups.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "cups", "kind": "Cup"},
+                "versions": [{"name": "v1", "served": true, "storage": true}]}}),
+        json!({"apiVersion": "example.com/v1", "kind": "Cup", "metadata": {"namespace": "default", "name": "mine"}}),
+        selecting("ClusterPropagationPolicy", json!({"apiVersion": crd, "kind": "CustomResourceDefinition"})),
+        selecting("PropagationPolicy", json!({"apiVersion": "example.com/v1", "kind": "Cup"})),
+    ])
+    .report();
+    assert!(
+        lines(&report).contains(&"m1 created Cup default/mine".to_owned()),
+        "{:#?} {:#?}",
+        report.outcomes,
+        report.notes
+    );
+}
+
+#[test]
+fn a_claim_that_holds_data_is_planned_as_released_and_says_why() {
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "default", "name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let mut workload = deployment("c");
+    workload["spec"]["template"]["spec"]["volumes"] =
+        json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let moved = |is_bound: bool| {
+        let mut world = rehearsed(vec![
+            cluster("m1"),
+            cluster("m2"),
+            policy(&["m1"]),
+            workload.clone(),
+            claim.clone(),
+        ]);
+        let id = servers::identity(&claim).unwrap();
+        let objects = &mut world.members.get_mut("m1").unwrap().objects;
+        let mut copy = objects.get(&id).unwrap().clone();
+        if is_bound {
+            copy["status"] = json!({"phase": "Bound"});
+        }
+        objects.insert(id, copy);
+        again(&world, &[], &[policy(&["m2"])])
+    };
+    let of_claim = |report: &Report| {
+        report
+            .outcomes
+            .iter()
+            .find(|each| each.place == Place::Member("m1".into()) && &*each.object.name == "data")
+            .map(|each| (each.fate, each.message.clone()))
+            .unwrap()
+    };
+    assert_eq!(of_claim(&moved(false)).0, Fate::Removed);
+    let (fate, why) = of_claim(&moved(true));
+    assert_eq!(fate, Fate::Released);
+    assert!(
+        why.contains("it holds data and is kept, without ownership metadata"),
+        "{why}"
+    );
+}
+
+#[test]
+fn no_digest_of_a_distributed_secret_is_in_a_report() {
+    let mut given = distribution("1", &included(&["a"]));
+    given["spec"]["resource"] = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "settings"},
+        "stringData": {"pin": "1234"}});
+    let config = Config {
+        distribute: true,
+        ..Config::new("hub")
+    };
+    let world = rehearsed_by(config, vec![given, namespace("a")]);
+    let report = world.report();
+    assert_eq!(copies(&report), ["hub created Secret a/settings"]);
+    let (id, copy) = world.hub.iter().find(|(id, _)| &*id.name == "settings").unwrap();
+    let digest = &copy["metadata"]["annotations"][annotation::DISTRIBUTED_HASH];
+    let digest = digest.as_str().unwrap();
+    let text = format!("{report:?}{}", serde_json::to_string(&report).unwrap());
+    assert!(!digest.is_empty() && !text.contains(digest), "{id} {text}");
 }

@@ -4,9 +4,20 @@ use entourage_api::work::{AggregatedStatusItem, ResourceHealth};
 
 use super::places::Place;
 
-/// `Ok`: all that are wanted are; `Err`: some are not, and why. `None` while that is not known of all, and of a kind that
-/// tells nothing of its health. Cost: O(places).
-pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Option<Result<String, String>> {
+/// What is told of it.
+pub(super) enum Told {
+    /// Nothing is known of some, or the kind tells nothing of its health.
+    Nothing,
+    /// No member that holds a copy answers: what was told last stays.
+    AsBefore,
+    /// All that are wanted are healthy.
+    Healthy(String),
+    /// Some are not, and why.
+    Unhealthy(String),
+}
+
+/// Cost: O(places).
+pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told {
     let wanted = || places.iter().zip(items).filter(|(place, _)| place.wanted);
     let tells = |(place, _): (&Place<'_>, _)| {
         place
@@ -15,8 +26,12 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Opti
             .as_ref()
             .is_some_and(|live| live.health.is_some())
     };
+    let is_out_of_sight = |(place, _): (&Place<'_>, _)| !place.answers && place.state.live.is_none();
+    if wanted().next().is_some() && wanted().all(is_out_of_sight) {
+        return Told::AsBefore;
+    }
     if !wanted().any(tells) {
-        return None;
+        return Told::Nothing;
     }
     let is = |item: &AggregatedStatusItem, health| item.health == Some(health);
     let healthy = wanted()
@@ -30,19 +45,21 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Opti
             let why = live
                 .and_then(|live| live.why_unhealthy.as_deref())
                 .unwrap_or_default();
-            let why = if why.is_empty() {
-                "its status does not say why"
-            } else {
-                why
+            let why = match live {
+                None => "it does not answer, and the copy was not healthy when it was last seen",
+                Some(_) if why.is_empty() => "its status does not say why",
+                Some(_) => why,
             };
             format!("{}: {why}", place.cluster)
         })
         .collect();
     if !why.is_empty() {
-        return Some(Err(format!(
-            "Healthy on {healthy}/{all} clusters. {}",
-            why.join("; ")
-        )));
+        let why = why.join("; ");
+        return Told::Unhealthy(format!("Healthy on {healthy}/{all} clusters. {why}"));
     }
-    (healthy == all).then(|| Ok(format!("Healthy on {healthy}/{all} clusters.")))
+    if healthy == all {
+        Told::Healthy(format!("Healthy on {healthy}/{all} clusters."))
+    } else {
+        Told::Nothing
+    }
 }

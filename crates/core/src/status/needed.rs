@@ -7,21 +7,34 @@ use crate::{
     index::{Entity, Index, referred},
     object::{Id, Str, Time},
     plan::Proof,
+    rights,
 };
 
+/// How soon an object is asked for again that our account may not get.
+const ASK_AGAIN: i64 = 60_000;
+
 /// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
-pub(super) fn unsure<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = Id> + 'a {
+pub(super) fn unsure<'a>(index: &'a Index, entity: &'a Entity, now: Time) -> impl Iterator<Item = Id> + 'a {
+    let is_due = move |refused: &(Time, String)| now >= refused.0.plus(ASK_AGAIN);
+    unknown(index, entity)
+        .filter(move |(_, each)| each.unreadable.as_deref().is_none_or(is_due))
+        .map(|(id, _)| id)
+}
+
+/// When to ask again for what our account could not get. Cost: O(references).
+pub(super) fn ask_again(index: &Index, entity: &Entity, now: Time) -> Option<Time> {
+    let refused = unknown(index, entity).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
+    let due = refused.map(|at| at.plus(ASK_AGAIN)).filter(|at| now < *at);
+    due.min()
+}
+
+fn unknown<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = (Id, &'a Entity)> + 'a {
     let following = index.is_following(entity);
-    entity
-        .references
-        .iter()
-        .filter(move |_| following)
-        .map(referred)
-        .filter(|id| {
-            index
-                .entity(id)
-                .is_some_and(|each| each.template.is_none() && !each.absent && !each.never_travels)
-        })
+    let all = entity.references.iter().filter(move |_| following).map(referred);
+    all.filter_map(|id| {
+        let each = index.entity(&id)?;
+        (each.template.is_none() && !each.absent && !each.never_travels).then_some((id, each))
+    })
 }
 
 /// What a member that answers is still to tell of the dependencies at a place. Cost: O(places × references).
@@ -82,7 +95,13 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
             continue;
         }
         let Some(needed) = needed.filter(|each| each.template.is_some()) else {
-            if !reference.optional {
+            if let Some(refused) = needed.and_then(|each| each.unreadable.as_deref()) {
+                missing.push(format!(
+                    "the controllers may not get {id} on the hub ({}): {}",
+                    refused.1,
+                    rights::remedy(&id.gvk.group, &id.gvk.kind)
+                ));
+            } else if !reference.optional {
                 missing.push(format!(
                     "{id} does not exist on the hub: create it, or drop the reference{}",
                     named_in(index, entity, &id)

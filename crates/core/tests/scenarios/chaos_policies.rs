@@ -10,6 +10,7 @@ mod model;
 
 use std::collections::BTreeSet;
 
+use entourage_api::keys::annotation;
 use serde_json::json;
 
 use crate::world::{Random, World};
@@ -120,7 +121,24 @@ impl Run {
         model::check_foreign(&self.world, &about);
         for (member, name) in &self.namespaces {
             let there = self.world.on(member, "Namespace", name).is_some();
-            assert!(there, "{about}: namespace {name} was taken from {member}");
+            let deleted = format!("{member} Delete namespace {name}");
+            let is_proven = self.world.writes.contains(&deleted);
+            assert!(
+                there || is_proven,
+                "{about}: namespace {name} was taken from {member}"
+            );
+        }
+        self.check_ended(&about);
+    }
+
+    /// What the hub deleted is deleted, or released, wherever we created it.
+    fn check_ended(&self, about: &str) {
+        for (name, member) in &self.world.members {
+            for (key, live) in member.objects.iter().filter(|(key, _)| key.0 == "Namespace") {
+                let creator = &live["metadata"]["annotations"][annotation::CREATED_BY];
+                let is_done = creator.is_null() || self.world.hub.contains_key(key);
+                assert!(is_done, "{about}: namespace {} is left on {name}", key.2);
+            }
         }
     }
 

@@ -213,6 +213,35 @@ fn a_copy_that_does_not_become_ready_is_told_with_counts_and_with_its_own_reason
 }
 
 #[test]
+fn health_stays_as_last_told_while_no_member_answers_also_after_a_restart() {
+    let mut world = settled();
+    let status = |mut copy: serde_json::Value| {
+        copy["status"] = json!({
+            "observedGeneration": copy["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
+            "readyReplicas": 1, "availableReplicas": 1,
+        });
+        Some(copy)
+    };
+    for member in ["member1", "member2"] {
+        world.meddle(member, "Deployment", "myapp", status);
+    }
+    assert!(world.settle());
+    let healthy = "True AllHealthy: Healthy on 2/2 clusters.";
+    assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
+    for member in ["member1", "member2"] {
+        world.set_down(member, true);
+    }
+    world.restart();
+    assert!(world.settle_for(120_000));
+    assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
+    for member in ["member1", "member2"] {
+        world.set_down(member, false);
+    }
+    assert!(world.settle_for(120_000));
+    assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
+}
+
+#[test]
 fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     let mut world = settled();
     let effective = |world: &World| {
@@ -233,6 +262,12 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     odd["spec"]["placement"]["clusterAffinity"]["exclude"] = json!(["member1"]);
     world.apply(odd);
     assert!(world.settle());
+    let events = |world: &World| {
+        let told = world.events.iter();
+        told.filter(|event| event.starts_with("PartsWithoutEffect PropagationPolicy"))
+            .count()
+    };
+    assert_eq!(events(&world), 1, "{:?}", world.events);
     let words = effective(&world).expect("told");
     for part in [
         "schedulePriority",
@@ -251,8 +286,51 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     assert!(world.settle());
     let words = effective(&world).expect("told");
     assert!(words.contains("cluster \\\"member2\\\" no weight"), "{words}");
+    assert_eq!(events(&world), 1, "it is told when it turns: {:?}", world.events);
     world.apply(policy(&["member1", "member2"]));
     assert!(world.settle());
     assert_eq!(effective(&world), None);
     world.assert_generations_are_taken_in();
+}
+
+#[test]
+fn a_cluster_in_pull_mode_is_told_to_get_nothing_until_it_is_in_push_mode() {
+    let mut world = settled();
+    let effective = |world: &World| {
+        let cluster = world.hub_object("Cluster", "member2").expect("cluster");
+        let all = cluster["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let told = all.into_iter().find(|each| each["type"] == "Effective");
+        told.map(|each| format!("{} {}: {}", each["status"], each["reason"], each["message"]))
+    };
+    let in_mode = |world: &World, mode: &str| {
+        let mut cluster = world.hub_object("Cluster", "member2").expect("cluster").clone();
+        cluster["spec"]["syncMode"] = json!(mode);
+        cluster
+    };
+    let events = |world: &World| {
+        let told = world.events.iter();
+        told.filter(|event| event.starts_with("PartsWithoutEffect Cluster member2: spec.syncMode Pull"))
+            .count()
+    };
+    assert_eq!(effective(&world), None);
+    world.replace(in_mode(&world, "Pull"));
+    assert!(world.settle());
+    let words = effective(&world).expect("told");
+    assert!(
+        words.contains("False")
+            && words.contains("PartsWithoutEffect")
+            && words.contains("nothing is delivered"),
+        "{words}"
+    );
+    assert_eq!(events(&world), 1, "{:?}", world.events);
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle());
+    assert_eq!((events(&world), &world.writes[wrote..]), (1, &[][..]));
+    world.replace(in_mode(&world, "Push"));
+    assert!(world.settle());
+    assert_eq!(effective(&world), None);
 }

@@ -327,3 +327,55 @@ fn a_copy_that_was_copied_to_a_member_that_is_not_selected_is_left_alone() {
         assert!(world.hub_object("ResourceDistribution", "d").is_none());
     }
 }
+
+/// The namespace "other" on m1, with the copy of "app" as `kubectl get -o yaml` shows it, applied there.
+fn with_a_copied_copy() -> (World, (String, String, String), Value) {
+    let mut world = example();
+    let place = ("Namespace".into(), String::new(), "other".into());
+    world.meddle_at("m1", &place, |_| Some(namespace("other", &json!({}))));
+    let mut copied = world.members["m1"].objects[&key("app")].clone();
+    copied["metadata"]["namespace"] = json!("other");
+    for field in ["uid", "resourceVersion", "creationTimestamp"] {
+        copied["metadata"]
+            .as_object_mut()
+            .expect("metadata")
+            .remove(field);
+    }
+    world.meddle_at("m1", &key("other"), |_| Some(copied));
+    assert!(world.settle());
+    let copied = world.members["m1"].objects[&key("other")].clone();
+    (world, key("other"), copied)
+}
+
+#[test]
+fn a_copy_that_somebody_copied_to_another_namespace_is_never_touched() {
+    for restarts in [false, true] {
+        let (mut world, other, copied) = with_a_copied_copy();
+        if restarts {
+            world.restart();
+        }
+        assert!(world.settle_for(60_000));
+        world.apply(to_members("two", &["m1", "m2"]));
+        assert!(world.settle());
+        assert_eq!(world.members["m1"].objects.get(&other), Some(&copied));
+        world.delete("ResourceDistribution", "d");
+        assert!(world.settle_for(600_000));
+        places_are(&world, &[]);
+        assert_eq!(world.members["m1"].objects.get(&other), Some(&copied));
+    }
+}
+
+#[test]
+fn a_distribution_that_means_the_namespace_of_a_copied_copy_reports_a_conflict() {
+    let (mut world, other, copied) = with_a_copied_copy();
+    let mut wanted = to_members("two", &["m1"]);
+    wanted["spec"]["targets"]["includedNamespaces"] = json!({"list": [{"name": "app"}, {"name": "other"}]});
+    world.apply(wanted);
+    assert!(world.settle());
+    assert_eq!(world.members["m1"].objects.get(&other), Some(&copied));
+    let told = status(&world, "d").to_string();
+    assert!(
+        told.contains("ResourceDistribution d of hub hub-id, made for m1/app"),
+        "{told}"
+    );
+}

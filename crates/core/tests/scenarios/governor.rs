@@ -1,8 +1,14 @@
 //! Deletions that no edit explains: few go on, many pause until somebody releases them.
 
+use entourage_core::observation::Watch;
 use serde_json::{Value, json};
 
-use crate::{config_map, example, policy_of, settled, world::World};
+use crate::{
+    config_map,
+    distributions::{distribution, key, named, namespace},
+    example, policy_of, settled,
+    world::World,
+};
 
 const MANY: usize = 200;
 
@@ -290,4 +296,136 @@ fn a_budget_for_all_deletions_limits_those_of_a_user_too() {
     world.release_removals();
     assert!(world.settle_for(600_000));
     assert_eq!(held(&world), 0);
+}
+
+/// A distribution to many namespaces of member1.
+fn distributed() -> World {
+    let mut world = World::distributing(&["member1"]);
+    for n in 0..MANY {
+        let space = namespace(&name(n), &json!({}));
+        world.apply(space.clone());
+        assert!(world.settle());
+        let place = ("Namespace".into(), String::new(), name(n));
+        world.meddle_at("member1", &place, |_| Some(space));
+    }
+    world.apply(distributed_to(MANY));
+    assert!(world.settle());
+    assert_eq!(copies(&world), MANY);
+    world
+}
+
+/// The distribution that means so many of the namespaces.
+fn distributed_to(count: usize) -> Value {
+    let names: Vec<String> = (0..count).map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut targets = named(&names);
+    targets["clusters"] = json!({"clusterNames": ["member1"]});
+    distribution("d", "one", &targets)
+}
+
+fn copies(world: &World) -> usize {
+    let objects = &world.members["member1"].objects;
+    (0..MANY)
+        .filter(|n| objects.contains_key(&key(&name(*n))))
+        .count()
+}
+
+#[test]
+fn copies_of_a_distribution_that_a_restored_hub_means_no_more_pause_until_they_are_released() {
+    let mut world = distributed();
+    world.restart();
+    // Nobody saw this edit.
+    world.apply(distributed_to(1));
+    assert!(world.settle_for(600_000));
+    assert_eq!(copies(&world), MANY - 20);
+    assert_paused(&world, "UnexplainedRemovals", "179 deletions wait");
+    // What is wanted goes on meanwhile, and so does what a user ends.
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(copies(&world), MANY - 20);
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    world.release_removals();
+    assert!(world.settle_for(600_000));
+    assert_eq!(copies(&world), 1);
+}
+
+#[test]
+fn copies_of_a_distribution_that_a_user_moves_or_deletes_are_not_limited() {
+    let mut world = distributed();
+    world.apply(distributed_to(1));
+    assert!(world.settle_for(600_000));
+    assert_eq!(copies(&world), 1);
+    world.apply(distributed_to(MANY));
+    assert!(world.settle_for(600_000));
+    assert_eq!(copies(&world), MANY);
+    world.restart();
+    world.delete("ResourceDistribution", "d");
+    assert!(world.settle_for(600_000));
+    assert_eq!(
+        copies(&world),
+        0,
+        "also while nobody saw it: the hub still says that it ends"
+    );
+    assert!(paused(&world).is_null());
+}
+
+#[test]
+fn while_a_list_of_the_hub_lacks_the_clusters_say_that_nothing_is_deleted() {
+    for lost in [
+        Watch::Policies,
+        Watch::Templates(entourage_core::object::Gvk::new("apps/v1", "Deployment")),
+    ] {
+        for restart in [false, true] {
+            // Who never listed the policies does not know whether anything is to be deleted.
+            if restart && lost == Watch::Policies {
+                continue;
+            }
+            let mut world = filled(settled(), 30);
+            world.lose(lost.clone());
+            assert!(world.settle_for(600_000));
+            assert!(paused(&world).is_null(), "nothing is to be deleted");
+            world.delete("ConfigMap", &name(0));
+            if restart {
+                world.restart();
+            }
+            assert!(world.settle_for(600_000));
+            assert_eq!(held(&world), 30);
+            let told = paused(&world);
+            assert_eq!(
+                (&told["status"], &told["reason"]),
+                (&json!("True"), &json!("HubNotSynced")),
+                "{lost:?}: {told}"
+            );
+            let kind = if lost == Watch::Policies {
+                "while PropagationPolicy cannot be listed"
+            } else {
+                "while Deployment cannot be listed"
+            };
+            assert!(
+                told["message"].as_str().is_some_and(|says| says.contains(kind)),
+                "{told}"
+            );
+            let wrote = world.writes.len();
+            world.restart();
+            assert!(world.settle_for(600_000));
+            assert_eq!(world.writes[wrote..], [""; 0], "told once");
+            world.shut.clear();
+            assert!(world.settle_for(600_000));
+            assert_eq!(held(&world), 29, "it was no pause");
+            assert!(paused(&world).is_null(), "{}", paused(&world));
+            // Nor was its end a release.
+            lose(&mut world, 1);
+            for n in 1..60 {
+                world.apply(config_map(&name(n), "a"));
+            }
+            assert!(world.settle_for(600_000));
+            assert_eq!(held(&world), 59);
+            lose(&mut world, 20);
+            world.restart();
+            assert!(world.settle_for(600_000));
+            assert_eq!(held(&world), 59 - 20);
+            assert_paused(&world, "UnexplainedRemovals", "20 deletions wait");
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod half_working;
 mod hooks;
 mod identity;
 mod kinds;
+mod namespaces;
 mod natives;
 mod orphaned;
 mod overrides;

@@ -1,5 +1,6 @@
 //! Native kinds beyond the main job: references by label, and statuses of kinds without a generation.
 
+use entourage_core::observation::Observation;
 use serde_json::{Value, json};
 
 use crate::{binding, condition, policy_of, settled, world::World};
@@ -335,4 +336,20 @@ fn a_new_template_ends_the_wait_of_a_fight() {
     assert!(world.settle_for(5_000));
     let status = &condition(&world, "myapp-deployment", "FullyApplied")["status"];
     assert_eq!(status, "True", "{}", told(&world));
+}
+
+#[test]
+fn what_a_selector_matches_goes_along_also_when_there_was_nothing_to_match_for_long() {
+    let mut world = imported();
+    for name in ["before", "of-another"] {
+        world.delete("EndpointSlice", name);
+    }
+    for _ in 0..3 {
+        world.now = world.now.plus(61_000);
+        world.tell_again(Observation::Tick);
+        assert!(world.settle());
+    }
+    world.apply(slice("late", "derived-web"));
+    assert!(world.settle());
+    assert_eq!(world.holders("EndpointSlice", "late"), ["member1"]);
 }

@@ -482,8 +482,93 @@ fn one_policy_among_many_concerns_only_what_it_may_select() {
         .observe(entourage_core::observation::Observation::Seen(subject), world.now);
     let copies: Vec<String> = dirty.iter().map(|key| format!("{key:?}")).collect();
     assert!(
-        copies.len() <= 3 && copies.iter().all(|key| key.contains("my-config")),
+        copies.len() <= 4
+            && copies
+                .iter()
+                .all(|key| key.contains("my-config") || key.starts_with("Override(")),
         "{copies:#?}"
     );
     assert_eq!(world.writes.len(), wrote);
+}
+
+#[test]
+fn an_override_policy_that_changes_no_copy_is_told_and_why() {
+    let odd = [
+        (
+            of_config(override_policy("odd", &sets("nope", "/data/key", "x"))),
+            "targetCluster selects no cluster of this hub",
+        ),
+        (
+            override_policy_of("ConfigMap", "other", &sets("member1", "/data/key", "x")),
+            "no propagated resource matches spec.resourceSelectors",
+        ),
+        (
+            of_config(override_policy("odd", &sets("member3", "/data/key", "x"))),
+            "1 resource matches spec.resourceSelectors, and it is not scheduled to any cluster",
+        ),
+        (
+            of_config(override_policy("odd", &json!([{"overriders": {}}]))),
+            "it has no overriders",
+        ),
+    ];
+    for (policy, why) in odd {
+        let mut world = World::new(&["member1", "member2", "member3"]);
+        for object in [
+            deployment("myapp", &["my-config"]),
+            config_map("my-config", "one"),
+            self::policy(&["member1", "member2"]),
+        ] {
+            world.apply(object);
+        }
+        world.apply(policy);
+        assert!(world.settle_for(60_000));
+        let told = world
+            .events
+            .iter()
+            .filter(|event| event.contains("changes no copy"));
+        let told: Vec<&String> = told.collect();
+        assert!(
+            told.iter().any(
+                |event| event.contains("OverridePolicy default/odd changes no copy: ") && event.contains(why)
+            ),
+            "{why}: {told:?}"
+        );
+    }
+}
+
+fn override_policy_of(kind: &str, name: &str, rules: &Value) -> Value {
+    let mut policy = override_policy("odd", rules);
+    policy["spec"]["resourceSelectors"] = json!([{"apiVersion": "v1", "kind": kind, "name": name}]);
+    policy
+}
+
+#[test]
+fn an_override_policy_is_told_when_it_stops_changing_copies_and_not_while_it_does() {
+    let mut world = settled();
+    let of = |world: &World| {
+        let told = world.events.iter();
+        told.filter(|event| event.contains("changes no copy")).count()
+    };
+    world.apply(of_config(override_policy(
+        "config",
+        &sets("member2", "/data/key", "two"),
+    )));
+    let namespaces = json!([{"apiVersion": "v1", "kind": "Namespace"}]);
+    let labels = json!([{"overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}}]);
+    world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    world.apply(cluster_override("namespaces", &namespaces, &labels));
+    assert!(world.settle_for(60_000));
+    assert_eq!(of(&world), 0, "{:?}", world.events);
+    world.apply(policy(&["member1"]));
+    assert!(world.settle_for(60_000));
+    assert!(of(&world) > 0, "{:?}", world.events);
+    // A process that starts finds what was told before.
+    world.events.clear();
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(of(&world), 0, "{:?}", world.events);
+    // Its end is no news.
+    world.delete("OverridePolicy", "config");
+    assert!(world.settle_for(60_000));
+    assert_eq!(of(&world), 0, "{:?}", world.events);
 }

@@ -554,7 +554,7 @@ pub(crate) fn relabel(world: &mut World, name: &str, labels: &Value) {
 }
 
 #[test]
-fn namespaces_are_on_every_member_with_their_labels_and_are_never_deleted() {
+fn namespaces_are_on_every_member_with_their_labels_and_end_where_we_created_them() {
     let mut world = world();
     world.meddle("member2", "Namespace", "shop", |_| {
         Some(namespace("shop", &json!({"theirs": "x"})))
@@ -596,8 +596,8 @@ fn namespaces_are_on_every_member_with_their_labels_and_are_never_deleted() {
     assert!(world.settle());
     assert_eq!(
         world.holders("Namespace", "shop"),
-        ["member1", "member2"],
-        "never deleted"
+        ["member2"],
+        "it was there before"
     );
 }
 

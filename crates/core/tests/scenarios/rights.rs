@@ -6,7 +6,7 @@ use entourage_core::{
 };
 use serde_json::{Value, json};
 
-use crate::{deployment, policies::world, policy_of, world::World};
+use crate::{condition, deployment, policies::world, policy_of, world::World};
 
 fn net(name: &str) -> Value {
     json!({
@@ -271,4 +271,103 @@ fn a_cluster_that_may_not_use_its_credentials_is_told_of_at_once_and_in_the_word
             (&json!("False"), &json!(message))
         );
     }
+}
+
+/// The condition of a policy that says whether it propagates anything.
+fn matched(world: &World, policy: &str) -> Value {
+    let policy = world.hub_object("PropagationPolicy", policy).expect("policy");
+    let mut all = policy["status"]["conditions"].as_array().into_iter().flatten();
+    all.find(|each| each["type"] == "Matched")
+        .cloned()
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_template_that_may_not_be_claimed_is_told_on_its_policy_with_what_grants_the_right() {
+    let mut world = world();
+    world.unclaimable = Some("ResourceQuota");
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {}});
+    world.apply(quota);
+    world.apply(policy_of("quotas", "v1", "ResourceQuota", "q", &["member1"]));
+    assert!(world.settle());
+    let told = matched(&world, "quotas");
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("False"), &json!("ClaimRefused")),
+        "{told}"
+    );
+    let message = told["message"].as_str().expect("message");
+    for needed in [
+        "may not patch ResourceQuota default/q on the hub (forbidden)",
+        "kubectl apply -k config/rbac-kinds/resourcequotas",
+    ] {
+        assert!(message.contains(needed), "{message}");
+    }
+    // It changes, and is refused again: nothing is told twice.
+    let wrote = world.writes.len();
+    let mut object = world.hub_object("ResourceQuota", "q").expect("quota").clone();
+    object["spec"] = json!({"hard": {"pods": "1"}});
+    world.replace(object);
+    assert!(world.settle());
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    world.unclaimable = None;
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(matched(&world, "quotas")["status"], "True");
+    assert_eq!(world.holders("ResourceQuota", "q"), ["member1"]);
+}
+
+#[test]
+fn a_dependency_that_may_not_be_read_is_told_on_the_workload_with_what_grants_the_right() {
+    let mut world = world();
+    world
+        .forbidden
+        .insert(Watch::Templates(Gvk::new("v1", "ServiceAccount")));
+    let mut app = deployment("app", &[]);
+    app["spec"]["template"]["spec"]["serviceAccountName"] = json!("robot");
+    world.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}));
+    world.apply(app);
+    let mut policy = policy_of("p", "apps/v1", "Deployment", "app", &["member1"]);
+    policy["spec"]["propagateDeps"] = json!(true);
+    world.apply(policy);
+    assert!(world.settle());
+    let told = condition(&world, "app-deployment", "DependenciesReady");
+    assert_eq!(
+        (&told["status"], &told["reason"]),
+        (&json!("False"), &json!("DependencyMissing")),
+        "{told}"
+    );
+    let message = told["message"].as_str().expect("message");
+    for needed in [
+        "may not get ServiceAccount default/robot on the hub (forbidden)",
+        "grant get, list, watch and patch",
+    ] {
+        assert!(message.contains(needed), "{message}");
+    }
+    let wrote = world.writes.len();
+    assert!(world.settle_for(600_000));
+    assert_eq!(world.writes[wrote..], [""; 0], "told once");
+    world.forbidden.clear();
+    assert!(world.settle_for(120_000));
+    assert_eq!(
+        condition(&world, "app-deployment", "DependenciesReady")["status"],
+        "True"
+    );
+    assert_eq!(world.holders("ServiceAccount", "robot"), ["member1"]);
+    // One that does not exist is looked for when it may be.
+    world
+        .forbidden
+        .insert(Watch::Templates(Gvk::new("v1", "ServiceAccount")));
+    world.delete("ServiceAccount", "robot");
+    world.restart();
+    assert!(world.settle_for(600_000));
+    world.forbidden.clear();
+    assert!(world.settle_for(600_000));
+    let told = condition(&world, "app-deployment", "DependenciesReady");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("robot does not exist on the hub")),
+        "{told}"
+    );
 }

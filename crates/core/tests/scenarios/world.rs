@@ -3,6 +3,7 @@
 //! It can crash after any change, lose all memory, and start again from lists.
 
 mod distributing;
+mod ending;
 pub(crate) mod hooked;
 mod scripted;
 mod standby;
@@ -22,7 +23,7 @@ use entourage_core::{
     namespaces,
     object::{Gvk, Id, Named, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
-    plan::{Change, HubObject, Key, Verb},
+    plan::{Change, How, HubObject, Key, Verb},
     status, twin,
 };
 use serde_json::{Value, json};
@@ -83,11 +84,17 @@ pub(crate) struct World {
     pub(crate) refuses_removal: bool,
     /// It does so as if the object had changed, as a webhook may.
     pub(crate) refuses_as_changed: bool,
+    /// What a look into a namespace finds beside what it sees: a kind that cannot be listed.
+    pub(crate) unlisted: Option<namespaces::content::Contents>,
+    /// What comes onto a member right after the next look into a namespace.
+    pub(crate) comes_after_a_look: Option<((String, String, String), Value)>,
     /// How often it refused to remove a copy of a distribution.
     pub(crate) asked_to_remove: usize,
     /// Watches that a server refuses to our account.
     pub(crate) forbidden: BTreeSet<Watch>,
     refused: BTreeSet<Watch>,
+    /// The kind of which the hub lets our account claim no template.
+    pub(crate) unclaimable: Option<&'static str>,
     /// Members carry out no write and do not answer it either; their watches go on.
     pub(crate) mute: bool,
     /// Members answer each write with this error of their own.
@@ -160,9 +167,12 @@ impl World {
             refuses: None,
             refuses_removal: false,
             refuses_as_changed: false,
+            unlisted: None,
+            comes_after_a_look: None,
             asked_to_remove: 0,
             forbidden: BTreeSet::new(),
             refused: BTreeSet::new(),
+            unclaimable: None,
             mute: false,
             breaks: None,
             slow_lists: BTreeMap::new(),
@@ -959,7 +969,7 @@ impl World {
                         self.assert_unneeded(&cluster, &id);
                         self.writes.push(format!("{cluster} {how:?} {id}"));
                         match how {
-                            entourage_core::plan::How::Delete => {
+                            How::Delete => {
                                 self.members
                                     .get_mut(&*cluster)
                                     .expect("member")
@@ -968,8 +978,12 @@ impl World {
                                 self.member_changed(&cluster, &key, &live);
                                 Removed::Accepted
                             }
-                            entourage_core::plan::How::Release => {
-                                let freed = render::release(&live, HUB_ID, &cluster).expect("marked");
+                            How::Release | How::HandOver => {
+                                let freed = match how {
+                                    How::HandOver => render::hand_over(&live, HUB_ID, &cluster),
+                                    _ => render::release(&live, HUB_ID, &cluster),
+                                };
+                                let freed = freed.expect("marked");
                                 let freed = self.put(&live, freed);
                                 self.members
                                     .get_mut(&*cluster)
@@ -1021,7 +1035,8 @@ impl World {
                 let held = self.members[&*cluster].objects.get(&key).cloned();
                 let next = match &held {
                     None => {
-                        let mut object = namespaces::created(&name, &labels, &annotations);
+                        let mut object =
+                            namespaces::created((HUB_ID, &cluster), &name, &labels, &annotations);
                         self.stamp(&mut object);
                         object
                     }
@@ -1040,6 +1055,21 @@ impl World {
                 self.member_changed(&cluster, &key, &held.unwrap_or(Value::Null));
                 Some(vec![])
             }
+            Change::Need(id) if self.forbidden.contains(&Watch::Templates(id.gvk.clone())) => {
+                Some(vec![Observation::Unreadable(id, "forbidden".into())])
+            }
+            Change::LookInto {
+                cluster,
+                name,
+                copies,
+            } => self.look_into(&cluster, &name, &copies),
+            Change::EndNamespace {
+                cluster,
+                name,
+                guard,
+                copies,
+                how,
+            } => self.end_of_namespace(&cluster, &name, &guard, (how, &copies)),
             Change::Need(id) => Some(vec![match self.hub.get(&id_key(&id)) {
                 None => Observation::Absent(id),
                 Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
@@ -1182,6 +1212,12 @@ impl World {
         let held = self.hub.get(&key).cloned();
         let name = format!("{} {}/{}", key.0, key.1, key.2);
         let is_patch = matches!(verb, Verb::Merge(_) | Verb::MergeStatus(_));
+        if let (HubObject::Template(id), Verb::Merge(_)) = (object, &verb)
+            && self.unclaimable == Some(&*id.gvk.kind)
+        {
+            // 403. The shell backs off; here that is the end of it.
+            return Some(vec![Observation::Unclaimed(id.clone(), "forbidden".into())]);
+        }
         match verb {
             Verb::Create(mut body) => {
                 if self.terminating {

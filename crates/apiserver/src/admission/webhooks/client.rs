@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::Inner;
+use super::{Inner, trust};
 use crate::{
     kinds::tree::{at, below, count, list, object, text},
     registry::field,
@@ -43,7 +43,7 @@ struct Target {
 pub(super) async fn post(cluster: &Inner, webhook: &Object, body: &Value) -> Result<Value, String> {
     let config = below(webhook, "clientConfig");
     let seconds = count(webhook, "timeoutSeconds").clamp(1, 30);
-    let trust = trust(text(config, "caBundle"))
+    let trust = trusting(text(config, "caBundle"))
         .map_err(|error| format!("could not get REST client: unable to load root certificates: {error}"))?;
     let failed = |url: &str, error: String| format!("failed to call webhook: Post {url:?}: {error}");
     let target = target(cluster, config, seconds).map_err(|(url, error)| failed(&url, error))?;
@@ -158,9 +158,7 @@ fn shaken(error: &io::Error) -> String {
         return error.to_string();
     };
     let why = match reason {
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "certificate signed by unknown authority".to_owned()
-        }
+        unvouched if trust::is_unvouched(unvouched) => "certificate signed by unknown authority".to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "certificate has expired or is not yet valid".to_owned()
         }
@@ -170,18 +168,23 @@ fn shaken(error: &io::Error) -> String {
 }
 
 /// Whom a `caBundle` trusts. Without one nobody is: an embedded server has no roots of a system.
-fn trust(bundle: &str) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
+fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     let pem = STANDARD.decode(bundle).map_err(|error| error.to_string())?;
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
+    let trusted = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| error.to_string())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let config = if trusted.is_empty() {
+        config.with_root_certificates(RootCertStore::empty())
+    } else {
+        config
+            .dangerous()
+            .with_custom_certificate_verifier(trust::verifier(trusted, provider)?)
+    };
+    Ok(config.with_no_client_auth())
 }
 
 /// Where a client configuration leads; else its URL and why it leads nowhere.

@@ -38,11 +38,17 @@ pub const PROPAGATE_DEPS: &str = "PropagateDeps";
 pub struct FeatureGates(BTreeMap<&'static str, bool>);
 
 impl FeatureGates {
+    /// What was said of a feature.
+    #[must_use]
+    pub fn said(&self, name: &str) -> Option<bool> {
+        self.0.get(name).copied()
+    }
+
     /// Whether a feature of [`FEATURES`] is on; an unknown name is off.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
-        let said = self.0.get(name).copied();
-        said.unwrap_or_else(|| find(name).is_some_and(|feature| feature.default))
+        self.said(name)
+            .unwrap_or_else(|| find(name).is_some_and(|feature| feature.default))
     }
 }
 

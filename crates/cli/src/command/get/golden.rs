@@ -3,7 +3,7 @@
 
 use entourage_core::object::Time;
 
-use super::{BINDINGS, GetArgs, POLICIES, Seen, What, shown};
+use super::{BINDINGS, GetArgs, OVERRIDES, POLICIES, Seen, What, shown};
 use crate::{command::Command, golden, manifests};
 
 /// 2026-01-01T01:00:00Z: an hour after the objects of the hub were made.
@@ -31,8 +31,11 @@ fn printed(args: &GetArgs) -> String {
 
 /// The hub as it is read for a namespace.
 fn seen(what: What, namespace: &str) -> Seen {
-    let everywhere =
-        namespace.is_empty() || matches!(what, What::Clusters | What::Policies | What::Distributions);
+    let everywhere = namespace.is_empty()
+        || matches!(
+            what,
+            What::Clusters | What::Policies | What::Overrides | What::Distributions
+        );
     let hub = manifests::read(&[golden::folder("get").join("hub.yaml")]).unwrap();
     let mut seen = Seen::default();
     for object in hub.iter().map(|each| each.value().unwrap()) {
@@ -46,6 +49,8 @@ fn seen(what: What, namespace: &str) -> Seen {
             seen.distributed.push(object);
         } else if POLICIES.contains(&kind) {
             seen.policies.push(object);
+        } else if OVERRIDES.contains(&kind) {
+            seen.overrides.push(object);
         } else if BINDINGS.contains(&kind) && here {
             seen.bindings.push(object);
         }

@@ -133,7 +133,7 @@ fn row(seen: &Seen, policy: &Value, now: Time) -> Row {
 }
 
 /// `Deployment/web`, `Deployment app=web`, `Deployment`.
-fn selector(selector: &Value) -> String {
+pub(super) fn selector(selector: &Value) -> String {
     let kind = text(selector, "/kind");
     let name = text(selector, "/name");
     let namespace = text(selector, "/namespace");

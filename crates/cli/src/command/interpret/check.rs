@@ -117,6 +117,7 @@ fn refused(configuration: &Configuration) -> Vec<admission::Problem> {
         settings: Settings {
             allow_no_execute: true,
             kinds_per_namespace: None,
+            selectors_per_policy: None,
             scripts: None,
         },
     };

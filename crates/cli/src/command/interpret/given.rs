@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use entourage_api::config::{
     ResourceExploringWebhookConfiguration, ResourceInterpreterCustomization,
     ResourceInterpreterWebhookConfiguration,
@@ -156,8 +156,8 @@ impl Given {
 }
 
 fn typed<T: DeserializeOwned>(manifest: &Manifest, value: Value) -> Result<T> {
-    serde_json::from_value(value).with_context(|| {
-        let origin = manifest.origin();
-        format!("{origin}: {manifest} cannot be read; compare it with what `entourage crds` prints")
+    serde_json::from_value(value).map_err(|error| {
+        let (origin, why) = (manifest.origin(), manifests::misfit(&error));
+        anyhow!("{origin}: {manifest} cannot be read: {why}; compare it with what `entourage crds` prints")
     })
 }

@@ -18,6 +18,31 @@ pub fn managed() -> impl Iterator<Item = (&'static str, &'static str)> {
     granted.map(|kind| (kind.group, kind.resource))
 }
 
+/// Verbs on namespaces: one that we created ends with that of the hub.
+const NAMESPACES: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+
+/// Kubernetes' other kinds that have a namespace: they are only listed, to know whether a namespace holds something.
+const LOOKED_INTO: &[(&str, &str)] = &[
+    ("", "endpoints"),
+    ("", "limitranges"),
+    ("", "podtemplates"),
+    ("", "resourcequotas"),
+    ("apps", "controllerrevisions"),
+    ("certificates.k8s.io", "podcertificaterequests"),
+    ("coordination.k8s.io", "leasecandidates"),
+    ("coordination.k8s.io", "leases"),
+    ("extensions", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("resource.k8s.io", "podschedulingcontexts"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("scheduling.k8s.io", "podgroups"),
+    ("scheduling.k8s.io", "workloads"),
+    ("storage.k8s.io", "csistoragecapacities"),
+];
+
 /// Paths that a probe of the member reads.
 const PROBED: &[&str] = &[
     "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/readyz", "/version",
@@ -69,7 +94,12 @@ pub fn rules(extras: &[Extra]) -> Value {
         let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
         rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": MANAGE}));
     }
-    rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create", "patch"]}));
+    rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": NAMESPACES}));
+    // What is in a namespace that the hub deleted must be known for it to be deleted.
+    for group in LOOKED_INTO.chunk_by(|a, b| a.0 == b.0) {
+        let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
+        rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": ["list"]}));
+    }
     // Whether a kind that is not served is gone, with its objects, or is only not served for a while.
     rules.push(json!({
         "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list", "watch"],
@@ -180,7 +210,10 @@ mod tests {
         let mut wanted: Vec<_> = managed().map(|(group, _)| Some(group)).collect();
         wanted.sort();
         wanted.dedup();
-        wanted.extend([Some(""), Some("apiextensions.k8s.io"), None]);
+        wanted.push(Some(""));
+        let looked: Vec<_> = LOOKED_INTO.iter().map(|(group, _)| Some(*group)).collect();
+        wanted.extend(looked.chunk_by(|a, b| a == b).map(|each| each[0]));
+        wanted.extend([Some("apiextensions.k8s.io"), None]);
         assert_eq!(groups, wanted);
     }
 

@@ -186,7 +186,7 @@ fn read_kind(question: &Question) -> Gvk {
 
 /// Whether nothing can be said without the answer.
 fn is_base(question: &Question) -> bool {
-    matches!(question, Question::List(watch) if !matches!(watch, Watch::Templates(_)))
+    matches!(question, Question::List(watch) if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..)))
 }
 
 fn member_of(question: &Question) -> Option<Str> {
@@ -203,6 +203,7 @@ fn member_of(question: &Question) -> Option<Str> {
 fn params(watch: &Watch, hub_id: &str) -> ListParams {
     let all = ListParams::default().limit(PAGE);
     match watch {
+        Watch::Distributed(_, _, name) => all.fields(&format!("metadata.name={name}")),
         Watch::Copies(..) => all.labels(&format!("{}={hub_id}", label::HUB)),
         Watch::Templates(gvk) if gvk.group.is_empty() && &*gvk.kind == "Secret" => {
             all.fields("type!=kubernetes.io/service-account-token")

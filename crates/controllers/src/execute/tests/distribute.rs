@@ -199,7 +199,10 @@ async fn a_copy_on_a_member_is_written_there_and_says_which_hub_it_is_of() {
     let mut bench = bench(vec![distributed()], vec![(POST, Reply::Json(201, copy("1")))]);
     let mut order = order();
     order.place.cluster = Some("m1".into());
-    order.recipe.mark = Mark::Hub("hub".into());
+    order.recipe.mark = Mark::Member {
+        hub: "hub".into(),
+        cluster: "m1".into(),
+    };
     let (_, wrote) = bring(&mut bench, order).await;
     assert_eq!(applied(&wrote), ("1", None, true));
     let body = &bench.on_member.all()[0].body;

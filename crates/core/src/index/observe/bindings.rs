@@ -109,6 +109,9 @@ impl Index {
                     != after.and_then(|after| after.meta.annotation(annotation::VOLUME_RETENTION))
                 || held.owner().is_some() != after.is_some_and(|after| after.owner().is_some())
         });
+        let requirement_changed = before
+            .as_ref()
+            .is_some_and(|held| held.object.spec.required_by != object.spec.required_by);
         let claims = (
             before.as_ref().and_then(|held| claim_on(&held.meta)),
             after.and_then(|held| claim_on(&held.meta)),
@@ -150,6 +153,9 @@ impl Index {
         if placement_changed {
             self.dirty_dependencies(&id, dirty);
         }
+        if placement_changed || requirement_changed {
+            self.dirty_overrides_of(&id, now, dirty);
+        }
         self.dirty_entity(&id, dirty);
         self.settle_standing_by(&id, now, dirty);
         if first {
@@ -180,10 +186,15 @@ impl Index {
                 .values()
                 .any(|state| state.live.is_some() || state.in_flight)
         });
+        let clusters: Vec<Str> = entity.copies.keys().cloned().collect();
         self.by_binding.remove(name);
         self.refers_as_orphaned(&id, now, dirty);
+        for cluster in &clusters {
+            self.may_end_namespace(&id.namespace, cluster, dirty);
+        }
         self.claim_changed(&id, claim, None, dirty);
         self.dirty_dependencies(&id, dirty);
+        self.dirty_overrides_of(&id, now, dirty);
         self.dirty_entity(&id, dirty);
         self.namespace_changes_hands(&id, dirty);
         self.forget_if_empty(&id, now);
@@ -192,7 +203,7 @@ impl Index {
     /// A namespace is written by the planner of copies while it has a binding, else by the one of namespaces.
     /// Cost: O(members) for a namespace.
     fn namespace_changes_hands(&self, id: &Id, dirty: &mut Dirty) {
-        if id.gvk.is_namespace() && self.namespaces.hub.contains_key(&id.name) {
+        if id.gvk.is_namespace() {
             let clusters = self.members.keys().cloned();
             dirty.extend(clusters.map(|cluster| Key::Namespace(id.name.clone(), cluster)));
         }

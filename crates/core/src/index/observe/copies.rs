@@ -124,6 +124,7 @@ impl Index {
     }
 
     pub(super) fn copy_ended(&mut self, id: &Id, cluster: &Str, now: Time, dirty: &mut Dirty) {
+        self.may_end_namespace(&id.namespace, cluster, dirty);
         self.answered(id, now);
         self.dirty_neighbours(id, cluster, dirty);
         self.settle(id, now, dirty);

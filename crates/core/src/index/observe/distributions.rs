@@ -44,7 +44,10 @@ impl Index {
         {
             self.forget_distribution(name);
         }
-        let wrote_status = before.as_ref().is_some_and(|held| held.status != object.status);
+        // What only lists members, or is the first one, delays no report.
+        let wrote_status = before
+            .as_ref()
+            .is_some_and(|held| !held.status.is_null() && !held.reports_as(&object));
         let is_same = before.as_ref().is_some_and(|held| {
             held.spec == object.spec
                 && held.meta.uid == object.meta.uid
@@ -57,6 +60,10 @@ impl Index {
         });
         if is_same {
             if let Some(held) = self.distributions.held.get_mut(name) {
+                let waited = |cluster: &Str| !held.object.reported_on(cluster) && object.reported_on(cluster);
+                let places = held.spots.keys();
+                let of_it = places.filter(|place| place.cluster.as_ref().is_some_and(waited));
+                dirty.extend(of_it.map(|place| Key::Distributed(name.clone(), place.clone())));
                 held.object = object;
                 if wrote_status {
                     held.status_written = Some(now);

@@ -153,6 +153,13 @@ impl Index {
                     self.survey(cluster, now);
                 }
             }
+            Key::Namespace(name, cluster)
+                if !self.namespaces.hub.contains_key(name)
+                    && !self.namespaces.ended.contains(name)
+                    && self.namespaces.survey(cluster, name).is_some() =>
+            {
+                self.survey(cluster, now);
+            }
             Key::Cluster(name) => self.count_waiting(name, now),
             _ => {}
         }
@@ -206,7 +213,9 @@ impl Index {
         let deletes = plan.changes.iter().any(|change| {
             matches!(
                 change,
-                Change::Remove { how: How::Delete, .. } | Change::Withdraw { how: How::Delete, .. }
+                Change::Remove { how: How::Delete, .. }
+                    | Change::Withdraw { how: How::Delete, .. }
+                    | Change::EndNamespace { how: How::Delete, .. }
             )
         });
         let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removals(_)));
@@ -241,6 +250,7 @@ impl Index {
                 }
                 (cluster, spot.explained || ending)
             }
+            Key::Namespace(name, cluster) => (cluster.clone(), self.namespaces.ended.contains(name)),
             _ => return,
         };
         if deletes {

@@ -47,6 +47,7 @@ impl Index {
             let clusters = self.members.keys().cloned();
             dirty.extend(clusters.map(|cluster| Key::Namespace(name.clone(), cluster)));
         }
+        self.hub_namespaces_listed(dirty);
         let distributions: Vec<Str> = self.distributions.held.keys().cloned().collect();
         for name in distributions {
             dirty.push(Key::Distribution(name.clone()));

@@ -95,11 +95,11 @@ impl Index {
             Watch::Policies
             | Watch::ClusterPolicies
             | Watch::Clusters
-            | Watch::Namespaces
             | Watch::Customizations
             | Watch::Hooks(_)
             | Watch::Distributions
             | Watch::Distributed(..) => {}
+            Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
         }
     }

@@ -61,6 +61,7 @@ impl Index {
             self.distributions_on(&name, now, dirty);
             self.dirty_scheduled(dirty);
             dirty.extend(self.policies.keys().cloned().map(Key::Policy));
+            self.dirty_overrides(now, dirty);
             if going {
                 self.dirty_copies_on(&name, dirty);
             } else if self.overriding.look_at_clusters() {
@@ -97,6 +98,7 @@ impl Index {
         }
         self.dirty_scheduled(dirty);
         dirty.extend(self.policies.keys().cloned().map(Key::Policy));
+        self.dirty_overrides(now, dirty);
         dirty.push(Key::Cluster(name.clone()));
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Deletion, Dirty};
+use super::{Deletion, Dirty, Origin};
 use crate::{
     distribution::Place,
     index::{Index, is_old},
-    namespaces::{self, Seen, Unrest},
+    namespaces::{self, Seen, Survey, Unrest, content::Contents},
     object::{Meta, Str, Time},
     observation::Which,
     plan::Key,
@@ -37,6 +37,10 @@ pub(crate) struct Namespaces {
     listed: BTreeSet<Str>,
     /// (member, namespace) → how often others changed what we set.
     unrest: BTreeMap<(Str, Str), Unrest>,
+    /// (member, namespace) → what was found in it, while it ends.
+    surveys: BTreeMap<(Str, Str), Survey>,
+    /// Namespaces that members still have, and that a watch told to be deleted on the hub.
+    pub(crate) ended: BTreeSet<Str>,
 }
 
 impl Namespaces {
@@ -48,6 +52,31 @@ impl Namespaces {
     /// Until when a namespace of a member is left alone, because it is changed again and again. Cost: O(log those).
     pub(crate) fn restless_until(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
         self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
+    }
+
+    /// What was found in a namespace of a member.
+    pub(crate) fn survey(&self, cluster: &Str, name: &Str) -> Option<&Survey> {
+        self.surveys.get(&(cluster.clone(), name.clone()))
+    }
+
+    pub(super) fn looked_into(&mut self, cluster: &Str, name: &Str, contents: Contents, now: Time) {
+        let which = (cluster.clone(), name.clone());
+        let looks = self.surveys.get(&which).map_or(0, |survey| survey.looks) + 1;
+        let at = now;
+        self.surveys.insert(which, Survey { contents, at, looks });
+    }
+
+    pub(super) fn forget_survey(&mut self, cluster: &Str, name: &Str) {
+        self.surveys.remove(&(cluster.clone(), name.clone()));
+    }
+
+    /// Members that have a namespace. Cost: O(members).
+    fn having<'a>(&'a self, name: &'a Str) -> impl Iterator<Item = &'a Str> {
+        let having = self
+            .members
+            .iter()
+            .filter(move |(_, of_it)| of_it.contains_key(name));
+        having.map(|(cluster, _)| cluster)
     }
 
     /// The names of a member's namespaces, in order.
@@ -82,6 +111,7 @@ impl Namespaces {
         self.members.remove(cluster);
         self.listed.remove(cluster);
         self.unrest.retain(|(member, _), _| **member != *cluster);
+        self.surveys.retain(|(member, _), _| **member != *cluster);
     }
 
     pub(super) fn lost(&mut self, cluster: &str) {
@@ -99,6 +129,8 @@ impl Index {
         }
         self.floors.seen(&which);
         let before = self.namespaces.hub.insert(name.clone(), meta);
+        self.namespaces.ended.remove(name);
+        self.namespaces.surveys.retain(|(_, each), _| each != name);
         self.consent_changed(name, before.as_ref(), now, dirty);
         let labels = before.map(|meta| meta.labels).unwrap_or_default();
         self.namespace_changed(&on_hub(name), &labels, now, dirty);
@@ -168,6 +200,15 @@ impl Index {
                 let labels = before.map(|meta| meta.labels).unwrap_or_default();
                 self.namespace_changed(&on_hub(name), &labels, now, dirty);
                 self.namespaces.unrest.retain(|(_, each), _| each != name);
+                let having: Vec<Str> = self.namespaces.having(name).cloned().collect();
+                if self.origin == Origin::Edit && !having.is_empty() {
+                    self.namespaces.ended.insert(name.clone());
+                }
+                dirty.extend(
+                    having
+                        .into_iter()
+                        .map(|cluster| Key::Namespace(name.clone(), cluster)),
+                );
             }
             Some(cluster) => {
                 let of_it = self.namespaces.members.get_mut(cluster);
@@ -177,14 +218,38 @@ impl Index {
                 if floor > 0 && self.namespaces.hub.contains_key(name) {
                     self.disturbed(cluster, name, now);
                 }
+                self.namespaces.forget_survey(cluster, name);
+                if self.namespaces.having(name).next().is_none() {
+                    self.namespaces.ended.remove(name);
+                }
                 dirty.push(Key::Namespace(name.clone(), cluster.clone()));
             }
         }
     }
 
-    /// A member's namespaces are known. Cost: O(namespaces of the hub).
+    /// Something in a namespace ended on a member: if the hub has the namespace no more, that may end, too. Cost: O(log).
+    pub(super) fn may_end_namespace(&self, name: &Str, cluster: &Str, dirty: &mut Dirty) {
+        if !name.is_empty() && !self.namespaces.hub.contains_key(name) {
+            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+        }
+    }
+
+    /// The hub's namespaces are known: members may have some that it deleted meanwhile. Cost: O(namespaces of members).
+    pub(super) fn hub_namespaces_listed(&self, dirty: &mut Dirty) {
+        for (cluster, of_it) in &self.namespaces.members {
+            let ours = of_it
+                .iter()
+                .filter(|(name, seen)| seen.created_by.is_some() && !self.namespaces.hub.contains_key(*name));
+            dirty.extend(ours.map(|(name, _)| Key::Namespace(name.clone(), cluster.clone())));
+        }
+    }
+
+    /// A member's namespaces are known. Cost: O(namespaces of the hub and of the member).
     pub(super) fn namespaces_listed(&mut self, cluster: &Str, dirty: &mut Dirty) {
         self.namespaces.listed.insert(cluster.clone());
+        let of_it = self.namespaces.members.get(cluster).into_iter().flatten();
+        let created = of_it.filter(|(_, seen)| seen.created_by.is_some());
+        dirty.extend(created.map(|(name, _)| Key::Namespace(name.clone(), cluster.clone())));
         for name in self.namespaces.hub.keys() {
             dirty.push(Key::Namespace(name.clone(), cluster.clone()));
         }

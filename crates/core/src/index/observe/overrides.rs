@@ -16,7 +16,7 @@ use crate::{
 impl Index {
     /// Cost: O(templates that it may apply to × their copies), when what it says changed; see
     /// [`Self::reconsider_reach`]. O(policies of the namespace) when it appears.
-    pub(super) fn override_seen(&mut self, policy: &OverridePolicy, dirty: &mut Dirty) {
+    pub(super) fn override_seen(&mut self, policy: &OverridePolicy, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&policy.metadata);
         let name = named(&policy.metadata);
         let before = self.overriding.meta(&name);
@@ -30,6 +30,10 @@ impl Index {
         self.floors.seen(&which);
         let compiled = Policy::new(&name, &meta, &policy.spec);
         let reached = self.overriding.insert(&name, meta, compiled);
+        if self.are_overrides_listed() {
+            self.overriding.changes(&name, now);
+            dirty.push(Key::Override(name.clone()));
+        }
         if appeared {
             self.dirty_dependent_policies(&name, dirty);
         }
@@ -83,31 +87,56 @@ impl Index {
     /// Cost: O(1) where a name and a namespace are given; else O(objects of the kind, in the namespace where one is
     /// given); O(kinds), and O(namespaces × members), more for every kind.
     fn reconsider_reach(&mut self, reach: &Reach, dirty: &mut Dirty) {
-        let kinds: Vec<Gvk> = match &reach.gvk {
-            Some(gvk) => vec![gvk.clone()],
-            None => self.kinds.iter().cloned().collect(),
-        };
         if reach.namespace.is_empty() && reach.gvk.as_ref().is_none_or(Gvk::is_namespace) {
             self.dirty_namespaces(&reach.name, dirty);
         }
-        let mut ids = BTreeSet::new();
-        for gvk in kinds {
-            let first = Id::new(gvk.clone(), &reach.namespace, &reach.name);
-            let in_one_place = !reach.namespace.is_empty();
-            let matching = self
-                .entities
-                .range(first..)
-                .map(|(id, _)| id)
-                .take_while(|id| id.gvk == gvk && (!in_one_place || id.namespace == reach.namespace))
-                .take_while(|id| !in_one_place || reach.name.is_empty() || id.name == reach.name)
-                .filter(|id| reach.name.is_empty() || id.name == reach.name);
-            ids.extend(matching.cloned());
-        }
+        let ids: BTreeSet<Id> = self.reached(reach).cloned().collect();
         for id in ids {
             let clusters: Vec<Str> = self.entities[&id].copies.keys().cloned().collect();
             for cluster in clusters {
                 self.reconsider(&id, &cluster, dirty);
             }
+        }
+    }
+
+    /// The objects that a policy of this reach may select. Cost: as [`Self::reconsider_reach`] says of objects.
+    pub(crate) fn reached<'a>(&'a self, reach: &'a Reach) -> impl Iterator<Item = &'a Id> {
+        let kinds: Vec<&Gvk> = match &reach.gvk {
+            Some(gvk) => vec![gvk],
+            None => self.kinds.iter().collect(),
+        };
+        let in_one_place = !reach.namespace.is_empty();
+        kinds.into_iter().flat_map(move |gvk| {
+            let first = Id::new(gvk.clone(), &reach.namespace, &reach.name);
+            self.entities
+                .range(first..)
+                .map(|(id, _)| id)
+                .take_while(move |id| id.gvk == *gvk && (!in_one_place || id.namespace == reach.namespace))
+                .take_while(move |id| !in_one_place || reach.name.is_empty() || id.name == reach.name)
+                .filter(|id| reach.name.is_empty() || id.name == reach.name)
+        })
+    }
+
+    /// An object changes that override policies may select, or where it is: they may have another effect now. Cost:
+    /// O(log policies + those).
+    pub(super) fn dirty_overrides_of(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+        let names = self.overriding.that_may_apply_to(id).into_iter().cloned();
+        self.overrides_may_differ(names.collect(), now, dirty);
+    }
+
+    /// The same when the clusters change. Cost: O(override policies).
+    pub(super) fn dirty_overrides(&mut self, now: Time, dirty: &mut Dirty) {
+        self.overrides_may_differ(self.overriding.names().cloned().collect(), now, dirty);
+    }
+
+    fn overrides_may_differ(&mut self, names: Vec<Named>, now: Time, dirty: &mut Dirty) {
+        // What a process reads when it starts is no change.
+        if !self.is_base_synced() || !self.are_overrides_listed() {
+            return;
+        }
+        for name in names {
+            self.overriding.changes(&name, now);
+            dirty.push(Key::Override(name));
         }
     }
 

@@ -9,6 +9,20 @@ use crate::{
 };
 
 impl Index {
+    /// The hub refuses the claim of a template: its policy says so. Cost: O(policies).
+    pub(super) fn claim_refused(&mut self, id: Id, why: String, dirty: &mut Dirty) {
+        self.dirty_policies_of(&Watch::Templates(id.gvk.clone()), dirty);
+        self.unclaimed.insert(id, why);
+    }
+
+    /// A template was claimed, or is gone. Cost: O(policies)
+    /// when it was refused, else O(1).
+    pub(super) fn claim_not_refused(&mut self, id: &Id, dirty: &mut Dirty) {
+        if self.unclaimed.remove(id).is_some() {
+            self.dirty_policies_of(&Watch::Templates(id.gvk.clone()), dirty);
+        }
+    }
+
     /// Cost: as [`Self::lost`].
     pub(super) fn was_refused(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
         self.lost(watch, why.clone(), now, dirty);

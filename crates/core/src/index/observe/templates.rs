@@ -41,6 +41,7 @@ impl Index {
         entity.floor = template.meta.revision();
         entity.absent = false;
         entity.never_travels = false;
+        entity.unreadable = None;
         if template.meta.deleting.is_none() {
             entity.orphaning = None;
         } else if template.meta.has_finalizer("orphan") {
@@ -49,6 +50,7 @@ impl Index {
         let (named, selections) = (template.references.clone(), template.selections.clone());
         let outside = outside(id, &template);
         let claim = claim_of(&template.meta);
+        let is_claimed = claim.is_some();
         let deleting = template.meta.deleting.is_some();
         let status = template.status.clone();
         let revision = template.meta.revision();
@@ -67,6 +69,7 @@ impl Index {
         };
         let is_unasked = unasked(&template);
         let before = entity.template.replace(template);
+        let was_there = before.is_some();
         // Who takes it along waited for what it needs.
         let is_told = !is_unasked && before.as_ref().is_some_and(unasked);
         let waited: Vec<Id> = entity.referrers.iter().filter(|_| is_told).cloned().collect();
@@ -105,8 +108,15 @@ impl Index {
         if relabelled {
             self.reselect(id, now, dirty);
         }
+        // One that appears is nowhere yet: its binding tells.
+        if relabelled && was_there {
+            self.dirty_overrides_of(id, now, dirty);
+        }
         if relabelled || appeared {
             self.workload_changed(id, now, dirty);
+        }
+        if is_claimed {
+            self.claim_not_refused(id, dirty);
         }
         dirty.push(Key::Template(id.clone()));
         self.dirty_entity(id, dirty);
@@ -173,6 +183,7 @@ impl Index {
         let claim = before.as_ref().and_then(|held| claim_of(&held.meta));
         self.selects(id, &before.map(|held| held.selections).unwrap_or_default(), &[]);
         self.claim_changed(id, claim, None, dirty);
+        self.claim_not_refused(id, dirty);
         self.dirty_referrers(id, dirty);
         // What it takes along may be needed by nobody now.
         self.dirty_dependencies(id, dirty);
@@ -212,6 +223,7 @@ impl Index {
             return;
         }
         entity.absent = true;
+        entity.unreadable = None;
         self.dirty_referrers(id, dirty);
         self.refers_as_orphaned(id, now, dirty);
         self.reselect(id, now, dirty);

@@ -1,0 +1,217 @@
+//! `entourage get overrides`: what each override policy selects, and how many copies it changes. What changes none says why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entourage_api::{cluster::Cluster, policy::OverrideSpec};
+use entourage_core::{
+    object::{Gvk, Id, Meta, Named, Str, Time},
+    overrides::{Candidates, Policy, effect, select},
+    scheduler::Candidate,
+};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::{
+    Seen,
+    policies::selector,
+    table::{Row, Shown, View, items, names, since, text},
+};
+
+/// A cluster as rules look at it.
+struct Member {
+    name: String,
+    labels: BTreeMap<Str, Str>,
+    cluster: Cluster,
+}
+
+impl Member {
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate {
+            name: &self.name,
+            labels: &self.labels,
+            cluster: &self.cluster,
+            ready: true,
+            deleting: false,
+        }
+    }
+}
+
+/// A propagated object.
+struct Propagated {
+    id: Id,
+    labels: BTreeMap<Str, Str>,
+    clusters: BTreeSet<String>,
+}
+
+pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
+    let mut all: Vec<&Value> = seen
+        .overrides
+        .iter()
+        .filter(|policy| name.is_none_or(|name| text(policy, "/metadata/name") == name))
+        .collect();
+    all.sort_by_key(|policy| {
+        (
+            text(policy, "/metadata/namespace"),
+            text(policy, "/metadata/name"),
+        )
+    });
+    let members: Vec<Member> = seen.clusters.iter().filter_map(member).collect();
+    let objects: Vec<Propagated> = seen
+        .bindings
+        .iter()
+        .map(|binding| propagated(seen, binding))
+        .collect();
+    View {
+        columns: vec![
+            ("NAMESPACE", Shown::Always),
+            ("NAME", Shown::Always),
+            ("SELECTS", Shown::Always),
+            ("CLUSTERS", Shown::Always),
+            ("COPIES", Shown::Always),
+            ("AGE", Shown::Always),
+            ("PROBLEM", Shown::Always),
+        ],
+        rows: all
+            .into_iter()
+            .map(|policy| row(policy, &members, &objects, now))
+            .collect(),
+        more: Vec::new(),
+    }
+}
+
+/// The kinds that override policies select by labels: of those the labels must be known.
+pub(super) fn selected_by_labels(policies: &[Value]) -> BTreeSet<Gvk> {
+    let selectors = policies
+        .iter()
+        .flat_map(|policy| items(policy, "/spec/resourceSelectors"));
+    selectors
+        .filter(|selector| selector["labelSelector"].is_object() && text(selector, "/name").is_empty())
+        .map(|selector| Gvk::new(text(selector, "/apiVersion"), text(selector, "/kind")))
+        .collect()
+}
+
+/// The labels of an object.
+pub(super) fn labelled(gvk: &Gvk, object: &Value) -> (Id, BTreeMap<Str, Str>) {
+    let name = text(object, "/metadata/name");
+    let id = Id::new(gvk.clone(), text(object, "/metadata/namespace"), name);
+    (id, labels(object))
+}
+
+fn labels(object: &Value) -> BTreeMap<Str, Str> {
+    let all = object["metadata"]["labels"].as_object();
+    all.into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
+        .collect()
+}
+
+fn member(cluster: &Value) -> Option<Member> {
+    Some(Member {
+        name: text(cluster, "/metadata/name").to_owned(),
+        labels: labels(cluster),
+        cluster: Cluster::deserialize(cluster).ok()?,
+    })
+}
+
+fn propagated(seen: &Seen, binding: &Value) -> Propagated {
+    let resource = &binding["spec"]["resource"];
+    let id = Id::new(
+        Gvk::new(text(resource, "/apiVersion"), text(resource, "/kind")),
+        text(resource, "/namespace"),
+        text(resource, "/name"),
+    );
+    let required = items(binding, "/spec/requiredBy").iter();
+    let clusters = items(binding, "/spec/clusters")
+        .iter()
+        .chain(required.flat_map(|each| items(each, "/clusters")));
+    Propagated {
+        labels: seen.labels.get(&id).cloned().unwrap_or_default(),
+        clusters: clusters
+            .map(|cluster| text(cluster, "/name").to_owned())
+            .collect(),
+        id,
+    }
+}
+
+fn row(policy: &Value, members: &[Member], objects: &[Propagated], now: Time) -> Row {
+    let name = Named::new(
+        text(policy, "/metadata/namespace"),
+        text(policy, "/metadata/name"),
+    );
+    let selectors = items(policy, "/spec/resourceSelectors");
+    let selects = if selectors.is_empty() {
+        vec!["everything".to_owned()]
+    } else {
+        selectors.iter().map(selector).collect()
+    };
+    let (clusters, copies, problem) = match OverrideSpec::deserialize(&policy["spec"]) {
+        Ok(spec) => effect_of(&name, &spec, members, objects),
+        Err(_) => (Vec::new(), 0, "its spec cannot be read".to_owned()),
+    };
+    let kind = text(policy, "/kind").to_lowercase();
+    Row {
+        name: format!("{kind}.policy.karmada.io/{}", name.name),
+        cells: vec![
+            name.namespace.to_string(),
+            name.name.to_string(),
+            names(&selects, false),
+            names(&clusters, false),
+            copies.to_string(),
+            since(text(policy, "/metadata/creationTimestamp"), now),
+            problem.clone(),
+        ],
+        item: json!({
+            "kind": text(policy, "/kind"), "namespace": &*name.namespace, "name": &*name.name, "selects": selects,
+            "clusters": clusters, "copies": copies, "problem": problem,
+        }),
+    }
+}
+
+/// The clusters that a policy is for, how many copies it changes, and why none. OverridePolicies are matched with the labels of
+/// the templates, not with what ClusterOverridePolicies make of them.
+fn effect_of(
+    name: &Named,
+    spec: &OverrideSpec,
+    members: &[Member],
+    objects: &[Propagated],
+) -> (Vec<String>, usize, String) {
+    let policy = Policy::new(name, &Meta::default(), spec);
+    let mut candidates = Candidates::default();
+    if name.namespace.is_empty() {
+        candidates.cluster_wide.push((name, &policy));
+    } else {
+        candidates.of_namespace.push((name, &policy));
+    }
+    let aimed: Vec<&Member> = members
+        .iter()
+        .filter(|member| policy.aims_at(&member.candidate()))
+        .collect();
+    let (mut copies, mut selected) = (0, 0);
+    for object in objects.iter().filter(|object| !object.clusters.is_empty()) {
+        let changes = |member: &&&Member| {
+            !select(&candidates, &object.id, &object.labels, &member.candidate()).is_empty()
+        };
+        selected += usize::from(aimed.first().is_some_and(|member| changes(&member)));
+        let here = aimed
+            .iter()
+            .filter(|member| object.clusters.contains(&member.name));
+        copies += here.filter(changes).count();
+    }
+    let clusters = aimed.iter().map(|member| member.name.clone()).collect();
+    // Most namespaces have no binding: which of them a policy changes is not read here.
+    let selectors = &spec.resource_selectors;
+    let is_for_namespaces = name.namespace.is_empty()
+        && (selectors.is_empty() || selectors.iter().any(|selector| selector.kind == "Namespace"));
+    let problem = if policy.is_empty() {
+        effect::NO_RULE.to_owned()
+    } else if aimed.is_empty() {
+        effect::NO_CLUSTER.to_owned()
+    } else if copies > 0 || is_for_namespaces {
+        String::new()
+    } else if selected == 0 {
+        effect::NO_OBJECT.to_owned()
+    } else {
+        effect::not_there(selected)
+    };
+    (clusters, copies, problem)
+}

@@ -1,0 +1,85 @@
+//! The members that a status lists: where copies are meant, stand, or may stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::merge;
+use crate::{
+    distribution::{Step, Verdict, held::Held},
+    index::Index,
+    object::Str,
+    plan::Plan,
+};
+
+/// The members where a copy is about to be written, and that the stored status does not list. Cost: O(such places).
+pub(super) fn unlisted(held: &Held) -> BTreeSet<&Str> {
+    let written = [
+        Verdict::Pending,
+        Verdict::Failed(Step::Get),
+        Verdict::Failed(Step::Create),
+        Verdict::Failed(Step::Update),
+    ];
+    let places = written.iter().filter_map(|verdict| held.by_verdict.get(verdict));
+    let clusters = places.flatten().filter_map(|place| place.cluster.as_ref());
+    clusters
+        .filter(|cluster| !held.object.reported_on(cluster))
+        .collect()
+}
+
+/// Lists members before the first copy is written there: whatever happens then, it is known where one may stand.
+pub(super) fn list(name: &Str, held: &Held, unlisted: &BTreeSet<&Str>) -> Plan {
+    let mut all = held.object.status["clusters"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let new = unlisted
+        .iter()
+        .map(|name| json!({"name": &***name, "desired": 0, "succeeded": 0, "failed": 0}));
+    all.extend(new);
+    all.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+    Plan::one(
+        merge(name, held, &json!({ "clusters": all })),
+        "members are listed before the first copy is written there",
+    )
+}
+
+/// One entry a member that is meant, where a copy stands, or where one may stand: a member of an earlier report is kept as
+/// long as it cannot be asked, so that a restart knows where to look. Cost: O(members + places on members).
+pub(super) fn clusters(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
+    let mut all: BTreeMap<&Str, (i64, i64, Option<String>)> = BTreeMap::new();
+    for (place, spot) in &held.spots {
+        let (Some(cluster), Some(verdict)) = (&place.cluster, spot.verdict) else {
+            continue;
+        };
+        let (desired, succeeded, reason) = all.entry(cluster).or_default();
+        *desired += i64::from(verdict.is_meant());
+        *succeeded += i64::from(verdict == Verdict::Done);
+        // An attempt that failed and does not matter any more is no reason.
+        if let (None, Verdict::Failed(_), Some(why)) = (&reason, verdict, spot.why_failed()) {
+            *reason = Some(format!("namespace {}: {why}", place.namespace));
+        }
+    }
+    for at in index.wheres(name) {
+        if let Some(cluster) = at
+            .cluster
+            .as_ref()
+            .and_then(|cluster| index.members.get_key_value(cluster))
+            && held.object.reported_on(cluster.0)
+            && !index.synced.contains(&at.watch())
+        {
+            all.entry(cluster.0).or_default();
+        }
+    }
+    all.into_iter()
+        .map(|(name, (desired, succeeded, reason))| {
+            let mut entry = json!({
+                "name": &**name, "desired": desired, "succeeded": succeeded, "failed": desired - succeeded,
+            });
+            if let Some(reason) = reason {
+                entry["reason"] = json!(reason);
+            }
+            entry
+        })
+        .collect()
+}

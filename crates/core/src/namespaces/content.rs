@@ -1,0 +1,252 @@
+//! What is in a namespace of a member that the hub deleted: Kubernetes' own objects, what leaves anyway, or content.
+//!
+//! Kubernetes puts the account `default` with its tokens into each namespace, the ConfigMap with the cluster's root
+//! certificate, and Events. What has an owner follows that one; what is being deleted leaves soon, and so do the Endpoints of
+//! a Service that is gone. What leaves is waited for: that it leaves must be seen. A copy of a distribution that this hub
+//! accounts for is no content. Everything else is, a PersistentVolumeClaim before all, and so is what another hub manages,
+//! whatever it is.
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::label;
+use serde_json::Value;
+
+use crate::object::Str;
+
+/// How many objects are named.
+const NAMED: usize = 5;
+
+/// What a look into a namespace found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing but what Kubernetes puts there itself, and copies of distributions that this hub accounts for.
+    Nothing,
+    /// That, and objects that leave soon: which, for a person.
+    Leaving(String),
+    /// Content: what, for a person.
+    Held(String),
+    /// A kind may not be listed: which, and why. Only a person can change that.
+    Unknown(String),
+    /// A kind could not be listed this time: which, and why.
+    Unanswered(String),
+    /// The hub has the namespace after all.
+    OnHub,
+}
+
+/// A look into a namespace, object by object.
+#[derive(Debug)]
+pub struct Look<'a> {
+    hub: &'a str,
+    copies: &'a BTreeSet<Str>,
+    content: Vec<String>,
+    leaving: Vec<String>,
+}
+
+/// Whether objects of a resource are never content, so that it need not be listed.
+#[must_use]
+pub fn is_passing(group: &str, resource: &str) -> bool {
+    matches!((group, resource), ("" | "events.k8s.io", "events"))
+}
+
+impl<'a> Look<'a> {
+    /// A look on behalf of a hub; `copies` are the uids of copies of its distributions.
+    #[must_use]
+    pub fn new(hub: &'a str, copies: &'a BTreeSet<Str>) -> Self {
+        Self {
+            hub,
+            copies,
+            content: Vec::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Takes in the metadata of one object.
+    pub fn add(&mut self, (group, kind): (&str, &str), object: &Value) {
+        let meta = &object["metadata"];
+        let name = format!("{kind} {}", meta["name"].as_str().unwrap_or_default());
+        let of_another = [label::HUB, label::DISTRIBUTED_BY]
+            .iter()
+            .any(|key| meta["labels"][key].as_str().is_some_and(|hub| hub != self.hub));
+        let is_accounted = meta["uid"].as_str().is_some_and(|uid| self.copies.contains(uid));
+        if !of_another && (is_accounted || is_kubernetes_own((group, kind), meta)) {
+            return;
+        }
+        if !of_another && leaves((group, kind), meta) {
+            self.leaving.push(name);
+        } else {
+            self.content.push(name);
+        }
+    }
+
+    /// Takes in what another look into the same namespace found.
+    pub fn join(&mut self, other: Self) {
+        self.content.extend(other.content);
+        self.leaving.extend(other.leaving);
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        if !self.content.is_empty() {
+            return Contents::Held(told(&self.content));
+        }
+        if !self.leaving.is_empty() {
+            return Contents::Leaving(told(&self.leaving));
+        }
+        Contents::Nothing
+    }
+}
+
+fn told(names: &[String]) -> String {
+    let some = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
+
+fn is_kubernetes_own((group, kind): (&str, &str), meta: &Value) -> bool {
+    let is_named = |name: &str| meta["name"] == name;
+    match (group, kind) {
+        ("" | "events.k8s.io", "Event") => true,
+        ("", "ServiceAccount") => is_named("default"),
+        ("", "ConfigMap") => is_named("kube-root-ca.crt"),
+        // The tokens that Kubernetes before 1.24 made by itself. One that a user made has another name.
+        ("", "Secret") => {
+            meta["annotations"]["kubernetes.io/service-account.name"] == "default"
+                && meta["name"]
+                    .as_str()
+                    .is_some_and(|name| name.starts_with("default-token-"))
+        }
+        _ => false,
+    }
+}
+
+/// Whether something else ends an object: its deletion has begun, its owner takes it along, or it is of a Service that ended.
+/// Whether that is so is seen when it is gone.
+fn leaves((group, kind): (&str, &str), meta: &Value) -> bool {
+    let has_owner = meta["ownerReferences"]
+        .as_array()
+        .is_some_and(|owners| !owners.is_empty());
+    let is_of_a_service = (group, kind) == ("", "Endpoints")
+        && (meta["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"].is_string()
+            || meta["labels"]["endpoints.kubernetes.io/managed-by"].is_string());
+    meta["deletionTimestamp"].is_string() || has_owner || is_of_a_service
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn look(objects: &[(&str, &str, Value)]) -> Contents {
+        let copies = BTreeSet::from(["c".into()]);
+        let mut look = Look::new("hub", &copies);
+        for (group, kind, meta) in objects {
+            look.add((group, kind), &json!({"metadata": meta}));
+        }
+        look.contents()
+    }
+
+    #[test]
+    fn what_kubernetes_puts_into_a_namespace_is_no_content() {
+        let own = [
+            ("", "ServiceAccount", json!({"name": "default"})),
+            ("", "ConfigMap", json!({"name": "kube-root-ca.crt"})),
+            (
+                "",
+                "Secret",
+                json!({"name": "default-token-x", "annotations": {"kubernetes.io/service-account.name": "default"}}),
+            ),
+            ("", "Event", json!({"name": "web.17"})),
+        ];
+        assert_eq!(look(&own), Contents::Nothing);
+        assert_eq!(look(&[]), Contents::Nothing);
+    }
+
+    #[test]
+    fn a_copy_of_a_distribution_is_no_content_where_it_is_accounted_for() {
+        let labels = json!({"entourage.dev/distributed-by": "hub"});
+        let copy = |uid: &str| {
+            (
+                "",
+                "ConfigMap",
+                json!({"name": "pull", "uid": uid, "labels": labels}),
+            )
+        };
+        assert_eq!(look(&[copy("c")]), Contents::Nothing);
+        // Somebody copied it, with its labels.
+        assert_eq!(look(&[copy("x")]), Contents::Held("ConfigMap pull".into()));
+    }
+
+    #[test]
+    fn everything_else_is_and_is_named() {
+        let content = [
+            ("", "PersistentVolumeClaim", json!({"name": "data", "uid": "p"})),
+            ("", "ConfigMap", json!({"name": "settings"})),
+            ("", "ServiceAccount", json!({"name": "builder"})),
+            (
+                "",
+                "Secret",
+                json!({"name": "token", "annotations": {"kubernetes.io/service-account.name": "default"}}),
+            ),
+            ("", "Endpoints", json!({"name": "outside"})),
+            ("discovery.k8s.io", "EndpointSlice", json!({"name": "outside-1"})),
+            ("example.dev", "Event", json!({"name": "party"})),
+            // Its own kind of the same name.
+            ("example.dev", "ServiceAccount", json!({"name": "default"})),
+            ("", "Pod", json!({})),
+        ];
+        for (group, kind, meta) in content {
+            let name = format!("{kind} {}", meta["name"].as_str().unwrap_or_default());
+            let own = ("", "ConfigMap", json!({"name": "kube-root-ca.crt"}));
+            assert_eq!(look(&[own, (group, kind, meta)]), Contents::Held(name));
+        }
+        let many: Vec<_> = std::iter::repeat_n(("", "Pod", json!({"name": "x"})), 7).collect();
+        let Contents::Held(words) = look(&many) else {
+            panic!()
+        };
+        assert!(words.ends_with("and 2 more"), "{words}");
+    }
+
+    #[test]
+    fn what_another_hub_manages_is_content_whatever_it_is() {
+        for key in ["entourage.dev/hub", "entourage.dev/distributed-by"] {
+            let object = |name: &str| {
+                let owners = json!([{"uid": "u"}]);
+                let labels = json!({key: "other"});
+                json!({"name": name, "uid": "c", "labels": labels, "ownerReferences": owners})
+            };
+            let account = ("", "ServiceAccount", object("default"));
+            assert_eq!(look(&[account]), Contents::Held("ServiceAccount default".into()));
+            let secret = ("", "Secret", object("pull"));
+            assert_eq!(look(&[secret]), Contents::Held("Secret pull".into()));
+        }
+    }
+
+    #[test]
+    fn what_follows_its_owner_or_is_being_deleted_leaves() {
+        let owned = (
+            "apps",
+            "ReplicaSet",
+            json!({"name": "web-1", "ownerReferences": [{"uid": "u"}]}),
+        );
+        let going = (
+            "",
+            "PersistentVolumeClaim",
+            json!({"name": "data", "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        );
+        let endpoints = (
+            "",
+            "Endpoints",
+            json!({"name": "web", "annotations": {"endpoints.kubernetes.io/last-change-trigger-time": "x"}}),
+        );
+        let leaving = [owned.clone(), going, endpoints];
+        let words = "ReplicaSet web-1, PersistentVolumeClaim data, Endpoints web";
+        assert_eq!(look(&leaving), Contents::Leaving(words.into()));
+        // Who follows an owner that is content is not named beside it.
+        let owner = ("apps", "Deployment", json!({"name": "web", "uid": "u"}));
+        assert_eq!(look(&[owned, owner]), Contents::Held("Deployment web".into()));
+    }
+}

@@ -1,0 +1,195 @@
+//! A namespace that the hub deleted: it is deleted on a member, too, if we created it there and it holds no content; else it
+//! is released, and an event names what is still in it.
+//!
+//! A deletion takes everything along, so it needs more proof than that of a copy. Invariants:
+//!
+//! - The namespace says itself that this hub created it on this very cluster ([`creator`]); no other hub has a record on it.
+//! - No copy that a binding accounts for may still stand in it: they end in their own order.
+//! - The hub was asked and answered 404, and everything in the namespace was listed after that. A kind that cannot be listed may
+//!   hold anything. That is done again right before the deletion, however long it waited: what comes into the namespace between
+//!   that list and the deletion is the one thing that nothing shows, because it does not change the namespace's version.
+//! - It counts as a deletion for [`crate::governor`].
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::event;
+
+use super::{content::Contents, id_of};
+use crate::{
+    distribution::Place,
+    governor,
+    index::Index,
+    object::{Id, Str, Time},
+    observation::Watch,
+    plan::{Change, Event, Guard, How, Plan, Proof, Regarding},
+};
+
+/// So often it is looked again whether what leaves has left, or what did not answer does, ever more rarely: some minutes in all.
+const LOOKS: u32 = 9;
+
+/// The longest pause between two looks, in milliseconds.
+const LONGEST: i64 = 60_000;
+
+/// What was found in a namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Survey {
+    pub(crate) contents: Contents,
+    pub(crate) at: Time,
+    /// How often it was looked.
+    pub(crate) looks: u32,
+}
+
+/// What a namespace says that we created: which hub, on which cluster.
+#[must_use]
+pub fn creator(hub: &str, cluster: &str) -> String {
+    format!("{hub}/{cluster}")
+}
+
+/// Plans a namespace of a member that the hub does not have. Cost: O(kinds in use × log), and O(objects in the namespace).
+pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
+    let hub = &index.config.hub;
+    let Some(seen) = index.namespaces.on(cluster, name) else {
+        return Plan::nothing();
+    };
+    let leaves = |cluster: &Str| {
+        index
+            .members
+            .get(cluster)
+            .is_none_or(|member| member.meta.deleting.is_some())
+    };
+    if seen.deleting
+        || seen.created_by.as_deref() != Some(creator(hub, cluster).as_str())
+        || **name == *"default"
+        || index.config.is_reserved(name)
+        || !index.namespaces.is_listed(cluster)
+        || leaves(cluster)
+    {
+        return Plan::nothing();
+    }
+    if !index.is_base_synced() {
+        return Plan::wait_for(Proof::Base, "the hub is not known yet");
+    }
+    if !index.synced.contains(&Watch::Namespaces) {
+        return Plan::wait("the hub's namespaces are not known");
+    }
+    if let Some(id) = index.stands_in(cluster, name) {
+        return Plan::wait(format!("{id} may still be there"));
+    }
+    let guard = Guard {
+        uid: seen.uid.clone(),
+        resource_version: seen.resource_version.clone(),
+    };
+    let at = (name, cluster);
+    if seen.has_records_of_others(hub) {
+        return release(index, at, guard, "another hub manages it, too");
+    }
+    let Some(survey) = index.namespaces.survey(cluster, name) else {
+        return look(index, at);
+    };
+    let why = match &survey.contents {
+        Contents::Nothing => {
+            let explained = index.namespaces.ended.contains(name);
+            if let Some(held) = governor::hold(index, cluster, (explained, false), now) {
+                return held;
+            }
+            let why = "the hub deleted it, and nothing is in it";
+            return end(index, at, guard, How::Delete, why);
+        }
+        Contents::Held(words) => return release(index, at, guard, &format!("it holds {words}")),
+        Contents::Unknown(words) => return release(index, at, guard, &not_known(words)),
+        Contents::OnHub => "the hub has it, or had it a moment ago".to_owned(),
+        Contents::Leaving(words) => format!("it holds {words}, which should leave"),
+        Contents::Unanswered(words) => not_known(words),
+    };
+    let is_on_hub = survey.contents == Contents::OnHub;
+    if survey.looks >= LOOKS && !is_on_hub {
+        return release(index, at, guard, &why);
+    }
+    let until = survey.at.plus(LONGEST.min(500 << survey.looks.min(16)));
+    if now < until {
+        return Plan::wait_until(until, why);
+    }
+    look(index, at)
+}
+
+fn not_known(words: &str) -> String {
+    format!("what it holds is not known: {words}")
+}
+
+fn look(index: &Index, (name, cluster): (&Str, &Str)) -> Plan {
+    let change = Change::LookInto {
+        cluster: cluster.clone(),
+        name: name.clone(),
+        copies: index.distributed_into(cluster, name),
+    };
+    Plan::one(change, "the hub deleted it: what is in it must be known")
+}
+
+fn end(index: &Index, (name, cluster): (&Str, &Str), guard: Guard, how: How, why: &str) -> Plan {
+    let change = Change::EndNamespace {
+        cluster: cluster.clone(),
+        name: name.clone(),
+        guard,
+        copies: index.distributed_into(cluster, name),
+        how,
+    };
+    Plan::one(change, why)
+}
+
+fn release(index: &Index, (name, cluster): (&Str, &Str), guard: Guard, why: &str) -> Plan {
+    let mut plan = end(index, (name, cluster), guard, How::Release, why);
+    let uid = index.members.get(cluster).map(|member| member.meta.uid.clone());
+    plan.changes.extend(uid.map(|uid| {
+        Change::Emit(Event {
+            regarding: Regarding {
+                api_version: "cluster.karmada.io/v1alpha1".into(),
+                kind: "Cluster".into(),
+                namespace: "".into(),
+                name: cluster.clone(),
+                uid,
+            },
+            warning: true,
+            reason: event::NAMESPACE_KEPT,
+            message: format!(
+                "Namespace {name} was deleted on the hub and stays on {cluster}: {why}. It is no longer managed; delete it there \
+                 when nothing in it is needed"
+            ),
+        })
+    }));
+    plan
+}
+
+impl Index {
+    /// What may still stand in a namespace of a member, and a binding accounts for; the namespace itself counts, too.
+    /// Cost: O(kinds in use × log + objects in the namespace).
+    fn stands_in(&self, cluster: &Str, name: &Str) -> Option<Id> {
+        let itself = id_of(name);
+        let accounted = |id: &Id| {
+            self.entity(id)
+                .is_some_and(|entity| entity.last_binding().is_some())
+                && self.may_exist(id, cluster)
+        };
+        if accounted(&itself) {
+            return Some(itself);
+        }
+        self.kinds.iter().find_map(|gvk| {
+            let of_it = self.entities.range(Id::new(gvk.clone(), name, "")..);
+            let mut of_it = of_it.take_while(|(id, _)| id.gvk == *gvk && id.namespace == *name);
+            of_it.find(|(id, _)| accounted(id)).map(|(id, _)| id.clone())
+        })
+    }
+
+    /// The uids of copies of distributions in a namespace of a member, as they are known now.
+    /// Cost: O(distributions with a copy there × log).
+    fn distributed_into(&self, cluster: &Str, name: &Str) -> BTreeSet<Str> {
+        let place = Place {
+            cluster: Some(cluster.clone()),
+            namespace: name.clone(),
+        };
+        let all = &self.distributions;
+        let of_it = all.at.get(&place).into_iter().flatten();
+        of_it
+            .filter_map(|distribution| Some(self.copy_of(distribution, &place)?.uid.clone()))
+            .collect()
+    }
+}

@@ -1,0 +1,145 @@
+//! Whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
+
+use super::Policy;
+use crate::{
+    delivery,
+    index::{Index, Member, Reach},
+    object::{Gvk, Id, Meta, Named, Str, Time},
+    plan::{Change, Plan, Proof},
+    scheduler::Candidate,
+    twin,
+};
+
+/// How long after a policy changed it is said to change nothing, in milliseconds: what it is for may be
+/// applied with it, and is scheduled after that.
+const FIRST_LOOK: i64 = 2_000;
+
+/// Plans what is told of an override policy.
+///
+/// Cost: O(members + objects that it may select × their clusters), up to the first copy that it changes.
+pub(crate) fn plan(index: &Index, name: &Named, now: Time) -> Plan {
+    let (Some((policy, reaches)), Some(changed)) =
+        (index.overriding.get(name), index.overriding.changed(name))
+    else {
+        return Plan::nothing();
+    };
+    if index
+        .overriding
+        .meta(name)
+        .is_some_and(|meta| meta.deleting.is_some())
+    {
+        return Plan::nothing();
+    }
+    let until = changed.plus(FIRST_LOOK);
+    if now < until {
+        return Plan::wait_until(until, "what it is for may be on its way");
+    }
+    let needed = [Proof::Base, Proof::Overrides];
+    if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
+        return Plan::wait_for(proof, "what it changes is not known as it is now");
+    }
+    match why_none(index, name, policy, reaches.iter()) {
+        None => Plan::nothing(),
+        Some(why) => {
+            let told = format!("{} {name} changes no copy: {why}", twin::override_policy(name));
+            Plan::one(Change::Refuse(told), "it changes no copy")
+        }
+    }
+}
+
+/// Why a policy changes no copy now; `None` where it changes one, or is not there. Cost: as [`plan`].
+pub(crate) fn without(index: &Index, name: &Named) -> Option<String> {
+    let (policy, reaches) = index.overriding.get(name)?;
+    why_none(index, name, policy, reaches.iter())
+}
+
+fn why_none<'a>(
+    index: &Index,
+    name: &Named,
+    policy: &Policy,
+    reaches: impl Iterator<Item = &'a Reach>,
+) -> Option<String> {
+    if policy.is_empty() {
+        return Some(NO_RULE.to_owned());
+    }
+    let aimed: Vec<(&Str, &Member)> = index
+        .members
+        .iter()
+        .filter(|(cluster, member)| policy.aims_at(&candidate(cluster, member)))
+        .collect();
+    let Some((_, first)) = aimed.first() else {
+        return Some(NO_CLUSTER.to_owned());
+    };
+    let applies = |id: &Id, meta: &Meta, member: &Member| {
+        let rules = index.overriding.rules(id, &meta.labels, Some(member));
+        rules.iter().any(|rule| rule.policy() == name)
+    };
+    let mut elsewhere = 0;
+    for reach in reaches {
+        for id in index.reached(reach) {
+            let Some(entity) = index.entity(id) else { continue };
+            let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
+                continue;
+            };
+            let is_there = |cluster: &str| delivery::plan::is_committed(binding, cluster);
+            let mut here = aimed.iter().filter(|(cluster, _)| is_there(cluster));
+            if here.any(|(_, member)| applies(id, &template.meta, member)) {
+                return None;
+            }
+            let is_somewhere = index.members.keys().any(|cluster| is_there(cluster));
+            elsewhere += usize::from(is_somewhere && applies(id, &template.meta, first));
+        }
+        // Namespaces are on every member.
+        let mut namespaces = index.namespaces.hub.iter().filter(|(namespace, _)| {
+            reach.namespace.is_empty() && (reach.name.is_empty() || reach.name == **namespace)
+        });
+        if reach.gvk.as_ref().is_none_or(Gvk::is_namespace)
+            && namespaces.any(|(namespace, meta)| {
+                let id = Id::new(Gvk::new("v1", "Namespace"), "", namespace);
+                aimed.iter().any(|(_, member)| applies(&id, meta, member))
+            })
+        {
+            return None;
+        }
+    }
+    Some(if elsewhere == 0 {
+        NO_OBJECT.to_owned()
+    } else {
+        not_there(elsewhere)
+    })
+}
+
+fn candidate<'a>(cluster: &'a Str, member: &'a Member) -> Candidate<'a> {
+    Candidate {
+        name: cluster,
+        labels: &member.meta.labels,
+        cluster: &member.object,
+        ready: true,
+        deleting: false,
+    }
+}
+
+/// Why a policy that says nothing changes no copy.
+pub const NO_RULE: &str = "it has no overriders; add some to spec.overrideRules";
+
+/// Why one changes no copy whose rules are for clusters that do not exist.
+pub const NO_CLUSTER: &str =
+    "spec.overrideRules[].targetCluster selects no cluster of this hub; correct it, or join the cluster";
+
+/// Why one changes no copy that selects nothing.
+pub const NO_OBJECT: &str =
+    "no propagated resource matches spec.resourceSelectors; correct them, or propagate what they name";
+
+/// Why one changes no copy whose objects are on other clusters.
+#[must_use]
+pub fn not_there(objects: usize) -> String {
+    let (resources, are) = if objects == 1 {
+        ("resource matches", "it is")
+    } else {
+        ("resources match", "they are")
+    };
+    format!(
+        "{objects} {resources} spec.resourceSelectors, and {are} not scheduled to any cluster that \
+         spec.overrideRules[].targetCluster selects"
+    )
+}

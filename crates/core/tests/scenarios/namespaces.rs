@@ -1,0 +1,280 @@
+//! Namespaces that the hub deletes: where they are deleted, where they stay, and what is told then.
+
+use entourage_core::namespaces::content::Contents;
+use serde_json::{Value, json};
+
+use crate::{
+    config_map,
+    distributions::{distribution, named},
+    policies::{cluster_policy, namespace, with, world},
+    world::World,
+};
+
+/// A world whose members each have the namespace shop, which we made there, and what stands in it on member1.
+fn shops(inside: &[Value]) -> World {
+    let mut world = world();
+    world.apply(namespace("shop", &json!({"team": "a"})));
+    assert!(world.settle());
+    for object in inside {
+        let kind = object["kind"].as_str().expect("kind");
+        let name = object["metadata"]["name"].as_str().expect("name");
+        let key = (kind.to_owned(), "shop".to_owned(), name.to_owned());
+        let object = object.clone();
+        world.meddle_at("member1", &key, |_| Some(object));
+    }
+    world
+}
+
+fn inside(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}})
+}
+
+fn is_told_once(world: &World, words: &str) {
+    let told = world.events.iter().filter(|each| each.contains("NamespaceKept"));
+    let told: Vec<&String> = told.collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains(words), "{told:?}");
+}
+
+#[test]
+fn a_namespace_that_the_hub_deletes_goes_with_what_kubernetes_put_into_it() {
+    let own = [
+        inside("v1", "ServiceAccount", "default"),
+        inside("v1", "ConfigMap", "kube-root-ca.crt"),
+    ];
+    for restart in [false, true] {
+        let mut world = shops(&own);
+        world.delete("Namespace", "shop");
+        if restart {
+            world.restart();
+        }
+        assert!(world.settle());
+        assert_eq!(world.holders("Namespace", "shop"), [""; 0], "restart: {restart}");
+        assert!(!world.members["member1"].objects.keys().any(|key| key.1 == "shop"));
+        let writes = world.writes.len();
+        world.restart();
+        assert!(world.settle());
+        assert_eq!(world.writes.len(), writes);
+    }
+}
+
+#[test]
+fn a_namespace_that_holds_something_is_released_and_told() {
+    let mut world = shops(&[inside("v1", "PersistentVolumeClaim", "data")]);
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+    let live = world.on("member1", "Namespace", "shop").expect("it stays");
+    let annotations = live["metadata"]["annotations"].to_string();
+    assert!(!annotations.contains("entourage.dev"), "{annotations}");
+    assert_eq!(live["metadata"]["labels"]["team"], "a", "what users set stays");
+    is_told_once(&world, "PersistentVolumeClaim data");
+}
+
+#[test]
+fn a_namespace_of_several_hubs_stays() {
+    let mut world = shops(&[]);
+    world.meddle("member1", "Namespace", "shop", |mut live| {
+        live["metadata"]["annotations"]["managed-by.entourage.dev/other"] = json!("{}");
+        Some(live)
+    });
+    assert!(world.settle());
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+}
+
+#[test]
+fn a_namespace_copied_to_another_member_is_not_deleted_there() {
+    let mut world = shops(&[]);
+    world.meddle("member1", "Namespace", "shop", |mut live| {
+        live["metadata"]["annotations"]["entourage.dev/created-by"] = json!("hub-id/member2");
+        Some(live)
+    });
+    assert!(world.settle());
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+}
+
+#[test]
+fn a_namespace_waits_for_the_copies_in_it() {
+    let mut world = shops(&[]);
+    let mut object = config_map("settings", "a");
+    object["metadata"]["namespace"] = json!("shop");
+    world.apply(object);
+    let selectors = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}]);
+    world.apply(cluster_policy("settings", &selectors, &["member1"]));
+    assert!(world.settle());
+    let key = ("ConfigMap".to_owned(), "shop".to_owned(), "settings".to_owned());
+    assert!(world.at("member1", &key).is_some());
+    world.refuses_removal = true;
+    world.delete_at(&key);
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(
+        world.holders("Namespace", "shop"),
+        ["member1"],
+        "a copy is still in it"
+    );
+    world.refuses_removal = false;
+    assert!(world.settle_for(300_000));
+    assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+}
+
+#[test]
+fn what_comes_into_a_namespace_after_it_was_looked_into_keeps_it() {
+    let mut world = shops(&[]);
+    let key = (
+        "PersistentVolumeClaim".to_owned(),
+        "shop".to_owned(),
+        "data".to_owned(),
+    );
+    let claim = inside("v1", "PersistentVolumeClaim", "data");
+    world.comes_after_a_look = Some((key.clone(), claim));
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    let kept = world.holders("Namespace", "shop");
+    assert_eq!(kept.len(), 1, "where the claim came");
+    assert!(world.at(kept[0], &key).is_some());
+    is_told_once(&world, "PersistentVolumeClaim data");
+}
+
+#[test]
+fn a_namespace_that_cannot_be_looked_into_stays_and_that_is_told() {
+    let why = "widgets.example.com cannot be listed";
+    for contents in [Contents::Unknown(why.into()), Contents::Unanswered(why.into())] {
+        let mut world = shops(&[]);
+        world.set_down("member2", true);
+        let lasts = matches!(contents, Contents::Unanswered(_));
+        world.unlisted = Some(contents);
+        world.delete("Namespace", "shop");
+        assert!(world.settle());
+        assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);
+        let told = world.events.iter().any(|each| each.contains("NamespaceKept"));
+        assert_eq!(told, !lasts, "what may answer again is asked again");
+        assert!(world.settle_for(600_000));
+        assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);
+        is_told_once(&world, why);
+        world.unlisted = None;
+        assert!(world.settle_for(600_000));
+        let live = world.on("member1", "Namespace", "shop").expect("released");
+        assert!(
+            !live["metadata"]["annotations"]
+                .to_string()
+                .contains("entourage.dev")
+        );
+    }
+}
+
+#[test]
+fn what_does_not_answer_for_a_moment_does_not_keep_a_namespace() {
+    let mut world = shops(&[]);
+    world.unlisted = Some(Contents::Unanswered("a server is down".into()));
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);
+    world.unlisted = None;
+    assert!(world.settle_for(300_000));
+    assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+}
+
+#[test]
+fn what_leaves_a_namespace_is_waited_for() {
+    for leaves in [true, false] {
+        let mut pod = inside("v1", "Pod", "web-1");
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let mut world = shops(&[pod]);
+        world.delete("Namespace", "shop");
+        assert!(world.settle());
+        assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+        assert!(!world.events.iter().any(|each| each.contains("NamespaceKept")));
+        if leaves {
+            let key = ("Pod".to_owned(), "shop".to_owned(), "web-1".to_owned());
+            world.meddle_at("member1", &key, |_| None);
+            assert!(world.settle_for(300_000));
+            assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+        } else {
+            assert!(world.settle_for(600_000));
+            assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+            is_told_once(&world, "Pod web-1");
+        }
+    }
+}
+
+#[test]
+fn a_namespace_that_comes_back_on_the_hub_stays() {
+    let mut world = shops(&[]);
+    world.set_down("member1", true);
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+    world.apply(namespace("shop", &json!({"team": "b"})));
+    world.set_down("member1", false);
+    assert!(world.settle_for(300_000));
+    assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);
+    let deleted = |write: &&String| write.contains("member1 Delete");
+    assert_eq!(world.writes.iter().filter(deleted).count(), 0);
+}
+
+#[test]
+fn a_namespace_that_a_cluster_policy_placed_ends_unless_its_resources_are_preserved() {
+    for preserve in [false, true] {
+        let mut world = world();
+        let selectors = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "shop"}]);
+        let policy = cluster_policy("shop", &selectors, &["member1"]);
+        world.apply(with(policy, &json!({ "preserveResourcesOnDeletion": preserve })));
+        let labels = json!({"namespace.karmada.io/skip-auto-propagation": "true"});
+        world.apply(namespace("shop", &labels));
+        assert!(world.settle());
+        assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+        world.delete("Namespace", "shop");
+        assert!(world.settle());
+        let left: &[&str] = if preserve { &["member1"] } else { &[] };
+        assert_eq!(world.holders("Namespace", "shop"), left);
+        world.restart();
+        assert!(world.settle_for(300_000));
+        assert_eq!(world.holders("Namespace", "shop"), left);
+    }
+}
+
+#[test]
+fn copies_of_distributions_go_with_their_namespace_and_those_of_another_hub_keep_it() {
+    for other in [false, true] {
+        let mut world = World::distributing(&["member1", "member2"]);
+        world.apply(namespace("shop", &json!({"team": "a"})));
+        assert!(world.settle());
+        let mut targets = named(&["shop"]);
+        targets["clusters"] = json!({"clusterNames": ["member1"]});
+        world.apply(distribution("d", "one", &targets));
+        assert!(world.settle());
+        let key = ("ConfigMap".to_owned(), "shop".to_owned(), "settings".to_owned());
+        assert!(world.at("member1", &key).is_some(), "it is distributed");
+        if other {
+            let mut theirs = world.at("member1", &key).expect("it is there").clone();
+            theirs["metadata"]["name"] = json!("theirs");
+            theirs["metadata"]["labels"]["entourage.dev/distributed-by"] = json!("other-hub");
+            let key = ("ConfigMap".to_owned(), "shop".to_owned(), "theirs".to_owned());
+            world.meddle_at("member1", &key, |_| Some(theirs));
+        }
+        world.delete("Namespace", "shop");
+        assert!(world.settle());
+        let left: &[&str] = if other { &["member1"] } else { &[] };
+        assert_eq!(world.holders("Namespace", "shop"), left);
+        if other {
+            is_told_once(&world, "ConfigMap theirs");
+        }
+    }
+}
+
+#[test]
+fn a_namespace_that_was_deleted_before_a_takeover_ends_after_it() {
+    let mut world = shops(&[]);
+    world.stand_by();
+    assert!(world.settle());
+    world.delete("Namespace", "shop");
+    // The leader dies before it did anything about it.
+    world.take_over();
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+}
