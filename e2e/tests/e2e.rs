@@ -71,6 +71,8 @@ mod distribution_unguarded;
 mod drift;
 #[path = "e2e/example.rs"]
 mod example;
+#[path = "e2e/failover.rs"]
+mod failover;
 #[path = "e2e/faults.rs"]
 mod faults;
 #[path = "e2e/gate.rs"]
@@ -107,6 +109,8 @@ mod placement;
 mod plan;
 #[path = "e2e/policies.rs"]
 mod policies;
+#[path = "e2e/rebalancer.rs"]
+mod rebalancer;
 #[path = "e2e/reference.rs"]
 mod reference;
 #[path = "e2e/removal.rs"]
@@ -115,6 +119,10 @@ mod removal;
 mod secrets;
 #[path = "e2e/suspension.rs"]
 mod suspension;
+#[path = "e2e/taint_policies.rs"]
+mod taint_policies;
+#[path = "e2e/taints.rs"]
+mod taints;
 #[path = "e2e/takeover.rs"]
 mod takeover;
 #[path = "e2e/volumes.rs"]
@@ -147,10 +155,12 @@ fn main() -> ExitCode {
         volumes::tests(),
         policies::tests(),
         placement::tests(),
+        rebalancer::tests(),
         cluster_policies::tests(),
         claims::tests(),
         lazy::tests(),
         suspension::tests(),
+        taints::tests(),
         namespaces::tests(),
         overrides::tests(),
         plan::tests(),
@@ -182,6 +192,7 @@ fn main() -> ExitCode {
         distribution_crash::tests(),
         crash::tests(),
         crash_policies::tests(),
+        failover::tests(),
         faults::tests(),
         distribution_faults::tests(),
         conformance::tests(),
@@ -189,6 +200,7 @@ fn main() -> ExitCode {
         identity::tests(),
         join::tests(),
         takeover::tests(),
+        taint_policies::tests(),
         waits::tests(),
         webhook::tests(),
     ];

@@ -62,6 +62,18 @@ pub struct WorkloadRebalancerStatus {
     pub finish_time: Option<Time>,
 }
 
+/// The result of a workload whose binding was asked for a fresh choice.
+pub const SUCCESSFUL: &str = "Successful";
+
+/// The result of one whose binding was not.
+pub const FAILED: &str = "Failed";
+
+/// Why it was not: there is no binding.
+pub const REFERENCED_BINDING_NOT_FOUND: &str = "ReferencedBindingNotFound";
+
+/// Ours. Why it was not: another component keeps the binding.
+pub const BINDING_MANAGED_BY_OTHERS: &str = "BindingManagedByOthers";
+
 /// What came of one workload.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedWorkload {

@@ -56,10 +56,7 @@ pub const CRDS: &[CrdEntry] = &[
     CrdEntry {
         name: "clustertaintpolicies.policy.karmada.io",
         summary: "Which taints follow from the conditions of Clusters.",
-        make: || {
-            let instead = "taint Clusters with kubectl instead";
-            without_effect(finish(policy::ClusterTaintPolicy::crd()), instead)
-        },
+        make: || finish(policy::ClusterTaintPolicy::crd()),
     },
     CrdEntry {
         name: "overridepolicies.policy.karmada.io",
@@ -102,10 +99,7 @@ pub const CRDS: &[CrdEntry] = &[
     CrdEntry {
         name: "workloadrebalancers.apps.karmada.io",
         summary: "Workloads whose clusters shall be chosen afresh.",
-        make: || {
-            let instead = "set spec.rescheduleTriggeredAt of bindings instead";
-            without_effect(finish(apps::WorkloadRebalancer::crd()), instead)
-        },
+        make: || finish(apps::WorkloadRebalancer::crd()),
     },
     CrdEntry {
         name: "works.work.karmada.io",
@@ -194,18 +188,6 @@ fn with_beta(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         })
         .collect();
     crd.spec.versions.extend(beta);
-    crd
-}
-
-/// A definition of a kind that nothing acts on in this version. Its objects have no status that could say so: the API server warns
-/// whoever reads or writes one.
-fn without_effect(mut crd: CustomResourceDefinition, instead: &str) -> CustomResourceDefinition {
-    let kind = &crd.spec.names.kind;
-    let warning = format!("{kind} is stored and has no effect in this version of Entourage; {instead}");
-    for version in &mut crd.spec.versions {
-        version.deprecated = Some(true);
-        version.deprecation_warning = Some(warning.clone());
-    }
     crd
 }
 

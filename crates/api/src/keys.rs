@@ -100,7 +100,8 @@ table! {
         /// Ours. Prefix of an annotation on a member's namespace, one for each hub: the rest of the key is the hub's id, the
         /// value lists, as JSON, the `labels` and `annotations` that this hub set.
         MANAGED_BY_PREFIX = "managed-by.entourage.dev/";
-        /// Ours. On a member's namespace that a hub created there: the hub's id, a slash, the name of the Cluster.
+        /// Ours. On a member's namespace that a hub created there: the hub's id, a slash, the name of the Cluster, and, as soon
+        /// as it is known, a slash and the namespace's uid.
         CREATED_BY = "entourage.dev/created-by";
         /// kubectl's own record on a template. It never travels: for a Secret it is the whole payload.
         LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
@@ -297,6 +298,8 @@ table! {
         TEMPLATE_ORPHANED = "TemplateOrphaned";
         /// Ours. Warning, on a policy, an override policy or a Cluster: it says something that has no effect.
         PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
+        /// Normal, on a Cluster: taints were put on it or taken off it.
+        TAINT_CLUSTER_SUCCEED = "TaintClusterSucceed";
         /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ours. Warning, on a Cluster: a namespace that was deleted on the hub stays there, because it holds something.
@@ -315,6 +318,10 @@ table! {
         FULLY_APPLIED = "FullyApplied";
         /// Ours. On a binding: the dependencies of the workload are where the workload is.
         DEPENDENCIES_READY = "DependenciesReady";
+        /// Ours. On a binding: it is being evicted from a cluster, and its copy is still there.
+        EVICTING = "Evicting";
+        /// Ours. On a binding: it is to be evicted from a cluster, and no replacement can be scheduled.
+        EVICTION_BLOCKED = "EvictionBlocked";
         /// Ours. On a binding: the copies are healthy, where the kind tells of that.
         HEALTHY = "Healthy";
         /// Ours. On a PropagationPolicy: it propagates at least one template.
@@ -407,6 +414,13 @@ table! {
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ready of a Cluster is False: it cannot be reached.
         CLUSTER_NOT_REACHABLE = "ClusterNotReachable";
+        /// Ours. Ready of a Cluster is False: it answers, and so late that it cannot be used.
+        CLUSTER_API_SLOW = "ClusterAPISlow";
+        /// Ours. Ready of a Cluster is False: it refuses the token of its Secret, or what our account asks for.
+        CREDENTIALS_REFUSED = "CredentialsRefused";
+        /// Ours. Ready of a Cluster is Unknown: more than half of the members stopped answering together, so the fault is
+        /// most likely on the hub's side.
+        HUB_CUT_OFF = "HubCutOff";
         /// Ready of a Cluster is False: another physical cluster answers than the one that `spec.id` names.
         CLUSTER_ID_CHANGED = "ClusterIDChanged";
         /// Ready of a Cluster is False: an older Cluster stands for the same physical cluster.
@@ -445,6 +459,10 @@ table! {
         HUB_NOT_SYNCED = "HubNotSynced";
         /// Ours. RemovalsPaused is False: somebody released them.
         REMOVALS_RESUMED = "RemovalsResumed";
+        /// Of `Evicting`: the binding has eviction tasks.
+        GRACEFUL_EVICTION = "GracefulEviction";
+        /// Of `EvictionBlocked`: no other cluster fits.
+        NO_REPLACEMENT = "NoReplacement";
         /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.
         TAINT_UNTOLERATED = "TaintUntolerated";
         /// Reason of an eviction task: the workload stayed unhealthy for too long.
@@ -453,12 +471,16 @@ table! {
 }
 
 table! {
-    /// Taints that we put on a Cluster ourselves. Source: Karmada reference 4.1.
+    /// Taints of a Cluster that the control plane implies, and those that commands set. Source: Karmada reference 4.1.
     taint {
         /// Ready is False.
         NOT_READY = "cluster.karmada.io/not-ready";
         /// Ready is Unknown.
         UNREACHABLE = "cluster.karmada.io/unreachable";
+        /// Somebody has cordoned the Cluster: with the effect NoSchedule nothing new is scheduled to it.
+        UNSCHEDULABLE = "cluster.karmada.io/unschedulable";
+        /// Ours. Somebody drains the Cluster: with the effect NoExecute what is scheduled to it is evicted.
+        DRAIN = "entourage.dev/drain";
     }
 }
 

@@ -27,6 +27,7 @@ pub struct Kind {
 /// Every kind that a command reads or writes.
 pub const KINDS: &[Kind] = &[
     CLUSTER,
+    CLUSTER_RESOURCE_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CRD,
@@ -38,6 +39,12 @@ pub const KINDS: &[Kind] = &[
 
 /// A member cluster.
 pub const CLUSTER: Kind = cluster_scoped("cluster.karmada.io/v1alpha1", "Cluster", "clusters");
+/// Where a cluster-scoped template goes.
+pub const CLUSTER_RESOURCE_BINDING: Kind = cluster_scoped(
+    "work.karmada.io/v1alpha2",
+    "ClusterResourceBinding",
+    "clusterresourcebindings",
+);
 /// Rights.
 pub const CLUSTER_ROLE: Kind = cluster_scoped("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
 /// Who has rights.

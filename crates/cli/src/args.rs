@@ -44,6 +44,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a number and a unit: 500ms, 30s, 5m, 1h".to_owned())
 }
 
+/// Reads how often something is done in a second, such as `0.5` or `20`; answers with the pause between two, in milliseconds.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn rate(text: &str) -> Result<i64, String> {
+    let rate: f64 = text.parse().unwrap_or_default();
+    if rate.is_finite() && (0.0001..=1_000.0).contains(&rate) {
+        // From 1 to 10,000,000: it fits.
+        #[expect(clippy::cast_possible_truncation, reason = "see above")]
+        Ok((1_000.0 / rate).round() as i64)
+    } else {
+        Err("give how many a second, from 0.0001 to 1000, such as 0.5".to_owned())
+    }
+}
+
 /// Reads `key=value,key=value`. Keys and values must be valid as labels.
 ///
 /// # Errors
@@ -54,26 +69,44 @@ pub fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
         let (key, value) = pair
             .split_once('=')
             .ok_or_else(|| format!("{pair:?} is not key=value"))?;
-        let name = match key.split_once('/') {
-            Some((prefix, name)) if is_dns_name(prefix, 253) => name,
-            Some(_) => return Err(format!("{key:?}: what stands before / must be a DNS name")),
-            None => key,
-        };
-        if name.is_empty() || !is_label_text(name) {
-            return Err(format!(
-                "{key:?} is not a label key: letters, digits, '-', '_', '.', at most 63"
-            ));
-        }
-        if !is_label_text(value) {
-            return Err(format!(
-                "{value:?} is not a label value: letters, digits, '-', '_', '.', at most 63"
-            ));
-        }
+        label_key(key)?;
+        label_value(value)?;
         if labels.insert(key.to_owned(), value.to_owned()).is_some() {
             return Err(format!("{key:?} is given twice"));
         }
     }
     Ok(labels)
+}
+
+/// Checks a label key, which is what the key of a taint is, too: a name, and before it a DNS name and a slash or nothing.
+///
+/// # Errors
+/// A sentence for the user that names the key.
+pub fn label_key(key: &str) -> Result<(), String> {
+    let name = match key.split_once('/') {
+        Some((prefix, name)) if is_dns_name(prefix, 253) => name,
+        Some(_) => return Err(format!("{key:?}: what stands before / must be a DNS name")),
+        None => key,
+    };
+    if name.is_empty() || !is_label_text(name) {
+        return Err(format!(
+            "{key:?} is not a label key: letters, digits, '-', '_', '.', at most 63"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a label value, which is what the value of a taint is, too.
+///
+/// # Errors
+/// A sentence for the user that names the value.
+pub fn label_value(value: &str) -> Result<(), String> {
+    if !is_label_text(value) {
+        return Err(format!(
+            "{value:?} is not a label value: letters, digits, '-', '_', '.', at most 63"
+        ));
+    }
+    Ok(())
 }
 
 /// Reads the name of a cluster: a DNS label of at most 48 characters.
@@ -112,6 +145,21 @@ fn is_dns_name(text: &str, longest: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_read_as_the_pause_between_two() {
+        for (text, pause) in [
+            ("0.5", Some(2_000)),
+            ("20", Some(50)),
+            ("1000", Some(1)),
+            ("0", None),
+            ("-1", None),
+            ("x", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(rate(text).ok(), pause, "{text}");
+        }
+    }
 
     #[test]
     fn durations_have_a_unit() {

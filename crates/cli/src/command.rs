@@ -7,8 +7,11 @@ use clap::{Parser, Subcommand};
 
 pub mod bench;
 pub mod controllers;
+pub mod cordon;
 pub mod crds;
 pub mod demo;
+pub mod drain;
+pub mod failover;
 pub mod get;
 pub mod graph;
 pub mod interpret;
@@ -16,6 +19,7 @@ pub mod join;
 pub mod kustomize_generator;
 pub mod plan;
 pub mod resume;
+pub mod taint;
 pub mod unjoin;
 pub mod up;
 pub mod webhook;
@@ -38,10 +42,23 @@ pub enum Command {
     ///
     /// In a pod, without --kubeconfig and --context, the hub is the cluster that the pod runs in.
     Controllers(controllers::ControllersArgs),
+    /// Keep anything new from being scheduled to clusters
+    ///
+    /// Sets the taint cluster.karmada.io/unschedulable:NoSchedule. What is there stays.
+    Cordon(cordon::CordonArgs),
     /// Print the CustomResourceDefinitions, or bring them to a hub
     Crds(crds::CrdsArgs),
     /// See the main job done on a hub and members in this process
     Demo(demo::DemoArgs),
+    /// Cordon a cluster, have everything evicted from it, and wait for that
+    ///
+    /// Sets the taints cluster.karmada.io/unschedulable:NoSchedule and entourage.dev/drain:NoExecute; the controllers evict the
+    /// bindings that do not tolerate the second one. `entourage uncordon` removes both.
+    Drain(drain::DrainArgs),
+    /// Say what would move where if a member failed, what has no other place, and which data would stay behind
+    ///
+    /// The same decisions as the controllers', made on a model of the servers: nothing is written.
+    Failover(failover::FailoverArgs),
     /// Show bindings, copies, clusters or policies: what is where, why, and what is missing
     ///
     /// Reads the hub alone; its bindings say what stands on the members.
@@ -68,6 +85,17 @@ pub enum Command {
     Plan(Box<plan::PlanArgs>),
     /// Let deletions on a member go on that the controllers have paused
     Resume(resume::ResumeArgs),
+    /// Set taints of clusters, or remove them
+    ///
+    /// kubectl taint does so for Nodes alone.
+    #[command(
+        override_usage = "entourage taint [OPTIONS] CLUSTER... [KEY[=VALUE]:EFFECT]... [KEY[:EFFECT]-]..."
+    )]
+    Taint(taint::TaintArgs),
+    /// Let what is new be scheduled to clusters again
+    ///
+    /// Removes the taints that `entourage cordon` and `entourage drain` set. What was evicted does not come back by itself.
+    Uncordon(cordon::CordonArgs),
     /// Take a member off a hub
     Unjoin(unjoin::UnjoinArgs),
     /// Start a hub, members and the controllers in this process, to try things out
@@ -98,8 +126,11 @@ impl Cli {
         let done = match self.command {
             Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
+            Command::Cordon(args) => cordon::run(args, out).await,
             Command::Crds(args) => crds::run(args, out).await,
             Command::Demo(args) => demo::run(args, out).await,
+            Command::Drain(args) => drain::run(args, out).await,
+            Command::Failover(args) => failover::run(args, out).await,
             Command::Get(args) => get::run(args, out).await,
             Command::Graph(args) => graph::run(*args, out).await,
             Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
@@ -107,6 +138,8 @@ impl Cli {
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             Command::Plan(args) => return plan::run(*args, out).await,
             Command::Resume(args) => resume::run(args, out).await,
+            Command::Taint(args) => taint::run(args, out).await,
+            Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             Command::Up(args) => up::run(args, out).await,
             Command::Webhook(args) => webhook::run(args).await,
@@ -151,6 +184,7 @@ mod tests {
             "entourage crds --apply --kubeconfig hub.yaml",
             "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
             "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
+            "entourage failover --dry-run member1 -o json",
             "entourage get bindings -A",
             "entourage get copies myapp -n shop -o wide",
             "entourage get clusters -o json --kubeconfig hub.yaml",
@@ -172,8 +206,15 @@ mod tests {
             "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
             "entourage resume m1 --kubeconfig hub.yaml --wait 0s",
             "entourage controllers --removal-budget 100",
+            "entourage controllers --eviction-rate 0.5 --eviction-rate-per-region 10 --eviction-rate-per-cluster 20",
             "entourage unjoin m1 --force",
             "entourage demo",
+            "entourage taint m1 m2 dedicated=gpu:NoSchedule maintenance:NoExecute old- older:NoSchedule- --overwrite --dry-run",
+            "entourage cordon m1 m2 --kubeconfig hub.yaml",
+            "entourage uncordon m1 --dry-run",
+            "entourage drain m1 --timeout 30m",
+            "entourage drain m1 --wait=false",
+            "entourage drain --wait m1",
             "entourage webhook --kubeconfig hub.yaml",
             "entourage webhook --service karmada-system/entourage-webhook --bind-address 0.0.0.0 --remove-on-exit false",
             "entourage webhook --url https://hooks.example.com:8443 --allow-no-execute-taint-policy",
@@ -190,10 +231,20 @@ mod tests {
             "entourage crds --apply --for 1.20",
             "entourage controllers --feature-gates Levitation=true",
             "entourage controllers --health-addr 8080",
+            "entourage controllers --eviction-rate 0",
+            "entourage failover member1",
             "entourage get",
             "entourage get pods",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
+            "entourage taint",
+            "entourage taint m1 dedicated=gpu:Never",
+            "entourage cordon",
+            "entourage cordon M1",
+            "entourage uncordon",
+            "entourage drain",
+            "entourage drain m1 m2",
+            "entourage drain m1 --timeout 10",
             "entourage interpret -f shops.yaml",
             "entourage interpret --check",
             "entourage interpret -f shops.yaml --check --layers",

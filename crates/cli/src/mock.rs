@@ -1,5 +1,5 @@
-//! An API server in memory, as small as the commands' tests allow: objects by path, merge patches, lists by field
-//! selector `metadata.name`, watches that replay what happens after they were opened.
+//! An API server in memory, as small as the commands' tests allow: objects by path, merge patches that may name the version
+//! they change, lists by field selector `metadata.name`, watches that replay what happens after they were opened.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use tower::service_fn;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// What the server does of its own accord after a write: the method, the path, and the objects by path.
+/// What the server does of its own accord after a call: the method, the path, and the objects by path.
 pub(crate) type Reaction = Box<dyn Fn(&str, &str, &mut BTreeMap<String, Value>) + Send>;
 
 /// The server. Clones share everything.
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Has the server react to writes.
+    /// Has the server react to calls.
     pub(crate) fn reacting(
         self,
         reaction: impl Fn(&str, &str, &mut BTreeMap<String, Value>) + Send + 'static,
@@ -67,6 +67,11 @@ impl Server {
     pub(crate) fn without(self, path: &'static str) -> Self {
         self.lock().missing.insert(path);
         self
+    }
+
+    /// Has the server serve everything again.
+    pub(crate) fn serving(&self) {
+        self.lock().missing.clear();
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -177,7 +182,11 @@ impl State {
         }
         self.revision += 1;
         match method {
-            "GET" => self.read(path, query),
+            "GET" => {
+                let answer = self.read(path, query);
+                (self.reaction)(method, path, &mut self.objects);
+                answer
+            }
             "POST" => {
                 let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default());
                 if self.objects.contains_key(&path) {
@@ -193,6 +202,10 @@ impl State {
                 let Some(object) = self.objects.get_mut(path) else {
                     return failure(404, "NotFound");
                 };
+                let version = &body["metadata"]["resourceVersion"];
+                if version.is_string() && *version != object["metadata"]["resourceVersion"] {
+                    return failure(409, "Conflict");
+                }
                 merge(object, &body);
                 object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
                 let answer = object.clone();

@@ -76,24 +76,30 @@ const WORK: &str = "work.karmada.io";
 const CLUSTER: &str = "cluster.karmada.io";
 const CONFIG: &str = "config.karmada.io";
 const KRUISE: &str = "apps.kruise.io";
+const APPS: &str = "apps.karmada.io";
 
 /// Every controller, sorted by name.
 pub const CONTROLLERS: &[Controller] = &[
     Controller {
         name: "cluster",
-        summary: "says of each Cluster whether its member answers and what it serves, and lets it go when nothing is left there",
+        summary: "says of each Cluster whether its member answers and what it serves, taints it by that, and lets it go when nothing is left there",
         module: "entourage_core::cluster",
         gate: None,
         rules: &[
             rule(
                 Resources::Of(CLUSTER, &["clusters"]),
                 &["get", "list", "patch", "watch"],
-                "finalizer",
+                "finalizer and taints",
             ),
             rule(
                 Resources::Of(CLUSTER, &["clusters/status"]),
                 &["patch"],
                 "Ready, version and APIs of the member",
+            ),
+            rule(
+                Resources::Of(POLICY, &["clustertaintpolicies"]),
+                &["list", "watch"],
+                "which taints follow from conditions",
             ),
         ],
     },
@@ -296,6 +302,24 @@ pub const CONTROLLERS: &[Controller] = &[
         )],
     },
     Controller {
+        name: "rebalancer",
+        summary: "has workloads placed afresh where WorkloadRebalancers ask for it, and says what came of it",
+        module: "entourage_core::rebalancer",
+        gate: None,
+        rules: &[
+            rule(
+                Resources::Of(APPS, &["workloadrebalancers"]),
+                &["delete", "get", "list", "watch"],
+                "which workloads; one is deleted as long after it finished as it says",
+            ),
+            rule(
+                Resources::Of(APPS, &["workloadrebalancers/status"]),
+                &["patch"],
+                "what came of each workload",
+            ),
+        ],
+    },
+    Controller {
         name: "status",
         summary: "reports how a template fares on its members",
         module: "entourage_core::status",
@@ -444,6 +468,7 @@ mod tests {
             Key::Namespace("ns".into(), "m1".into()),
             Key::Distribution("a".into()),
             Key::DistributionStatus("a".into()),
+            Key::Rebalancer("a".into()),
             Key::Distributed(
                 "a".into(),
                 Place {
@@ -466,7 +491,8 @@ mod tests {
                 | Key::Namespace(..)
                 | Key::Distribution(_)
                 | Key::DistributionStatus(_)
-                | Key::Distributed(..) => {}
+                | Key::Distributed(..)
+                | Key::Rebalancer(_) => {}
             }
             let row = row(key.controller());
             assert!(row.module.starts_with("entourage_core::"), "{}", row.name);

@@ -136,10 +136,15 @@ impl Hands {
                     guard,
                     copies,
                     how,
+                    told,
                 } => match member {
                     Some(member) => {
-                        self.end_namespace(&member.api, (cluster, name), (&guard, &copies), how)
-                            .await
+                        let outcome = self.end_namespace(member, (cluster, name), (&guard, &copies), how);
+                        let (outcome, released) = outcome.await;
+                        if let Some(event) = told.filter(|_| released) {
+                            self.events.emit(*event);
+                        }
+                        outcome
                     }
                     None => Outcome::Done,
                 },

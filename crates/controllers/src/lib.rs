@@ -24,6 +24,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use entourage_core::{
+    failover::budget::Budget,
     index::{Config, Index},
     object::{Gvk, Str},
     observation::Server,
@@ -79,8 +80,18 @@ pub struct Options {
     pub deletion_grace: Duration,
     /// How long a workload's first release to a cluster waits for its dependencies there.
     pub dependency_wait: Duration,
+    /// How long a member must fail its probes before its Cluster is not ready.
+    pub cluster_failure_threshold: Duration,
+    /// How long a member that was not ready must answer its probes before its Cluster is ready.
+    pub cluster_success_threshold: Duration,
     /// How many copies may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
     pub removal_budget: Option<u32>,
+    /// The feature gate Failover (docs/concepts.md, "The feature gates").
+    pub failover: bool,
+    /// How fast bindings are evicted from clusters.
+    pub eviction_budget: Budget,
+    /// How long a copy that is evicted gracefully waits for its replacement, where its task says nothing else.
+    pub eviction_timeout: Duration,
     /// How many custom kinds the PropagationPolicies of a namespace may have looked for.
     pub kinds_per_namespace: usize,
     /// Whether to act only while holding the Lease.
@@ -107,7 +118,12 @@ impl Default for Options {
             cluster_namespace: "karmada-cluster".to_owned(),
             deletion_grace: Duration::from_secs(5),
             dependency_wait: Duration::from_secs(30),
+            cluster_failure_threshold: Duration::from_secs(30),
+            cluster_success_threshold: Duration::ZERO,
             removal_budget: None,
+            failover: true,
+            eviction_budget: Budget::default(),
+            eviction_timeout: Duration::from_secs(600),
             kinds_per_namespace: entourage_core::index::KINDS_PER_NAMESPACE,
             leader_election: false,
             lease_namespace: "karmada-system".to_owned(),
@@ -226,7 +242,12 @@ pub async fn run(
             config.kinds_per_namespace = options.kinds_per_namespace;
             config.deletion_grace = millis(deletion_grace);
             config.dependency_wait = millis(dependency_wait);
+            config.cluster_failure_threshold = millis(options.cluster_failure_threshold);
+            config.cluster_success_threshold = millis(options.cluster_success_threshold);
             config.removal_budget = options.removal_budget;
+            config.failover = options.failover;
+            config.eviction_budget = options.eviction_budget;
+            config.eviction_timeout = millis(options.eviction_timeout);
             config.hub_has_nodes = has_nodes(&hub).await;
             config.reserved = [&cluster_namespace, &options.lease_namespace]
                 .map(|name| name.as_str().into())

@@ -11,10 +11,10 @@ use desired::{desired, identity};
 use entourage_api::{
     keys::annotation,
     policy::{Placement, ReplicaSchedulingType},
-    work::{ResourceBinding, ResourceBindingSpec},
+    work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
 pub(crate) use write::to_value;
-use write::{create, delete, disown, finish, note_former, release, write};
+use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
 use crate::{
     delivery,
@@ -161,13 +161,13 @@ fn template_here(
                     metadata: identity(index, id, entity, template),
                     ..Default::default()
                 };
-                let mut wanted = desired(index, id, (entity, template), None, &[], fresh, now);
+                let (mut wanted, _) = desired(index, id, (entity, template), None, &[], fresh, now);
                 note_former(index, id, entity, None, &mut wanted);
                 create(index, id, &wanted)
             }
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
-            Some(_) if !index.is_removal_safe(&id.gvk) => not_proven(id),
+            Some(_) if !index.is_removal_safe(&id.gvk) => Plan::not_proven(&id.gvk),
             Some(binding) => delete(binding, "nobody needs it any more"),
         };
     }
@@ -218,7 +218,7 @@ fn template_here(
             if let (Some(Own::Orphaned | Own::Held(..)), Some(vanished)) = (own, &entity.vanished) {
                 fresh.spec = vanished.object.spec.clone();
             }
-            let mut wanted = desired(index, id, (entity, template), own, &required, fresh, now);
+            let (mut wanted, _) = desired(index, id, (entity, template), own, &required, fresh, now);
             note_former(index, id, entity, None, &mut wanted);
             create(index, id, &wanted)
         }
@@ -234,10 +234,13 @@ fn update(
     now: Time,
 ) -> Plan {
     let before: &ResourceBinding = &stored.object;
-    let mut wanted = desired(index, id, (entity, template), own, required, before.clone(), now);
+    let (mut wanted, again_at) = desired(index, id, (entity, template), own, required, before.clone(), now);
     note_former(index, id, entity, Some(stored), &mut wanted);
     if wanted.metadata == before.metadata && wanted.spec == before.spec {
-        return Plan::nothing();
+        return Plan {
+            again_at,
+            ..Plan::nothing()
+        };
     }
     let (old, new) = (places(&before.spec), places(&wanted.spec));
     let leaving: Vec<&Str> = old.iter().filter(|place| !new.contains(*place)).collect();
@@ -247,7 +250,7 @@ fn update(
         .iter()
         .any(|stored| !wanted.spec.required_by.contains(stored));
     if (forgets || !leaving.is_empty()) && !index.is_removal_safe(&id.gvk) {
-        return not_proven(id);
+        return Plan::not_proven(&id.gvk);
     }
     // Who asked for a copy to stay is known from what is stored: the copy is released before that is forgotten.
     let kept = |place: &&&Str| {
@@ -287,7 +290,9 @@ fn update(
             return Plan::wait_until(until, "collecting referrers");
         }
     }
-    write(stored, Verb::Replace(to_value(&wanted)), "the binding differs")
+    let mut plan = write(stored, Verb::Replace(to_value(&wanted)), "the binding differs");
+    plan.changes.extend(evicted(id, template, stored, &wanted.spec));
+    plan
 }
 
 /// Whether the difference is one that referrers make: `requiredBy` and the labels.
@@ -298,11 +303,34 @@ fn only_view_differs(before: &ResourceBinding, wanted: &ResourceBinding) -> bool
 }
 
 fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
+    let evicted = spec.graceful_eviction_tasks.iter();
     spec.clusters
         .iter()
         .chain(spec.required_by.iter().flat_map(|each| &each.clusters))
-        .map(|target| target.name.as_str().into())
+        .map(|target| &target.name)
+        .chain(evicted.map(|task| &task.from_cluster))
+        .map(|name| name.as_str().into())
         .collect()
+}
+
+/// Whether an object that has no binding is about to get one: a policy that does not wait for its next change claims or
+/// selects it, or something takes it along. Cost: O(candidate policies + referrers × their clusters).
+pub(crate) fn is_coming(index: &Index, id: &Id) -> bool {
+    let Some(entity) = index.entity(id).filter(|entity| !entity.is_gone()) else {
+        return false;
+    };
+    let Some(template) = entity
+        .template
+        .as_ref()
+        .filter(|held| held.meta.deleting.is_none())
+    else {
+        return false;
+    };
+    let is_claimed = match detector::claimed_by(index, id, &template.meta) {
+        Some((_, policy)) => activation::applies(policy, entity, &template.meta),
+        None => detector::is_selected(index, id, &template.meta),
+    };
+    is_claimed || !dependencies::snapshots(index, id, entity).is_empty()
 }
 
 // --- the own part
@@ -391,23 +419,21 @@ fn hold(unanswered: &Unanswered, waits: &str) -> Plan {
     )
 }
 
-/// Chooses clusters for a claimed template, and answers with the reason when there are none; `None` when that is not
-/// ours to do: another scheduler does it, or scheduling is suspended. The last good choice stays when no cluster fits
-/// (a workload is not taken away because nothing better was found).
+/// Chooses clusters for a claimed template, and answers with the reason when there are none. The last good choice stays when
+/// no cluster fits (a workload is not taken away because nothing better was found). Who schedules asks
+/// [`crate::failover::decide`].
 ///
-/// `held` is the binding as stored: what was chosen before, and by what.
+/// `held` is the binding as stored: by what was chosen before. Beside the time: where it is placed, and the clusters that it is
+/// being evicted from.
 pub(crate) fn schedule(
     index: &Index,
     id: &Id,
     template: &Template,
     placement: &Placement,
     held: &ResourceBinding,
+    (current, evicted): (&[TargetCluster], &[Str]),
     now: Time,
-) -> Option<Outcome> {
-    let spec = &held.spec;
-    if !is_scheduled_by_us(spec) {
-        return None;
-    }
+) -> Outcome {
     let candidates: Vec<Candidate<'_>> = index
         .members
         .iter()
@@ -422,21 +448,22 @@ pub(crate) fn schedule(
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
     let status = held.status.as_ref();
-    Some(scheduler::schedule(
+    scheduler::schedule(
         &Request {
             placement,
             gvk: &id.gvk,
             replicas: template.replicas,
             uid: &template.meta.uid,
-            current: &spec.clusters,
+            current,
             applied: applied.map_or("", String::as_str),
             affinity: status
                 .filter(|status| status.last_scheduled_time.is_some())
                 .map(|status| status.scheduler_observing_affinity_name.as_str()),
             fresh: is_reschedule_asked(held, now),
+            evicted,
         },
         &candidates,
-    ))
+    )
 }
 
 /// Whether choosing clusters is ours to do: no other scheduler does it, and it is not suspended.
@@ -463,13 +490,6 @@ pub(crate) fn is_reschedule_asked(held: &ResourceBinding, now: Time) -> bool {
     } else {
         asked > chosen
     }
-}
-
-fn not_proven(id: &Id) -> Plan {
-    Plan::wait_for(
-        Proof::Removal(id.gvk.clone()),
-        "that nobody needs it is not proven yet",
-    )
 }
 
 #[cfg(test)]

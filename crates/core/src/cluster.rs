@@ -1,27 +1,29 @@
-//! Member clusters: what a Cluster's status says, and when a Cluster may go.
+//! Member clusters: what a Cluster's status says, which taints follow from it, and when a Cluster may go.
 //!
-//! Status is written on transition only. A member that stops answering is given the failure threshold before its Ready
-//! condition turns False (karmada reference 4.1).
+//! Status and taints are written on transition only. Module `ready` says when a member is ready; taints follow from what is
+//! stored of that (`taints`), so a taint is never there before the condition that explains it.
 
 use entourage_api::{
-    cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus, SyncMode},
+    cluster::{Cluster, ClusterStatus, SyncMode},
     keys::{condition, event, finalizer, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 pub(crate) mod copied;
+pub mod credentials;
+pub(crate) mod cut_off;
 pub mod identity;
+mod ready;
+pub(crate) mod taint_policies;
+pub(crate) mod taints;
 
 use crate::{
-    condition as conditions, governor,
+    condition as conditions,
     index::{Index, Member},
     object::{Gvk, Id, Str, Time},
-    observation::Probe,
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
 };
-
-pub mod credentials;
 
 /// What is told of a cluster in Pull mode.
 const PULL: &str = "spec.syncMode Pull is stored and has no effect in this version: nothing is delivered; join the cluster in Push \
@@ -33,25 +35,30 @@ const TOLD: usize = 3;
 /// Whether the Ready condition of a Cluster, as stored, is True.
 #[must_use]
 pub fn is_ready(cluster: &Cluster) -> bool {
-    let all = cluster.status.iter().flat_map(|status| &status.conditions);
-    all.into_iter()
-        .any(|each| each.type_ == condition::READY && each.status == "True")
+    stored_ready(cluster).is_some_and(|each| each.status == "True")
 }
 
-/// Plans a Cluster. Cost: O(kinds it serves); O(entities) while it is being deleted.
+/// The Ready condition of a Cluster, as stored.
+pub(crate) fn stored_ready(cluster: &Cluster) -> Option<&Condition> {
+    let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
+    all.find(|each| each.type_ == condition::READY)
+}
+
+/// Plans a Cluster. Cost: O(kinds it serves + ClusterTaintPolicies); O(entities) while it is being deleted.
 #[must_use]
 pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     let Some(member) = index.members.get(name) else {
         return Plan::nothing();
     };
     if member.object.spec.sync_mode == SyncMode::Pull {
-        return tell_pull(name, member, now);
+        // Its agent writes the conditions that its taints follow from.
+        return tainted(index, name, member, tell_pull(name, member, now), now);
     }
     if member.meta.deleting.is_some() {
         let mut plan = leave(index, name, member, now);
         // While it waits, Ready goes on telling whether the member answers.
         if plan.changes.is_empty() && member.meta.has_finalizer(finalizer::CLUSTER) {
-            let told = condition_of(index, name, member, now);
+            let told = ready::plan(index, name, member, now);
             if !told.changes.is_empty() {
                 return told;
             }
@@ -71,40 +78,27 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     if !copied.changes.is_empty() {
         return copied;
     }
-    let mut plan = condition_of(index, name, member, now);
+    let mut plan = ready::plan(index, name, member, now);
     plan.again_at = plan.again_at.into_iter().chain(copied.again_at).min();
+    plan = tainted(index, name, member, plan, now);
     if plan.changes.is_empty() {
         plan.awaits = plan.awaits.or(copied.awaits);
     }
     plan
 }
 
-fn condition_of(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
-    let Some(probe) = &member.probe else {
-        return Plan::wait("it was not probed yet");
-    };
-    let objection = identity::objection(index, name);
-    let unused = objection.as_ref().map(|objection| Probe {
-        healthy: false,
-        reason: objection.reason().into(),
-        message: objection.message(name),
-        ..Probe::default()
-    });
-    // What a cluster is does not pass by itself: it is told at once.
-    let is_certain =
-        unused.is_some() || probe.reason == reason::CLUSTER_ID_CHANGED || is_refusal(&probe.reason);
-    let probe = unused.as_ref().unwrap_or(probe);
-    if !probe.healthy
-        && !is_certain
-        && is_ready(&member.object)
-        && let Some(since) = member.failing_since
-    {
-        let until = since.plus(index.config.cluster_failure_threshold);
-        if now < until {
-            return Plan::wait_until(until, "it may come back");
-        }
+/// A plan, or when it changes nothing that of the taints: they follow from what is stored, so the status comes first.
+fn tainted(index: &Index, name: &Str, member: &Member, plan: Plan, now: Time) -> Plan {
+    if !plan.changes.is_empty() || member.meta.deleting.is_some() {
+        return plan;
     }
-    report(index, name, member, probe, now)
+    match taints::keep(index, name, member, now) {
+        Some(kept) => Plan {
+            again_at: plan.again_at,
+            ..kept
+        },
+        None => plan,
+    }
 }
 
 /// Says that nothing is delivered to a cluster in Pull mode. The rest of its status is its agent's.
@@ -134,6 +128,10 @@ fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
 }
 
 fn warning(name: &Str, member: &Member, reason: &'static str, message: String) -> Change {
+    event_of(name, member, (true, reason), message)
+}
+
+fn event_of(name: &Str, member: &Member, (warning, reason): (bool, &'static str), message: String) -> Change {
     Change::Emit(Event {
         regarding: Regarding {
             api_version: "cluster.karmada.io/v1alpha1".into(),
@@ -142,19 +140,10 @@ fn warning(name: &Str, member: &Member, reason: &'static str, message: String) -
             name: name.clone(),
             uid: member.meta.uid.clone(),
         },
-        warning: true,
+        warning,
         reason,
         message,
     })
-}
-
-/// Whether a probe was not sent because the Cluster may not use its credentials: it will not come back by itself.
-fn is_refusal(why: &str) -> bool {
-    [
-        reason::CREDENTIALS_NOT_FOR_CLUSTER,
-        reason::CREDENTIALS_NOT_FOR_ADDRESS,
-    ]
-    .contains(&why)
 }
 
 /// Nothing of ours must be left there, as far as that can be known.
@@ -282,63 +271,6 @@ fn told_kinds(kinds: &[(&Gvk, &String)]) -> String {
     format!("{}{more}", told.join(", "))
 }
 
-/// Says which kinds a member that answers does not list, when that has lasted; answers when to look again. What never was
-/// granted, and so was never written there, is no news. While it is not known of every kind, what was said before stands: a
-/// restart takes nothing back. Cost: O(kinds); that of [`Index::is_unwritten`] for those that do not list.
-fn say_what_is_not_watched(
-    index: &Index,
-    name: &Str,
-    member: &Member,
-    conditions: &mut Vec<Condition>,
-    now: Time,
-) -> Option<Time> {
-    let (mut lasting, mut unsettled, mut again_at) = (Vec::new(), false, None);
-    for gvk in &index.kinds {
-        let watch = index.copies(name, gvk);
-        if !index.demand().contains(&watch)
-            || index.synced.contains(&watch)
-            || index.unserved.contains(&watch)
-        {
-            continue;
-        }
-        let Some((since, why)) = index.lost.get(&watch) else {
-            unsettled = true;
-            continue;
-        };
-        if index.is_unwritten(name, gvk) {
-            continue;
-        }
-        let until = since.plus(index.config.cluster_failure_threshold);
-        if until <= now {
-            lasting.push((gvk, why));
-        } else {
-            unsettled = true;
-            again_at = Some(again_at.map_or(until, |held: Time| held.min(until)));
-        }
-    }
-    if !lasting.is_empty() {
-        let message = format!(
-            "what {name} holds of some kinds is not known as it is now: {}. Until it lists them, changes of copies there are \
-             not seen, nothing of them is removed, and their bindings tell what was seen last",
-            told_kinds(&lasting)
-        );
-        conditions::set(
-            conditions,
-            Condition {
-                type_: condition::COPIES_WATCHED.into(),
-                status: "False".into(),
-                reason: reason::LIST_FAILS.into(),
-                message,
-                observed_generation: member.meta.generation,
-                last_transition_time: now.to_k8s(),
-            },
-        );
-    } else if !unsettled {
-        conditions::remove(conditions, condition::COPIES_WATCHED);
-    }
-    again_at
-}
-
 /// A kind as `--allow` names it, if the member was seen to serve it.
 fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
     let served = cluster.status.iter().flat_map(|status| &status.api_enablements);
@@ -356,99 +288,6 @@ fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
     } else {
         format!("{}/{plural}", gvk.group)
     })
-}
-
-fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
-    let mut status = member.object.status.clone().unwrap_or_default();
-    let generation = member.meta.generation;
-    let fallback = if probe.healthy {
-        reason::CLUSTER_READY
-    } else {
-        reason::CLUSTER_NOT_REACHABLE
-    };
-    let why = if probe.reason.is_empty() {
-        fallback
-    } else {
-        &probe.reason
-    };
-    let before = status.clone();
-    conditions::set(
-        &mut status.conditions,
-        Condition {
-            type_: condition::READY.into(),
-            status: if probe.healthy { "True" } else { "False" }.into(),
-            reason: why.into(),
-            message: same_words(&before.conditions, why, probe),
-            observed_generation: generation,
-            last_transition_time: now.to_k8s(),
-        },
-    );
-    if let Some(version) = &probe.kubernetes_version {
-        status.kubernetes_version.clone_from(version);
-    }
-    if let Some(served) = &probe.api_enablements {
-        status.api_enablements = served
-            .iter()
-            .map(|(group_version, kinds)| ApiEnablement {
-                group_version: group_version.clone(),
-                resources: kinds
-                    .iter()
-                    .map(|(plural, kind)| ApiResource {
-                        name: plural.clone(),
-                        kind: kind.clone(),
-                    })
-                    .collect(),
-            })
-            .collect();
-        let empty = status.api_enablements.is_empty();
-        conditions::set(
-            &mut status.conditions,
-            Condition {
-                type_: condition::COMPLETE_API_ENABLEMENTS.into(),
-                status: if empty { "False" } else { "True" }.into(),
-                reason: if empty {
-                    reason::EMPTY_API_ENABLEMENTS
-                } else {
-                    reason::FULL_API_ENABLEMENTS
-                }
-                .into(),
-                message: if empty {
-                    "It serves no API that we may see."
-                } else {
-                    "The list is complete."
-                }
-                .into(),
-                observed_generation: generation,
-                last_transition_time: now.to_k8s(),
-            },
-        );
-    }
-    conditions::remove(&mut status.conditions, condition::EFFECTIVE);
-    let again_at = if probe.healthy {
-        say_what_is_not_watched(index, name, member, &mut status.conditions, now)
-    } else {
-        None
-    };
-    let (paused, counts_at) = governor::say(index, name, member, &mut status.conditions, now);
-    let again_at = again_at.into_iter().chain(counts_at).min();
-    if status == before {
-        let waits = |until| Plan::wait_until(until, "there is more to say soon");
-        return again_at.map_or_else(Plan::nothing, waits);
-    }
-    let told = before
-        .conditions
-        .iter()
-        .any(|each| each.type_ == condition::READY);
-    let turned = !told || is_ready(&member.object) != probe.healthy;
-    let mut plan = write_status(name, member, &status, "its status differs");
-    plan.again_at = again_at;
-    plan.changes.extend(paused.map(Change::Emit));
-    if turned && !probe.healthy {
-        let told = probe.message.clone();
-        plan.changes
-            .push(warning(name, member, event::CLUSTER_NOT_READY, told));
-    }
-    plan
 }
 
 fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) -> Plan {
@@ -471,19 +310,6 @@ fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) 
         },
         why,
     )
-}
-
-/// The words of a failing transport differ from try to try: while the reason is the same, so are the words.
-fn same_words(held: &[Condition], reason: &str, probe: &Probe) -> String {
-    let held = held.iter().find(|each| each.type_ == condition::READY);
-    match held {
-        Some(held)
-            if !probe.healthy && held.status == "False" && held.reason == reason && !is_refusal(reason) =>
-        {
-            held.message.clone()
-        }
-        _ => probe.message.clone(),
-    }
 }
 
 fn merge(name: &Str, member: &Member, mut metadata: Value, why: &str) -> Plan {

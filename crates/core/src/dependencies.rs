@@ -48,16 +48,21 @@ pub(crate) fn followers_on<'a>(
 ) -> impl Iterator<Item = &'a Binding> {
     followers(index, entity)
         .map(|(_, _, binding)| binding)
-        .filter(move |binding| index.config.propagate_deps && binding.is_placed_on(cluster))
+        .filter(move |binding| index.config.propagate_deps && binding.needs_on(cluster))
 }
 
 /// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
 #[must_use]
 pub fn is_required(index: &Index, entity: &Entity) -> bool {
-    followers(index, entity).any(|(_, _, binding)| !binding.object.spec.clusters.is_empty())
+    followers(index, entity).any(|(_, _, binding)| is_anywhere(binding))
 }
 
-/// Whether a live referrer is placed on the cluster (I1). Cost: O(referrers), usually O(1).
+fn is_anywhere(binding: &Binding) -> bool {
+    let spec = &binding.object.spec;
+    !spec.clusters.is_empty() || !spec.graceful_eviction_tasks.is_empty()
+}
+
+/// Whether a live referrer is placed on the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
 #[must_use]
 pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
     if !index.config.propagate_deps {
@@ -69,7 +74,7 @@ pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
             .flat_map(|snapshot| &snapshot.clusters)
             .any(|target| target.name == cluster);
     }
-    followers(index, entity).any(|(_, _, binding)| binding.is_placed_on(cluster))
+    followers(index, entity).any(|(_, _, binding)| binding.needs_on(cluster))
 }
 
 /// One referrer as the binding of what it needs shows it.
@@ -81,7 +86,7 @@ pub struct Required {
     pub permanent_id: Str,
 }
 
-/// The `requiredBy` snapshots and depended-by labels: committed clusters of every live referrer, and of a former one
+/// The `requiredBy` snapshots and depended-by labels: committed and evicting clusters of every live referrer, and of a former one
 /// those where its copy still is the one that needs the object. Sorted by namespace and name.
 ///
 /// Cost: O(referrers × clusters).
@@ -91,8 +96,8 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
         return frozen(entity);
     }
     let mut all: Vec<Required> = followers(index, entity)
-        .filter(|(_, _, binding)| !binding.object.spec.clusters.is_empty())
-        .map(|(_, _, binding)| snapshot(binding, binding.object.spec.clusters.clone()))
+        .filter(|(_, _, binding)| is_anywhere(binding))
+        .map(|(_, _, binding)| snapshot(binding, binding.needed_on()))
         .collect();
     for referrer_id in &entity.former {
         let Some(referrer) = index.entity(referrer_id) else {
@@ -102,15 +107,12 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
             continue;
         };
         let held: Vec<TargetCluster> = binding
-            .object
-            .spec
-            .clusters
-            .iter()
+            .needed_on()
+            .into_iter()
             .filter(|target| {
                 entity.standing().is_some()
                     && holds_as_former(index, referrer_id, &target.name.as_str().into())
             })
-            .cloned()
             .collect();
         if !held.is_empty() && referrer_id != id {
             all.push(snapshot(binding, held));
@@ -125,7 +127,7 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
 /// How many live referrers a binding does not show, because `shown` are all that fit. Cost: O(referrers).
 #[must_use]
 pub fn left_out(index: &Index, entity: &Entity, shown: usize) -> usize {
-    let placed = followers(index, entity).filter(|(_, _, binding)| !binding.object.spec.clusters.is_empty());
+    let placed = followers(index, entity).filter(|(_, _, binding)| is_anywhere(binding));
     placed.count().saturating_sub(shown)
 }
 

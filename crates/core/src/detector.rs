@@ -450,13 +450,26 @@ fn too_many(index: &Index, name: &Named, policy: &Policy) -> Option<String> {
     ))
 }
 
+/// The policy that should hold a template and does not, see [`plan_template`]. Cost: O(candidate policies).
+pub(crate) fn lacks_claim<'a>(index: &'a Index, id: &Id) -> Option<&'a Named> {
+    let template = index.entity(id).and_then(|entity| entity.template.as_ref())?;
+    let meta = &template.meta;
+    if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
+        return None;
+    }
+    let wanted = match claimed_by(index, id, meta) {
+        Some(holder) => preemptor(index, id, meta, holder),
+        None => best(index, id, meta),
+    };
+    wanted.map(|(name, _)| name)
+}
+
 /// Why a template that the policy selects cannot be claimed. Cost: O(templates whose claim is refused × candidate policies).
 fn unclaimed(index: &Index, name: &Named) -> Option<String> {
-    let is_its = |id: &Id| {
-        let template = index.entity(id).and_then(|entity| entity.template.as_ref());
-        template.is_some_and(|template| best(index, id, &template.meta).is_some_and(|(best, _)| best == name))
-    };
-    let (id, why) = index.unclaimed.iter().find(|(id, _)| is_its(id))?;
+    let (id, why) = index
+        .unclaimed
+        .iter()
+        .find(|(id, _)| lacks_claim(index, id) == Some(name))?;
     Some(format!(
         "the controllers may not patch {id} on the hub ({why}), so they cannot claim it: {}; what else it selects still counts",
         rights::remedy(&id.gvk.group, &id.gvk.kind)

@@ -43,13 +43,15 @@ use entourage_api::{
 };
 
 use crate::{
-    cluster::identity,
+    cluster::{cut_off::CutOff, identity, taint_policies::TaintPolicy},
     detector::matching,
     distribution::held::Distributions,
+    failover::budget::{Budget, Evictions},
     governor::Governor,
     interpreter::{Interpreter, customized::Engine, hook::Contract, references::DependencyReference},
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
     observation::{Configured, Watch},
+    rebalancer::Rebalancers,
 };
 
 /// So many kinds that Kubernetes itself does not know the policies of a namespace may name, by default.
@@ -75,6 +77,8 @@ pub struct Config {
     pub status_interval: i64,
     /// How long a member must fail its probes before its Ready condition turns False. Default 30,000.
     pub cluster_failure_threshold: i64,
+    /// How long a member whose Ready condition is False must answer its probes before that turns True. Default 0.
+    pub cluster_success_threshold: i64,
     /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates"). Default: off.
     pub distribute: bool,
     /// Namespaces that belong to the system besides those of [`crate::detector::matching::is_skipped_namespace`]: the
@@ -88,6 +92,12 @@ pub struct Config {
     pub removal_budget: Option<u32>,
     /// So many kinds that Kubernetes itself does not know the policies of a namespace put in use. Default 100.
     pub kinds_per_namespace: usize,
+    /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
+    pub failover: bool,
+    /// How fast bindings are evicted from clusters. Default: without a limit.
+    pub eviction_budget: Budget,
+    /// How long a copy that is evicted gracefully waits for its replacement, where its task says nothing else. Default 600,000.
+    pub eviction_timeout: i64,
     /// What compiles the scripts of customizations. Default: none, and they answer nothing.
     pub scripts: Option<Arc<dyn Engine>>,
 }
@@ -105,12 +115,16 @@ impl Config {
             status_delay: 200,
             status_interval: 1_000,
             cluster_failure_threshold: 30_000,
+            cluster_success_threshold: 0,
             distribute: false,
             reserved: BTreeSet::new(),
             hub_has_nodes: false,
             brake: true,
             removal_budget: None,
             kinds_per_namespace: KINDS_PER_NAMESPACE,
+            failover: true,
+            eviction_budget: Budget::default(),
+            eviction_timeout: 600_000,
             scripts: None,
         }
     }
@@ -172,6 +186,8 @@ pub struct Index {
     pub(crate) waiting: Waiting,
     /// How many deletions there were, and where they are paused.
     pub(crate) governor: Governor,
+    /// When which binding may be evicted.
+    pub(crate) evictions: Evictions,
     /// Kinds whose templates have a status of others; see [`crate::status::contested`].
     pub(crate) contested: BTreeSet<Gvk>,
     /// What is to be said in the log.
@@ -198,6 +214,10 @@ pub struct Index {
     pub(crate) distributions: Distributions,
     /// Which Clusters stand for which physical cluster.
     pub(crate) identities: identities::Identities,
+    /// Members that stopped answering together.
+    pub(crate) cut_off: CutOff,
+    /// ClusterTaintPolicies.
+    pub(crate) taint_policies: BTreeMap<Str, TaintPolicy>,
     /// Objects on members that carry our metadata and are not managed.
     pub(crate) copied: BTreeMap<Str, Copied>,
     /// Kinds in use, each in the version that is watched.
@@ -208,6 +228,8 @@ pub struct Index {
     pub(crate) unserved: BTreeSet<Watch>,
     /// Watches of kinds that are served in no version, and that nothing defines: there are no objects of them.
     pub(crate) kindless: BTreeSet<Watch>,
+    /// What asks for workloads to be placed afresh.
+    pub(crate) rebalancers: Rebalancers,
 }
 
 impl Index {
@@ -231,7 +253,7 @@ impl Index {
                 .into_iter()
                 .chain(OVERRIDES)
                 .chain(TEACHING)
-                .chain([Watch::Namespaces])
+                .chain([Watch::Namespaces, Watch::TaintPolicies, Watch::Rebalancers])
                 .chain(distributions)
                 .collect(),
             ended: BTreeSet::new(),
@@ -247,6 +269,7 @@ impl Index {
             remembers_former: false,
             waiting: Waiting::default(),
             governor: Governor::default(),
+            evictions: Evictions::default(),
             contested: BTreeSet::new(),
             notices: Vec::new(),
             listing: BTreeSet::new(),
@@ -260,11 +283,14 @@ impl Index {
             selectors: BTreeMap::new(),
             distributions: Distributions::default(),
             identities: identities::Identities::default(),
+            cut_off: CutOff::default(),
+            taint_policies: BTreeMap::new(),
             copied: BTreeMap::new(),
             kinds: BTreeSet::new(),
             named_kinds: NamedKinds::default(),
             unserved: BTreeSet::new(),
             kindless: BTreeSet::new(),
+            rebalancers: Rebalancers::default(),
         }
     }
 
@@ -333,53 +359,23 @@ impl Index {
                     || self.kindless.contains(watch)
             }
             // A kind that the hub does not serve stands in nobody's way; its policy says so.
-            Watch::Templates(_) | Watch::Namespaces | Watch::Distributions | Watch::Distributed(None, ..) => {
+            Watch::Templates(_)
+            | Watch::Namespaces
+            | Watch::TaintPolicies
+            | Watch::Distributions
+            | Watch::Distributed(None, ..) => {
                 self.synced.contains(watch)
                     || self.unlistable.contains_key(watch)
                     || self.kindless.contains(watch)
             }
+            // Nothing waits for what asks that something be done once more.
+            Watch::Rebalancers => true,
             _ => self.synced.contains(watch),
         });
         // A probe ends within its deadline, one way or the other.
         let probed =
             |member: &Member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull;
         watched && self.members.values().all(probed)
-    }
-
-    /// Sizes. Cost: O(entities); for metrics only.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let live = |each: &Entity| each.copies.values().filter(|copy| copy.live.is_some()).count();
-        let lacks_binding = |each: &&Entity| each.binding.is_none();
-        let left = |each: &Entity| {
-            let places = each.copies.iter();
-            let of_here = places.filter(|(cluster, state)| {
-                let copied = state.copied.as_ref();
-                copied.is_some_and(|copied| copied.meta.names_cluster(cluster))
-            });
-            of_here.count()
-        };
-        let left: usize = self.entities.values().filter(lacks_binding).map(left).sum();
-        let copied: usize = self.copied.values().map(|each| each.objects.len()).sum();
-        Stats {
-            templates: self
-                .entities
-                .values()
-                .filter(|each| each.template.is_some())
-                .count(),
-            bindings: self.by_binding.len(),
-            copies: self.entities.values().map(live).sum(),
-            clusters: self.members.len(),
-            policies: self.policies.len(),
-            unaccounted: left
-                + self
-                    .entities
-                    .values()
-                    .filter(lacks_binding)
-                    .map(live)
-                    .sum::<usize>(),
-            copied: copied.saturating_sub(left),
-        }
     }
 
     /// Whether a member's last probe found it healthy, and it may be used. A member that was never probed does not answer.

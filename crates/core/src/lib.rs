@@ -16,7 +16,9 @@
 //! | [`delivery`] | what a copy looks like, when it is written, released or removed |
 //! | [`distribution`] | which namespaces a ResourceDistribution means, and what becomes of its copies |
 //! | [`overrides`] | what is changed in copies on some clusters |
+//! | [`rebalancer`] | which workloads are placed afresh, and what is said of it |
 //! | [`status`] | what bindings and templates report |
+//! | [`failover`] | which clusters a workload leaves, and when its copies there may be deleted |
 //! | [`cluster`] | what a Cluster reports and when it may go |
 //! | [`rehearsal`] | nothing: it says what the others would, on a model of the servers |
 //! | [`refusal`] | who is told when the hub refuses a write |
@@ -33,6 +35,7 @@ pub mod delivery;
 pub mod dependencies;
 pub mod detector;
 pub mod distribution;
+pub mod failover;
 #[cfg(test)]
 mod golden;
 pub mod governor;
@@ -43,6 +46,7 @@ pub mod object;
 pub mod observation;
 pub mod overrides;
 pub mod plan;
+pub mod rebalancer;
 pub mod refusal;
 pub mod rehearsal;
 pub mod rights;
@@ -73,6 +77,7 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
         Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
         Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
         Key::Override(name) => overrides::effect::plan(index, name, now),
+        Key::Rebalancer(name) => rebalancer::plan(index, name, now),
     };
     cluster::identity::gate(index, key, plan)
 }

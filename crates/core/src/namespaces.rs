@@ -12,8 +12,8 @@ mod end;
 mod list;
 mod unrest;
 
-pub(crate) use end::Survey;
-pub use end::creator;
+pub(crate) use end::{Ending, Survey};
+pub use end::{creator, proof};
 pub(crate) use unrest::Unrest;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -67,6 +67,17 @@ impl Seen {
             uid: meta.uid,
             resource_version: meta.resource_version,
         }
+    }
+
+    /// Whether it says that this hub created it on this cluster, or one that it was made of.
+    pub(crate) fn is_of(&self, hub: &str, cluster: &str) -> bool {
+        let record = self.created_by.as_deref();
+        record.is_some_and(|record| end::is_of(record, hub, cluster))
+    }
+
+    /// Whether it is the very one that this hub created on this cluster.
+    fn is_proven(&self, hub: &str, cluster: &str) -> bool {
+        self.created_by.as_deref() == Some(&*proof(hub, cluster, &self.uid))
     }
 
     /// Whether another hub has a record on it.
@@ -233,7 +244,8 @@ fn travels(key: &str) -> bool {
         })
 }
 
-/// The namespace to create on a member that has none. It says that we created it.
+/// The namespace to create on a member that has none. It says that we create it; that this is the one is proven afterwards, see
+/// [`proven`].
 #[must_use]
 pub fn created(
     (hub, cluster): (&str, &str),
@@ -247,6 +259,13 @@ pub fn created(
     });
     object["metadata"]["annotations"][annotation::CREATED_BY] = json!(creator(hub, cluster));
     object
+}
+
+/// The merge patch that makes a namespace say that it is the very one that we created: to be sent when the answer to its creation
+/// told its uid. One of another uid refuses it. Where it is not sent, the namespace is never deleted, only released.
+#[must_use]
+pub fn proven((hub, cluster): (&str, &str), uid: &str) -> Value {
+    json!({"metadata": {"uid": uid, "annotations": {annotation::CREATED_BY: proof(hub, cluster, uid)}}})
 }
 
 /// The merge patch that takes this hub's records off exactly this namespace of a member. Labels and annotations that users

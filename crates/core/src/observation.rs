@@ -14,9 +14,10 @@ mod watch;
 use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::{
+    apps::WorkloadRebalancer,
     cluster::Cluster,
     config::ResourceInterpreterCustomization,
-    policy::{OverridePolicy, PropagationPolicy},
+    policy::{ClusterTaintPolicy, OverridePolicy, PropagationPolicy},
     work::{Component, ReplicaRequirements, ResourceBinding},
 };
 use serde_json::Value;
@@ -126,6 +127,15 @@ impl Copy {
     pub fn lacks(&self, operation: Operation) -> Option<&Unanswered> {
         self.unanswered.iter().find(|each| each.operation == operation)
     }
+
+    /// Whether it is known to be healthy, or to be of a kind that tells nothing of that. Not while that is still to be asked.
+    #[must_use]
+    pub fn is_known_healthy(&self) -> bool {
+        match self.health {
+            Some(health) => health == Health::Healthy,
+            None => self.lacks(Operation::Health).is_none(),
+        }
+    }
 }
 
 /// An object as projected.
@@ -139,6 +149,8 @@ pub enum Subject {
     Customization(Arc<ResourceInterpreterCustomization>),
     /// A configuration of hooks.
     Hooks(Str, Arc<Configured>),
+    /// A ClusterTaintPolicy.
+    TaintPolicy(Arc<ClusterTaintPolicy>),
     /// A ResourceBinding.
     Binding(Arc<ResourceBinding>),
     /// A Cluster.
@@ -155,6 +167,8 @@ pub enum Subject {
     Distribution(Str, Arc<Distribution>),
     /// An object, of the hub or of a member, that has the name of what is distributed.
     Distributed(Option<Str>, Id, Part),
+    /// A WorkloadRebalancer.
+    Rebalancer(Arc<WorkloadRebalancer>),
 }
 
 /// Which object an event is about, when the object itself is not at hand.
@@ -168,6 +182,8 @@ pub enum Which {
     Customization(Str),
     /// A configuration of hooks.
     Hooks(Contract, Str),
+    /// A ClusterTaintPolicy.
+    TaintPolicy(Str),
     /// A ResourceBinding.
     Binding(Named),
     /// A Cluster.
@@ -182,6 +198,8 @@ pub enum Which {
     Distribution(Str),
     /// An object, of the hub or of a member, that has the name of what is distributed.
     Distributed(Option<Str>, Id),
+    /// A WorkloadRebalancer.
+    Rebalancer(Str),
 }
 
 /// A group version that a member serves, and its kinds as (plural, kind).
@@ -315,6 +333,7 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
             read(object).map(|each| Subject::Override(Arc::new(each)))
         }
         Watch::Customizations => read(object).map(|each| Subject::Customization(Arc::new(each))),
+        Watch::TaintPolicies => read(object).map(|each| Subject::TaintPolicy(Arc::new(each))),
         Watch::Hooks(contract) => Some(Subject::Hooks(
             object["metadata"]["name"].as_str()?.into(),
             Arc::new(Configured::of(*contract, object)?),
@@ -349,6 +368,7 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
             identity(gvk, object)?,
             Part::of(object),
         )),
+        Watch::Rebalancers => read(object).map(|each| Subject::Rebalancer(Arc::new(each))),
     }
 }
 
@@ -365,6 +385,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
         Watch::Overrides | Watch::ClusterOverrides => Which::Override(Named::new(namespace, name)),
         Watch::Customizations => Which::Customization(name.into()),
         Watch::Hooks(contract) => Which::Hooks(*contract, name.into()),
+        Watch::TaintPolicies => Which::TaintPolicy(name.into()),
         Watch::Bindings | Watch::ClusterBindings => Which::Binding(Named::new(namespace, name)),
         Watch::Clusters => Which::Cluster(name.into()),
         Watch::Namespaces => Which::Namespace(None, name.into()),
@@ -375,6 +396,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
         Watch::Distributed(cluster, gvk, _) => {
             Which::Distributed(cluster.clone(), Id::new(gvk.clone(), namespace, name))
         }
+        Watch::Rebalancers => Which::Rebalancer(name.into()),
     })
 }
 

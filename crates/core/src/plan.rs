@@ -44,6 +44,8 @@ pub enum Key {
     Distributed(Str, Place),
     /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: whether it changes any copy.
     Override(Named),
+    /// A WorkloadRebalancer: its status, and its end.
+    Rebalancer(Str),
 }
 
 impl Key {
@@ -80,6 +82,7 @@ impl Key {
             Self::Namespace(..) => "namespaces",
             Self::Distribution(_) | Self::DistributionStatus(_) | Self::Distributed(..) => "distribution",
             Self::Override(_) => "overrides",
+            Self::Rebalancer(_) => "rebalancer",
         }
     }
 }
@@ -156,6 +159,15 @@ impl Plan {
         }
     }
 
+    /// Nothing to do until it is proven that nobody needs an object of this kind.
+    #[must_use]
+    pub fn not_proven(gvk: &Gvk) -> Self {
+        Self::wait_for(
+            Proof::Removal(gvk.clone()),
+            "that nobody needs it is not proven yet",
+        )
+    }
+
     /// One change.
     #[must_use]
     pub fn one(change: Change, why: impl Into<String>) -> Self {
@@ -180,6 +192,8 @@ pub enum HubObject {
     Template(Id),
     /// A ResourceDistribution.
     Distribution(Str),
+    /// A WorkloadRebalancer.
+    Rebalancer(Str),
 }
 
 /// How a hub object is written. Bodies hold objects that are the control plane's alone, never a template's payload.
@@ -299,9 +313,10 @@ pub enum Change {
         /// The uids of copies of distributions in it that this hub accounts for: they are no content.
         copies: BTreeSet<Str>,
     },
-    /// End a namespace of a member: delete it with what Kubernetes put into it, or take our records off. Before a deletion it
-    /// is looked into once more, and only if that finds nothing it is deleted: what was found before may be old. Answered by
-    /// `LookedInto` if that found something, else by `NamespaceEnded`, and what became of it by `Seen` or `Gone`.
+    /// End a namespace of a member: delete it with what Kubernetes put into it, or take our records off. Before either the hub
+    /// is asked whether it has it. Before a deletion it is looked into once more, and only if that finds nothing, and the hub
+    /// still has none, it is deleted: what was found before may be old. Answered by `LookedInto` if that found something, else
+    /// by `NamespaceEnded`, and what became of it by `Seen` or `Gone`.
     EndNamespace {
         /// The member.
         cluster: Str,
@@ -313,6 +328,8 @@ pub enum Change {
         copies: BTreeSet<Str>,
         /// Delete it, or release it.
         how: How,
+        /// To be recorded when it was released, and only then.
+        told: Option<Box<Event>>,
     },
     /// The decision needs to know whether a copy stands on the member, after a write whose outcome is unknown: a point
     /// GET there. Answered by `Removed(.., Gone)` when there is none of ours, or by `Seen`.

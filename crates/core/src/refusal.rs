@@ -7,7 +7,7 @@ use crate::{
     distribution,
     index::Index,
     plan::{Event, Key, Regarding},
-    twin,
+    rebalancer, twin,
 };
 
 /// The Event for a write that was refused (validation, quota, rights), with the server's words; `None` when nothing
@@ -23,7 +23,7 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
         Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) | Key::Override(_) => {
             "what the control plane adds"
         }
-        Key::DistributionStatus(_) => "its status",
+        Key::DistributionStatus(_) | Key::Rebalancer(_) => "its status",
         Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) => "its copy",
     };
     let (reason, message) = match key {
@@ -103,6 +103,13 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             namespace: "".into(),
             name: name.clone(),
             uid: index.distributions.held.get(name)?.object.meta.uid.clone(),
+        },
+        Key::Rebalancer(name) => Regarding {
+            api_version: rebalancer::API_VERSION.into(),
+            kind: rebalancer::KIND.into(),
+            namespace: "".into(),
+            name: name.clone(),
+            uid: index.rebalancers.get(name)?.meta().uid.clone(),
         },
         Key::Template(id)
         | Key::TemplateStatus(id)

@@ -16,7 +16,7 @@ mod golden;
 #[cfg(test)]
 mod properties;
 mod spread;
-mod taint;
+pub(crate) mod taint;
 #[cfg(test)]
 mod tests;
 
@@ -73,6 +73,8 @@ pub struct Request<'a> {
     pub affinity: Option<&'a str>,
     /// Whether a user asked for a choice as if nothing were placed.
     pub fresh: bool,
+    /// The clusters that it is being evicted from.
+    pub evicted: &'a [Str],
 }
 
 impl<'a> Request<'a> {
@@ -88,6 +90,7 @@ impl<'a> Request<'a> {
             applied: "",
             affinity: None,
             fresh: false,
+            evicted: &[],
         }
     }
 

@@ -4,7 +4,7 @@
 //! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
 pub(crate) mod contested;
-mod events;
+pub(crate) mod events;
 mod health;
 mod needed;
 mod orphaned;
@@ -27,7 +27,7 @@ use places::{Place, places, suspended};
 use unanswered::unanswered;
 
 use crate::{
-    binding, condition as conditions, dependencies,
+    binding, condition as conditions, dependencies, failover,
     index::{Binding, Entity, Index},
     interpreter::{
         self, Health, operations::Operation, question::Unanswered, references::DependencySelection,
@@ -107,8 +107,10 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
         now,
     );
     if status == before {
-        let waits = |until| Plan::wait_until(until, "what it needs could not be read");
-        return ask_again(index, entity, now).map_or_else(Plan::nothing, waits);
+        let waits = |until| Plan::wait_until(until, "what is told may change");
+        let evicted = failover::task::told_again_at(index, id, (entity, stored), now);
+        let again_at = ask_again(index, entity, now).into_iter().chain(evicted).min();
+        return again_at.map_or_else(Plan::nothing, waits);
     }
     if let Some(until) = too_early(index, entity, &places, &ready, now) {
         return Plan::wait_until(until, "members are still answering");
@@ -240,6 +242,12 @@ fn fill(
             true,
             reason::REFERRERS_DISAGREE,
             dependencies::policy_conflict(index, entity),
+        ),
+        (
+            condition::EVICTING,
+            true,
+            reason::GRACEFUL_EVICTION,
+            failover::task::told(index, id, (entity, stored), now),
         ),
         (
             condition::INTERPRETED,
@@ -395,6 +403,7 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         },
         health: Some(health),
         copy: place.state.record.clone(),
+        unhealthy_since: place.state.unhealthy_since.map(Time::to_k8s),
     }
 }
 

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser as _;
-use entourage::command::{Cli, Command, crds, join};
+use entourage::command::{Cli, Command, cordon, crds, drain, join, taint};
 use serde_json::{Value, json};
 
 use super::{capture::Capture, eventually::eventually, server::Server};
@@ -153,6 +153,25 @@ impl Bed {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
+    /// `entourage taint`, `cordon`, `uncordon` or `drain`. Answers with what it printed.
+    ///
+    /// # Errors
+    /// As the command.
+    pub async fn taints(&self, line: &[&str]) -> Result<String> {
+        let hub = self.fleet.hub.kubeconfig_path();
+        let mut line = line.to_vec();
+        line.extend(["--kubeconfig", hub.to_str().context("text")?]);
+        let mut out = Vec::new();
+        match parse(&line)? {
+            Command::Taint(args) => taint::run(args, &mut out).await?,
+            Command::Cordon(args) => cordon::run(args, &mut out).await?,
+            Command::Uncordon(args) => cordon::run_uncordon(args, &mut out).await?,
+            Command::Drain(args) => drain::run(args, &mut out).await?,
+            other => bail!("{other:?} is not about taints"),
+        }
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
     /// A member by name.
     ///
     /// # Errors
@@ -282,7 +301,12 @@ impl Bed {
         let mut all = Vec::new();
         for member in MEMBERS {
             let cluster = self.hub.get("Cluster", "", member).await?;
-            all.push(cluster.with_context(|| format!("join made no Cluster {member}"))?);
+            let mut cluster = cluster.with_context(|| format!("join made no Cluster {member}"))?;
+            // Those of a moment: nobody joins with taints.
+            if let Some(spec) = cluster["spec"].as_object_mut() {
+                spec.remove("taints");
+            }
+            all.push(cluster);
             let secret = self.hub.get("Secret", CLUSTERS, member).await?;
             all.push(stripped(
                 secret.with_context(|| format!("join made no Secret {member}"))?,

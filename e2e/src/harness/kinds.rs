@@ -88,6 +88,11 @@ pub const KINDS: &[Kind] = &[
         "policy.karmada.io/v1alpha1",
         "clusteroverridepolicies",
     ),
+    cluster(
+        "ClusterTaintPolicy",
+        "policy.karmada.io/v1alpha1",
+        "clustertaintpolicies",
+    ),
     cluster("Cluster", "cluster.karmada.io/v1alpha1", "clusters"),
     cluster("Namespace", "v1", "namespaces"),
     cluster(
@@ -127,6 +132,11 @@ pub const KINDS: &[Kind] = &[
         "config.karmada.io/v1alpha1",
         "resourceexploringwebhookconfigurations",
     ),
+    cluster(
+        "WorkloadRebalancer",
+        "apps.karmada.io/v1alpha1",
+        "workloadrebalancers",
+    ),
     // Not built in: tests install them.
     namespaced("Widget", "e2e.entourage.dev/v1", "widgets"),
     namespaced("Seer", "invented.entourage.dev/v1", "seers"),
@@ -136,6 +146,7 @@ pub const KINDS: &[Kind] = &[
 /// The cluster-scoped kinds of which a test may leave objects; their names begin with the test's namespace.
 pub(super) const OWN: &[&str] = &[
     "ClusterPropagationPolicy",
+    "ClusterTaintPolicy",
     "ResourceDistribution",
     "ResourceInterpreterCustomization",
     "ResourceInterpreterWebhookConfiguration",
@@ -143,6 +154,7 @@ pub(super) const OWN: &[&str] = &[
     "ClusterRole",
     "PriorityClass",
     "ClusterResourceBinding",
+    "WorkloadRebalancer",
 ];
 
 /// The kinds of workloads.

@@ -18,6 +18,7 @@ const VOLATILE: &[&str] = &[
     "schedulerObservedGeneration",
     "lastTransitionTime",
     "lastScheduledTime",
+    "unhealthySince",
     "creationTimestamp",
     "copy",
     "resourcetemplate.karmada.io/uid",

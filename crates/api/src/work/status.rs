@@ -60,6 +60,10 @@ pub struct AggregatedStatusItem {
     /// The copy as it was last written. An addition of Entourage; other readers may ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyRecord>,
+
+    /// Since when the copy has not been healthy. An addition of Entourage; other readers may ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unhealthy_since: Option<Time>,
 }
 
 /// The copy on a cluster as it was last written. While the cluster still shows the same uid and version,

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use entourage_controllers::{Options, lease::Timing};
-use entourage_core::index::KINDS_PER_NAMESPACE;
+use entourage_core::{failover::budget::Budget, index::KINDS_PER_NAMESPACE};
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -48,10 +48,35 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub dependency_wait: Duration,
 
+    /// How long a member must fail its probes before its Cluster is not ready. Also how close together members must stop
+    /// answering for the hub itself to count as cut off
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
+    pub cluster_failure_threshold: Duration,
+
+    /// How long a member that was not ready must answer its probes before its Cluster is ready
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0s")]
+    pub cluster_success_threshold: Duration,
+
     /// How many copies may be deleted on a member in a minute, even where a user's edit explains it; beyond that, deletions there
     /// pause until `entourage resume`. Without it only deletions that no edit explains are limited
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub removal_budget: Option<u32>,
+
+    /// How many bindings are evicted from clusters in a second, in the whole fleet, such as 0.5. Without it there is no limit
+    #[arg(long, value_name = "RATE", value_parser = args::rate)]
+    pub eviction_rate: Option<i64>,
+
+    /// How many bindings are evicted in a second from the members of a region
+    #[arg(long, value_name = "RATE", value_parser = args::rate)]
+    pub eviction_rate_per_region: Option<i64>,
+
+    /// How many bindings are evicted in a second from a member
+    #[arg(long, value_name = "RATE", value_parser = args::rate)]
+    pub eviction_rate_per_cluster: Option<i64>,
+
+    /// How long an evicted copy stays at most while its replacement is not healthy, where the policy gives no grace period
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10m")]
+    pub graceful_eviction_timeout: Duration,
 
     /// How many custom kinds the PropagationPolicies of a namespace may have looked for
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
@@ -137,7 +162,16 @@ fn options(args: &ControllersArgs) -> Options {
         cluster_namespace: args.cluster_namespace.clone(),
         deletion_grace: args.dependency_deletion_grace,
         dependency_wait: args.dependency_wait,
+        cluster_failure_threshold: args.cluster_failure_threshold,
+        cluster_success_threshold: args.cluster_success_threshold,
         removal_budget: args.removal_budget,
+        failover: args.feature_gates.is_on(features::FAILOVER),
+        eviction_budget: Budget {
+            fleet: args.eviction_rate,
+            region: args.eviction_rate_per_region,
+            member: args.eviction_rate_per_cluster,
+        },
+        eviction_timeout: args.graceful_eviction_timeout,
         kinds_per_namespace: args.kinds_per_namespace,
         leader_election: args.leader_elect,
         lease_timing: Timing {
@@ -198,6 +232,8 @@ mod tests {
         assert_eq!(options.cluster_namespace, "karmada-cluster");
         assert_eq!(options.deletion_grace, Duration::from_secs(5));
         assert_eq!(options.dependency_wait, Duration::from_secs(30));
+        assert_eq!(options.cluster_failure_threshold, Duration::from_secs(30));
+        assert_eq!(options.cluster_success_threshold, Duration::ZERO);
         assert_eq!(
             options.health_addr,
             Some(SocketAddr::from(([127, 0, 0, 1], 8080)))
@@ -207,7 +243,7 @@ mod tests {
     #[test]
     fn flags_reach_the_controllers() {
         let line = "--feature-gates PropagateDeps=false --dependency-deletion-grace 500ms --dependency-wait 1m \
-                    --leader-elect false --leader-elect-lease-duration 3s --leader-elect-renew-deadline 2s \
+                    --cluster-failure-threshold 20s --cluster-success-threshold 10s --leader-elect false --leader-elect-lease-duration 3s --leader-elect-renew-deadline 2s \
                     --leader-elect-retry-period 500ms --health-addr off --cluster-namespace fleet";
         let options = options(&args(line));
         assert!(!options.propagate_deps && !options.leader_election);
@@ -215,6 +251,8 @@ mod tests {
         options.lease_timing.check().unwrap();
         assert_eq!(options.deletion_grace, Duration::from_millis(500));
         assert_eq!(options.dependency_wait, Duration::from_secs(60));
+        assert_eq!(options.cluster_failure_threshold, Duration::from_secs(20));
+        assert_eq!(options.cluster_success_threshold, Duration::from_secs(10));
         assert_eq!(args("--worker-threads 1").worker_threads, 1);
         assert_eq!(
             (options.health_addr, options.cluster_namespace.as_str()),

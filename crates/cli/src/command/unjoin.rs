@@ -109,7 +109,7 @@ pub async fn unjoin(
         None if is_left(&target, args, member.as_ref(), &account).await? => {
             target.say(CLUSTER, name, "not found")?;
         }
-        None => bail!("{}", unknown(name, &clusters)),
+        None => bail!("cluster {name:?} not found; {}", members(&clusters)),
     }
     remove_secret(&mut target, &args.cluster_namespace, name).await?;
     match member {
@@ -161,24 +161,22 @@ async fn is_left(
     Ok(account.is_some())
 }
 
-/// That no Cluster has this name, and which names there are.
-fn unknown(name: &str, clusters: &[DynamicObject]) -> String {
+/// Which members there are, for who named another one.
+pub(super) fn members(clusters: &[DynamicObject]) -> String {
     let names: Vec<&str> = clusters
         .iter()
         .filter_map(|cluster| cluster.metadata.name.as_deref())
         .collect();
-    let known = if names.is_empty() {
-        "the hub has no members".to_owned()
+    if names.is_empty() {
+        return "the hub has no members".to_owned();
+    }
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more == 0 {
+        String::new()
     } else {
-        let more = names.len().saturating_sub(NAMED);
-        let more = if more == 0 {
-            String::new()
-        } else {
-            format!(" and {more} more")
-        };
-        format!("members: {}{more}", names[..names.len().min(NAMED)].join(", "))
+        format!(" and {more} more")
     };
-    format!("cluster \"{name}\" not found; {known}")
+    format!("members: {}{more}", names[..names.len().min(NAMED)].join(", "))
 }
 
 /// The kubeconfig must lead to the cluster that the name stands for, or stood for: what is removed there cuts off

@@ -80,6 +80,15 @@ impl Path {
         }
     }
 
+    /// An address where resources of this plural are.
+    #[must_use]
+    pub fn of(uri: impl Into<String>, plural: String) -> Self {
+        Self {
+            uri: uri.into(),
+            resource: Cow::Owned(plural),
+        }
+    }
+
     /// An object.
     #[must_use]
     pub fn object(id: &Id) -> Self {
@@ -116,6 +125,7 @@ impl Path {
                 "",
                 None,
             ),
+            Watch::TaintPolicies => Self::build(POLICY, Cow::Borrowed("clustertaintpolicies"), "", None),
             Watch::Hooks(Contract::Interpreter) => Self::build(
                 CONFIG,
                 Cow::Borrowed("resourceinterpreterwebhookconfigurations"),
@@ -136,6 +146,7 @@ impl Path {
                 Self::within(gvk, "", None)
             }
             Watch::Distributions => Self::build(KRUISE, Cow::Borrowed(DISTRIBUTIONS), "", None),
+            Watch::Rebalancers => Self::build(APPS, Cow::Borrowed(REBALANCERS), "", None),
         }
     }
 
@@ -180,6 +191,7 @@ impl Path {
             HubObject::Binding(named) => (WORK, "resourcebindings", named.clone()),
             HubObject::Cluster(name) => (CLUSTER, "clusters", Named::new("", name)),
             HubObject::Distribution(name) => (KRUISE, DISTRIBUTIONS, Named::new("", name)),
+            HubObject::Rebalancer(name) => (APPS, REBALANCERS, Named::new("", name)),
             HubObject::Template(id) => {
                 return if one {
                     Self::object(id)
@@ -231,6 +243,8 @@ const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
 const CONFIG: &str = "/apis/config.karmada.io/v1alpha1";
 const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";
 const DISTRIBUTIONS: &str = "resourcedistributions";
+const APPS: &str = "/apis/apps.karmada.io/v1alpha1";
+const REBALANCERS: &str = "workloadrebalancers";
 
 fn root(gvk: &Gvk) -> String {
     // Users name groups and versions: whatever they hold, the address is one that a server can answer.

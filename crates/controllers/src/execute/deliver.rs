@@ -20,7 +20,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use super::{Hands, Outcome, trouble};
+use super::{Hands, Outcome, namespace::prove, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -186,10 +186,17 @@ impl Delivery<'_> {
         let rendered = self.render(None).await?;
         let id = &self.order.id;
         if id.namespace.is_empty() {
-            return Ok(self.post(&rendered).await?);
+            let made = self.post(&rendered).await?;
+            if !id.gvk.is_namespace() {
+                return Ok(made);
+            }
+            let creator = (&*self.order.recipe.hub, &*self.order.cluster);
+            return Ok(prove(&self.member.api, creator, made, self.answer_form()).await);
         }
-        // The first delivery into a namespace goes alone: else all of them would try to create it.
         let gate = self.member.namespaces.gate(&id.namespace);
+        // The namespace is not deleted meanwhile.
+        let _inside = gate.enter().await;
+        // The first delivery into a namespace goes alone: else all of them would try to create it.
         let turn = gate.pass().await;
         let mut result = self.post(&rendered).await.map_err(Stop::Failed);
         if matches!(&result, Err(Stop::Failed(failure)) if failure.is_namespace_missing()) {
@@ -209,14 +216,14 @@ impl Delivery<'_> {
         let namespace = &*self.order.id.namespace;
         let creator = (&*self.order.recipe.hub, &*self.order.cluster);
         let body = namespaces::created(creator, namespace, &Default::default(), &Default::default());
-        match self
-            .member
-            .api
-            .create(&Path::namespace(None), &body, Form::Metadata)
-            .await
-        {
-            Err(failure) if failure.class() != Class::Exists => Err(failure),
-            _ => Ok(()),
+        let api = &self.member.api;
+        match api.create(&Path::namespace(None), &body, Form::Metadata).await {
+            Ok(made) => {
+                prove(api, creator, made, Form::Metadata).await;
+                Ok(())
+            }
+            Err(failure) if failure.class() == Class::Exists => Ok(()),
+            Err(failure) => Err(failure),
         }
     }
 

@@ -6,7 +6,7 @@ use entourage_core::{
     object::{Gvk, Id},
     observation::{self, Observation, Watch, Which},
     plan::{HubObject, Verb},
-    rights, twin,
+    rebalancer, rights, twin,
 };
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -178,6 +178,7 @@ impl Hands {
             HubObject::Binding(_) => (Watch::Bindings, Form::Whole),
             HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
             HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
+            HubObject::Rebalancer(_) => (Watch::Rebalancers, Form::Whole),
             HubObject::Template(id) => {
                 let form = if self.taught.of(&id.gvk).is_interpreted(&id.gvk) {
                     Form::Whole
@@ -205,6 +206,7 @@ fn which(object: &HubObject) -> Which {
         HubObject::Binding(named) => Which::Binding(named.clone()),
         HubObject::Cluster(name) => Which::Cluster(name.clone()),
         HubObject::Distribution(name) => Which::Distribution(name.clone()),
+        HubObject::Rebalancer(name) => Which::Rebalancer(name.clone()),
         HubObject::Template(id) => Which::Template(id.clone()),
     }
 }
@@ -217,5 +219,6 @@ fn gvk_of(object: &HubObject) -> Gvk {
         HubObject::Policy(name) => Gvk::new(twin::POLICY_API, twin::policy(name).kind),
         HubObject::Cluster(_) => Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
         HubObject::Distribution(_) => distribution::gvk(),
+        HubObject::Rebalancer(_) => rebalancer::gvk(),
     }
 }

@@ -1,6 +1,8 @@
 //! Bringing a namespace of a member in line: read it, merge, send, observe.
 
+mod end;
 mod look;
+mod resources;
 
 use std::collections::BTreeMap;
 
@@ -61,12 +63,31 @@ async fn merge(
     let live = match api.get(&path, Form::Whole).await {
         Err(failure) if failure.class() == Class::Missing => {
             let body = namespaces::created((hub, cluster), name, labels, annotations);
-            return api.create(&Path::namespace(None), &body, Form::Whole).await;
+            let made = api.create(&Path::namespace(None), &body, Form::Whole).await?;
+            return Ok(prove(api, (hub, cluster), made, Form::Whole).await);
         }
         answer => answer?,
     };
     match namespaces::patch(&live, hub, labels, annotations) {
         Some(patch) => api.merge(&path, &patch, Form::Whole).await,
         None => Ok(live),
+    }
+}
+
+/// Has a namespace that was just created say that it is the very one, and gives it as it is then. Where that fails it is given as
+/// it was created: then it stays when the hub deletes its own.
+pub(super) async fn prove(api: &Api, (hub, cluster): (&str, &str), made: Value, form: Form) -> Value {
+    let meta = &made["metadata"];
+    let (Some(name), Some(uid)) = (meta["name"].as_str(), meta["uid"].as_str()) else {
+        return made;
+    };
+    let patch = namespaces::proven((hub, cluster), uid);
+    let path = Path::namespace(Some(name));
+    match look::tried(|| api.merge(&path, &patch, form)).await {
+        Ok(proven) => proven,
+        Err(failure) => {
+            debug!(%cluster, namespace = name, error = ?failure, "a namespace has no record of its uid");
+            made
+        }
     }
 }

@@ -14,9 +14,9 @@ use super::{
     Member, MembersOptions, Reach, connect,
     probe::{self, Health, Probed},
 };
-use crate::{clock, runtime::Message};
+use crate::runtime::Message;
 
-/// The usual time between two probes; up to a tenth more, so that members are not probed in step.
+/// The usual time between two probes; see [`probe::interval`].
 pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 /// The least time between two probes, also when calls to the member fail.
 pub(super) const LEAST: Duration = Duration::from_secs(1);
@@ -79,7 +79,7 @@ impl Keeper {
             let pause = if self.poorly > 0 {
                 LEAST * (1 << (self.poorly - 1).min(3))
             } else {
-                INTERVAL.mul_f64(1.0 + clock::jitter() / 10.0)
+                probe::interval(&self.name)
             };
             let suspect = self.suspect.clone();
             // The probe's own calls raise the suspicion too; it is answered by now.
@@ -108,14 +108,14 @@ impl Keeper {
     async fn round(&mut self) -> Result<(), Gone> {
         self.look_at_secret().await;
         let mut probe = match self.connect().await {
-            Ok(member) => probe::probe(&member.api).await,
+            Ok(member) => probe::probe(&member.api, self.silent >= SILENT).await,
             Err(refused) => refused.into(),
         };
         if probe.health == Health::Unauthorized {
             // The token may have been replaced: read the Secret again, and try once more.
             self.disconnect().await;
             probe = match self.connect().await {
-                Ok(member) => probe::probe(&member.api).await,
+                Ok(member) => probe::probe(&member.api, self.silent >= SILENT).await,
                 Err(refused) => refused.into(),
             };
         }

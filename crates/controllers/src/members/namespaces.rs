@@ -1,4 +1,5 @@
-//! Which namespaces of a member deliveries went into, so that a missing one is made once.
+//! Which namespaces of a member deliveries went into, so that a missing one is made once, and none is deleted while something is
+//! on its way into it.
 
 use std::{
     collections::HashMap,
@@ -9,6 +10,7 @@ use std::{
 };
 
 use entourage_core::object::Str;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// What was learnt of a member's namespaces: whether a delivery went into each.
 #[derive(Debug, Default)]
@@ -28,6 +30,7 @@ impl Namespaces {
 pub struct Gate {
     open: AtomicBool,
     turn: tokio::sync::Mutex<()>,
+    inside: RwLock<()>,
 }
 
 /// The delivery that goes first.
@@ -38,6 +41,19 @@ pub struct Turn<'a>(
 );
 
 impl Gate {
+    /// Begins a delivery into the namespace: it is not deleted while this lives.
+    pub async fn enter(&self) -> RwLockReadGuard<'_, ()> {
+        self.inside.read().await
+    }
+
+    /// Waits until no delivery into the namespace is under way: none begins while this lives. The next one goes alone again, since
+    /// the namespace may be gone then.
+    pub async fn close(&self) -> RwLockWriteGuard<'_, ()> {
+        let closed = self.inside.write().await;
+        self.open.store(false, Ordering::Release);
+        closed
+    }
+
     /// Waits for one's turn; `None` when the gate is open.
     pub async fn pass(&self) -> Option<Turn<'_>> {
         if self.open.load(Ordering::Acquire) {

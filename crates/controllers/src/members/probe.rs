@@ -1,13 +1,18 @@
-//! One probe of a member: does it answer, is it healthy, what is it.
+//! One probe of a member: does it answer, is it healthy, what is it; and how often it is probed.
+//!
+//! An answer that comes late is told apart from none: once a member was silent, a probe waits longer for it. That a connection
+//! comes about proves nothing by itself: behind a load balancer, or for a process that hangs, it does so without anybody who
+//! would answer.
 
 use std::time::Duration;
 
 use entourage_api::keys::reason;
 use entourage_core::{object::Gvk, observation::Probe};
 
+use tokio::time::Instant;
 use tracing::debug;
 
-use super::{connect::Refused, discovery};
+use super::{connect::Refused, discovery, keeper::INTERVAL};
 use crate::{
     client::{Api, Call, path::Path},
     error::{Class, Failure},
@@ -15,7 +20,10 @@ use crate::{
 };
 
 /// How long a probe waits for its answer.
-const DEADLINE: Duration = Duration::from_secs(5);
+pub(super) const DEADLINE: Duration = Duration::from_secs(5);
+/// How long one waits for a member that was silent: an answer after [`DEADLINE`] comes too late to be of use, and says that the
+/// member is slow, not down.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 /// How long version and APIs may take together.
 const DESCRIBED: Duration = Duration::from_secs(10);
 
@@ -26,7 +34,7 @@ pub(super) enum Health {
     Healthy,
     /// It answers, but says that it is not.
     Unhealthy,
-    /// It does not answer.
+    /// It does not answer, or too late.
     Silent,
     /// It refuses the credentials.
     Unauthorized,
@@ -58,11 +66,36 @@ impl Probed {
     }
 }
 
-/// Asks whether the member is healthy.
-pub(super) async fn probe(api: &Api) -> Probed {
-    match ready(api).await {
+/// The time between two probes of a member that is well: a tenth more or less than usual, by its name. So members are not
+/// probed in step, and a member always at its own pace.
+pub(super) fn interval(cluster: &str) -> Duration {
+    // FNV-1a.
+    let hash = cluster.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let share = f64::from(u32::try_from(hash % 2_001).unwrap_or_default()) / 10_000.0;
+    INTERVAL.mul_f64(0.9 + share)
+}
+
+/// Asks whether the member is healthy. `was_silent`: it did not answer the probes before.
+pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
+    let began = Instant::now();
+    let deadline = if was_silent { PATIENCE } else { DEADLINE };
+    match ready(api, deadline).await {
         Ok(()) => {}
         Err(failure) => return failed(&failure),
+    }
+    let took = began.elapsed();
+    if took > DEADLINE {
+        return Probed::unhealthy(
+            Health::Silent,
+            reason::CLUSTER_API_SLOW,
+            format!(
+                "the API server answers, and only after {} s: that is too late to work with. It may be overloaded, or the network \
+                 to it may lose packets",
+                took.as_secs()
+            ),
+        );
     }
     let found = Probe {
         healthy: true,
@@ -90,22 +123,22 @@ pub(super) async fn describe(api: &Api, found: &mut Probe) {
     }
 }
 
-async fn ready(api: &Api) -> Result<(), Failure> {
-    match get(api, "/readyz").await {
+async fn ready(api: &Api, deadline: Duration) -> Result<(), Failure> {
+    match get(api, "/readyz", deadline).await {
         // Before Kubernetes 1.16 there was only /healthz.
-        Err(failure) if failure.class() == Class::Missing => get(api, "/healthz").await,
+        Err(failure) if failure.class() == Class::Missing => get(api, "/healthz", deadline).await,
         result => result,
     }
 }
 
-async fn get(api: &Api, path: &'static str) -> Result<(), Failure> {
+async fn get(api: &Api, path: &'static str, deadline: Duration) -> Result<(), Failure> {
     let path = Path::raw(path, "readyz");
     let call = Call {
         verb: Verb::Get,
         path: &path,
         accept: "*/*",
         body: None,
-        deadline: Some(DEADLINE),
+        deadline: Some(deadline),
     };
     // Whichever cluster answers: that is looked at next.
     api.exchange(call).await.map(drop)
@@ -144,8 +177,16 @@ fn failed(failure: &Failure) -> Probed {
         ),
         Class::Unauthorized => Probed::unhealthy(
             Health::Unauthorized,
-            "CredentialsRefused",
+            reason::CREDENTIALS_REFUSED,
             "the API server refuses the token of the Cluster's Secret; put a valid one there".to_owned(),
+        ),
+        Class::Refused => Probed::unhealthy(
+            Health::Unhealthy,
+            reason::CREDENTIALS_REFUSED,
+            format!(
+                "the API server refuses to our account whether it is ready: {text}. Every account may get /readyz by default; give \
+                 ours that right, or another token"
+            ),
         ),
         _ => Probed::unhealthy(
             Health::Unhealthy,

@@ -329,7 +329,10 @@ async fn a_member_that_is_not_ready_yet_is_asked_again_soon() {
     while !bench.probe().await.0.healthy {}
     assert!(began.elapsed() <= LEAST * 4, "{:?}", began.elapsed());
     bench.probe().await;
-    assert!(began.elapsed() >= INTERVAL, "a healthy one is asked as ever");
+    assert!(
+        began.elapsed() >= probe::interval("m1"),
+        "a healthy one is asked as ever"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,7 +356,76 @@ async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_se
     bench.probe().await;
     assert!(began.elapsed() <= LEAST * 2);
     bench.probe().await;
-    assert!(began.elapsed() >= INTERVAL);
+    assert!(began.elapsed() >= probe::interval("m1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_answers_too_late_is_told_apart_from_one_that_does_not_answer() {
+    let slow = Arc::new(AtomicU64::new(7));
+    let seconds = slow.clone();
+    let mut bench = bench(move |asked| match asked.line.as_str() {
+        "GET /readyz" => match seconds.load(Ordering::SeqCst) {
+            0 => healthy(asked),
+            late => Reply::Slowly(vec![json!("ok")], Duration::from_secs(late)),
+        },
+        _ => healthy(asked),
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let mut said = Vec::new();
+    for _ in 0..4 {
+        let (found, clients) = bench.probe().await;
+        assert!(
+            !found.healthy && !clients.iter().any(Option::is_some),
+            "{found:?}"
+        );
+        said.push(found);
+    }
+    let reasons: Vec<&str> = said.iter().map(|each| each.reason.as_str()).collect();
+    let silent = "ClusterNotReachable";
+    assert_eq!(reasons, [silent, silent, "ClusterAPISlow", "ClusterAPISlow"]);
+    assert!(said[3].message.contains("only after 7 s"), "{}", said[3].message);
+    slow.store(60, Ordering::SeqCst);
+    assert_eq!(bench.probe().await.0.reason, silent);
+    slow.store(0, Ordering::SeqCst);
+    assert!(bench.probe().await.0.healthy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_refuses_our_token_or_our_account_says_so() {
+    for (code, reason, says) in [
+        (401, "Unauthorized", "put a valid one there"),
+        (403, "Forbidden", "refuses to our account"),
+    ] {
+        let mut bench = bench(move |asked| match asked.line.as_str() {
+            "GET /readyz" => status(code, reason),
+            _ => healthy(asked),
+        });
+        bench.ensure(&cluster("karmada-cluster"));
+        let (found, _) = bench.probe().await;
+        assert_eq!(found.reason, "CredentialsRefused", "{code}");
+        assert!(
+            !found.healthy && found.message.contains(says),
+            "{}",
+            found.message
+        );
+    }
+}
+
+#[test]
+fn members_are_probed_at_their_own_pace_a_tenth_around_the_usual_one() {
+    let names: Vec<String> = (0..200).map(|each| format!("member{each}")).collect();
+    let paces: Vec<Duration> = names.iter().map(|name| probe::interval(name)).collect();
+    let (least, most) = (INTERVAL.mul_f64(0.9), INTERVAL.mul_f64(1.1));
+    assert!(
+        paces.iter().all(|pace| (least..=most).contains(pace)),
+        "{paces:?}"
+    );
+    assert_eq!(
+        paces,
+        names.iter().map(|name| probe::interval(name)).collect::<Vec<_>>()
+    );
+    let slower = paces.iter().filter(|pace| **pace > INTERVAL).count();
+    assert!((60..=140).contains(&slower), "{slower}");
 }
 
 #[tokio::test(start_paused = true)]

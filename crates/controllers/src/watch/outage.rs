@@ -123,6 +123,11 @@ pub(super) fn pause(failures: u32, longest: Duration) -> Duration {
 const fn may_be_undefined(watch: &Watch) -> bool {
     matches!(
         watch,
-        Watch::Templates(_) | Watch::Copies(..) | Watch::Customizations | Watch::Hooks(_)
+        Watch::Templates(_)
+            | Watch::Copies(..)
+            | Watch::Customizations
+            | Watch::Hooks(_)
+            | Watch::TaintPolicies
+            | Watch::Rebalancers
     )
 }

@@ -410,6 +410,16 @@ async fn a_kind_that_is_not_served_is_asked_for_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hub_without_the_definition_of_taint_policies_has_none_of_them() {
+    let (api, log) = api(Server::Hub, |asked| served_nothing(&asked.line));
+    let (brain, mut inbox) = mpsc::channel(100);
+    tokio::spawn(Watcher::new(api, Watch::TaintPolicies, 1, &"hub".into(), brain).run());
+    assert_eq!(hear(&mut inbox, 1).await, ["unserved"]);
+    let asked = "GET /apis/policy.karmada.io/v1alpha1/clustertaintpolicies?";
+    assert!(log.lines()[0].starts_with(asked), "{:?}", log.lines());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_answers_404_to_everything_is_an_outage() {
     let (mut inbox, _log, _task) = start(templates(), vec![status(404, "NotFound"); 100]);
     assert!(hear(&mut inbox, 1).await[0].starts_with("lost: "));

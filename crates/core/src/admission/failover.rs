@@ -45,13 +45,13 @@ pub(super) fn drop_grace(object: &mut Value, request: &Request<'_>) {
     }
 }
 
-/// What moves takes along what it needs.
-pub(super) fn with_dependencies(object: &Value, problems: &mut Vec<Problem>) {
+/// Dependencies move only where that is asked for.
+pub(super) fn with_dependencies(object: &Value, warnings: &mut Vec<Problem>) {
     if !application(object).is_null() && object["spec"]["propagateDeps"] != Value::Bool(true) {
-        problems.push(Problem::new(
+        warnings.push(Problem::new(
             "spec.propagateDeps",
-            "failover.application moves the workload, and what it refers to would stay behind",
-            "set propagateDeps: true",
+            "failover.application moves the workload without its dependencies",
+            "set propagateDeps: true, unless the dependencies are propagated to every cluster that the workload may move to",
         ));
     }
 }

@@ -4,14 +4,16 @@ use serde_json::Value;
 
 use super::{Problem, items};
 
-/// Failover moves nothing yet.
-pub(super) fn failover(object: &Value, warnings: &mut Vec<Problem>) {
-    if object["spec"]["failover"].is_object() {
-        warnings.push(Problem::new(
-            "spec.failover",
-            "it is stored and has no effect in this version",
-            "workloads stay where they are scheduled when they or a cluster fail",
-        ));
+/// A replacement is told nothing of the copy that it replaces.
+pub(super) fn state(object: &Value, warnings: &mut Vec<Problem>) {
+    for part in ["application", "cluster"] {
+        if object["spec"]["failover"][part]["statePreservation"].is_object() {
+            warnings.push(Problem::new(
+                format!("spec.failover.{part}.statePreservation"),
+                "it is stored and has no effect in this version",
+                "the replacement of an evicted copy gets no labels from its status",
+            ));
+        }
     }
 }
 
@@ -24,15 +26,6 @@ pub(super) fn priority(object: &Value, warnings: &mut Vec<Problem>) {
             "bindings are scheduled in the order of their arrival",
         ));
     }
-}
-
-/// Nobody acts on it.
-pub(super) fn whole(_: &Value, warnings: &mut Vec<Problem>) {
-    warnings.push(Problem::new(
-        "spec",
-        "it is stored and has no effect in this version",
-        "taint Clusters with kubectl, or set rescheduleTriggeredAt of bindings, instead",
-    ));
 }
 
 /// Nothing is delivered to a cluster in Pull mode.

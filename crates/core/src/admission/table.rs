@@ -35,7 +35,6 @@ const CLUSTER_OVERRIDE: Kind = kind(
     "clusteroverridepolicies",
 );
 const TAINTS: Kind = kind("policy.karmada.io", "ClusterTaintPolicy", "clustertaintpolicies");
-const REBALANCER: Kind = kind("apps.karmada.io", "WorkloadRebalancer", "workloadrebalancers");
 const CUSTOMIZATION: Kind = kind(
     "config.karmada.io",
     "ResourceInterpreterCustomization",
@@ -62,7 +61,6 @@ pub const KINDS: &[Kind] = &[
     OVERRIDE,
     CLUSTER_OVERRIDE,
     TAINTS,
-    REBALANCER,
     CUSTOMIZATION,
     INTERPRETER_WEBHOOK,
     EXPLORING_WEBHOOK,
@@ -80,7 +78,14 @@ pub enum Kinds {
 }
 
 const POLICIES: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY]);
-const READ: Kinds = Kinds::These(&[POLICY, CLUSTER_POLICY, OVERRIDE, CLUSTER_OVERRIDE, CUSTOMIZATION]);
+const READ: Kinds = Kinds::These(&[
+    POLICY,
+    CLUSTER_POLICY,
+    OVERRIDE,
+    CLUSTER_OVERRIDE,
+    TAINTS,
+    CUSTOMIZATION,
+]);
 const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
 const WEBHOOKS: Kinds = Kinds::These(&[INTERPRETER_WEBHOOK, EXPLORING_WEBHOOK]);
 const DISTRIBUTIONS: Kinds = Kinds::These(&[DISTRIBUTION]);
@@ -213,8 +218,6 @@ pub const RULES: &[Rule] = &[
         "minGroups and maxGroups are not negative, and in order", "no choice of clusters could satisfy them"),
     rule("spread-once", POLICIES, Act::Check(spread::once),
         "each field and each label is spread by once", "two constraints about one thing contradict each other"),
-    rule("failover-dependencies", POLICIES, Act::Check(failover::with_dependencies),
-        "application failover needs propagateDeps: true", "a workload moved without its Secrets does not start"),
     rule("failover-times", POLICIES, Act::Check(failover::times),
         "tolerationSeconds is not negative; gracePeriodSeconds is positive and goes with Gracefully", "other times mean nothing"),
     rule("state-alias", POLICIES, Act::Check(failover::aliases),
@@ -259,12 +262,12 @@ pub const RULES: &[Rule] = &[
     rule("deletion-protection", Kinds::All, Act::Keep(protection::protected),
         "what is labelled resourcetemplate.karmada.io/deletion-protected: Always is not deleted", "a namespace or a Secret deleted by a slip takes a fleet down"),
 
-    rule("stored-failover", POLICIES, Act::Warn(stored::failover),
-        "failover is stored and has no effect in this version", "who relies on it would learn it when a cluster fails"),
+    rule("failover-dependencies", POLICIES, Act::Warn(failover::with_dependencies),
+        "application failover goes with propagateDeps: true", "a workload moved without its Secrets does not start"),
+    rule("stored-state", POLICIES, Act::Warn(stored::state),
+        "statePreservation is stored and has no effect in this version", "a workload that relies on it would start without its state"),
     rule("stored-priority", POLICIES, Act::Warn(stored::priority),
         "schedulePriority is stored and has no effect in this version", "nothing else says so"),
-    rule("stored-taints", Kinds::These(&[TAINTS, REBALANCER]), Act::Warn(stored::whole),
-        "ClusterTaintPolicies and WorkloadRebalancers are stored and have no effect in this version", "nobody acts on them"),
     rule("stored-pull", Kinds::These(&[CLUSTER]), Act::Warn(stored::pull),
         "syncMode Pull is stored and has no effect in this version", "nothing is delivered to such a cluster"),
     rule("override-nothing", OVERRIDES, Act::Warn(stored::override_nothing),

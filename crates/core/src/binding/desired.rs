@@ -8,18 +8,21 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::{Own, schedule};
+use super::Own;
 use crate::{
     delivery,
     dependencies::{self, Merged, Required},
     detector::activation,
+    failover::{Decision, decide},
     index::{Entity, Index, Policy, content_version, follows},
     object::{Id, Named, Time},
     observation::Template,
+    rebalancer,
     scheduler::Outcome,
     twin,
 };
 
+/// The binding as it should be, and when that may change although nothing is observed.
 pub(super) fn desired(
     index: &Index,
     id: &Id,
@@ -28,20 +31,23 @@ pub(super) fn desired(
     required: &[Required],
     mut binding: ResourceBinding,
     now: Time,
-) -> ResourceBinding {
+) -> (ResourceBinding, Option<Time>) {
+    let mut again_at = None;
+    ask(index, id, &mut binding.spec);
     adopt(id, (entity, template), &mut binding);
     describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
-            claim(index, id, (entity, template), policy, &mut binding, now);
+            again_at = claim(index, id, (entity, template), policy, &mut binding, now);
             Some((name, policy, true))
         }
         Some(Own::Held(name, policy)) => {
-            hold(index, id, (entity, template), &mut binding, now);
+            again_at = hold(index, id, (entity, template), &mut binding, now);
             Some((name, policy, false))
         }
         Some(Own::Orphaned) => {
             demand(template, &mut binding.spec);
+            again_at = evict(index, id, (entity, template), &mut binding, now);
             None
         }
         None => {
@@ -53,7 +59,18 @@ pub(super) fn desired(
     };
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
     mark(index, (id, entity, template), claimed, required, &mut binding);
-    binding
+    (binding, again_at)
+}
+
+/// Somebody asks for a fresh choice: a question is never replaced by an earlier one.
+fn ask(index: &Index, id: &Id, spec: &mut ResourceBindingSpec) {
+    let Some(asked) = rebalancer::asked_at(index, id) else {
+        return;
+    };
+    let held = spec.reschedule_triggered_at.as_ref().map(Time::from_k8s);
+    if held.is_none_or(|held| held < asked) {
+        spec.reschedule_triggered_at = Some(asked.to_k8s());
+    }
 }
 
 /// A binding that was orphaned belongs to the new template of that name.
@@ -114,13 +131,15 @@ fn claim(
     policy: &Policy,
     binding: &mut ResourceBinding,
     now: Time,
-) {
+) -> Option<Time> {
     let from = &policy.object.spec;
-    let vanished = vanished(entity, template);
+    let vanished = vanished(index, id, entity, template);
     let spec = &mut binding.spec;
-    if let Some(vanished) = vanished {
+    if let Some(vanished) = &vanished {
         // Made again: what was chosen stays chosen.
         spec.clusters.clone_from(&vanished.spec.clusters);
+        spec.graceful_eviction_tasks
+            .clone_from(&vanished.spec.graceful_eviction_tasks);
         spec.suspension.clone_from(&vanished.spec.suspension);
     }
     spec.propagate_deps = follows(from);
@@ -138,9 +157,10 @@ fn claim(
     };
     demand(template, spec);
     spec.placement = Some(from.placement.clone());
-    let held = vanished.unwrap_or(binding);
-    let outcome = schedule(index, id, template, &from.placement, held, now);
-    place(outcome, &from.placement, binding);
+    let held = vanished.as_ref().unwrap_or(binding);
+    let behaviour = (&from.placement, from.failover.as_ref());
+    let decision = decide(index, id, (entity, template), behaviour, held, now);
+    place(decision, &from.placement, binding)
 }
 
 /// How much the template asks for. Replicas or components, as in Karmada, whose readers take what has several components
@@ -162,36 +182,59 @@ fn hold(
     (entity, template): (&Entity, &Template),
     binding: &mut ResourceBinding,
     now: Time,
-) {
+) -> Option<Time> {
     demand(template, &mut binding.spec);
-    let Some(placement) = binding.spec.placement.clone() else {
-        return;
-    };
-    let held = vanished(entity, template).unwrap_or(binding);
-    let outcome = schedule(index, id, template, &placement, held, now);
-    place(outcome, &placement, binding);
+    let placement = binding.spec.placement.clone()?;
+    let vanished = vanished(index, id, entity, template);
+    let held = vanished.as_ref().unwrap_or(binding);
+    let behaviour = (&placement, held.spec.failover.as_ref());
+    let decision = decide(index, id, (entity, template), behaviour, held, now);
+    place(decision, &placement, binding)
+}
+
+/// What a policy that is gone left is scheduled no more, but it is evicted.
+fn evict(
+    index: &Index,
+    id: &Id,
+    (entity, template): (&Entity, &Template),
+    binding: &mut ResourceBinding,
+    now: Time,
+) -> Option<Time> {
+    let placement = binding.spec.placement.clone()?;
+    let behaviour = (&placement, binding.spec.failover.as_ref());
+    let decision = decide(index, id, (entity, template), behaviour, binding, now)?;
+    if decision.tasks == binding.spec.graceful_eviction_tasks {
+        return decision.again_at;
+    }
+    place(Some(decision), &placement, binding)
 }
 
 /// The binding that this template had and that somebody deleted: what it says of scheduling goes on when it is made
 /// again.
-fn vanished<'a>(entity: &'a Entity, template: &Template) -> Option<&'a ResourceBinding> {
+fn vanished(index: &Index, id: &Id, entity: &Entity, template: &Template) -> Option<ResourceBinding> {
     let vanished = entity.vanished.as_ref().filter(|_| entity.binding.is_none())?;
     let owner = vanished.owner();
-    owner
-        .is_none_or(|owner| *owner == *template.meta.uid)
-        .then_some(&*vanished.object)
+    if owner.is_some_and(|owner| *owner != *template.meta.uid) {
+        return None;
+    }
+    let mut object = (*vanished.object).clone();
+    ask(index, id, &mut object.spec);
+    Some(object)
 }
 
-/// Takes over what was chosen. Without a choice what is stored stays: the clusters, and by which placement they were
-/// chosen.
-fn place(outcome: Option<Outcome>, placement: &Placement, binding: &mut ResourceBinding) {
-    if let Some(Outcome::Placed { clusters, .. }) = outcome {
+/// Takes over what was decided. Without a choice what is stored stays: the clusters, and by which placement they were
+/// chosen. Answers with when to decide again.
+fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Option<Time> {
+    let decision = decision?;
+    binding.spec.graceful_eviction_tasks = decision.tasks;
+    if let Outcome::Placed { clusters, .. } = decision.outcome {
         binding.spec.clusters = clusters;
         binding.metadata.annotations.get_or_insert_default().insert(
             annotation::APPLIED_PLACEMENT.into(),
             serde_json::to_string(placement).unwrap_or_default(),
         );
     }
+    decision.again_at
 }
 
 /// What the referrers of a binding say that no policy made (karmada reference 2.5).
@@ -203,6 +246,7 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.replica_requirements = None;
     spec.components.clear();
     spec.clusters.clear();
+    spec.graceful_eviction_tasks.clear();
     spec.placement = None;
     spec.scheduler_name.clear();
     spec.failover = None;

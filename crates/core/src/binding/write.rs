@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 
 use entourage_api::{
-    keys::{annotation, finalizer},
-    work::ResourceBinding,
+    keys::{annotation, event, finalizer},
+    work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec},
 };
 use serde_json::Value;
 
 use super::places;
 use crate::{
+    failover,
     index::{Binding, Entity, Index},
     object::{Id, Meta, Named, Str},
-    plan::{Change, HubObject, Plan, Proof, Verb},
+    observation::Template,
+    plan::{Change, Event, HubObject, Plan, Proof, Verb},
+    status::events,
     twin,
 };
 
@@ -84,6 +87,30 @@ pub(super) fn release(binding: &Binding, why: &str) -> Plan {
         return Plan::wait("others hold the binding");
     }
     write(binding, Verb::Replace(to_value(&object)), why)
+}
+
+/// The events of the evictions that a write begins, on the template and on the binding. Cost: O(tasks²).
+pub(super) fn evicted(
+    id: &Id,
+    template: &Template,
+    binding: &Binding,
+    wanted: &ResourceBindingSpec,
+) -> Vec<Change> {
+    let before = &binding.object.spec;
+    let is_new = |task: &&GracefulEvictionTask| failover::task::of(before, &task.from_cluster).is_none();
+    let begun = wanted.graceful_eviction_tasks.iter().filter(is_new);
+    let told = begun.flat_map(|task| {
+        let message = format!("Evicted from cluster {}: {}.", task.from_cluster, task.message);
+        [events::on_template(id, template), events::on_binding(binding)].map(|regarding| {
+            Change::Emit(Event {
+                regarding,
+                warning: false,
+                reason: event::EVICT_WORKLOAD_SUCCEED,
+                message: message.clone(),
+            })
+        })
+    });
+    told.collect()
 }
 
 pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{current, marks::Marks, recipe::recipe, source_version, suspension, volumes};
 use crate::{
-    dependencies, detector, governor,
+    dependencies, detector, failover, governor,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
     interpreter::{self, operations::Operation, question::Unanswered},
     object::{Id, Str, Time},
@@ -78,6 +78,12 @@ fn standing(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
+    if let Some(task) = failover::task::of(&binding.object.spec, cluster).filter(|_| !ending)
+        && !is_former(binding, template)
+        && let Err((why, until)) = failover::task::may_delete(index, id, (entity, binding), task, now)
+    {
+        return until.map_or_else(|| Plan::wait(why.clone()), |until| Plan::wait_until(until, &*why));
+    }
     // What is suspended stays as it is: it is not moved away before it may be delivered elsewhere.
     if !ending && suspension::holds(&binding.object.spec, cluster) {
         return Plan::wait("delivery is suspended, so nothing is moved");
@@ -93,7 +99,7 @@ fn standing(
         return Plan::wait("the binding still says that it is wanted");
     }
     if !index.is_removal_safe(&id.gvk) {
-        return not_proven(id);
+        return Plan::not_proven(&id.gvk);
     }
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
         return Plan::wait(format!("{holder} still stands there"));
@@ -126,7 +132,7 @@ fn template_gone(
         return Plan::wait("whether the template is gone for good is not known yet");
     };
     if !index.is_removal_safe(&id.gvk) {
-        return not_proven(id);
+        return Plan::not_proven(&id.gvk);
     }
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
@@ -181,13 +187,6 @@ fn end_unless_retained(
         plan.changes.extend(volumes::told(index, id, entity, cluster));
     }
     plan
-}
-
-fn not_proven(id: &Id) -> Plan {
-    Plan::wait_for(
-        Proof::Removal(id.gvk.clone()),
-        "that nobody needs it is not proven yet",
-    )
 }
 
 /// Until when a dependency that was deleted while live workloads need it is left alone.
@@ -306,6 +305,12 @@ fn deliver(
             time,
             "it was just written, from another version than the one expected",
         );
+    }
+    if state.live.is_none()
+        && state.record.is_none()
+        && let Some(cluster) = failover::awaits_purge(index, id, binding)
+    {
+        return Plan::wait(format!("the copy on {cluster} is deleted first"));
     }
     if state.live.is_none()
         && state.record.is_none()

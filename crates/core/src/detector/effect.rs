@@ -2,7 +2,7 @@
 
 use entourage_api::{
     keys::{condition, reason},
-    policy::{ClusterAffinity, Placement, ReplicaSchedulingType},
+    policy::{ClusterAffinity, FailoverBehavior, Placement, ReplicaSchedulingType, StatePreservation},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -44,8 +44,18 @@ pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now
 fn told(index: &Index, policy: &Policy) -> Vec<String> {
     let spec = &policy.object.spec;
     let mut all = Vec::new();
+    let preserves = |part: fn(&FailoverBehavior) -> Option<&StatePreservation>| {
+        spec.failover.as_ref().and_then(part).is_some()
+    };
     for (field, is_set) in [
-        ("failover", spec.failover.is_some()),
+        (
+            "failover.application.statePreservation",
+            preserves(|failover| failover.application.as_ref()?.state_preservation.as_ref()),
+        ),
+        (
+            "failover.cluster.statePreservation",
+            preserves(|failover| failover.cluster.as_ref()?.state_preservation.as_ref()),
+        ),
         ("schedulePriority", spec.schedule_priority.is_some()),
     ] {
         if is_set {

@@ -146,7 +146,8 @@ impl Index {
             | Key::Distribution(_)
             | Key::DistributionStatus(_)
             | Key::Distributed(..)
-            | Key::Override(_) => key.clone(),
+            | Key::Override(_)
+            | Key::Rebalancer(_) => key.clone(),
         }
     }
 

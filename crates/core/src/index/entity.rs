@@ -9,11 +9,13 @@ use entourage_api::{
     cluster::Cluster,
     keys::annotation,
     policy::PropagationPolicy,
-    work::{CopyRecord, DependentObjectReference, ResourceBinding},
+    work::{CopyRecord, DependentObjectReference, ResourceBinding, TargetCluster},
 };
 
+use super::Index;
 use crate::{
     delivery::fight::Fight,
+    failover,
     interpreter::{
         question::Unanswered,
         references::{DependencyReference, DependencySelection},
@@ -80,6 +82,8 @@ pub struct CopyState {
     pub not_before: Option<Time>,
     /// How often in a row it was put right. Boxed: few copies have it.
     pub fight: Option<Box<Fight>>,
+    /// Since when the copy has not been healthy. The status keeps it over restarts.
+    pub unhealthy_since: Option<Time>,
     /// A write is under way: until its outcome is known a copy may stand here.
     pub in_flight: bool,
     /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
@@ -285,6 +289,33 @@ impl Binding {
             .any(|target| target.name == cluster)
     }
 
+    /// Whether the workload needs its dependencies on a cluster: it is placed there, or it is being evicted from there and
+    /// its copy may still be there. Cost: O(clusters + tasks).
+    #[must_use]
+    pub fn needs_on(&self, cluster: &str) -> bool {
+        self.is_placed_on(cluster) || failover::task::of(&self.object.spec, cluster).is_some()
+    }
+
+    /// Where the workload needs its dependencies: on its own clusters, and on those that it is being evicted from. Sorted.
+    #[must_use]
+    pub fn needed_on(&self) -> Vec<TargetCluster> {
+        let spec = &self.object.spec;
+        let mut all = spec.clusters.clone();
+        for task in &spec.graceful_eviction_tasks {
+            if !self.is_placed_on(&task.from_cluster) {
+                all.push(TargetCluster {
+                    name: task.from_cluster.clone(),
+                    replicas: task.replicas.unwrap_or_default(),
+                    components: Vec::new(),
+                });
+            }
+        }
+        if !spec.graceful_eviction_tasks.is_empty() {
+            all.sort();
+        }
+        all
+    }
+
     /// What its template needs, as it was last told: an annotation says so. Nothing if it cannot be read.
     pub(crate) fn stored_dependencies(
         &self,
@@ -303,7 +334,7 @@ impl Binding {
             .filter(|name| !name.is_empty())
     }
 
-    /// Whether the binding accounts for a copy on a cluster: own, required, or of the binding before it.
+    /// Whether the binding accounts for a copy on a cluster: own, being evicted, required, or of the binding before it.
     #[must_use]
     pub fn accounts_for(&self, cluster: &str) -> bool {
         let required = self
@@ -318,6 +349,7 @@ impl Binding {
             .iter()
             .chain(required)
             .any(|target| target.name == cluster)
+            || failover::task::of(&self.object.spec, cluster).is_some()
             || self.former_clusters().any(|name| name == cluster)
     }
 
@@ -380,8 +412,10 @@ pub struct Member {
     pub id: Option<Str>,
     /// The last probe.
     pub probe: Option<Probe>,
-    /// When probes began to fail; cleared by a healthy one.
+    /// When probes began to fail; cleared by a healthy one, and set anew when a cut-off ends: see [`crate::cluster`].
     pub failing_since: Option<Time>,
+    /// When probes began to find it healthy; cleared by one that does not.
+    pub answering_since: Option<Time>,
 }
 
 /// Objects on a member that carry our metadata and are not managed.
@@ -409,4 +443,42 @@ pub struct Stats {
     pub unaccounted: usize,
     /// Other objects on members that carry our metadata and are not managed: they are reported here and left alone.
     pub copied: usize,
+}
+
+impl Index {
+    /// Sizes. Cost: O(entities); for metrics only.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let live = |each: &Entity| each.copies.values().filter(|copy| copy.live.is_some()).count();
+        let lacks_binding = |each: &&Entity| each.binding.is_none();
+        let left = |each: &Entity| {
+            let places = each.copies.iter();
+            let of_here = places.filter(|(cluster, state)| {
+                let copied = state.copied.as_ref();
+                copied.is_some_and(|copied| copied.meta.names_cluster(cluster))
+            });
+            of_here.count()
+        };
+        let left: usize = self.entities.values().filter(lacks_binding).map(left).sum();
+        let copied: usize = self.copied.values().map(|each| each.objects.len()).sum();
+        Stats {
+            templates: self
+                .entities
+                .values()
+                .filter(|each| each.template.is_some())
+                .count(),
+            bindings: self.by_binding.len(),
+            copies: self.entities.values().map(live).sum(),
+            clusters: self.members.len(),
+            policies: self.policies.len(),
+            unaccounted: left
+                + self
+                    .entities
+                    .values()
+                    .filter(lacks_binding)
+                    .map(live)
+                    .sum::<usize>(),
+            copied: copied.saturating_sub(left),
+        }
+    }
 }

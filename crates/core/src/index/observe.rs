@@ -23,9 +23,11 @@ mod namespaces;
 mod outdated;
 mod overrides;
 mod policies;
+mod rebalancers;
 mod restored;
 mod rights;
 mod selections;
+mod taint_policies;
 mod templates;
 mod upkeep;
 
@@ -145,6 +147,7 @@ impl Index {
         self.end_problems(&mut dirty);
         self.sweep_kinds(now, &mut dirty);
         self.compare_records(now, &mut dirty);
+        self.dirty_rebalancers(&mut dirty);
         if let Some(watch) = told {
             self.listing.remove(&watch);
             if watch.server() == Server::Hub {
@@ -163,6 +166,7 @@ impl Index {
             Subject::Override(policy) => self.override_seen(&policy, now, dirty),
             Subject::Customization(object) => self.customization_seen(&object, dirty),
             Subject::Hooks(name, configured) => self.hooks_seen(&name, configured, dirty),
+            Subject::TaintPolicy(policy) => self.taint_policy_seen(&policy, dirty),
             Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),
             Subject::Cluster(cluster) => self.cluster_seen(cluster, now, dirty),
             Subject::Template(id, template) => self.template_seen(&id, template, now, dirty),
@@ -175,6 +179,7 @@ impl Index {
             Subject::MemberNamespace(cluster, name, seen) => {
                 self.member_namespace_seen(&cluster, &name, seen, now, dirty)
             }
+            Subject::Rebalancer(object) => self.rebalancer_seen(object, now, dirty),
         }
     }
 
@@ -184,6 +189,7 @@ impl Index {
             Which::Override(name) => self.override_gone(name, deletion, now, dirty),
             Which::Customization(name) => self.customization_gone(name, deletion, now, dirty),
             Which::Hooks(contract, name) => self.hooks_gone(*contract, name, deletion, now, dirty),
+            Which::TaintPolicy(name) => self.taint_policy_gone(name, deletion, now, dirty),
             Which::Binding(name) => self.binding_gone(name, deletion, now, dirty),
             Which::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
             Which::Template(id) => self.template_gone(id, deletion, now, dirty),
@@ -193,6 +199,7 @@ impl Index {
             Which::Namespace(member, name) => {
                 self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
             }
+            Which::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
         }
     }
 }

@@ -233,6 +233,7 @@ mod tests {
             id: None,
             probe: None,
             failing_since: None,
+            answering_since: None,
         }
     }
 

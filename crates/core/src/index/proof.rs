@@ -87,6 +87,7 @@ impl Index {
     /// Plans a key, and remembers it if it waits for proof. Cost: that of [`crate::plan()`].
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
         self.explain(key, now);
+        self.reserve_evictions(key, now);
         let plan = crate::plan(self, key, now);
         debug_assert!(
             plan.awaits.is_none() || plan.changes.is_empty(),

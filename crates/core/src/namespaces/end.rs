@@ -3,12 +3,14 @@
 //!
 //! A deletion takes everything along, so it needs more proof than that of a copy. Invariants:
 //!
-//! - The namespace says itself that this hub created it on this very cluster ([`creator`]); no other hub has a record on it.
+//! - The namespace says itself that this hub created it on this very cluster, and that it is the very object that was created
+//!   ([`proof`]): annotations are restored and copied with an object, its uid is not. No other hub has a record on it.
 //! - No copy that a binding accounts for may still stand in it: they end in their own order.
 //! - The hub was asked and answered 404, and everything in the namespace was listed after that. A kind that cannot be listed may
 //!   hold anything. That is done again right before the deletion, however long it waited: what comes into the namespace between
 //!   that list and the deletion is the one thing that nothing shows, because it does not change the namespace's version.
-//! - It counts as a deletion for [`crate::governor`].
+//! - It counts once as a deletion for [`crate::governor`]. So does a release, for which the hub is asked, too: a hub that was
+//!   restored lacks namespaces that are to stay as they are.
 
 use std::collections::BTreeSet;
 
@@ -27,6 +29,10 @@ use crate::{
 /// So often it is looked again whether what leaves has left, or what did not answer does, ever more rarely: some minutes in all.
 const LOOKS: u32 = 9;
 
+/// Why one stays whose record is about another object, or about none.
+const UNPROVEN: &str = "it is not certain that it is the one that was created for the hub: it was restored or copied there, or \
+                        created by an earlier version";
+
 /// The longest pause between two looks, in milliseconds.
 const LONGEST: i64 = 60_000;
 
@@ -39,10 +45,36 @@ pub(crate) struct Survey {
     pub(crate) looks: u32,
 }
 
-/// What a namespace says that we created: which hub, on which cluster.
+/// What is held of a namespace of a member that says that we created it, while it ends there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending {
+    /// Which one: another one of its name begins anew.
+    pub(crate) uid: Str,
+    /// A watch told that it was deleted on the hub.
+    pub(crate) explained: bool,
+    /// It was counted by [`crate::governor`].
+    pub(crate) counted: bool,
+    /// What was found in it.
+    pub(crate) survey: Option<Survey>,
+}
+
+/// What a namespace says that we create: which hub, on which cluster. It proves nothing yet.
 #[must_use]
 pub fn creator(hub: &str, cluster: &str) -> String {
     format!("{hub}/{cluster}")
+}
+
+/// What a namespace says that we created: that, and which object it was.
+#[must_use]
+pub fn proof(hub: &str, cluster: &str, uid: &str) -> String {
+    format!("{hub}/{cluster}/{uid}")
+}
+
+/// Whether a record of who created a namespace is of this hub on this cluster, whichever object it is about.
+pub(crate) fn is_of(record: &str, hub: &str, cluster: &str) -> bool {
+    let rest = record.strip_prefix(hub).and_then(|rest| rest.strip_prefix('/'));
+    let rest = rest.and_then(|rest| rest.strip_prefix(cluster));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Plans a namespace of a member that the hub does not have. Cost: O(kinds in use × log), and O(objects in the namespace).
@@ -58,7 +90,7 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
             .is_none_or(|member| member.meta.deleting.is_some())
     };
     if seen.deleting
-        || seen.created_by.as_deref() != Some(creator(hub, cluster).as_str())
+        || !seen.is_of(hub, cluster)
         || **name == *"default"
         || index.config.is_reserved(name)
         || !index.namespaces.is_listed(cluster)
@@ -79,35 +111,41 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
         uid: seen.uid.clone(),
         resource_version: seen.resource_version.clone(),
     };
-    let at = (name, cluster);
-    if seen.has_records_of_others(hub) {
-        return release(index, at, guard, "another hub manages it, too");
+    let ending = index.namespaces.ending(cluster, name);
+    let survey = ending.and_then(|ending| ending.survey.as_ref());
+    let due = survey.map(|survey| survey.at.plus(LONGEST.min(500 << survey.looks.min(16))));
+    let is_on_hub = survey.is_some_and(|survey| survey.contents == Contents::OnHub);
+    if let Some(due) = due.filter(|due| is_on_hub && now < *due) {
+        return Plan::wait_until(due, "the hub has it, or had it a moment ago");
     }
-    let Some(survey) = index.namespaces.survey(cluster, name) else {
+    let counts = ending.is_some_and(|ending| ending.explained);
+    let counts = (counts, ending.is_some_and(|ending| ending.counted));
+    let at = (name, cluster);
+    let end = |how, why: &str| {
+        governor::hold(index, cluster, counts, now).unwrap_or_else(|| end(index, at, guard, how, why))
+    };
+    if !seen.is_proven(hub, cluster) {
+        return end(How::Release, UNPROVEN);
+    }
+    if seen.has_records_of_others(hub) {
+        return end(How::Release, "another hub manages it, too");
+    }
+    let (Some(survey), Some(due)) = (survey, due) else {
         return look(index, at);
     };
     let why = match &survey.contents {
-        Contents::Nothing => {
-            let explained = index.namespaces.ended.contains(name);
-            if let Some(held) = governor::hold(index, cluster, (explained, false), now) {
-                return held;
-            }
-            let why = "the hub deleted it, and nothing is in it";
-            return end(index, at, guard, How::Delete, why);
-        }
-        Contents::Held(words) => return release(index, at, guard, &format!("it holds {words}")),
-        Contents::Unknown(words) => return release(index, at, guard, &not_known(words)),
-        Contents::OnHub => "the hub has it, or had it a moment ago".to_owned(),
+        Contents::Nothing => return end(How::Delete, "the hub deleted it, and nothing is in it"),
+        Contents::Held(words) => return end(How::Release, &format!("it holds {words}")),
+        Contents::Unknown(words) => return end(How::Release, &not_known(words)),
+        Contents::OnHub => return look(index, at),
         Contents::Leaving(words) => format!("it holds {words}, which should leave"),
         Contents::Unanswered(words) => not_known(words),
     };
-    let is_on_hub = survey.contents == Contents::OnHub;
-    if survey.looks >= LOOKS && !is_on_hub {
-        return release(index, at, guard, &why);
+    if survey.looks >= LOOKS {
+        return end(How::Release, &why);
     }
-    let until = survey.at.plus(LONGEST.min(500 << survey.looks.min(16)));
-    if now < until {
-        return Plan::wait_until(until, why);
+    if now < due {
+        return Plan::wait_until(due, why);
     }
     look(index, at)
 }
@@ -132,31 +170,28 @@ fn end(index: &Index, (name, cluster): (&Str, &Str), guard: Guard, how: How, why
         guard,
         copies: index.distributed_into(cluster, name),
         how,
+        told: (how == How::Release).then(|| Box::new(kept(index, (name, cluster), why))),
     };
     Plan::one(change, why)
 }
 
-fn release(index: &Index, (name, cluster): (&Str, &Str), guard: Guard, why: &str) -> Plan {
-    let mut plan = end(index, (name, cluster), guard, How::Release, why);
-    let uid = index.members.get(cluster).map(|member| member.meta.uid.clone());
-    plan.changes.extend(uid.map(|uid| {
-        Change::Emit(Event {
-            regarding: Regarding {
-                api_version: "cluster.karmada.io/v1alpha1".into(),
-                kind: "Cluster".into(),
-                namespace: "".into(),
-                name: cluster.clone(),
-                uid,
-            },
-            warning: true,
-            reason: event::NAMESPACE_KEPT,
-            message: format!(
-                "Namespace {name} was deleted on the hub and stays on {cluster}: {why}. It is no longer managed; delete it there \
-                 when nothing in it is needed"
-            ),
-        })
-    }));
-    plan
+fn kept(index: &Index, (name, cluster): (&Str, &Str), why: &str) -> Event {
+    let member = index.members.get(cluster);
+    Event {
+        regarding: Regarding {
+            api_version: "cluster.karmada.io/v1alpha1".into(),
+            kind: "Cluster".into(),
+            namespace: "".into(),
+            name: cluster.clone(),
+            uid: member.map(|member| member.meta.uid.clone()).unwrap_or_default(),
+        },
+        warning: true,
+        reason: event::NAMESPACE_KEPT,
+        message: format!(
+            "Namespace {name} was deleted on the hub and stays on {cluster}: {why}. It is no longer managed; delete it there \
+             when nothing in it is needed"
+        ),
+    }
 }
 
 impl Index {

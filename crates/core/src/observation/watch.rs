@@ -33,6 +33,8 @@ pub enum Watch {
     Customizations,
     /// ResourceInterpreterWebhookConfigurations or ResourceExploringWebhookConfigurations of the hub, whole objects.
     Hooks(Contract),
+    /// ClusterTaintPolicies of the hub, whole objects.
+    TaintPolicies,
     /// Namespaces of the hub, metadata.
     Namespaces,
     /// Namespaces of a member, metadata.
@@ -48,6 +50,8 @@ pub enum Watch {
     /// Objects of a kind and a name in all namespaces, of the hub or of a member, metadata: copies of a distribution, and what
     /// stands in their way.
     Distributed(Option<Str>, Gvk, Str),
+    /// WorkloadRebalancers of the hub, whole objects.
+    Rebalancers,
 }
 
 impl PartialEq for Watch {
@@ -95,10 +99,12 @@ impl Watch {
             Self::Customizations => (13, "", None, ""),
             Self::Hooks(Contract::Interpreter) => (14, "", None, ""),
             Self::Hooks(Contract::Explorer) => (15, "", None, ""),
+            Self::TaintPolicies => (16, "", None, ""),
             // The hub's before the members': no member has an empty name.
             Self::Distributed(cluster, gvk, name) => {
                 (12, cluster.as_deref().unwrap_or_default(), Some(gvk), name)
             }
+            Self::Rebalancers => (17, "", None, ""),
         }
     }
 

@@ -10,13 +10,15 @@ use crate::{
 };
 
 /// The kinds that decisions go by and users write.
-const OURS: [Watch; 6] = [
+const OURS: [Watch; 8] = [
     Watch::Customizations,
     Watch::Policies,
     Watch::ClusterPolicies,
     Watch::Overrides,
     Watch::ClusterOverrides,
     Watch::Clusters,
+    Watch::TaintPolicies,
+    Watch::Rebalancers,
 ];
 
 /// How much is tried to find the part at fault, in values looked at: a fraction of a second. Whoever writes an object waits.

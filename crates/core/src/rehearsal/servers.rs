@@ -9,7 +9,7 @@ use crate::{
     object::{Gvk, Id, Named, Str},
     observation::{Observation, Server, Watch, project, which},
     plan::HubObject,
-    twin,
+    rebalancer, twin,
 };
 
 const CLUSTER: &str = "cluster.karmada.io/v1alpha1";
@@ -25,6 +25,7 @@ pub(super) fn kind_of(object: &HubObject) -> Id {
         HubObject::Cluster(name) => of(CLUSTER, "Cluster", &Named::new("", name)),
         HubObject::Template(id) => id.clone(),
         HubObject::Distribution(name) => Id::new(distribution::gvk(), "", name),
+        HubObject::Rebalancer(name) => Id::new(rebalancer::gvk(), "", name),
     }
 }
 
@@ -37,6 +38,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
         Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
         Watch::Customizations => Gvk::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
+        Watch::TaintPolicies => Gvk::new(twin::POLICY_API, "ClusterTaintPolicy"),
         Watch::Hooks(contract) => Gvk::new("config.karmada.io/v1alpha1", contract.configuration()),
         Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
         Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
@@ -44,6 +46,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Namespaces | Watch::MemberNamespaces(_) => Gvk::new("v1", "Namespace"),
         Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),
         Watch::Distributions => distribution::gvk(),
+        Watch::Rebalancers => rebalancer::gvk(),
     }
 }
 

@@ -539,3 +539,38 @@ fn no_digest_of_a_distributed_secret_is_in_a_report() {
     let text = format!("{report:?}{}", serde_json::to_string(&report).unwrap());
     assert!(!digest.is_empty() && !text.contains(digest), "{id} {text}");
 }
+
+#[test]
+fn what_a_rebalancer_names_is_divided_anew_and_nothing_is_without_one() {
+    let mut divided = policy(&["m1", "m2"]);
+    divided["spec"]["placement"]["replicaScheduling"] = json!({"replicaSchedulingType": "Divided"});
+    let mut web = deployment("c");
+    web["spec"]["replicas"] = json!(4);
+    let with_taints = |taints: Value| {
+        let mut object = cluster("m2");
+        object["spec"]["taints"] = taints;
+        object
+    };
+    let full = with_taints(json!([{"key": "full", "effect": "NoSchedule"}]));
+    let first = rehearsed(vec![cluster("m1"), full, divided, web, config_map("c", "1")]);
+    let joined = with_taints(json!([]));
+    assert_eq!(
+        lines(&again(&first, &[], std::slice::from_ref(&joined))),
+        [] as [&str; 0]
+    );
+    let rebalancer = json!({
+        "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "all"},
+        "spec": {"workloads": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"},
+        ]},
+    });
+    let report = again(&first, &[], &[joined, rebalancer]);
+    assert_eq!(
+        lines(&report),
+        [
+            "m1 changed Deployment default/web",
+            "m2 created ConfigMap default/c",
+            "m2 created Deployment default/web"
+        ]
+    );
+}

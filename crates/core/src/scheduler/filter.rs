@@ -31,6 +31,11 @@ pub const FILTERS: &[Filter] = &[
         check: staying,
     },
     Filter {
+        name: "eviction",
+        summary: "The workload is not being evicted from the cluster.",
+        check: not_evicted,
+    },
+    Filter {
         name: "taints",
         summary: "The policy tolerates the NoSchedule and NoExecute taints of the cluster, or it is a target already. \
                   A cluster that is not ready counts as tainted.",
@@ -62,6 +67,15 @@ fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
 fn staying(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
     if candidate.deleting && !round.request.is_current(candidate.name) {
         Err(Why("being deleted".into()))
+    } else {
+        Ok(())
+    }
+}
+
+/// Source: Karmada reference 1.3 (ClusterEviction).
+fn not_evicted(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+    if round.request.evicted.iter().any(|name| **name == *candidate.name) {
+        Err(Why("that it is being evicted from".into()))
     } else {
         Ok(())
     }

@@ -37,6 +37,9 @@ struct Case {
     affinity: Option<String>,
     #[serde(default)]
     fresh: bool,
+    /// Clusters that it is being evicted from.
+    #[serde(default)]
+    evicted: Vec<Str>,
     clusters: Vec<Member>,
     /// Compared as text.
     #[serde(default, rename = "want")]
@@ -140,6 +143,7 @@ fn outcome(case: &Case) -> Outcome {
         applied: &applied,
         affinity: case.affinity.as_deref(),
         fresh: case.fresh,
+        evicted: &case.evicted,
         ..Request::first(&case.placement, &gvk, case.replicas)
     };
     schedule(&request, &candidates)

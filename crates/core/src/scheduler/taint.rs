@@ -5,8 +5,11 @@ use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use super::{Candidate, ready};
 
+/// The effect that has what is placed evicted, too.
+pub(crate) const NO_EXECUTE: &str = "NoExecute";
+
 /// The effects that keep new bindings away; PreferNoSchedule does not.
-const REPELLING: [&str; 2] = ["NoSchedule", "NoExecute"];
+const REPELLING: [&str; 2] = ["NoSchedule", NO_EXECUTE];
 
 /// The first taint of the cluster that keeps bindings away and is not tolerated, as `{key=value:effect}`.
 pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration]) -> Option<String> {
@@ -33,11 +36,15 @@ pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration])
         .map(display)
 }
 
-/// Whether two lists of taints keep the same bindings away; when a taint was added plays no part in that.
+/// Whether two lists of taints keep the same bindings away, and evict the same ones at the same time: when a taint was added
+/// counts only for NoExecute.
 pub(super) fn is_same(old: &[Taint], new: &[Taint]) -> bool {
     old.len() == new.len()
         && old.iter().zip(new).all(|(old, new)| {
-            old.key == new.key && old.effect == new.effect && value(&old.value) == value(&new.value)
+            old.key == new.key
+                && old.effect == new.effect
+                && value(&old.value) == value(&new.value)
+                && (old.effect != NO_EXECUTE || old.time_added == new.time_added)
         })
 }
 
@@ -63,7 +70,7 @@ pub(super) fn check(toleration: &Toleration) -> Result<(), String> {
 }
 
 /// `tolerationSeconds` plays no part: it limits how long what is placed stays, not whether it is placed.
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = value(&toleration.effect);
     let key = value(&toleration.key);
     let is_meant = (effect.is_empty() || effect == taint.effect) && (key.is_empty() || key == taint.key);
@@ -75,7 +82,8 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
         }
 }
 
-fn display(taint: &Taint) -> String {
+/// `{key=value:effect}`.
+pub(crate) fn display(taint: &Taint) -> String {
     match value(&taint.value) {
         "" => format!("{{{}:{}}}", taint.key, taint.effect),
         value => format!("{{{}={value}:{}}}", taint.key, taint.effect),

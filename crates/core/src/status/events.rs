@@ -37,6 +37,13 @@ pub(super) fn events(
             &on_template,
         ),
         (
+            condition::EVICTION_BLOCKED,
+            "True",
+            event::EVICT_WORKLOAD_FAILED,
+            None,
+            &on_template,
+        ),
+        (
             condition::FULLY_APPLIED,
             "False",
             event::SYNC_FAILED,
@@ -156,7 +163,7 @@ pub(super) fn overrides(
     all
 }
 
-pub(super) fn on_binding(stored: &Binding) -> Regarding {
+pub(crate) fn on_binding(stored: &Binding) -> Regarding {
     Regarding {
         api_version: twin::BINDING_API.into(),
         kind: twin::binding(&stored.name.namespace).kind.into(),
@@ -166,7 +173,7 @@ pub(super) fn on_binding(stored: &Binding) -> Regarding {
     }
 }
 
-fn on_template(id: &Id, template: &Template) -> Regarding {
+pub(crate) fn on_template(id: &Id, template: &Template) -> Regarding {
     Regarding {
         api_version: id.gvk.api_version(),
         kind: id.gvk.kind.to_string(),

@@ -8,7 +8,7 @@ use super::places::Place;
 pub(super) enum Told {
     /// Nothing is known of some, or the kind tells nothing of its health.
     Nothing,
-    /// No member that holds a copy answers: what was told last stays.
+    /// No member that holds a copy answers, and each holds it as it was when its health was told: that stays.
     AsBefore,
     /// All that are wanted are healthy.
     Healthy(String),
@@ -28,7 +28,15 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told
     };
     let is_out_of_sight = |(place, _): (&Place<'_>, _)| !place.answers && place.state.live.is_none();
     if wanted().next().is_some() && wanted().all(is_out_of_sight) {
-        return Told::AsBefore;
+        // Of a copy that is to be another one, or of a place that had none, nobody has seen how it fares (I9).
+        let is_as_told = |(place, item): (&Place<'_>, &AggregatedStatusItem)| {
+            place.applied() && item.health != Some(ResourceHealth::Unknown)
+        };
+        return if wanted().all(is_as_told) {
+            Told::AsBefore
+        } else {
+            Told::Nothing
+        };
     }
     if !wanted().any(tells) {
         return Told::Nothing;

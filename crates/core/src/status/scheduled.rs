@@ -7,7 +7,7 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
-    binding, condition as conditions, detector,
+    binding, condition as conditions, detector, failover,
     index::{Binding, Entity, Index},
     object::{Id, Time},
     observation::Template,
@@ -44,10 +44,13 @@ pub(super) fn fill(
         }
         return;
     }
-    let Some(outcome) = binding::schedule(index, id, template, placement, &stored.object, now) else {
+    let behaviour = (placement, spec.failover.as_ref());
+    let decided = failover::decide(index, id, (entity, template), behaviour, &stored.object, now);
+    let Some(decision) = decided else {
         return;
     };
-    let (good, reason, message) = match outcome {
+    tell_blocked(stored, status, decision.blocked, now);
+    let (good, reason, message) = match decision.outcome {
         Outcome::Placed {
             clusters,
             affinity,
@@ -85,6 +88,24 @@ pub(super) fn fill(
         },
     );
     status.scheduler_observed_generation = generation.unwrap_or_default();
+}
+
+/// That a cluster should be left and is not.
+fn tell_blocked(stored: &Binding, status: &mut ResourceBindingStatus, blocked: String, now: Time) {
+    if blocked.is_empty() {
+        return conditions::remove(&mut status.conditions, condition::EVICTION_BLOCKED);
+    }
+    conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::EVICTION_BLOCKED.into(),
+            status: "True".into(),
+            reason: reason::NO_REPLACEMENT.into(),
+            message: blocked,
+            observed_generation: stored.meta.generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
 }
 
 /// When clusters were last chosen: now if that is not known or if a user asked for it, else when the stored clusters

@@ -241,6 +241,58 @@ fn health_stays_as_last_told_while_no_member_answers_also_after_a_restart() {
     assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
 }
 
+/// `settled` with copies that are healthy, as is told.
+fn healthy() -> World {
+    let mut world = settled();
+    for member in ["member1", "member2"] {
+        world.meddle(member, "Deployment", "myapp", |mut copy| {
+            copy["status"] = json!({
+                "observedGeneration": copy["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
+                "readyReplicas": 1, "availableReplicas": 1,
+            });
+            Some(copy)
+        });
+    }
+    assert!(world.settle());
+    assert!(is_healthy(&world));
+    world
+}
+
+fn is_healthy(world: &World) -> bool {
+    let binding = world
+        .hub_object("ResourceBinding", "myapp-deployment")
+        .expect("binding");
+    let mut all = binding["status"]["conditions"].as_array().into_iter().flatten();
+    all.any(|each| each["type"] == "Healthy" && each["status"] == "True")
+}
+
+#[test]
+fn nobody_is_called_healthy_who_was_changed_out_of_sight() {
+    let mut world = healthy();
+    for member in ["member1", "member2"] {
+        world.set_down(member, true);
+    }
+    world.restart();
+    assert!(world.settle_for(120_000));
+    assert!(is_healthy(&world), "what was seen stays");
+    world.apply(scaled(3));
+    assert!(world.settle_for(120_000));
+    assert!(!is_healthy(&world));
+}
+
+#[test]
+fn nobody_is_called_healthy_where_nothing_was_ever_delivered() {
+    let mut world = healthy();
+    world.apply(policy(&["member1"]));
+    assert!(world.settle());
+    assert!(is_healthy(&world));
+    assert_eq!(world.holders("Deployment", "myapp"), ["member1"]);
+    world.apply(policy(&["member2"]));
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    assert!(!is_healthy(&world));
+}
+
 #[test]
 fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     let mut world = settled();

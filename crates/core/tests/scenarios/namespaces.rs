@@ -1,6 +1,9 @@
 //! Namespaces that the hub deletes: where they are deleted, where they stay, and what is told then.
 
-use entourage_core::namespaces::content::Contents;
+use entourage_core::{
+    namespaces::content::Contents,
+    observation::{Observation, Which},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -277,4 +280,161 @@ fn a_namespace_that_was_deleted_before_a_takeover_ends_after_it() {
     world.take_over();
     assert!(world.settle());
     assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+}
+
+/// One of these names on each member, made for the hub.
+fn many(count: usize) -> (World, Vec<String>) {
+    let mut world = world();
+    let names: Vec<String> = (0..count).map(|n| format!("shop{n:02}")).collect();
+    for name in &names {
+        world.apply(namespace(name, &json!({"team": "a"})));
+    }
+    assert!(world.settle());
+    (world, names)
+}
+
+fn is_paused(world: &World, member: &str) -> bool {
+    let cluster = world.hub_object("Cluster", member).expect("cluster");
+    let mut all = cluster["status"]["conditions"].as_array().into_iter().flatten();
+    all.any(|each| each["type"] == "RemovalsPaused" && each["status"] == "True")
+}
+
+/// Whether it still says that we created it.
+fn has_record(world: &World, member: &str, name: &str) -> bool {
+    let live = world.on(member, "Namespace", name).expect("it is there");
+    live["metadata"]["annotations"]["entourage.dev/created-by"].is_string()
+}
+
+#[test]
+fn a_namespace_that_was_restored_with_our_record_is_never_deleted() {
+    let mut world = shops(&[]);
+    let ours = world.on("member1", "Namespace", "shop").expect("ours").clone();
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+    let writes = world.writes.len();
+    world.meddle("member1", "Namespace", "shop", |_| Some(ours));
+    assert!(world.settle_for(600_000));
+    assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+    assert_eq!(world.writes[writes..], ["member1 Release namespace shop"]);
+    is_told_once(&world, "it was restored or copied there");
+    assert!(!has_record(&world, "member1", "shop"));
+}
+
+#[test]
+fn a_namespace_whose_record_has_no_uid_is_released() {
+    let mut world = shops(&[]);
+    world.meddle("member1", "Namespace", "shop", |mut live| {
+        live["metadata"]["annotations"]["entourage.dev/created-by"] = json!("hub-id/member1");
+        Some(live)
+    });
+    assert!(world.settle());
+    assert!(has_record(&world, "member1", "shop"), "while the hub has it");
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
+    is_told_once(&world, "created by an earlier version");
+}
+
+#[test]
+fn releases_that_nothing_explains_pause_as_deletions_do() {
+    let (mut world, names) = many(30);
+    for name in &names {
+        let key = ("ConfigMap".to_owned(), name.clone(), "theirs".to_owned());
+        let mut theirs = config_map("theirs", "a");
+        theirs["metadata"]["namespace"] = json!(name);
+        world.meddle_at("member1", &key, |_| Some(theirs));
+    }
+    world.hub.retain(|key, _| !key.2.starts_with("shop"));
+    world.restart();
+    assert!(world.settle_for(600_000));
+    let kept = |world: &World| {
+        let kept = names.iter().filter(|name| has_record(world, "member1", name));
+        kept.count()
+    };
+    assert_eq!(kept(&world), 10);
+    assert!(is_paused(&world, "member1"));
+    world.release_removals();
+    assert!(world.settle_for(600_000));
+    assert_eq!(kept(&world), 0);
+}
+
+#[test]
+fn what_the_hub_has_is_not_released() {
+    let mut world = shops(&[]);
+    world.meddle("member1", "Namespace", "shop", |mut live| {
+        live["metadata"]["annotations"]["managed-by.entourage.dev/other"] = json!("{}");
+        Some(live)
+    });
+    assert!(world.settle());
+    let writes = world.writes.len();
+    // What was told of the hub is wrong.
+    let which = Which::Namespace(None, "shop".into());
+    let (uid, revision) = (None, None);
+    world.tell_again(Observation::Gone { which, uid, revision });
+    world.settle_for(600_000);
+    assert!(has_record(&world, "member1", "shop"));
+    assert_eq!(world.writes.len(), writes, "{:?}", &world.writes[writes..]);
+}
+
+#[test]
+fn that_a_namespace_stays_is_told_when_it_was_released() {
+    let mut world = shops(&[inside("v1", "PersistentVolumeClaim", "data")]);
+    world.changed_before_it_ends = 3;
+    world.set_down("member2", true);
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert!(!has_record(&world, "member1", "shop"));
+    is_told_once(&world, "PersistentVolumeClaim data");
+}
+
+#[test]
+fn a_deletion_that_is_tried_again_counts_once() {
+    let mut world = shops(&[]);
+    world.set_down("member2", true);
+    world.hub.retain(|key, _| key.2 != "shop");
+    world.changed_before_it_ends = 50;
+    world.restart();
+    assert!(world.settle_for(600_000));
+    assert_eq!(world.changed_before_it_ends, 0, "it was tried");
+    assert_eq!(world.holders("Namespace", "shop"), ["member2"]);
+    assert!(!is_paused(&world, "member1"));
+}
+
+#[test]
+fn what_was_found_for_an_earlier_deletion_is_not_taken_for_this_one() {
+    let mut world = shops(&[]);
+    let old = Contents::Held("Pod old".into());
+    world.tell_again(Observation::LookedInto("member1".into(), "shop".into(), old));
+    assert!(world.settle());
+    world.delete("Namespace", "shop");
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
+}
+
+#[test]
+fn the_end_of_a_namespace_explains_nothing_of_one_that_comes_later() {
+    let mut world = world();
+    let names: Vec<String> = (0..30).map(|n| format!("shop{n:02}")).collect();
+    for name in &names {
+        // It was there before, so it stays.
+        world.meddle("member2", "Namespace", name, |_| {
+            Some(namespace(name, &json!({})))
+        });
+        world.apply(namespace(name, &json!({"team": "a"})));
+    }
+    assert!(world.settle());
+    let ours = |name: &String| world.on("member1", "Namespace", name).expect("ours").clone();
+    let ours: Vec<Value> = names.iter().map(ours).collect();
+    for name in &names {
+        world.delete("Namespace", name);
+    }
+    assert!(world.settle());
+    assert_eq!(world.holders("Namespace", "shop07"), ["member2"]);
+    assert!(!is_paused(&world, "member1"));
+    for (name, ours) in names.iter().zip(ours) {
+        world.meddle("member1", "Namespace", name, |_| Some(ours));
+    }
+    assert!(world.settle_for(600_000));
+    assert!(is_paused(&world, "member1"));
 }

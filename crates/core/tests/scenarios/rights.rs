@@ -1,7 +1,7 @@
 //! Kinds that a member does not grant to our account: what is proven gone there, and what is waited for and told.
 
 use entourage_core::{
-    object::Gvk,
+    object::{Gvk, Id},
     observation::{Observation, Probe, Watch},
 };
 use serde_json::{Value, json};
@@ -315,6 +315,40 @@ fn a_template_that_may_not_be_claimed_is_told_on_its_policy_with_what_grants_the
     assert!(world.settle());
     assert_eq!(matched(&world, "quotas")["status"], "True");
     assert_eq!(world.holders("ResourceQuota", "q"), ["member1"]);
+}
+
+#[test]
+fn a_claim_that_is_refused_is_told_while_another_policy_holds_the_template() {
+    let mut world = world();
+    world.apply(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {}}));
+    world.apply(policy_of("first", "v1", "ResourceQuota", "q", &["member1"]));
+    assert!(world.settle());
+    assert_eq!(matched(&world, "first")["status"], "True");
+    world.unclaimable = Some("ResourceQuota");
+    let mut second = policy_of("second", "v1", "ResourceQuota", "q", &["member2"]);
+    second["spec"]["priority"] = json!(5);
+    second["spec"]["preemption"] = json!("Always");
+    world.apply(second);
+    assert!(world.settle_for(60_000));
+    assert_eq!(matched(&world, "second")["reason"], "ClaimRefused");
+    assert_eq!(matched(&world, "first")["status"], "True");
+    // Each change of the template has the claim tried again, and refused in the same words.
+    let wrote = world.writes.len();
+    let mut object = world.hub_object("ResourceQuota", "q").expect("quota").clone();
+    object["metadata"]["labels"] = json!({"seen": "again"});
+    world.replace(object);
+    assert!(world.settle_for(60_000));
+    assert_eq!(matched(&world, "second")["reason"], "ClaimRefused");
+    let news = &world.writes[wrote..];
+    assert!(!news.iter().any(|write| write.contains("Policy")), "{news:?}");
+    let id = Id::new(Gvk::new("v1", "ResourceQuota"), "default", "q");
+    let again = Observation::Unclaimed(id, "forbidden".into());
+    let now = world.now;
+    assert_eq!(world.index.observe(again, now), []);
+    // The policy that holds it is not told to lack it when the other one is gone.
+    world.delete("PropagationPolicy", "second");
+    assert!(world.settle_for(60_000));
+    assert_eq!(matched(&world, "first")["status"], "True");
 }
 
 #[test]

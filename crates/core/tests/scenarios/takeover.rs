@@ -167,3 +167,24 @@ fn twenty_takeovers_in_a_row_under_way_lose_nothing() {
     world.take_over();
     nothing_happens(&mut world);
 }
+
+#[test]
+fn the_status_that_another_leader_wrote_is_not_taken_for_that_of_another_controller() {
+    let mut world = watched();
+    for round in 1..=8 {
+        for member in ["member1", "member2"] {
+            world.meddle(member, "Deployment", "myapp", |mut object| {
+                object["status"] = json!({
+                    "observedGeneration": object["metadata"]["generation"], "replicas": 1, "readyReplicas": round % 2,
+                });
+                Some(object)
+            });
+        }
+        assert!(world.settle());
+        let template = world.hub_object("Deployment", "myapp").expect("template");
+        let ready = template["status"]["readyReplicas"].as_i64().unwrap_or_default();
+        assert_eq!(ready, 2 * (round % 2), "round {round}");
+        world.change_places();
+        assert!(world.settle());
+    }
+}

@@ -23,7 +23,7 @@ use entourage_core::{
     namespaces,
     object::{Gvk, Id, Named, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
-    plan::{Change, How, HubObject, Key, Verb},
+    plan::{self, Change, How, HubObject, Key, Verb},
     status, twin,
 };
 use serde_json::{Value, json};
@@ -88,6 +88,8 @@ pub(crate) struct World {
     pub(crate) unlisted: Option<namespaces::content::Contents>,
     /// What comes onto a member right after the next look into a namespace.
     pub(crate) comes_after_a_look: Option<((String, String, String), Value)>,
+    /// So often a namespace is changed by somebody right before it is ended.
+    pub(crate) changed_before_it_ends: usize,
     /// How often it refused to remove a copy of a distribution.
     pub(crate) asked_to_remove: usize,
     /// Watches that a server refuses to our account.
@@ -169,6 +171,7 @@ impl World {
             refuses_as_changed: false,
             unlisted: None,
             comes_after_a_look: None,
+            changed_before_it_ends: 0,
             asked_to_remove: 0,
             forbidden: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -1038,7 +1041,7 @@ impl World {
                         let mut object =
                             namespaces::created((HUB_ID, &cluster), &name, &labels, &annotations);
                         self.stamp(&mut object);
-                        object
+                        ending::prove(&cluster, object)
                     }
                     Some(live) => {
                         let Some(patch) = namespaces::patch(live, HUB_ID, &labels, &annotations) else {
@@ -1069,7 +1072,8 @@ impl World {
                 guard,
                 copies,
                 how,
-            } => self.end_of_namespace(&cluster, &name, &guard, (how, &copies)),
+                told,
+            } => self.end_of_namespace(&cluster, &name, &guard, (how, &copies), told),
             Change::Need(id) => Some(vec![match self.hub.get(&id_key(&id)) {
                 None => Observation::Absent(id),
                 Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
@@ -1109,13 +1113,17 @@ impl World {
                 Some(vec![])
             }
             Change::Emit(event) => {
-                self.events.push(format!(
-                    "{} {} {}: {}",
-                    event.reason, event.regarding.kind, event.regarding.name, event.message
-                ));
+                self.emit(&event);
                 Some(vec![])
             }
         }
+    }
+
+    fn emit(&mut self, event: &plan::Event) {
+        self.events.push(format!(
+            "{} {} {}: {}",
+            event.reason, event.regarding.kind, event.regarding.name, event.message
+        ));
     }
 
     fn deliver(
@@ -1164,6 +1172,9 @@ impl World {
                 return Delivered::Rejected("denied".into());
             }
             self.stamp(&mut object);
+            if id.gvk.is_namespace() {
+                object = ending::prove(cluster, object);
+            }
             self.writes.push(format!("{cluster} POST {id}"));
             self.members
                 .get_mut(&**cluster)
@@ -1287,6 +1298,7 @@ impl World {
             HubObject::Cluster(name) => Which::Cluster(name.clone()),
             HubObject::Template(id) => Which::Template(id.clone()),
             HubObject::Distribution(name) => Which::Distribution(name.clone()),
+            HubObject::Rebalancer(name) => Which::Rebalancer(name.clone()),
         };
         self.observe(Observation::Gone {
             which,
@@ -1667,7 +1679,9 @@ fn mask(value: &mut Value) {
                     "observedGeneration",
                     "lastTransitionTime",
                     "lastScheduledTime",
+                    "unhealthySince",
                     "schedulerObservedGeneration",
+                    "timeAdded",
                     "copy",
                     "resourcetemplate.karmada.io/uid",
                     "resourcetemplate.karmada.io/generation",
@@ -1730,12 +1744,14 @@ fn covers(watch: &Watch, object: &Value) -> bool {
         Watch::Overrides => kind == "OverridePolicy",
         Watch::ClusterOverrides => kind == "ClusterOverridePolicy",
         Watch::Customizations => kind == "ResourceInterpreterCustomization",
+        Watch::TaintPolicies => kind == "ClusterTaintPolicy",
         Watch::Hooks(contract) => kind == contract.configuration(),
         Watch::Bindings => kind == "ResourceBinding",
         Watch::ClusterBindings => kind == "ClusterResourceBinding",
         Watch::Clusters => kind == "Cluster",
         Watch::Namespaces | Watch::MemberNamespaces(_) => kind == "Namespace",
         Watch::Distributions => distributing::is_distribution(object),
+        Watch::Rebalancers => kind == "WorkloadRebalancer",
         Watch::Distributed(_, gvk, name) => is_of(gvk, object) && object["metadata"]["name"] == **name,
         Watch::Templates(gvk) => {
             is_of(gvk, object) && object["type"] != "kubernetes.io/service-account-token"
@@ -1769,12 +1785,14 @@ fn is_cluster_scoped(kind: &str) -> bool {
         "ClusterPropagationPolicy",
         "ClusterResourceBinding",
         "ClusterRole",
+        "ClusterTaintPolicy",
         "CustomResourceDefinition",
         "Namespace",
         "PersistentVolume",
         "PriorityClass",
         "ResourceDistribution",
         "SidecarSet",
+        "WorkloadRebalancer",
     ]
     .contains(&kind)
 }
@@ -1846,6 +1864,7 @@ fn hub_key(object: &HubObject) -> (String, String, String) {
         HubObject::Cluster(name) => ("Cluster".into(), String::new(), name.to_string()),
         HubObject::Template(id) => id_key(id),
         HubObject::Distribution(name) => ("ResourceDistribution".into(), String::new(), name.to_string()),
+        HubObject::Rebalancer(name) => ("WorkloadRebalancer".into(), String::new(), name.to_string()),
     }
 }
 

@@ -21,6 +21,11 @@ pub const FEATURES: &[Feature] = &[
         summary: "a workload whose policy says propagateDeps takes along what it refers to",
     },
     Feature {
+        name: FAILOVER,
+        default: true,
+        summary: "workloads are evicted from clusters with NoExecute taints, and from where they stay unhealthy, as policies say",
+    },
+    Feature {
         name: RESOURCE_DISTRIBUTION,
         default: false,
         summary: "ResourceDistributions are carried out; takes the rights of config/rbac-distribution on the hub",
@@ -29,6 +34,9 @@ pub const FEATURES: &[Feature] = &[
 
 /// ResourceDistributions are carried out. OpenKruise's gate, with its default.
 pub const RESOURCE_DISTRIBUTION: &str = "ResourceDistributionGate";
+
+/// Workloads are evicted. Karmada's gate; there it is off.
+pub const FAILOVER: &str = "Failover";
 
 /// Dependencies travel with workloads.
 pub const PROPAGATE_DEPS: &str = "PropagateDeps";

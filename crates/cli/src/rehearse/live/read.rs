@@ -186,7 +186,8 @@ fn read_kind(question: &Question) -> Gvk {
 
 /// Whether nothing can be said without the answer.
 fn is_base(question: &Question) -> bool {
-    matches!(question, Question::List(watch) if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..)))
+    matches!(question, Question::List(watch)
+        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers))
 }
 
 fn member_of(question: &Question) -> Option<Str> {

@@ -1,13 +1,17 @@
 //! Looking into namespaces of a member, and ending them: what is listed, and what is deleted then.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use entourage_core::namespaces::content::Contents;
+use entourage_core::{
+    namespaces::content::Contents,
+    plan::{Event, Regarding},
+};
 
 use super::*;
 use crate::client::tests::Asked;
 
 const CLAIMS: &str = "/api/v1/namespaces/shop/persistentvolumeclaims?";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?";
 const OLD_JOBS: &str = "/apis/batch/v1beta1/namespaces/shop/cronjobs?";
 
 fn resources(names: &[(&str, &str, &[&str])]) -> Reply {
@@ -47,6 +51,7 @@ fn member(line: &str) -> Reply {
         "/apis/batch/v1" => resources(&[("jobs", "Job", ALL)]),
         "/apis/batch/v1beta1" => resources(&[("jobs", "Job", ALL), ("cronjobs", "CronJob", ALL)]),
         path if path.starts_with("/api/v1/namespaces/shop/serviceaccounts?") => items(&["default"]),
+        path if path.starts_with(DEFINITIONS) => items(&["jobs.batch"]),
         path if [CLAIMS, "/apis/batch/v1/namespaces/shop/jobs?", OLD_JOBS]
             .iter()
             .any(|each| path.starts_with(each)) =>
@@ -95,8 +100,24 @@ async fn ended(bench: &mut Bench, how: How) -> (Outcome, Vec<Observation>) {
         guard: guard("7"),
         copies: Default::default(),
         how,
+        told: (how == How::Release).then(|| Box::new(kept())),
     };
     bench.carry_out(change).await
+}
+
+fn kept() -> Event {
+    Event {
+        regarding: Regarding {
+            api_version: "cluster.karmada.io/v1alpha1".into(),
+            kind: "Cluster".into(),
+            namespace: "".into(),
+            name: "m1".into(),
+            uid: "c".into(),
+        },
+        warning: true,
+        reason: "NamespaceKept",
+        message: "it stays".into(),
+    }
 }
 
 /// The lines that are no reads.
@@ -143,11 +164,15 @@ async fn what_is_on_a_later_page_is_found() {
     assert_eq!(looked(&mut bench).await, held);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_listed_is_not_taken_for_empty() {
     let odd = || ok(json!({"any": "thing"}));
     type Case = (&'static str, fn() -> Reply, bool);
     let refused: fn() -> Reply = || status(403, "Forbidden");
+    let broken: fn() -> Reply = || status(500, "InternalError");
+    let busy: fn() -> Reply = || status(429, "TooManyRequests");
+    let expired: fn() -> Reply = || status(410, "Expired");
+    let silent: fn() -> Reply = || Reply::Silence;
     let unavailable: fn() -> Reply = || status(503, "ServiceUnavailable");
     let missing: fn() -> Reply = || status(404, "NotFound");
     let cases: Vec<Case> = vec![
@@ -155,6 +180,22 @@ async fn what_cannot_be_listed_is_not_taken_for_empty() {
         (CLAIMS, unavailable, false),
         (CLAIMS, missing, false),
         (CLAIMS, odd, false),
+        (CLAIMS, broken, false),
+        (CLAIMS, busy, false),
+        (CLAIMS, expired, false),
+        (CLAIMS, silent, false),
+        (DEFINITIONS, refused, true),
+        (DEFINITIONS, missing, false),
+        (DEFINITIONS, odd, false),
+        (DEFINITIONS, broken, false),
+        (DEFINITIONS, || items(&["widgets.example.com"]), false),
+        ("/apis/batch/v1beta1", broken, false),
+        ("/apis/batch/v1beta1", silent, false),
+        (
+            "/apis",
+            || ok(json!({"kind": "APIGroupList", "groups": []})),
+            false,
+        ),
         ("/apis/batch/v1beta1", refused, true),
         ("/apis/batch/v1beta1", unavailable, false),
         ("/apis/batch/v1beta1", missing, false),
@@ -167,7 +208,10 @@ async fn what_cannot_be_listed_is_not_taken_for_empty() {
         let mut bench = bench_with(move |line| {
             let path = line.split_once(' ')?.1;
             let is_it = path == which || (which.ends_with('?') && path.starts_with(which));
-            is_it.then(reply)
+            let is_a_definition = path.contains("customresourcedefinitions/");
+            is_it
+                .then(reply)
+                .or_else(|| is_a_definition.then(|| ok(json!({"spec": {"scope": "Namespaced"}}))))
         });
         let contents = looked(&mut bench).await;
         let is_as_told = match contents {
@@ -282,4 +326,202 @@ async fn a_release_takes_our_records_off_and_deletes_nothing() {
         (&json!("copy"), &json!("7"))
     );
     assert!(body["annotations"]["entourage.dev/created-by"].is_null());
+}
+
+#[tokio::test]
+async fn a_definition_of_what_is_in_no_namespace_hides_nothing() {
+    let mut bench = bench_with(|line| {
+        if line.ends_with("customresourcedefinitions/planets.example.com") {
+            return Some(ok(json!({"spec": {"scope": "Cluster"}})));
+        }
+        line.contains(DEFINITIONS)
+            .then(|| items(&["planets.example.com"]))
+    });
+    assert_eq!(looked(&mut bench).await, Contents::Nothing);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_found_is_told_also_where_the_way_to_something_breaks() {
+    for reply in [|| Reply::Broken, || status(401, "Unauthorized")] {
+        let mut bench = bench_with(move |line| match line {
+            line if line.contains(CLAIMS) => Some(items(&["data"])),
+            line if line.contains(OLD_JOBS) => Some(reply()),
+            _ => None,
+        });
+        let held = Contents::Held("PersistentVolumeClaim data".into());
+        assert_eq!(looked(&mut bench).await, held);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_outlasts_what_the_server_keeps_is_begun_again() {
+    let expired = AtomicBool::new(false);
+    let mut bench = bench_with(move |line| {
+        let more =
+            json!({"kind": "List", "metadata": {"resourceVersion": "9", "continue": "x"}, "items": []});
+        line.contains(CLAIMS).then(
+            || match (line.contains("continue=x"), expired.load(Ordering::SeqCst)) {
+                (false, false) => ok(more),
+                (true, false) => {
+                    expired.store(true, Ordering::SeqCst);
+                    status(410, "Expired")
+                }
+                (false, true) => items(&["data"]),
+                (true, true) => panic!("an expired token is used again"),
+            },
+        )
+    });
+    let held = Contents::Held("PersistentVolumeClaim data".into());
+    assert_eq!(looked(&mut bench).await, held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_now_and_then_is_asked_again_after_a_pause() {
+    let asked = AtomicUsize::new(0);
+    let mut bench = bench_with(move |line| {
+        let fails = line.contains(CLAIMS) && asked.fetch_add(1, Ordering::SeqCst) < 4;
+        fails.then(|| status(500, "InternalError"))
+    });
+    let began = tokio::time::Instant::now();
+    assert_eq!(looked(&mut bench).await, Contents::Nothing);
+    assert_eq!(began.elapsed().as_millis(), 750);
+}
+
+/// A hub that has no namespace shop until it was asked this often.
+fn hub_that_gets_it(after: usize) -> (Api, Log) {
+    let asked = AtomicUsize::new(0);
+    api(Server::Hub, move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) < after {
+            no_namespace()
+        } else {
+            ok(namespace())
+        }
+    })
+}
+
+#[tokio::test]
+async fn what_the_hub_gets_while_it_is_looked_into_is_not_deleted() {
+    for (how, after) in [(How::Delete, 1), (How::Release, 0)] {
+        let on_member = api(Server::Member("m1".into()), |asked| member(&asked.line));
+        let mut bench = bench_of(hub_that_gets_it(after), on_member);
+        let (outcome, heard) = ended(&mut bench, how).await;
+        assert_eq!(outcome, Outcome::Done);
+        assert!(
+            matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
+            "{how:?}: {heard:?}"
+        );
+        assert_eq!(writes(&bench.on_member), [""; 0], "{how:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_waits_for_a_delivery_that_is_under_way_and_asks_the_hub_after_it() {
+    // The hub gets the namespace while the member is looked into, and a copy is delivered.
+    let on_member = api(Server::Member("m1".into()), |asked| member(&asked.line));
+    let mut bench = bench_of(hub_that_gets_it(1), on_member);
+    let gate = bench.member.namespaces.gate(&"shop".into());
+    let delivery = gate.enter().await;
+    let (hub, lists) = (bench.hub.clone(), bench.on_member.clone());
+    let (_, (_, heard)) = tokio::join!(
+        async {
+            while lists
+                .lines()
+                .iter()
+                .filter(|line| line.contains("/shop/"))
+                .count()
+                < 4
+            {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(hub.lines().len(), 1, "it is not asked before the delivery ended");
+            drop(delivery);
+        },
+        ended(&mut bench, How::Delete)
+    );
+    assert!(
+        matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
+        "{heard:?}"
+    );
+}
+
+#[tokio::test]
+async fn that_a_namespace_stays_is_told_only_when_it_was_released() {
+    for (reply, is_told) in [(200, true), (409, false), (404, false), (500, false)] {
+        let mut bench = bench_with(move |line| {
+            line.starts_with("PATCH").then(|| match reply {
+                200 => ok(namespace()),
+                404 => no_namespace(),
+                code => status(code, "Odd"),
+            })
+        });
+        let (events, recorded) = events::recorder(bench.hands.hub.clone());
+        bench.hands.events = events;
+        ended(&mut bench, How::Release).await;
+        // The last handle goes, so the recorder ends when it is done.
+        bench.hands.events = events::recorder(bench.hands.hub.clone()).0;
+        recorded.await;
+        let lines = bench.hub.lines();
+        let told = lines
+            .iter()
+            .any(|line| line == "POST /api/v1/namespaces/default/events");
+        assert_eq!(told, is_told, "{reply}: {lines:?}");
+    }
+}
+
+const MADE: &str = "POST /api/v1/namespaces";
+const PROVEN: &str = "PATCH /api/v1/namespaces/shop";
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_was_made_says_its_own_uid() {
+    for busy in [false, true] {
+        let mut answers = vec![
+            ("GET /api/v1/namespaces/shop", status(404, "NotFound")),
+            (MADE, Reply::Json(201, namespace())),
+        ];
+        if busy {
+            answers.push((PROVEN, status(503, "ServiceUnavailable")));
+        }
+        answers.push((PROVEN, ok(namespace())));
+        let mut bench = bench(vec![], answers);
+        let change = Change::Namespace {
+            cluster: "m1".into(),
+            name: "shop".into(),
+            labels: Default::default(),
+            annotations: Default::default(),
+        };
+        let (outcome, heard) = bench.carry_out(change).await;
+        assert_eq!(outcome, Outcome::Done);
+        assert!(matches!(&heard[..], [Observation::Seen(_)]), "{heard:?}");
+        let all = bench.on_member.all();
+        assert_eq!(all.len(), if busy { 4 } else { 3 });
+        let proof =
+            json!({"metadata": {"uid": "copy", "annotations": {"entourage.dev/created-by": "hub/m1/copy"}}});
+        assert_eq!(all.last().expect("it is sent").body, proof);
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_that_a_policy_places_says_its_own_uid() {
+    let shop = || json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "uid": "t", "resourceVersion": "5"}});
+    let answers = vec![(MADE, Reply::Json(201, namespace())), (PROVEN, ok(namespace()))];
+    let mut bench = bench(vec![("GET /api/v1/namespaces/shop", ok(shop()))], answers);
+    let change = Change::Deliver {
+        id: Id::new(Gvk::new("v1", "Namespace"), "", "shop"),
+        cluster: "m1".into(),
+        recipe: recipe(),
+        live: None,
+        read_first: true,
+    };
+    let (_, heard) = bench.carry_out(change).await;
+    assert!(
+        matches!(
+            heard.last(),
+            Some(Observation::Delivered(_, _, Delivered::Applied { .. }))
+        ),
+        "{heard:?}"
+    );
+    assert_eq!(bench.on_member.lines(), [MADE, PROVEN]);
 }

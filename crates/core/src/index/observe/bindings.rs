@@ -8,6 +8,7 @@ use super::{Deletion, Dirty, leading::follow, named};
 use crate::{
     index::{Binding, Index, bound, claim_on, is_old, meta_of},
     object::{Id, Named, Str, Time},
+    observation::Copy,
     plan::Key,
     twin,
 };
@@ -63,6 +64,10 @@ impl Index {
             if first && state.record.is_none() {
                 state.record.clone_from(&item.copy);
             }
+            if first && !state.live.as_ref().is_some_and(Copy::is_known_healthy) {
+                let stored = item.unhealthy_since.as_ref().map(Time::from_k8s);
+                state.unhealthy_since = stored.or(state.unhealthy_since);
+            }
         }
         let places = object
             .spec
@@ -90,7 +95,11 @@ impl Index {
             name: name.clone(),
             object: object.clone(),
         };
-        for cluster in binding.former_clusters() {
+        let evicted = object.spec.graceful_eviction_tasks.iter();
+        for cluster in binding
+            .former_clusters()
+            .chain(evicted.map(|task| task.from_cluster.as_str()))
+        {
             entity.copies.entry(cluster.into()).or_default();
         }
         let before = entity.binding.replace(binding);
@@ -98,6 +107,7 @@ impl Index {
         let spec_changed = before.as_ref().is_none_or(|held| held.object.spec != object.spec);
         let placement_changed = before.as_ref().is_none_or(|held| {
             held.object.spec.clusters != object.spec.clusters
+                || held.object.spec.graceful_eviction_tasks != object.spec.graceful_eviction_tasks
                 || held.object.spec.propagate_deps != object.spec.propagate_deps
                 || held.object.spec.placement.is_some() != object.spec.placement.is_some()
                 || held.object.spec.conflict_resolution != object.spec.conflict_resolution

@@ -1,11 +1,12 @@
 //! Copies on members, and the outcomes of writing and removing them.
 
-use entourage_api::work::CopyRecord;
+use entourage_api::work::{AggregatedStatusItem, CopyRecord, ResourceHealth};
 
 use super::{Deletion, Dirty};
 use crate::{
     delivery::fight::Fight,
     index::{CopyState, Index, Problem, Trouble, is_old},
+    interpreter::Health,
     object::{Id, Str, Time},
     observation::{Copy, Delivered, Removed},
     plan::Key,
@@ -68,16 +69,48 @@ impl Index {
         };
         let reported = before.as_ref().map(told) != live.map(told);
         let appeared = before.is_none();
+        self.note_health(cluster, id, now);
         if appeared || reported {
             self.answered(id, now);
             dirty.push(Key::BindingStatus(id.clone()));
             dirty.push(Key::TemplateStatus(id.clone()));
         }
+        self.dirty_failover(id, dirty);
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
         if appeared {
             self.dirty_neighbours(id, cluster, dirty);
         }
         self.settle_standing_by(id, now, dirty);
+    }
+
+    /// Notes since when a copy has not been healthy; to be called whenever what is known of it has changed. Cost: O(entries of
+    /// the status) for one that is not.
+    fn note_health(&mut self, cluster: &Str, id: &Id, now: Time) {
+        let state = self.copy_state(id, cluster);
+        let live = state.live.as_ref();
+        if live.is_none_or(Copy::is_known_healthy) {
+            state.unhealthy_since = None;
+            return;
+        }
+        let is_unhealthy = live.is_some_and(|live| live.health == Some(Health::Unhealthy));
+        if state.unhealthy_since.is_some() {
+            return;
+        }
+        // What is asked of a hook or script is not known at first: what was told before counts until then.
+        let told = self.unhealthy_since_as_told(id, cluster);
+        self.copy_state(id, cluster).unhealthy_since = told.or(is_unhealthy.then_some(now));
+    }
+
+    /// Since when a copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
+    fn unhealthy_since_as_told(&self, id: &Id, cluster: &str) -> Option<Time> {
+        let binding = self.entities.get(id)?.binding.as_ref()?;
+        let told = binding.object.status.iter();
+        let mut items = told.flat_map(|status| &status.aggregated_status);
+        let is_it = |item: &&AggregatedStatusItem| {
+            item.cluster_name == cluster && item.health == Some(ResourceHealth::Unhealthy)
+        };
+        let item = items.find(is_it)?;
+        item.unhealthy_since.as_ref().map(Time::from_k8s)
     }
 
     /// The copy is not there any more, or no longer carries our label. The record stays: an object with the recorded
@@ -106,6 +139,7 @@ impl Index {
         }
         state.floor = deletion.floor(state.floor);
         state.live = None;
+        state.unhealthy_since = None;
         // It refused to have that one changed: whether it refuses another one is not known.
         state
             .problem
@@ -133,6 +167,7 @@ impl Index {
         dirty.push(Key::Binding(id.clone()));
         dirty.push(Key::BindingStatus(id.clone()));
         dirty.push(Key::TemplateStatus(id.clone()));
+        self.dirty_failover(id, dirty);
         if self
             .members
             .get(cluster)
@@ -186,6 +221,7 @@ impl Index {
                     if copy.taught == taught || !state.live.as_ref().is_some_and(is_known) {
                         state.live = Some(copy);
                     }
+                    self.note_health(cluster, id, now);
                 }
                 // Written, and yet not what it should be: without a pause this would go on at full speed.
                 if !crate::delivery::current::is_current(self, id, cluster) {
@@ -249,6 +285,7 @@ impl Index {
         // Referrers wait for the first success, former references for the latest one, and whoever ends for the outcome.
         self.dirty_neighbours(id, cluster, dirty);
         self.settle(id, now, dirty);
+        self.dirty_failover(id, dirty);
         if existed != exists || !exists {
             dirty.push(Key::Binding(id.clone()));
         }
@@ -294,6 +331,7 @@ impl Index {
                 let revision = held.map(|held| held.meta.revision().saturating_add(1));
                 state.floor = state.floor.max(revision.unwrap_or_default());
                 state.record = None;
+                state.unhealthy_since = None;
                 state.uncertain = false;
                 state.problem = None;
                 self.copy_ended(id, cluster, now, dirty);

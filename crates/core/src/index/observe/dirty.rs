@@ -27,6 +27,30 @@ impl Index {
         }
     }
 
+    /// What depends on how the copies of a workload fare: its eviction tasks, the copies that are to be deleted or wait for
+    /// that, and an application that fails. Cost: O(1) without either; O(copies).
+    pub(super) fn dirty_failover(&self, id: &Id, dirty: &mut Dirty) {
+        let Some(entity) = self.entities.get(id) else {
+            return;
+        };
+        let Some(spec) = entity.binding.as_ref().map(|binding| &binding.object.spec) else {
+            return;
+        };
+        let watches = spec
+            .failover
+            .as_ref()
+            .is_some_and(|failover| failover.application.is_some());
+        if spec.graceful_eviction_tasks.is_empty() && !watches {
+            return;
+        }
+        dirty.push(Key::Binding(id.clone()));
+        dirty.push(Key::BindingStatus(id.clone()));
+        if !spec.graceful_eviction_tasks.is_empty() {
+            let clusters = entity.copies.keys().cloned();
+            dirty.extend(clusters.map(|cluster| Key::Copy(id.clone(), cluster)));
+        }
+    }
+
     /// What waits for a template to appear. Cost: O(referrers × copies waiting).
     pub(super) fn dirty_referrers(&self, id: &Id, dirty: &mut Dirty) {
         let Some(entity) = self.entities.get(id) else {

@@ -5,6 +5,7 @@
 
 use super::Dirty;
 use crate::{
+    cluster::taints,
     detector::activation,
     distribution,
     governor::explains,
@@ -63,10 +64,11 @@ impl Index {
                 (Which::Customization(name.into()), true)
             }
             Subject::Hooks(name, configured) => (Which::Hooks(configured.contract, name.clone()), true),
+            Subject::TaintPolicy(policy) => (Which::TaintPolicy(super::named(&policy.metadata).name), true),
             Subject::Cluster(cluster) => {
                 let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
                 let edited = self.members.get(&name).is_none_or(|held| {
-                    held.object.spec != cluster.spec
+                    !taints::is_same_of_others(self, &held.object.spec, &cluster.spec)
                         || held.object.metadata.labels != cluster.metadata.labels
                         || held.meta.deleting.is_some() != cluster.metadata.deletion_timestamp.is_some()
                 });
@@ -92,6 +94,12 @@ impl Index {
                 let edited = held.is_some_and(|entity| explains(entity.edited, now))
                     || stored.is_some_and(|stored| is_of_others(stored, binding));
                 (Which::Binding(name), edited)
+            }
+            Subject::Rebalancer(object) => {
+                let name = super::named(&object.metadata).name;
+                let held = self.rebalancers.get(&name).map(|held| held.meta());
+                let edited = differs(held, &meta_of(&object.metadata));
+                (Which::Rebalancer(name), edited)
             }
             Subject::Copy(..) | Subject::MemberNamespace(..) | Subject::Distributed(..) => {
                 return Origin::Other;
@@ -153,11 +161,7 @@ impl Index {
                     self.survey(cluster, now);
                 }
             }
-            Key::Namespace(name, cluster)
-                if !self.namespaces.hub.contains_key(name)
-                    && !self.namespaces.ended.contains(name)
-                    && self.namespaces.survey(cluster, name).is_some() =>
-            {
+            Key::Namespace(name, cluster) if self.ends_unexplained(name, cluster) => {
                 self.survey(cluster, now);
             }
             Key::Cluster(name) => self.count_waiting(name, now),
@@ -178,11 +182,16 @@ impl Index {
             .is_some_and(|template| template.meta.deleting.is_some());
         let wanted =
             !ends && entity.template.is_some() && crate::delivery::plan::wants(self, id, entity, cluster);
+        // What is evicted is limited where that is decided.
+        let is_evicted = entity
+            .binding
+            .as_ref()
+            .is_some_and(|binding| crate::failover::task::of(&binding.object.spec, cluster).is_some());
         let (explained, counted) = if wanted {
             (false, false)
         } else {
             (
-                state.explained || ends || explains(entity.edited, now),
+                state.explained || ends || is_evicted || explains(entity.edited, now),
                 state.counted,
             )
         };
@@ -202,6 +211,16 @@ impl Index {
         spot.is_some_and(|spot| spot.verdict.is_some_and(|each| !each.is_meant()) && !spot.explained)
     }
 
+    fn ends_unexplained(&self, name: &Str, cluster: &Str) -> bool {
+        let ending = self.namespaces.ending(cluster, name);
+        let seen = self.namespaces.on(cluster, name);
+        !self.namespaces.hub.contains_key(name)
+            && seen.is_some_and(|seen| seen.is_of(&self.config.hub, cluster))
+            && !ending.is_some_and(|ending| ending.explained || ending.counted)
+            && self.synced.contains(&Watch::Namespaces)
+            && self.is_base_synced()
+    }
+
     /// After a key was planned: counts what will be deleted, and pauses what is too much. Cost: O(log members).
     pub(in crate::index) fn account(&mut self, key: &Key, plan: &Plan, now: Time) {
         if let Key::TemplateStatus(id) = key {
@@ -215,7 +234,7 @@ impl Index {
                 change,
                 Change::Remove { how: How::Delete, .. }
                     | Change::Withdraw { how: How::Delete, .. }
-                    | Change::EndNamespace { how: How::Delete, .. }
+                    | Change::EndNamespace { .. }
             )
         });
         let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removals(_)));
@@ -250,7 +269,15 @@ impl Index {
                 }
                 (cluster, spot.explained || ending)
             }
-            Key::Namespace(name, cluster) => (cluster.clone(), self.namespaces.ended.contains(name)),
+            Key::Namespace(name, cluster) => {
+                let Some(ending) = self.namespaces.ending_mut(cluster, name) else {
+                    return;
+                };
+                if deletes && std::mem::replace(&mut ending.counted, true) {
+                    return;
+                }
+                (cluster.clone(), ending.explained)
+            }
             _ => return,
         };
         if deletes {
@@ -295,10 +322,12 @@ impl Index {
             Which::Binding(name) => scoped(&name.namespace, Watch::Bindings, Watch::ClusterBindings),
             Which::Customization(_) => Watch::Customizations,
             Which::Hooks(contract, _) => Watch::Hooks(*contract),
+            Which::TaintPolicy(_) => Watch::TaintPolicies,
             Which::Cluster(_) => Watch::Clusters,
             Which::Template(id) => self.templates(&id.gvk),
             Which::Namespace(None, _) => Watch::Namespaces,
             Which::Distribution(_) => Watch::Distributions,
+            Which::Rebalancer(_) => Watch::Rebalancers,
             Which::Copy(..) | Which::Namespace(Some(_), _) | Which::Distributed(..) => return None,
         })
     }

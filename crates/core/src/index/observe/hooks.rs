@@ -52,7 +52,7 @@ impl Index {
     }
 
     /// The hub does not know the kind, so there is nothing of it: an installation may leave it out.
-    pub(super) fn teaches_nothing(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
+    pub(super) fn says_nothing(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         for which in self.held(watch) {
             let deletion = Deletion {
                 uid: None,

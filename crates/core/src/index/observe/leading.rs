@@ -15,6 +15,7 @@ use super::Dirty;
 use crate::{
     index::{Entity, Index},
     object::{Id, Str, Time},
+    observation::Copy,
     plan::Key,
 };
 
@@ -33,6 +34,10 @@ impl Index {
         let ids: Vec<Id> = self.entities.keys().cloned().collect();
         for id in ids {
             self.settle(&id, now, dirty);
+            // What another process of ours wrote to a template's status is no contest.
+            if let Some(entity) = self.entities.get_mut(&id) {
+                entity.contest = None;
+            }
             // It may have been forgotten with what it referred to.
             if self.entities.get(&id).is_some_and(|each| each.template.is_some()) {
                 dirty.push(Key::Template(id.clone()));
@@ -54,6 +59,7 @@ impl Index {
             dirty.push(Key::DistributionStatus(name.clone()));
             self.judge_all(&name, None, now, dirty);
         }
+        dirty.extend(self.rebalancers.names().cloned().map(Key::Rebalancer));
     }
 
     /// A copy of a template, or what is recorded of it, changed while another process leads: what its template referred to
@@ -74,6 +80,12 @@ pub(super) fn follow(entity: &mut Entity, object: &Arc<ResourceBinding>) {
     let mut told = BTreeSet::new();
     for item in entries(object) {
         told.insert(item.cluster_name.as_str());
+        if let Some(since) = &item.unhealthy_since
+            && let Some(state) = entity.copies.get_mut(item.cluster_name.as_str())
+            && !state.live.as_ref().is_some_and(Copy::is_known_healthy)
+        {
+            state.unhealthy_since = Some(Time::from_k8s(since));
+        }
         if entry(&item.cluster_name).is_some_and(|held| held.copy == item.copy) {
             continue;
         }

@@ -98,7 +98,9 @@ impl Index {
             | Watch::Customizations
             | Watch::Hooks(_)
             | Watch::Distributions
-            | Watch::Distributed(..) => {}
+            | Watch::Distributed(..)
+            | Watch::Rebalancers => {}
+            Watch::TaintPolicies => self.dirty_taints(dirty),
             Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
         }
@@ -182,8 +184,9 @@ impl Index {
         now: Time,
         dirty: &mut Dirty,
     ) {
-        if TEACHING.contains(watch) && other.is_none() {
-            return self.teaches_nothing(watch, now, dirty);
+        let may_be_undefined = [Watch::TaintPolicies, Watch::Rebalancers].contains(watch);
+        if (TEACHING.contains(watch) || may_be_undefined) && other.is_none() {
+            return self.says_nothing(watch, now, dirty);
         }
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return self.lost(watch, why, now, dirty);
@@ -282,6 +285,10 @@ impl Index {
                     .map(|(contract, name)| Which::Hooks(*contract, name.clone()))
                     .collect()
             }
+            Watch::TaintPolicies => {
+                let names = self.taint_policies.keys().cloned();
+                names.map(Which::TaintPolicy).collect()
+            }
             Watch::Namespaces => self.namespaces.held(None),
             Watch::MemberNamespaces(cluster) => self.namespaces.held(Some(cluster)),
             Watch::Clusters => self.members.keys().cloned().map(Which::Cluster).collect(),
@@ -307,6 +314,7 @@ impl Index {
                 })
                 .map(|(id, _)| Which::Copy(cluster.clone(), id.clone()))
                 .collect(),
+            Watch::Rebalancers => self.rebalancers.names().cloned().map(Which::Rebalancer).collect(),
         }
     }
 }

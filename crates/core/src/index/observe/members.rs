@@ -31,8 +31,11 @@ impl Index {
                 || held.meta.deleting.is_some() != meta.deleting.is_some()
         });
         let going = meta.deleting.is_some();
-        let (id, probe, failing_since) = before
-            .map(|held| (held.id.clone(), held.probe.clone(), held.failing_since))
+        let (id, probe) = before
+            .map(|held| (held.id.clone(), held.probe.clone()))
+            .unwrap_or_default();
+        let (failing_since, answering_since) = before
+            .map(|held| (held.failing_since, held.answering_since))
             .unwrap_or_default();
         let was_used = self.is_used(&name);
         for gvk in copied::kinds(&meta) {
@@ -46,6 +49,7 @@ impl Index {
                 id,
                 probe,
                 failing_since,
+                answering_since,
             },
         );
         self.floors.seen(&which);
@@ -84,10 +88,12 @@ impl Index {
         self.members.remove(name);
         self.copied.remove(name);
         self.identify(name, true, now, dirty);
+        self.look_for_a_cut_off(now, dirty);
         self.forget_member(name);
         self.distributions_on(name, now, dirty);
         self.floors.forget_member(name);
         self.governor.forget_member(name);
+        self.forget_evictions(name);
         self.refused
             .retain(|watch, _| watch.server() != Server::Member(name.clone()));
         for (id, entity) in &mut self.entities {
@@ -102,20 +108,24 @@ impl Index {
         dirty.push(Key::Cluster(name.clone()));
     }
 
-    /// Cost: O(1); O(entities) when the member was first probed, or begins or ceases to answer.
+    /// Cost: O(1); O(members) when it does not answer; O(entities) when the member was first probed, or begins or ceases to
+    /// answer.
     pub(super) fn probed(&mut self, cluster: &Str, probe: Probe, now: Time, dirty: &mut Dirty) {
         let Some(member) = self.members.get_mut(cluster) else {
             return;
         };
         let answered = member.probe.as_ref().map(|held| held.healthy);
-        member.failing_since = if probe.healthy {
-            None
-        } else {
-            member.failing_since.or(Some(now))
-        };
         let answers = probe.healthy;
+        (member.failing_since, member.answering_since) = if answers {
+            (None, member.answering_since.or(Some(now)))
+        } else {
+            (member.failing_since.or(Some(now)), None)
+        };
         member.probe = Some(probe);
         dirty.push(Key::Cluster(cluster.clone()));
+        if !answers || answered != Some(true) {
+            self.look_for_a_cut_off(now, dirty);
+        }
         // The first probe counts whatever it found: statuses wait for it.
         if answered != Some(answers) {
             // What does not list on a member that does not answer is no news, and it is given time when it does.

@@ -6,7 +6,7 @@ use super::{Deletion, Dirty, Origin};
 use crate::{
     distribution::Place,
     index::{Index, is_old},
-    namespaces::{self, Seen, Survey, Unrest, content::Contents},
+    namespaces::{self, Ending, Seen, Survey, Unrest, content::Contents},
     object::{Meta, Str, Time},
     observation::Which,
     plan::Key,
@@ -37,10 +37,9 @@ pub(crate) struct Namespaces {
     listed: BTreeSet<Str>,
     /// (member, namespace) → how often others changed what we set.
     unrest: BTreeMap<(Str, Str), Unrest>,
-    /// (member, namespace) → what was found in it, while it ends.
-    surveys: BTreeMap<(Str, Str), Survey>,
-    /// Namespaces that members still have, and that a watch told to be deleted on the hub.
-    pub(crate) ended: BTreeSet<Str>,
+    /// (member, namespace) → what is held of it while it ends: only of those that members have, with our record, and the hub
+    /// has not.
+    endings: BTreeMap<(Str, Str), Ending>,
 }
 
 impl Namespaces {
@@ -54,20 +53,36 @@ impl Namespaces {
         self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
     }
 
-    /// What was found in a namespace of a member.
-    pub(crate) fn survey(&self, cluster: &Str, name: &Str) -> Option<&Survey> {
-        self.surveys.get(&(cluster.clone(), name.clone()))
+    /// What is held of a namespace of a member that ends.
+    pub(crate) fn ending(&self, cluster: &Str, name: &Str) -> Option<&Ending> {
+        self.endings.get(&(cluster.clone(), name.clone()))
+    }
+
+    /// The same, to be changed; `None` where the member has none, or the hub has it. Cost: O(log namespaces).
+    pub(super) fn ending_mut(&mut self, cluster: &Str, name: &Str) -> Option<&mut Ending> {
+        if self.hub.contains_key(name) {
+            return None;
+        }
+        let uid = self.on(cluster, name)?.uid.clone();
+        let which = (cluster.clone(), name.clone());
+        Some(self.endings.entry(which).or_insert_with(|| Ending {
+            uid,
+            ..Ending::default()
+        }))
     }
 
     pub(super) fn looked_into(&mut self, cluster: &Str, name: &Str, contents: Contents, now: Time) {
-        let which = (cluster.clone(), name.clone());
-        let looks = self.surveys.get(&which).map_or(0, |survey| survey.looks) + 1;
-        let at = now;
-        self.surveys.insert(which, Survey { contents, at, looks });
+        if let Some(ending) = self.ending_mut(cluster, name) {
+            let looks = ending.survey.as_ref().map_or(0, |survey| survey.looks) + 1;
+            let at = now;
+            ending.survey = Some(Survey { contents, at, looks });
+        }
     }
 
     pub(super) fn forget_survey(&mut self, cluster: &Str, name: &Str) {
-        self.surveys.remove(&(cluster.clone(), name.clone()));
+        if let Some(ending) = self.endings.get_mut(&(cluster.clone(), name.clone())) {
+            ending.survey = None;
+        }
     }
 
     /// Members that have a namespace. Cost: O(members).
@@ -111,7 +126,7 @@ impl Namespaces {
         self.members.remove(cluster);
         self.listed.remove(cluster);
         self.unrest.retain(|(member, _), _| **member != *cluster);
-        self.surveys.retain(|(member, _), _| **member != *cluster);
+        self.endings.retain(|(member, _), _| **member != *cluster);
     }
 
     pub(super) fn lost(&mut self, cluster: &str) {
@@ -129,8 +144,7 @@ impl Index {
         }
         self.floors.seen(&which);
         let before = self.namespaces.hub.insert(name.clone(), meta);
-        self.namespaces.ended.remove(name);
-        self.namespaces.surveys.retain(|(_, each), _| each != name);
+        self.namespaces.endings.retain(|(_, each), _| each != name);
         self.consent_changed(name, before.as_ref(), now, dirty);
         let labels = before.map(|meta| meta.labels).unwrap_or_default();
         self.namespace_changed(&on_hub(name), &labels, now, dirty);
@@ -166,6 +180,11 @@ impl Index {
             }
         }
         self.floors.seen(&which);
+        let at = (cluster.clone(), name.clone());
+        let ends = self.namespaces.endings.get(&at);
+        if ends.is_some_and(|ending| ending.uid != seen.uid || !seen.is_of(&self.config.hub, cluster)) {
+            self.namespaces.endings.remove(&at);
+        }
         let of_it = self.namespaces.members.entry(cluster.clone()).or_default();
         let before = of_it.insert(name.clone(), seen);
         let labels = before.map(|seen| seen.labels).unwrap_or_default();
@@ -201,8 +220,13 @@ impl Index {
                 self.namespace_changed(&on_hub(name), &labels, now, dirty);
                 self.namespaces.unrest.retain(|(_, each), _| each != name);
                 let having: Vec<Str> = self.namespaces.having(name).cloned().collect();
-                if self.origin == Origin::Edit && !having.is_empty() {
-                    self.namespaces.ended.insert(name.clone());
+                for cluster in having.iter().filter(|_| self.origin == Origin::Edit) {
+                    let seen = self.namespaces.on(cluster, name);
+                    if seen.is_some_and(|seen| seen.is_of(&self.config.hub, cluster))
+                        && let Some(ending) = self.namespaces.ending_mut(cluster, name)
+                    {
+                        ending.explained = true;
+                    }
                 }
                 dirty.extend(
                     having
@@ -218,10 +242,7 @@ impl Index {
                 if floor > 0 && self.namespaces.hub.contains_key(name) {
                     self.disturbed(cluster, name, now);
                 }
-                self.namespaces.forget_survey(cluster, name);
-                if self.namespaces.having(name).next().is_none() {
-                    self.namespaces.ended.remove(name);
-                }
+                self.namespaces.endings.remove(&(cluster.clone(), name.clone()));
                 dirty.push(Key::Namespace(name.clone(), cluster.clone()));
             }
         }

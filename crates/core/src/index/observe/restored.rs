@@ -135,10 +135,12 @@ fn is_under(watch: &Watch, which: &Which) -> bool {
         (Watch::Distributions, Which::Distribution(_)) | (Watch::Customizations, Which::Customization(_)) => {
             true
         }
+        (Watch::TaintPolicies, Which::TaintPolicy(_)) => true,
         (Watch::Hooks(watched), Which::Hooks(contract, _)) => watched == contract,
         (Watch::Distributed(cluster, gvk, name), Which::Distributed(other, id)) => {
             cluster == other && id.gvk == *gvk && id.name == *name
         }
+        (Watch::Rebalancers, Which::Rebalancer(_)) => true,
         _ => false,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Dirty;
 use crate::{
+    detector::lacks_claim,
     index::Index,
     object::{Gvk, Id, Str, Time},
     observation::Watch,
@@ -9,16 +10,21 @@ use crate::{
 };
 
 impl Index {
-    /// The hub refuses the claim of a template: its policy says so. Cost: O(policies).
+    /// The hub refuses the claim of a template: its policy says so. Cost: O(policies), and O(log templates) when it refused it
+    /// in the same words before.
     pub(super) fn claim_refused(&mut self, id: Id, why: String, dirty: &mut Dirty) {
+        if self.unclaimed.get(&id) == Some(&why) {
+            return;
+        }
         self.dirty_policies_of(&Watch::Templates(id.gvk.clone()), dirty);
         self.unclaimed.insert(id, why);
     }
 
-    /// A template was claimed, or is gone. Cost: O(policies)
-    /// when it was refused, else O(1).
+    /// A template was seen, or is gone: it may have got the claim that was refused, or need none. Another policy's is not the
+    /// one. Cost: O(policies) when it was refused, else O(log templates).
     pub(super) fn claim_not_refused(&mut self, id: &Id, dirty: &mut Dirty) {
-        if self.unclaimed.remove(id).is_some() {
+        if self.unclaimed.contains_key(id) && lacks_claim(self, id).is_none() {
+            self.unclaimed.remove(id);
             self.dirty_policies_of(&Watch::Templates(id.gvk.clone()), dirty);
         }
     }

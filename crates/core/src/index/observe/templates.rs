@@ -50,7 +50,6 @@ impl Index {
         let (named, selections) = (template.references.clone(), template.selections.clone());
         let outside = outside(id, &template);
         let claim = claim_of(&template.meta);
-        let is_claimed = claim.is_some();
         let deleting = template.meta.deleting.is_some();
         let status = template.status.clone();
         let revision = template.meta.revision();
@@ -115,9 +114,7 @@ impl Index {
         if relabelled || appeared {
             self.workload_changed(id, now, dirty);
         }
-        if is_claimed {
-            self.claim_not_refused(id, dirty);
-        }
+        self.claim_not_refused(id, dirty);
         dirty.push(Key::Template(id.clone()));
         self.dirty_entity(id, dirty);
     }

@@ -10,11 +10,18 @@ use entourage_core::{
     },
     object::{Gvk, Str},
     observation::Observation,
-    plan::{Guard, How},
+    plan::{Event, Guard, How},
 };
 use serde_json::Value;
 
 use super::{HUB_ID, World, key_named, merge};
+
+/// A namespace that was just created, with the record that it is the very one.
+pub(super) fn prove(cluster: &str, mut namespace: Value) -> Value {
+    let uid = namespace["metadata"]["uid"].as_str().expect("uid").to_owned();
+    merge(&mut namespace, &namespaces::proven((HUB_ID, cluster), &uid));
+    namespace
+}
 
 impl World {
     /// Carries out `Change::LookInto`; `None` when the member is down.
@@ -63,9 +70,21 @@ impl World {
         name: &Str,
         guard: &Guard,
         (how, copies): (How, &BTreeSet<Str>),
+        told: Option<Box<Event>>,
     ) -> Option<Vec<Observation>> {
+        if let Some(left) = self.changed_before_it_ends.checked_sub(1) {
+            self.changed_before_it_ends = left;
+            self.meddle(cluster, "Namespace", name, |mut live| {
+                live["metadata"]["annotations"]["theirs"] = left.to_string().into();
+                Some(live)
+            });
+        }
         let contents = self.contents(cluster, name, copies)?;
-        if how == How::Delete && contents != Contents::Nothing {
+        let is_in_the_way = match how {
+            How::Delete => contents != Contents::Nothing,
+            _ => contents == Contents::OnHub,
+        };
+        if is_in_the_way {
             return Some(vec![Observation::LookedInto(
                 cluster.clone(),
                 name.clone(),
@@ -80,7 +99,13 @@ impl World {
         };
         if let Some(held) = held.filter(is_it) {
             let creator = &held["metadata"]["annotations"][annotation::CREATED_BY];
-            assert_eq!(*creator, format!("{HUB_ID}/{cluster}"), "{name} is not ours");
+            let creator = creator.as_str().expect("it is not ours");
+            assert!(
+                creator.starts_with(&namespaces::creator(HUB_ID, cluster)),
+                "{creator}"
+            );
+            let proof = namespaces::proof(HUB_ID, cluster, &guard.uid);
+            assert!(how == How::Release || creator == proof, "{name}: {creator}");
             self.writes.push(format!("{cluster} {how:?} namespace {name}"));
             if how == How::Release {
                 let mut next = held.clone();
@@ -89,6 +114,7 @@ impl World {
                 let objects = &mut self.members.get_mut(&**cluster).expect("member").objects;
                 objects.insert(key.clone(), next);
                 self.member_changed(cluster, &key, &held);
+                self.emit(&told.expect("it is told"));
             } else {
                 let inside = self.members[&**cluster].objects.keys();
                 let inside: Vec<_> = inside.filter(|each| each.1 == **name).cloned().collect();

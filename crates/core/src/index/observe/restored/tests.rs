@@ -25,11 +25,13 @@ fn watches() -> Vec<Watch> {
         Watch::ClusterBindings,
         Watch::Clusters,
         Watch::Customizations,
+        Watch::TaintPolicies,
         Watch::Namespaces,
         Watch::MemberNamespaces("m1".into()),
         Watch::Templates(gvk()),
         Watch::Copies("m1".into(), gvk()),
         Watch::Distributions,
+        Watch::Rebalancers,
     ]
 }
 
@@ -54,6 +56,8 @@ fn object(watch: &Watch, name: &str, version: u64) -> Value {
                 json!({"target": {"apiVersion": "v1", "kind": "ConfigMap"}, "customizations": {}});
         }
         Watch::Clusters => object["spec"] = json!({"syncMode": "Push"}),
+        Watch::TaintPolicies => object["spec"] = json!({"taints": []}),
+        Watch::Rebalancers => object["spec"] = json!({"workloads": []}),
         Watch::Copies(..) => {
             object["metadata"]["namespace"] = json!("ns");
             object["metadata"]["labels"] = json!({label::HUB: "hub"});
@@ -134,6 +138,7 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             let meta = &index.hooks[&(*contract, name.clone())].meta;
             (name.to_string(), meta.revision())
         }
+        Which::TaintPolicy(name) => (name.to_string(), index.taint_policies[name].meta.revision()),
         Which::Override(name) => {
             let meta = index.overriding.meta(name).expect("held");
             (name.name.to_string(), meta.revision())
@@ -169,6 +174,10 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             };
             let part = index.distributions.part(&at, &id.namespace);
             (id.name.to_string(), part.expect("held").revision())
+        }
+        Which::Rebalancer(name) => {
+            let held = index.rebalancers.get(name).expect("held");
+            (name.to_string(), held.meta().revision())
         }
     };
     index.held(watch).iter().map(revision).collect()

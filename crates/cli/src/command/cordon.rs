@@ -1,0 +1,118 @@
+//! `entourage cordon` and `entourage uncordon`: whether anything new is scheduled to Clusters.
+
+use std::io::Write;
+
+use anyhow::Result;
+use clap::Args;
+use entourage_api::keys::taint;
+use entourage_core::object::Time;
+use kube::Client;
+
+use super::taint::{
+    change::{Change, Effect, Outcome, Rule},
+    write::{Wish, carry_out},
+};
+use crate::{
+    apply::Target,
+    args::{self, HubArgs},
+    connect,
+};
+
+/// Flags of `entourage cordon` and of `entourage uncordon`.
+#[derive(Args, Clone, Debug)]
+pub struct CordonArgs {
+    /// Names of members on the hub
+    #[arg(value_name = "CLUSTER", required = true, value_parser = args::cluster_name)]
+    pub names: Vec<String>,
+
+    /// Which hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Write nothing; say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Runs `entourage cordon`; lines go to `out`.
+///
+/// # Errors
+/// What is wrong and what to do about it.
+pub async fn run(args: CordonArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let hub = hub(&args).await?;
+    cordon(&args, hub, entourage_controllers::clock::now(), out).await
+}
+
+/// Runs `entourage uncordon`; lines go to `out`.
+///
+/// # Errors
+/// What is wrong and what to do about it.
+pub async fn run_uncordon(args: CordonArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let hub = hub(&args).await?;
+    uncordon(&args, hub, entourage_controllers::clock::now(), out).await
+}
+
+/// The taint of a Cluster that is cordoned.
+pub(super) fn cordoned() -> Change {
+    Change::set(taint::UNSCHEDULABLE, Effect::NoSchedule)
+}
+
+/// What is said of a Cluster that is to be cordoned.
+pub(super) fn said_of_cordon(outcome: &Outcome) -> &'static str {
+    if outcome.has_set(taint::UNSCHEDULABLE) {
+        "cordoned"
+    } else {
+        "already cordoned"
+    }
+}
+
+/// Cordons with a client at hand.
+///
+/// # Errors
+/// As [`run`].
+pub async fn cordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
+    let wish = Wish {
+        clusters: &args.names,
+        changes: &[cordoned()],
+        rule: Rule::Idempotent,
+        words: |outcome| vec![said_of_cordon(outcome)],
+    };
+    carry_out(&wish, &mut target(args, hub, out), now).await
+}
+
+/// Uncordons with a client at hand: also what `entourage drain` sets is removed.
+///
+/// # Errors
+/// As [`run_uncordon`].
+pub async fn uncordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
+    let wish = Wish {
+        clusters: &args.names,
+        changes: &[
+            Change::remove(taint::UNSCHEDULABLE, Effect::NoSchedule),
+            Change::remove(taint::DRAIN, Effect::NoExecute),
+        ],
+        rule: Rule::Idempotent,
+        words: |outcome| {
+            vec![if outcome.is_unchanged() {
+                "already uncordoned"
+            } else {
+                "uncordoned"
+            }]
+        },
+    };
+    carry_out(&wish, &mut target(args, hub, out), now).await
+}
+
+async fn hub(args: &CordonArgs) -> Result<Client> {
+    let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    connect::client(hub)
+}
+
+fn target<'a>(args: &CordonArgs, hub: Client, out: &'a mut (dyn Write + Send)) -> Target<'a> {
+    Target {
+        client: hub,
+        place: "hub",
+        dry_run: args.dry_run,
+        out,
+    }
+}

@@ -1,0 +1,158 @@
+//! `entourage drain`: has a Cluster evicted, and waits until no binding is left there.
+//!
+//! The command sets two taints. It is the controllers that evict what does not tolerate them.
+
+use std::{collections::BTreeMap, io::Write, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use entourage_api::keys::taint;
+use entourage_core::object::Time;
+use kube::{Client, api::ListParams};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    cordon::{cordoned, said_of_cordon},
+    taint::{
+        change::{Change, Effect, Rule},
+        write::{Wish, carry_out},
+    },
+};
+use crate::{
+    apply::{CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, Target},
+    args::{self, HubArgs},
+    connect,
+    rehearse::{
+        kinds::Served,
+        live::{PAGE, list},
+    },
+};
+
+mod remaining;
+
+use remaining::{Progress, Remaining, remaining};
+
+/// The pause between two looks at the bindings.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Flags of `entourage drain`.
+#[derive(Args, Clone, Debug)]
+pub struct DrainArgs {
+    /// Name of the member on the hub
+    #[arg(value_name = "CLUSTER", value_parser = args::cluster_name)]
+    pub name: String,
+
+    /// Which hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Wait until no binding has the cluster any more; --wait=false does not
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+        require_equals = true, action = clap::ArgAction::Set)]
+    pub wait: bool,
+
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10m")]
+    pub timeout: Duration,
+
+    /// Write nothing; say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Runs the command; lines go to `out`.
+///
+/// # Errors
+/// What is wrong and what to do about it; or which bindings are left, and why.
+pub async fn run(args: DrainArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    drain(
+        &args,
+        connect::client(hub)?,
+        entourage_controllers::clock::now(),
+        out,
+    )
+    .await
+}
+
+/// Drains with a client at hand.
+///
+/// # Errors
+/// As [`run`].
+pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
+    let mut target = Target {
+        client: hub,
+        place: "hub",
+        dry_run: args.dry_run,
+        out,
+    };
+    let wish = Wish {
+        clusters: std::slice::from_ref(&args.name),
+        changes: &[cordoned(), Change::set(taint::DRAIN, Effect::NoExecute)],
+        rule: Rule::Idempotent,
+        words: |outcome| {
+            let draining = if outcome.has_set(taint::DRAIN) {
+                "draining"
+            } else {
+                "already draining"
+            };
+            vec![said_of_cordon(outcome), draining]
+        },
+    };
+    carry_out(&wish, &mut target, now).await?;
+    if args.dry_run || !args.wait {
+        return Ok(());
+    }
+    wait(&mut target, &args.name, args.timeout).await
+}
+
+/// Waits until no binding is left. Costs two lists of all bindings every second. An error after the first look is retried.
+async fn wait(target: &mut Target<'_>, name: &str, limit: Duration) -> Result<()> {
+    let begin = Instant::now();
+    let mut progress = Progress::new(name, bindings_on(target, name).await?);
+    progress.begin(target.out)?;
+    let mut failed = None;
+    while !progress.is_done() {
+        if let Some(why) = progress.stuck() {
+            bail!("{why}");
+        }
+        let left = limit.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            let timed_out = progress.timed_out(limit);
+            return Err(match failed {
+                Some(error) => anyhow::Error::context(error, timed_out),
+                None => anyhow::anyhow!(timed_out),
+            });
+        }
+        sleep(POLL.min(left)).await;
+        match bindings_on(target, name).await {
+            Ok(now) => {
+                failed = None;
+                progress.advance(now, target.out)?;
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    writeln!(target.out, "cluster/{name} drained").context("cannot write to the terminal")
+}
+
+/// The bindings that have not left the cluster, by name.
+async fn bindings_on(target: &Target<'_>, name: &str) -> Result<BTreeMap<String, Remaining>> {
+    let params = ListParams::default().limit(PAGE);
+    let mut there = BTreeMap::new();
+    for kind in [RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING] {
+        let served = Served {
+            resource: kind.resource(),
+            namespaced: kind.namespaced,
+        };
+        let all = list(&target.client, &served, "", &params).await;
+        let all = all
+            .map_err(connect::explain)
+            .with_context(|| format!("cannot list {} on the hub", kind.plural))?;
+        there.extend(all.iter().filter_map(|binding| remaining(binding, name)));
+    }
+    Ok(there)
+}
+
+#[cfg(test)]
+mod tests;

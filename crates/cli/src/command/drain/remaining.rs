@@ -1,0 +1,196 @@
+//! What is left on a cluster that is drained, and the words about it. Nothing here asks a server.
+
+use std::{collections::BTreeMap, collections::BTreeSet, io::Write, time::Duration};
+
+use anyhow::{Context as _, Result};
+use entourage_api::keys::{condition, taint};
+use serde_json::Value;
+
+/// How many bindings are named when they do not leave.
+const NAMED: usize = 5;
+
+/// A binding that is still on the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Remaining {
+    /// Why, in a sentence.
+    pub(super) why: String,
+    /// Whether it tolerates the taint for ever: then nobody evicts it.
+    pub(super) tolerates: bool,
+}
+
+/// `namespace/name` of a binding that has the cluster or is being evicted from it, and why it is there; `None` of any other.
+/// Dependencies follow their dependents and are not counted.
+pub(super) fn remaining(binding: &Value, cluster: &str) -> Option<(String, Remaining)> {
+    let entry = |pointer: &str, field: &str| {
+        let mut all = binding.pointer(pointer)?.as_array()?.iter();
+        all.find(|each| each[field] == cluster)
+    };
+    let task = entry("/spec/gracefulEvictionTasks", "fromCluster");
+    if task.is_none() && entry("/spec/clusters", "name").is_none() {
+        return None;
+    }
+    let tolerates = task.is_none() && tolerates(binding);
+    let unscheduled = unscheduled(binding);
+    let why = match task {
+        Some(task) => first_of([&task["message"], &task["reason"]], "it is being evicted"),
+        None if tolerates => format!("it tolerates {}:NoExecute", taint::DRAIN),
+        None => first_of(
+            [&unscheduled["message"], &unscheduled["reason"]],
+            "it is not evicted yet",
+        ),
+    };
+    let text = |field: &str| binding["metadata"][field].as_str().unwrap_or_default();
+    let name = match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    };
+    Some((name, Remaining { why, tolerates }))
+}
+
+/// The condition that says why no other cluster can be scheduled to; null while that is not known to be so.
+fn unscheduled(binding: &Value) -> &Value {
+    let all = binding.pointer("/status/conditions").and_then(Value::as_array);
+    let mut all = all.into_iter().flatten();
+    all.find(|each| each["type"] == condition::SCHEDULED && each["status"] != "True")
+        .unwrap_or(&Value::Null)
+}
+
+fn first_of(texts: [&Value; 2], otherwise: &str) -> String {
+    let mut texts = texts.into_iter().filter_map(Value::as_str);
+    texts
+        .find(|text| !text.is_empty())
+        .unwrap_or(otherwise)
+        .trim_end_matches('.')
+        .to_owned()
+}
+
+/// Whether the placement tolerates the taint for ever. One toleration with seconds among those that match ends that.
+fn tolerates(binding: &Value) -> bool {
+    let all = binding.pointer("/spec/placement/clusterTolerations");
+    let mut matching = all
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|each| {
+            let text = |field: &str| each[field].as_str().unwrap_or_default();
+            let key = text("key");
+            let is_meant = ["", taint::DRAIN].contains(&key) && ["", "NoExecute"].contains(&text("effect"));
+            let is_equal =
+                ["", "Equal"].contains(&text("operator")) && !key.is_empty() && text("value").is_empty();
+            is_meant && (text("operator") == "Exists" || is_equal)
+        })
+        .peekable();
+    matching.peek().is_some() && matching.all(|each| each["tolerationSeconds"].is_null())
+}
+
+/// How far a drain is.
+#[derive(Debug)]
+pub(super) struct Progress<'a> {
+    cluster: &'a str,
+    /// Every binding that was there at some time.
+    all: BTreeSet<String>,
+    there: BTreeMap<String, Remaining>,
+}
+
+impl<'a> Progress<'a> {
+    /// Of a drain that begins with these.
+    pub(super) fn new(cluster: &'a str, there: BTreeMap<String, Remaining>) -> Self {
+        Self {
+            cluster,
+            all: there.keys().cloned().collect(),
+            there,
+        }
+    }
+
+    /// Whether none is left.
+    pub(super) fn is_done(&self) -> bool {
+        self.there.is_empty()
+    }
+
+    /// Says how many are waited for.
+    pub(super) fn begin(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        let cluster = self.cluster;
+        match self.there.len() {
+            0 => Ok(()),
+            1 => writeln!(out, "waiting for 1 binding to leave {cluster}"),
+            many => writeln!(out, "waiting for {many} bindings to leave {cluster}"),
+        }
+        .context("cannot write to the terminal")
+    }
+
+    /// Takes over what is there now; a line for each that has left.
+    pub(super) fn advance(
+        &mut self,
+        now: BTreeMap<String, Remaining>,
+        out: &mut (dyn Write + Send),
+    ) -> Result<()> {
+        self.all.extend(now.keys().cloned());
+        let left: Vec<&String> = self
+            .there
+            .keys()
+            .filter(|name| !now.contains_key(*name))
+            .collect();
+        let (all, cluster) = (self.all.len(), self.cluster);
+        let before = all - now.len() - left.len();
+        for (at, name) in left.into_iter().enumerate() {
+            let count = before + at + 1;
+            writeln!(
+                out,
+                "binding {name} has left; {count} of {all} bindings have left {cluster}"
+            )
+            .context("cannot write to the terminal")?;
+        }
+        self.there = now;
+        Ok(())
+    }
+
+    /// Why waiting longer is of no use: all that is left tolerates the taint.
+    pub(super) fn stuck(&self) -> Option<String> {
+        let cluster = self.cluster;
+        let is_stuck = !self.is_done() && self.there.values().all(|each| each.tolerates);
+        is_stuck.then(|| {
+            format!(
+                "{} of {} bindings stay on {cluster} because they tolerate {}:NoExecute: {}; change their policies or delete \
+                 their templates. {}",
+                self.there.len(),
+                self.all.len(),
+                taint::DRAIN,
+                self.named(|name, _| name.to_owned()),
+                self.remains()
+            )
+        })
+    }
+
+    /// What is left after waiting so long, and why.
+    pub(super) fn timed_out(&self, limit: Duration) -> String {
+        let cluster = self.cluster;
+        let idle = if self.there.len() == self.all.len() {
+            ". None has left: check that the controllers run and evict"
+        } else {
+            ""
+        };
+        format!(
+            "{} of {} bindings are still on {cluster} after {} s: {}{idle}. {}",
+            self.there.len(),
+            self.all.len(),
+            limit.as_secs(),
+            self.named(|name, why| format!("{name} ({why})")),
+            self.remains()
+        )
+    }
+
+    fn remains(&self) -> String {
+        let cluster = self.cluster;
+        format!("The taints stay: drain {cluster} again to go on waiting, or `entourage uncordon {cluster}`")
+    }
+
+    fn named(&self, words: impl Fn(&str, &str) -> String) -> String {
+        let named = self.there.iter().take(NAMED);
+        let named: Vec<String> = named.map(|(name, each)| words(name, &each.why)).collect();
+        let more = match self.there.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{}{more}", named.join(", "))
+    }
+}

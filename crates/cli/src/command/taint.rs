@@ -1,0 +1,123 @@
+//! `entourage taint`: puts taints on Clusters and removes them, in the words of `kubectl taint`, which knows Nodes alone.
+//!
+//! `cordon`, `uncordon` and `drain` do the same with taints of their own ([`super::cordon`], [`super::drain`]).
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use entourage_core::object::Time;
+use kube::Client;
+
+use crate::{apply::Target, args::HubArgs, connect};
+
+pub mod change;
+pub mod write;
+
+use change::{Change, Outcome, Rule, Word};
+use write::{Wish, carry_out};
+
+/// Flags of `entourage taint`.
+#[derive(Args, Clone, Debug)]
+pub struct TaintArgs {
+    /// Clusters, and then what becomes of their taints: KEY[=VALUE]:EFFECT sets one, KEY:EFFECT- removes it, KEY- removes those
+    /// of every effect
+    ///
+    /// The effects are NoSchedule, which keeps what is not there yet away; NoExecute, which also evicts what does not tolerate
+    /// it; and PreferNoSchedule, which is stored and has no effect.
+    #[arg(value_name = "CLUSTER|TAINT", required = true, value_parser = change::word)]
+    pub words: Vec<Word>,
+
+    /// Change the value of a taint whose key and effect are there already
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Which hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Write nothing; say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Runs the command; lines go to `out`.
+///
+/// # Errors
+/// What is wrong and what to do about it.
+pub async fn run(args: TaintArgs, out: &mut (dyn Write + Send)) -> Result<()> {
+    // Before a kubeconfig is asked for: what is wrong with the words is wrong everywhere.
+    sorted_out(&args.words)?;
+    let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    taint(
+        &args,
+        connect::client(hub)?,
+        entourage_controllers::clock::now(),
+        out,
+    )
+    .await
+}
+
+/// Taints with a client at hand.
+///
+/// # Errors
+/// As [`run`].
+pub async fn taint(args: &TaintArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
+    let (clusters, changes) = sorted_out(&args.words)?;
+    let wish = Wish {
+        clusters: &clusters,
+        changes: &changes,
+        rule: if args.overwrite {
+            Rule::Overwrite
+        } else {
+            Rule::Strict
+        },
+        words: |outcome| vec![said(outcome)],
+    };
+    let mut target = Target {
+        client: hub,
+        place: "hub",
+        dry_run: args.dry_run,
+        out,
+    };
+    carry_out(&wish, &mut target, now).await
+}
+
+/// The Clusters and the changes of a command line, in this order as kubectl has them.
+fn sorted_out(words: &[Word]) -> Result<(Vec<String>, Vec<Change>)> {
+    let (mut clusters, mut changes) = (Vec::new(), Vec::<Change>::new());
+    for word in words {
+        match word {
+            Word::Cluster(name) if changes.is_empty() => clusters.push(name.clone()),
+            Word::Cluster(name) => bail!("name every cluster before the first taint: {name}"),
+            Word::Change(change) => {
+                if let Some(other) = changes.iter().find(|other| other.overlaps(change)) {
+                    bail!("{other} and {change} are about the same taint; give one of them");
+                }
+                changes.push(change.clone());
+            }
+        }
+    }
+    if clusters.is_empty() {
+        bail!("name at least one cluster before the taints");
+    }
+    if changes.is_empty() {
+        bail!("give at least one taint: KEY[=VALUE]:EFFECT sets it, KEY:EFFECT- or KEY- removes it");
+    }
+    Ok((clusters, changes))
+}
+
+/// What is said of a Cluster.
+fn said(outcome: &Outcome) -> &'static str {
+    match (outcome.set.is_empty(), outcome.removed.is_empty()) {
+        (true, true) => "unchanged",
+        (false, true) => "tainted",
+        (true, false) => "untainted",
+        (false, false) => "modified",
+    }
+}
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod tests;

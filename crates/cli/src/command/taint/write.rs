@@ -1,0 +1,114 @@
+//! Carries a wish about taints out on Clusters: all are checked, then each that differs is written.
+
+use anyhow::{Context as _, Result, bail};
+use entourage_core::object::Time;
+use kube::api::{DynamicObject, Patch};
+use serde_json::{Value, json};
+
+use super::change::{Change, Outcome, Rule, decide};
+use crate::{
+    apply::{CLUSTER, Target, patch},
+    command::{join::hub::list_clusters, unjoin::members},
+    connect,
+};
+
+/// How often a Cluster is read again that somebody else wrote meanwhile; its controllers write its status now and then.
+const ATTEMPTS: usize = 5;
+
+/// What shall become of the taints of Clusters.
+pub struct Wish<'a> {
+    /// Names of the Clusters.
+    pub clusters: &'a [String],
+    /// The changes, the same for each.
+    pub changes: &'a [Change],
+    /// What counts as wrong.
+    pub rule: Rule,
+    /// What is said of a Cluster.
+    pub words: fn(&Outcome) -> Vec<&'static str>,
+}
+
+impl Wish<'_> {
+    fn decide(&self, name: &str, cluster: &DynamicObject, now: Time) -> Result<Outcome, Vec<String>> {
+        let taints = cluster.data.pointer("/spec/taints").and_then(Value::as_array);
+        let taints = taints.map(Vec::as_slice).unwrap_or_default();
+        decide(name, taints, self.changes, self.rule, now)
+    }
+}
+
+/// Carries the wish out: one list, and one write for each Cluster that changes. The first is written when all are found right.
+///
+/// # Errors
+/// Everything that is wrong with any of the Clusters; or what cannot be read or written.
+pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> Result<()> {
+    let known = list_clusters(target).await?;
+    let (mut found, mut missing, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, name) in wish.clusters.iter().enumerate() {
+        if wish.clusters[..at].contains(name) {
+            continue;
+        }
+        match known
+            .iter()
+            .find(|each| each.metadata.name.as_ref() == Some(name))
+        {
+            None => missing.push(format!("cluster {name:?} not found")),
+            Some(cluster) => match wish.decide(name, cluster, now) {
+                Ok(_) => found.push((name, cluster)),
+                Err(more) => wrong.extend(more),
+            },
+        }
+    }
+    if !missing.is_empty() {
+        missing.push(members(&known));
+    }
+    wrong.extend(missing);
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("; "));
+    }
+    let dry = if target.dry_run { " (dry run)" } else { "" };
+    for (name, cluster) in found {
+        let outcome = write(wish, target, name, cluster.clone(), now).await?;
+        for word in (wish.words)(&outcome) {
+            writeln!(target.out, "cluster/{name} {word}{dry}").context("cannot write to the terminal")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what differs. Decided anew when somebody else wrote the Cluster meanwhile: nothing of theirs is lost.
+async fn write(
+    wish: &Wish<'_>,
+    target: &Target<'_>,
+    name: &str,
+    mut cluster: DynamicObject,
+    now: Time,
+) -> Result<Outcome> {
+    let api = target.api(CLUSTER, "");
+    for _ in 0..ATTEMPTS {
+        let outcome = match wish.decide(name, &cluster, now) {
+            Ok(outcome) => outcome,
+            Err(wrong) => bail!("{}", wrong.join("; ")),
+        };
+        if outcome.is_unchanged() || target.dry_run {
+            return Ok(outcome);
+        }
+        // An empty list would stay in the object as such.
+        let taints = (!outcome.taints.is_empty()).then_some(&outcome.taints);
+        let version = &cluster.metadata.resource_version;
+        let body = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+        match connect::within(api.patch(name, &patch(), &Patch::Merge(&body))).await {
+            Ok(_) => return Ok(outcome),
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => {
+                return Err(connect::explain(error))
+                    .with_context(|| format!("cannot write the taints of cluster {name}"));
+            }
+        }
+        cluster = target
+            .get(CLUSTER, "", name)
+            .await?
+            .with_context(|| format!("cluster {name:?} was deleted meanwhile"))?;
+    }
+    bail!(
+        "cannot write the taints of cluster {name}: somebody else changed it {ATTEMPTS} times meanwhile; run this again"
+    )
+}

@@ -1,0 +1,243 @@
+//! When a member is ready: what its condition Ready says, and after how long.
+//!
+//! A member that stops answering is given the failure threshold before Ready turns False, one that answers again the success
+//! threshold before it turns True (Karmada reference 4.1). What does not pass by itself is told at once: another physical
+//! cluster, credentials that are not for this one. Members that stop answering together are another matter: see
+//! [`super::cut_off`].
+
+use entourage_api::{
+    cluster::{ApiEnablement, ApiResource},
+    keys::{condition, event, reason},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{cut_off, identity, stored_ready, told_kinds, warning, write_status};
+use crate::{
+    condition as conditions, governor,
+    index::{Index, Member},
+    object::{Str, Time},
+    observation::Probe,
+    plan::{Change, Plan},
+};
+
+/// Reasons of Ready that pass by themselves: what ends is given the success threshold.
+const PASSING: [&str; 3] = [
+    reason::CLUSTER_NOT_REACHABLE,
+    reason::CLUSTER_NOT_READY,
+    reason::CLUSTER_API_SLOW,
+];
+
+/// Plans the status of a Cluster by the last probe. Cost: O(kinds it serves).
+pub(super) fn plan(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
+    let Some(probe) = &member.probe else {
+        return Plan::wait("it was not probed yet");
+    };
+    let objection = identity::objection(index, name);
+    let unused = objection.as_ref().map(|objection| Probe {
+        healthy: false,
+        reason: objection.reason().into(),
+        message: objection.message(name),
+        ..Probe::default()
+    });
+    let is_certain =
+        unused.is_some() || probe.reason == reason::CLUSTER_ID_CHANGED || is_refusal(&probe.reason);
+    let probe = unused.as_ref().unwrap_or(probe);
+    if !is_certain {
+        match turns_at(index, member, probe) {
+            Some(until) if now < until => return Plan::wait_until(until, "it may not last"),
+            _ => {}
+        }
+    }
+    let cut_off = (!is_certain).then(|| index.cut_off.message(name)).flatten();
+    let cut_off = cut_off.map(|message| Probe {
+        healthy: false,
+        reason: reason::HUB_CUT_OFF.into(),
+        message,
+        ..Probe::default()
+    });
+    report(index, name, member, cut_off.as_ref().unwrap_or(probe), now)
+}
+
+/// When what a probe found has lasted for long enough to be told; `None`: at once. That is so for a Cluster whose condition was
+/// never told.
+fn turns_at(index: &Index, member: &Member, probe: &Probe) -> Option<Time> {
+    let stored = stored_ready(&member.object)?;
+    let was_ready = stored.status == "True";
+    if probe.healthy {
+        let passes = !was_ready && PASSING.contains(&stored.reason.as_str());
+        let since = member.answering_since.filter(|_| passes)?;
+        return Some(since.plus(index.config.cluster_success_threshold));
+    }
+    let since = member
+        .failing_since
+        .filter(|_| was_ready || cut_off::is_told(stored))?;
+    Some(since.plus(index.config.cluster_failure_threshold))
+}
+
+fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
+    let mut status = member.object.status.clone().unwrap_or_default();
+    let generation = member.meta.generation;
+    let fallback = if probe.healthy {
+        reason::CLUSTER_READY
+    } else {
+        reason::CLUSTER_NOT_REACHABLE
+    };
+    let why = if probe.reason.is_empty() {
+        fallback
+    } else {
+        &probe.reason
+    };
+    let is_ready = match why {
+        _ if probe.healthy => "True",
+        reason::HUB_CUT_OFF => "Unknown",
+        _ => "False",
+    };
+    let before = status.clone();
+    let turned = conditions::set(
+        &mut status.conditions,
+        Condition {
+            type_: condition::READY.into(),
+            status: is_ready.into(),
+            reason: why.into(),
+            message: same_words(stored_ready(&member.object), (is_ready, why), probe),
+            observed_generation: generation,
+            last_transition_time: now.to_k8s(),
+        },
+    );
+    if let Some(version) = &probe.kubernetes_version {
+        status.kubernetes_version.clone_from(version);
+    }
+    if let Some(served) = &probe.api_enablements {
+        status.api_enablements = served
+            .iter()
+            .map(|(group_version, kinds)| ApiEnablement {
+                group_version: group_version.clone(),
+                resources: kinds
+                    .iter()
+                    .map(|(plural, kind)| ApiResource {
+                        name: plural.clone(),
+                        kind: kind.clone(),
+                    })
+                    .collect(),
+            })
+            .collect();
+        let empty = status.api_enablements.is_empty();
+        conditions::set(
+            &mut status.conditions,
+            Condition {
+                type_: condition::COMPLETE_API_ENABLEMENTS.into(),
+                status: if empty { "False" } else { "True" }.into(),
+                reason: if empty {
+                    reason::EMPTY_API_ENABLEMENTS
+                } else {
+                    reason::FULL_API_ENABLEMENTS
+                }
+                .into(),
+                message: if empty {
+                    "It serves no API that we may see."
+                } else {
+                    "The list is complete."
+                }
+                .into(),
+                observed_generation: generation,
+                last_transition_time: now.to_k8s(),
+            },
+        );
+    }
+    conditions::remove(&mut status.conditions, condition::EFFECTIVE);
+    let again_at = if probe.healthy {
+        say_what_is_not_watched(index, name, member, &mut status.conditions, now)
+    } else {
+        None
+    };
+    let (paused, counts_at) = governor::say(index, name, member, &mut status.conditions, now);
+    let again_at = again_at.into_iter().chain(counts_at).min();
+    if status == before {
+        let waits = |until| Plan::wait_until(until, "there is more to say soon");
+        return again_at.map_or_else(Plan::nothing, waits);
+    }
+    let mut plan = write_status(name, member, &status, "its status differs");
+    plan.again_at = again_at;
+    plan.changes.extend(paused.map(Change::Emit));
+    if turned && !probe.healthy {
+        let told = probe.message.clone();
+        plan.changes
+            .push(warning(name, member, event::CLUSTER_NOT_READY, told));
+    }
+    plan
+}
+
+/// The words of a failing transport differ from try to try: while the reason is the same, so are the words.
+fn same_words(held: Option<&Condition>, (status, reason): (&str, &str), probe: &Probe) -> String {
+    let held = held.filter(|held| held.status == status && held.reason == reason);
+    match held {
+        Some(held) if !probe.healthy && !is_refusal(reason) => held.message.clone(),
+        _ => probe.message.clone(),
+    }
+}
+
+/// Whether a probe was not sent because the Cluster may not use its credentials: it will not come back by itself.
+fn is_refusal(why: &str) -> bool {
+    [
+        reason::CREDENTIALS_NOT_FOR_CLUSTER,
+        reason::CREDENTIALS_NOT_FOR_ADDRESS,
+    ]
+    .contains(&why)
+}
+
+/// Says which kinds a member that answers does not list, when that has lasted; answers when to look again. What never was
+/// granted, and so was never written there, is no news. While it is not known of every kind, what was said before stands: a
+/// restart takes nothing back. Cost: O(kinds); that of [`Index::is_unwritten`] for those that do not list.
+fn say_what_is_not_watched(
+    index: &Index,
+    name: &Str,
+    member: &Member,
+    conditions: &mut Vec<Condition>,
+    now: Time,
+) -> Option<Time> {
+    let (mut lasting, mut unsettled, mut again_at) = (Vec::new(), false, None);
+    for gvk in &index.kinds {
+        let watch = index.copies(name, gvk);
+        if !index.demand().contains(&watch)
+            || index.synced.contains(&watch)
+            || index.unserved.contains(&watch)
+        {
+            continue;
+        }
+        let Some((since, why)) = index.lost.get(&watch) else {
+            unsettled = true;
+            continue;
+        };
+        if index.is_unwritten(name, gvk) {
+            continue;
+        }
+        let until = since.plus(index.config.cluster_failure_threshold);
+        if until <= now {
+            lasting.push((gvk, why));
+        } else {
+            unsettled = true;
+            again_at = Some(again_at.map_or(until, |held: Time| held.min(until)));
+        }
+    }
+    if !lasting.is_empty() {
+        let message = format!(
+            "what {name} holds of some kinds is not known as it is now: {}. Until it lists them, changes of copies there are \
+             not seen, nothing of them is removed, and their bindings tell what was seen last",
+            told_kinds(&lasting)
+        );
+        conditions::set(
+            conditions,
+            Condition {
+                type_: condition::COPIES_WATCHED.into(),
+                status: "False".into(),
+                reason: reason::LIST_FAILS.into(),
+                message,
+                observed_generation: member.meta.generation,
+                last_transition_time: now.to_k8s(),
+            },
+        );
+    } else if !unsettled {
+        conditions::remove(conditions, condition::COPIES_WATCHED);
+    }
+    again_at
+}

@@ -1,0 +1,187 @@
+//! The taints of a Cluster that this control plane writes: into `spec.taints`, where other schedulers see them.
+//!
+//! Three kinds, and nothing else in the list is touched, nor its order:
+//!
+//! - Ready is False: `cluster.karmada.io/not-ready:NoSchedule`; Ready is Unknown: `cluster.karmada.io/unreachable:NoSchedule`; else
+//!   neither. With another effect these keys are a user's. They follow from the condition as it is stored, whoever wrote it; a
+//!   Cluster without the condition is left as it is.
+//! - What ClusterTaintPolicies say ([`super::taint_policies`]), but for the two above.
+//! - A NoExecute taint without `timeAdded` gets it: how long it is tolerated counts from there.
+//!
+//! While the hub is cut off from a member ([`super::cut_off`]), its taints stay as they are: nobody knows how it fares.
+//! Source: Karmada reference 4.1.
+
+use entourage_api::{
+    cluster::ClusterSpec,
+    keys::{event, taint},
+};
+use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::apis::meta::v1::Condition};
+use serde_json::{Value, json};
+
+use super::{
+    cut_off, event_of, stored_ready,
+    taint_policies::{self, Order},
+};
+use crate::{
+    index::{Index, Member},
+    object::{Str, Time},
+    plan::{Change, HubObject, Plan, Verb},
+};
+
+const NO_SCHEDULE: &str = "NoSchedule";
+const NO_EXECUTE: &str = "NoExecute";
+
+/// Our own taints, and the status of Ready that has them put on a Cluster.
+const OWN: [(&str, &str); 2] = [(taint::NOT_READY, "False"), (taint::UNREACHABLE, "Unknown")];
+
+/// Plans the taints; `None` when nothing differs. Cost: O(taints), and that of [`taint_policies::orders`].
+pub(super) fn keep(index: &Index, name: &Str, member: &Member, now: Time) -> Option<Plan> {
+    let stored = &member.object.spec.taints;
+    let ready = stored_ready(&member.object);
+    let orders = if ready.is_some_and(cut_off::is_told) {
+        Vec::new()
+    } else {
+        taint_policies::orders(index, name, member)
+    };
+    let kept = decide(stored, ready, &orders, now);
+    if kept.taints == *stored {
+        return None;
+    }
+    // A merge patch replaces the list; null removes it.
+    let taints = if kept.taints.is_empty() {
+        Value::Null
+    } else {
+        json!(kept.taints)
+    };
+    let body = json!({
+        "metadata": { "uid": &*member.meta.uid, "resourceVersion": &*member.meta.resource_version },
+        "spec": { "taints": taints },
+    });
+    let write = Change::Hub {
+        object: HubObject::Cluster(name.clone()),
+        verb: Verb::Merge(body),
+    };
+    let mut plan = Plan::one(write, "its taints differ");
+    if !kept.said.is_empty() {
+        let message = format!("{}.", kept.said.join("; "));
+        let told = (false, event::TAINT_CLUSTER_SUCCEED);
+        plan.changes.push(event_of(name, member, told, message));
+    }
+    Some(plan)
+}
+
+/// Whether two specs differ in nothing that others say: not in our own taints, those that policies name, and when a taint was
+/// added. Cost: O(size of the specs); O(taints × those of all policies) when they differ.
+pub(crate) fn is_same_of_others(index: &Index, held: &ClusterSpec, seen: &ClusterSpec) -> bool {
+    let of_others = |spec: &ClusterSpec| {
+        let mut spec = spec.clone();
+        spec.taints.retain(|each| !is_own(each) && !is_named(index, each));
+        for each in &mut spec.taints {
+            each.time_added = None;
+        }
+        spec
+    };
+    held == seen || of_others(held) == of_others(seen)
+}
+
+/// What the taints shall be.
+#[derive(Debug, PartialEq)]
+struct Kept {
+    taints: Vec<Taint>,
+    /// What was put on and taken off, and why.
+    said: Vec<String>,
+}
+
+fn decide(stored: &[Taint], ready: Option<&Condition>, orders: &[Order], now: Time) -> Kept {
+    let mut kept = Kept {
+        taints: stored.to_vec(),
+        said: Vec::new(),
+    };
+    if let Some(ready) = ready.filter(|ready| !cut_off::is_told(ready)) {
+        for (key, status) in OWN {
+            let wanted = (ready.status == status).then(|| new(key, NO_SCHEDULE, "", None));
+            kept.set((key, NO_SCHEDULE), wanted, &format!("Ready is {}", ready.status));
+        }
+    }
+    for order in last_words(orders) {
+        let taint = new(
+            &order.key,
+            &order.effect,
+            order.add.as_deref().unwrap_or_default(),
+            Some(now),
+        );
+        if is_own(&taint) {
+            continue;
+        }
+        let wanted = order.add.is_some().then_some(taint);
+        let why = format!("ClusterTaintPolicy {}", order.by);
+        kept.set((&order.key, &order.effect), wanted, &why);
+    }
+    for each in &mut kept.taints {
+        if each.effect == NO_EXECUTE && each.time_added.is_none() {
+            each.time_added = Some(now.to_k8s());
+        }
+    }
+    kept
+}
+
+/// Of all orders about one taint the last; of several that add it in a row the first, whose value it has.
+fn last_words(orders: &[Order]) -> Vec<&Order> {
+    let mut words: Vec<&Order> = Vec::new();
+    for order in orders {
+        let held = words
+            .iter_mut()
+            .find(|held| held.key == order.key && held.effect == order.effect);
+        match held {
+            Some(held) if held.add.is_some() && order.add.is_some() => {}
+            Some(held) => *held = order,
+            None => words.push(order),
+        }
+    }
+    words
+}
+
+impl Kept {
+    /// Puts a taint on, unless there is one of its key and effect, or takes those off.
+    fn set(&mut self, (key, effect): (&str, &str), wanted: Option<Taint>, why: &str) {
+        let is_it = |each: &Taint| each.key == key && each.effect == effect;
+        let stands = self.taints.iter().any(is_it);
+        match wanted {
+            Some(taint) if !stands => {
+                self.taints.push(taint);
+                self.said.push(format!("Added the taint {key}:{effect} ({why})"));
+            }
+            None if stands => {
+                self.taints.retain(|each| !is_it(each));
+                self.said
+                    .push(format!("Removed the taint {key}:{effect} ({why})"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn new(key: &str, effect: &str, value: &str, added: Option<Time>) -> Taint {
+    Taint {
+        key: key.into(),
+        effect: effect.into(),
+        value: (!value.is_empty()).then(|| value.into()),
+        time_added: added.map(Time::to_k8s),
+    }
+}
+
+fn is_own(taint: &Taint) -> bool {
+    taint.effect == NO_SCHEDULE && OWN.iter().any(|(key, _)| taint.key == *key)
+}
+
+/// Whether some policy names a taint.
+fn is_named(index: &Index, taint: &Taint) -> bool {
+    let taints = |policy: &taint_policies::TaintPolicy| {
+        let mut named = policy.object.spec.taints.iter();
+        named.any(|each| each.key == taint.key && each.effect == taint.effect)
+    };
+    index.taint_policies.values().any(taints)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Failover: a workload leaves a cluster that it may not stay on, and what it needs there stays as long as it does.
+//!
+//! One chain, and each link is written down in the binding before the next one is made, so that any process can go on with
+//! it after a crash:
+//!
+//! 1. A NoExecute taint of the Cluster that the placement in force does not tolerate (any longer), or an application that has
+//!    been unhealthy for too long: the cluster is to be left.
+//! 2. *One* write of the binding takes the cluster out of `spec.clusters`, puts the replacement in, and adds an eviction task
+//!    to `spec.gracefulEvictionTasks`. Where no other cluster fits, nothing is written: the copy stays, and the condition
+//!    `EvictionBlocked` says so.
+//! 3. The replacement is delivered, its dependencies first. The old copy stays, with all that it needs ([`Binding::needs_on`]).
+//! 4. The old copy is deleted when the task allows that (`task::may_delete`): as a rule when all new copies are healthy.
+//! 5. The task is dropped when the copy is proven to be gone. Until then it accounts for the copy, and keeps the workload from
+//!    being scheduled there.
+//!
+//! A cluster that recovers before its replacement is healthy gets its workload back.
+//!
+//! Source: Karmada reference 4; what is done otherwise is listed in docs/differences.md.
+
+pub mod budget;
+pub(crate) mod task;
+pub(crate) mod tolerance;
+
+use entourage_api::{
+    keys::reason,
+    policy::{FailoverBehavior, Placement, PurgeMode},
+    work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
+};
+
+use crate::{
+    binding,
+    index::{Binding, Entity, Index},
+    object::{Id, Str, Time},
+    observation::Template,
+    scheduler::Outcome,
+};
+use budget::Clusters;
+use task::Progress;
+use tolerance::{Stay, stay};
+
+/// Who makes tasks because of a taint. Source: Karmada reference 4.2.
+pub(crate) const TAINT_MANAGER: &str = "TaintManager";
+
+/// Who makes tasks because of an application, and the same of cluster-scoped workloads. Source: Karmada's wire contract.
+const APPLICATION_FAILOVER: [&str; 2] = [
+    "resource-binding-application-failover-controller",
+    "cluster-resource-binding-application-failover-controller",
+];
+
+/// Where a template is scheduled to, and what it leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Decision {
+    /// What the scheduler says.
+    pub(crate) outcome: Outcome,
+    /// The eviction tasks that the binding should have.
+    pub(crate) tasks: Vec<GracefulEvictionTask>,
+    /// Which clusters it should leave and does not, and why; empty if there is none.
+    pub(crate) blocked: String,
+    /// When to decide again although nothing was observed.
+    pub(crate) again_at: Option<Time>,
+}
+
+/// Why a cluster is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Cause {
+    /// A taint that is not tolerated, or not any longer.
+    Taint(String),
+    /// The application was unhealthy for so many seconds.
+    Application(i32),
+}
+
+/// Whether a cluster is to be left.
+enum Leave {
+    No,
+    At(Time),
+    Now(Cause),
+}
+
+/// Schedules a template as its placement says, evictions included; `None` when scheduling is not ours to do. `held` is the
+/// binding as stored. What comes out is written at once: asked again with it, the same comes out.
+///
+/// Cost: that of [`crate::scheduler::schedule`], twice while a cluster is to be left and no other fits.
+pub(crate) fn decide(
+    index: &Index,
+    id: &Id,
+    (entity, template): (&Entity, &Template),
+    (placement, failover): (&Placement, Option<&FailoverBehavior>),
+    held: &ResourceBinding,
+    now: Time,
+) -> Option<Decision> {
+    let spec = &held.spec;
+    if !binding::is_scheduled_by_us(spec) {
+        return None;
+    }
+    let schedule =
+        |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
+            let evicted = tasks.iter().map(|task| task.from_cluster.as_str());
+            let evicted: Vec<Str> = evicted
+                .chain(due.iter().map(|(target, _)| target.name.as_str()))
+                .map(Str::from)
+                .collect();
+            binding::schedule(index, id, template, placement, held, (current, &evicted), now)
+        };
+    let (mut open, mut back) = (Vec::new(), Vec::new());
+    for stored in &spec.graceful_eviction_tasks {
+        match task::progress(index, id, entity, held, stored, placement) {
+            Progress::Over => {}
+            Progress::Recovered => back.push(stored),
+            Progress::Open => open.push(task::dated(stored, now)),
+        }
+    }
+    let mut again_at = None;
+    let mut due = Vec::new();
+    for target in &spec.clusters {
+        match leave(index, entity, target, (placement, failover), now) {
+            Leave::No => {}
+            Leave::At(time) => again_at = again_at.into_iter().chain([time]).min(),
+            Leave::Now(cause) => due.push((target, cause)),
+        }
+    }
+    // Slots of a budget: what has its turn later stays until then.
+    due.retain(|(target, _)| match index.eviction_slot(id, &target.name) {
+        Some(slot) if now < slot => {
+            again_at = again_at.into_iter().chain([slot]).min();
+            false
+        }
+        _ => true,
+    });
+    let decision = |outcome, tasks, blocked, again_at| {
+        Some(Decision {
+            outcome,
+            tasks,
+            blocked,
+            again_at,
+        })
+    };
+    if due.is_empty() && back.is_empty() {
+        return decision(
+            schedule(&spec.clusters, &open, &[]),
+            open,
+            String::new(),
+            again_at,
+        );
+    }
+    let current = staying(&spec.clusters, &due, &back);
+    match schedule(&current, &open, &due) {
+        Outcome::Placed {
+            clusters,
+            affinity,
+            note,
+        } => {
+            let has = |name: &str| clusters.iter().any(|target| target.name == name);
+            let mut tasks = open;
+            // What could not be given back goes on being evicted.
+            tasks.extend(back.into_iter().filter(|task| !has(&task.from_cluster)).cloned());
+            let before: Vec<&str> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
+            for (target, cause) in due {
+                tasks.push(new_task(id, target, &cause, failover, &before, now));
+            }
+            let outcome = Outcome::Placed {
+                clusters,
+                affinity,
+                note,
+            };
+            decision(outcome, tasks, String::new(), again_at)
+        }
+        Outcome::Failed { message, .. } => {
+            let mut tasks = open;
+            tasks.extend(back.into_iter().cloned());
+            let blocked = blocked(&due, &message);
+            decision(schedule(&spec.clusters, &tasks, &[]), tasks, blocked, again_at)
+        }
+    }
+}
+
+/// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
+fn staying(
+    clusters: &[TargetCluster],
+    due: &[(&TargetCluster, Cause)],
+    back: &[&GracefulEvictionTask],
+) -> Vec<TargetCluster> {
+    let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);
+    let is_replacement = |target: &TargetCluster| {
+        back.iter().any(|task| {
+            let before = &task.clusters_before_failover;
+            !before.is_empty() && !before.contains(&target.name)
+        })
+    };
+    let mut all: Vec<TargetCluster> = clusters
+        .iter()
+        .filter(|target| !leaves(target) && !is_replacement(target))
+        .cloned()
+        .collect();
+    all.extend(back.iter().map(|task| TargetCluster {
+        name: task.from_cluster.clone(),
+        replicas: task.replicas.unwrap_or_default(),
+        components: Vec::new(),
+    }));
+    all.sort();
+    all
+}
+
+/// The clusters that a binding is to leave now, whatever its budget. Cost: O(its clusters × taints).
+pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> Clusters {
+    let Some(entity) = index.entity(id) else {
+        return Clusters::new();
+    };
+    let Some(stored) = entity.binding.as_ref().map(|binding| &binding.object.spec) else {
+        return Clusters::new();
+    };
+    let Some(placement) = &stored.placement else {
+        return Clusters::new();
+    };
+    let behaviour = (placement, stored.failover.as_ref());
+    let due = |target: &&TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
+    let all = stored.clusters.iter().filter(due);
+    all.map(|target| target.name.as_str().into()).collect()
+}
+
+fn leave(
+    index: &Index,
+    entity: &Entity,
+    target: &TargetCluster,
+    (placement, failover): (&Placement, Option<&FailoverBehavior>),
+    now: Time,
+) -> Leave {
+    let Some(member) = index.members.get(target.name.as_str()) else {
+        return Leave::No;
+    };
+    // What is suspended stays as it is, and a Cluster that is deleted waits for its copies.
+    let is_held = entity
+        .binding
+        .as_ref()
+        .is_some_and(|binding| crate::delivery::suspension::holds(&binding.object.spec, &target.name));
+    if !index.config.failover || is_held || member.meta.deleting.is_some() {
+        return Leave::No;
+    }
+    let until = match stay(&member.object, &placement.cluster_tolerations) {
+        Stay::Ends(taint) => return Leave::Now(Cause::Taint(taint)),
+        Stay::Until(time, taint) if time <= now => return Leave::Now(Cause::Taint(taint)),
+        Stay::Until(time, _) => Some(time),
+        Stay::Unlimited => None,
+    };
+    let seconds = failover
+        .and_then(|failover| failover.application.as_ref())
+        .map(|application| application.decision_conditions.toleration_seconds);
+    let since = entity
+        .copies
+        .get(target.name.as_str())
+        .and_then(|state| state.unhealthy_since)
+        .filter(|_| index.answers(&target.name));
+    let failing = seconds.zip(since).map(|(seconds, since)| {
+        let ends = since.plus(i64::from(seconds.max(0)) * 1_000);
+        (ends, seconds)
+    });
+    match failing {
+        Some((ends, seconds)) if ends <= now => Leave::Now(Cause::Application(seconds)),
+        _ => {
+            let all = until.into_iter().chain(failing.map(|(ends, _)| ends));
+            all.min().map_or(Leave::No, Leave::At)
+        }
+    }
+}
+
+fn new_task(
+    id: &Id,
+    target: &TargetCluster,
+    cause: &Cause,
+    failover: Option<&FailoverBehavior>,
+    before: &[&str],
+    now: Time,
+) -> GracefulEvictionTask {
+    let application = failover.and_then(|failover| failover.application.as_ref());
+    let (mode, seconds, why, message, producer) = match cause {
+        Cause::Taint(taint) => {
+            let cluster = failover.and_then(|failover| failover.cluster.as_ref());
+            (
+                cluster.map(|behaviour| behaviour.purge_mode).unwrap_or_default(),
+                None,
+                reason::TAINT_UNTOLERATED,
+                format!("the taint {taint} of {} is not tolerated", target.name),
+                TAINT_MANAGER,
+            )
+        }
+        Cause::Application(seconds) => (
+            application
+                .map(|behaviour| behaviour.purge_mode)
+                .unwrap_or_default(),
+            application.and_then(|behaviour| behaviour.grace_period_seconds),
+            reason::APPLICATION_FAILURE,
+            format!("unhealthy on {} for more than {seconds} s", target.name),
+            APPLICATION_FAILOVER[usize::from(id.namespace.is_empty())],
+        ),
+    };
+    GracefulEvictionTask {
+        from_cluster: target.name.clone(),
+        purge_mode: Some(mode),
+        replicas: (target.replicas > 0).then_some(target.replicas),
+        reason: why.into(),
+        message,
+        producer: producer.into(),
+        grace_period_seconds: seconds.filter(|_| mode == PurgeMode::Gracefully),
+        suppress_deletion: (mode == PurgeMode::Never).then_some(true),
+        creation_timestamp: Some(now.to_k8s()),
+        clusters_before_failover: before.iter().map(|name| (*name).to_owned()).collect(),
+        ..GracefulEvictionTask::default()
+    }
+}
+
+fn blocked(due: &[(&TargetCluster, Cause)], message: &str) -> String {
+    if due.is_empty() {
+        return String::new();
+    }
+    let told: Vec<String> = due
+        .iter()
+        .map(|(target, cause)| match cause {
+            Cause::Taint(taint) => format!("{} (taint {taint} is not tolerated)", target.name),
+            Cause::Application(seconds) => {
+                format!("{} (unhealthy for more than {seconds} s)", target.name)
+            }
+        })
+        .collect();
+    format!(
+        "It is to be evicted from {}, and stays, because no replacement can be scheduled: {message}",
+        told.join(", ")
+    )
+}
+
+/// Whether a first copy waits for the deletion of another one: a task that purges directly, whose copy may still be there.
+/// Answers with the cluster. Cost: O(tasks).
+pub(crate) fn awaits_purge(index: &Index, id: &Id, binding: &Binding) -> Option<Str> {
+    let tasks = binding.object.spec.graceful_eviction_tasks.iter();
+    tasks
+        .filter(|task| task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true))
+        .map(|task| Str::from(task.from_cluster.as_str()))
+        .find(|cluster| index.may_exist(id, cluster))
+}

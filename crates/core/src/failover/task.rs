@@ -1,0 +1,191 @@
+//! One eviction task: when it is over, when the old copy may be deleted, and what is told of it.
+
+use entourage_api::{
+    policy::{Placement, PurgeMode},
+    work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, TargetCluster},
+};
+
+use super::{
+    TAINT_MANAGER,
+    tolerance::{Stay, stay},
+};
+use crate::{
+    delivery,
+    index::{Binding, Entity, Index},
+    interpreter::Health,
+    object::{Id, Str, Time},
+};
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It goes on.
+    Open,
+    /// No copy is left there: it is dropped.
+    Over,
+    /// The cluster has recovered before its replacement was healthy: it gets its workload back.
+    Recovered,
+}
+
+/// How far a stored task is. Cost: O(clusters of the binding + taints).
+pub(super) fn progress(
+    index: &Index,
+    id: &Id,
+    entity: &Entity,
+    held: &ResourceBinding,
+    task: &GracefulEvictionTask,
+    placement: &Placement,
+) -> Progress {
+    let cluster: Str = task.from_cluster.as_str().into();
+    let is_scheduled = |target: &TargetCluster| target.name == task.from_cluster;
+    let Some(member) = index.members.get(&cluster) else {
+        return Progress::Over;
+    };
+    if held.spec.clusters.iter().any(is_scheduled) || !index.may_exist(id, &cluster) {
+        return Progress::Over;
+    }
+    let may_return = task.producer == TAINT_MANAGER
+        && task.purge_mode != Some(PurgeMode::Directly)
+        && task.suppress_deletion != Some(false)
+        && index.config.failover
+        && member.meta.deleting.is_none()
+        && index.answers(&cluster)
+        && index.copies_known(&cluster, &id.gvk)
+        && stay(&member.object, &placement.cluster_tolerations) == Stay::Unlimited;
+    let is_well = entity.copies.get(&cluster).is_some_and(|state| {
+        let live = state.live.as_ref();
+        live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
+    });
+    if may_return && is_well && verify(index, id, entity, &held.spec).is_err() {
+        return Progress::Recovered;
+    }
+    Progress::Open
+}
+
+/// The task with the time from which its grace period counts.
+pub(super) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionTask {
+    let mut task = task.clone();
+    task.creation_timestamp.get_or_insert_with(|| now.to_k8s());
+    task
+}
+
+/// The task from a cluster. Cost: O(tasks).
+pub(crate) fn of<'a>(spec: &'a ResourceBindingSpec, cluster: &str) -> Option<&'a GracefulEvictionTask> {
+    let mut tasks = spec.graceful_eviction_tasks.iter();
+    tasks.find(|task| task.from_cluster == cluster)
+}
+
+/// Whether the copy that a task is about may be deleted now; else why not, and when to ask again.
+///
+/// The last healthy copy is never deleted: where the grace period is over and no new copy is healthy, one that is stays.
+///
+/// # Errors
+/// Why it stays. Cost: O(clusters of the binding).
+pub(crate) fn may_delete(
+    index: &Index,
+    id: &Id,
+    (entity, binding): (&Entity, &Binding),
+    task: &GracefulEvictionTask,
+    now: Time,
+) -> Result<&'static str, (String, Option<Time>)> {
+    let spec = &binding.object.spec;
+    match (task.suppress_deletion, task.purge_mode.unwrap_or_default()) {
+        (Some(false), _) => return Ok("its deletion was confirmed"),
+        (Some(true), _) | (None, PurgeMode::Never) => {
+            let why =
+                "its deletion is to be confirmed by setting suppressDeletion of its eviction task to false";
+            return Err((why.into(), None));
+        }
+        (None, PurgeMode::Directly) => return Ok("its eviction task says purgeMode Directly"),
+        (None, PurgeMode::Gracefully) => {}
+    }
+    let Err(unready) = verify(index, id, entity, spec) else {
+        return Ok("its replacement is healthy");
+    };
+    let Some(created) = task.creation_timestamp.as_ref().map(Time::from_k8s) else {
+        return Err((unready, None));
+    };
+    let grace = task
+        .grace_period_seconds
+        .map_or(index.config.eviction_timeout, |seconds| {
+            i64::from(seconds) * 1_000
+        });
+    let until = created.plus(grace);
+    if now < until {
+        return Err((unready, Some(until)));
+    }
+    let is_well = |cluster: &str| {
+        let live = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
+        live.is_some_and(|live| is_healthy(live.health))
+    };
+    let is_last = is_well(&task.from_cluster) && !spec.clusters.iter().any(|target| is_well(&target.name));
+    if is_last {
+        let why = format!("it is the last healthy copy, although its grace period is over: {unready}");
+        return Err((why, None));
+    }
+    Ok("its grace period is over")
+}
+
+/// Whether all copies that replace an evicted one are verified: written from the template as it is now, and healthy where the
+/// kind tells of that.
+fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -> Result<(), String> {
+    if spec.clusters.is_empty() {
+        return Err("it has no replacement".into());
+    }
+    for target in &spec.clusters {
+        let cluster: Str = target.name.as_str().into();
+        let live = entity.copies.get(&cluster).and_then(|state| state.live.as_ref());
+        let is_well = live.is_some_and(|live| is_healthy(live.health));
+        if !is_well || !delivery::current::is_current(index, id, &cluster) {
+            return Err(format!("waits until the copy on {cluster} is healthy"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a copy counts as healthy: a kind that tells nothing of it is.
+fn is_healthy(health: Option<Health>) -> bool {
+    health.is_none_or(|health| health == Health::Healthy)
+}
+
+/// When what is told of the tasks changes although nothing is observed. Cost: O(tasks × clusters).
+pub(crate) fn told_again_at(
+    index: &Index,
+    id: &Id,
+    (entity, binding): (&Entity, &Binding),
+    now: Time,
+) -> Option<Time> {
+    let tasks = binding.object.spec.graceful_eviction_tasks.iter();
+    let waits = tasks.filter_map(|task| may_delete(index, id, (entity, binding), task, now).err());
+    waits.filter_map(|(_, until)| until).min()
+}
+
+/// What is told of the tasks of a binding; `None` without any. Cost: O(tasks × clusters).
+pub(crate) fn told(
+    index: &Index,
+    id: &Id,
+    (entity, binding): (&Entity, &Binding),
+    now: Time,
+) -> Option<String> {
+    let tasks = &binding.object.spec.graceful_eviction_tasks;
+    let all: Vec<String> = tasks
+        .iter()
+        .map(|task| {
+            let cause = if task.message.is_empty() {
+                &task.reason
+            } else {
+                &task.message
+            };
+            let what = match may_delete(index, id, (entity, binding), task, now) {
+                // What is there is not known, so a restart must not change what is told.
+                _ if !index.answers(&task.from_cluster) => {
+                    "the copy there is dealt with when the cluster answers".to_owned()
+                }
+                Ok(why) => format!("the copy there is being deleted, because {why}"),
+                Err((why, _)) => format!("the copy there stays: {why}"),
+            };
+            format!("Evicted from {} ({cause}); {what}", task.from_cluster)
+        })
+        .collect();
+    (!all.is_empty()).then(|| all.join(". "))
+}

@@ -1,0 +1,66 @@
+//! ClusterTaintPolicies: a change of one plans every Cluster again.
+
+use std::sync::Arc;
+
+use entourage_api::policy::ClusterTaintPolicy;
+
+use super::{Deletion, Dirty};
+use crate::{
+    cluster::taint_policies::TaintPolicy,
+    index::{Index, is_old, meta_of},
+    object::{Str, Time},
+    observation::{Watch, Which},
+    plan::Key,
+};
+
+impl Index {
+    /// Cost: O(Clusters).
+    pub(super) fn taint_policy_seen(&mut self, object: &Arc<ClusterTaintPolicy>, dirty: &mut Dirty) {
+        let meta = meta_of(&object.metadata);
+        let name: Str = object.metadata.name.as_deref().unwrap_or_default().into();
+        let which = Which::TaintPolicy(name.clone());
+        let held = self.taint_policies.get(&name).map(|held| &held.meta);
+        let floor = self.floors.of(&which, held.map(|held| held.revision()));
+        let is_echo = floor > 0 && held.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, floor) {
+            return;
+        }
+        self.floors.seen(&which);
+        let object = object.clone();
+        self.taint_policies.insert(name, TaintPolicy { meta, object });
+        self.dirty_taints(dirty);
+    }
+
+    /// What it put on Clusters stays; what it says does not overrule others any more. Cost: O(Clusters).
+    pub(super) fn taint_policy_gone(
+        &mut self,
+        name: &Str,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(held) = self.taint_policies.get(name) else {
+            return;
+        };
+        let which = Which::TaintPolicy(name.clone());
+        let floor = self.floors.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, floor) {
+            return;
+        }
+        self.floors.gone(which, deletion.floor(floor), now);
+        self.taint_policies.remove(name);
+        self.dirty_taints(dirty);
+    }
+
+    /// All Clusters are planned again, once the policies are known: before, none of them counts. Cost: O(Clusters).
+    pub(super) fn dirty_taints(&self, dirty: &mut Dirty) {
+        if self.are_taint_policies_listed() {
+            dirty.extend(self.members.keys().cloned().map(Key::Cluster));
+        }
+    }
+
+    /// Whether every ClusterTaintPolicy is known, or the hub does not know the kind.
+    pub(crate) fn are_taint_policies_listed(&self) -> bool {
+        self.listed.contains(&Watch::TaintPolicies)
+    }
+}

@@ -1,0 +1,241 @@
+//! WorkloadRebalancers: workloads whose clusters are chosen afresh, once.
+//!
+//! A rebalancer asks with the time of its creation. The planner of bindings, their one writer, puts that into
+//! `spec.rescheduleTriggeredAt` ([`asked_at`]), and chooses in the same write. The planner here says what came of it, and ends
+//! the rebalancer when its time is over. Invariants:
+//!
+//! - A rebalancer asks for a workload until its status says what came of that. From then on it leaves the binding alone,
+//!   whatever others make of it.
+//! - `Successful`: the binding bears the time of the question, or a later one. That stays, also when the workload is taken out
+//!   of the spec.
+//! - `Failed`: there is no binding, and nobody is about to make one, as far as the hub is known as it is now. That is final for
+//!   the spec that was looked at; a change of the spec has it looked at again.
+//! - Nothing waits for a rebalancer. A hub that does not know the kind has none.
+
+mod held;
+
+use entourage_api::apps::{self, ObservedWorkload, WorkloadRebalancerStatus, WorkloadReference};
+pub(crate) use held::{Held, Rebalancers};
+use serde_json::json;
+
+use crate::{
+    binding,
+    index::{Index, is_kept_by_others},
+    object::{Gvk, Id, Str, Time},
+    plan::{Change, HubObject, Plan, Proof, Verb},
+};
+
+/// The group and version of the kind.
+pub const API_VERSION: &str = "apps.karmada.io/v1alpha1";
+
+/// The kind.
+pub const KIND: &str = "WorkloadRebalancer";
+
+/// How long after a rebalancer appeared a workload without a binding is said to have none, in milliseconds: what it names may
+/// have been applied with it.
+const FIRST_LOOK: i64 = 2_000;
+
+/// How long a status waits while something is under way, in milliseconds.
+const PROGRESS: i64 = 5_000;
+
+/// While so many workloads or more are open, a rebalancer is looked at every [`LOOK`] instead of when one of them changes.
+pub(crate) const MANY: usize = 64;
+
+/// See [`MANY`]; in milliseconds.
+const LOOK: i64 = 1_000;
+
+/// The kind, as an identity.
+#[must_use]
+pub fn gvk() -> Gvk {
+    Gvk::new(API_VERSION, KIND)
+}
+
+/// When somebody asked last that a workload be placed afresh, and was not answered yet. Cost: O(rebalancers that ask for it).
+#[must_use]
+pub fn asked_at(index: &Index, id: &Id) -> Option<Time> {
+    index.rebalancers.asked_at(id)
+}
+
+/// Plans the status of a rebalancer, and its end. Cost: O(workloads × log workloads).
+#[must_use]
+pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
+    let Some(held) = index.rebalancers.get(name) else {
+        return Plan::nothing();
+    };
+    if held.meta().deleting.is_some() {
+        return Plan::nothing();
+    }
+    let (results, waits) = results(index, held, now);
+    let stored = held.object().status.clone().unwrap_or_default();
+    let mut wanted = WorkloadRebalancerStatus {
+        observed_workloads: results,
+        observed_generation: held.generation(),
+        finish_time: stored.finish_time.clone().filter(|_| waits.is_none()),
+    };
+    match waits {
+        None if wanted == stored && stored.finish_time.is_some() => end(name, held, now),
+        None => {
+            wanted.finish_time = Some(now.to_k8s());
+            report(name, held, &wanted, "every workload was dealt with")
+        }
+        Some(waits) if wanted == stored => waits,
+        Some(waits) => {
+            let until = held.changed().plus(PROGRESS);
+            if now < until {
+                return sooner(waits, until);
+            }
+            report(name, held, &wanted, "some workloads were dealt with")
+        }
+    }
+}
+
+/// What came of each workload, sorted as in Karmada; and what is to be waited for.
+fn results(index: &Index, held: &Held, now: Time) -> (Vec<ObservedWorkload>, Option<Plan>) {
+    let mut waits: Option<Plan> = None;
+    let mut results: Vec<ObservedWorkload> = held.earlier().cloned().collect();
+    for workload in held.workloads() {
+        let came = match held.told(workload) {
+            Some(told) => Came::Told(told.clone()),
+            None => outcome(index, held, workload, now),
+        };
+        results.push(match came {
+            Came::Told(told) => told,
+            Came::Waits(plan) => {
+                waits = Some(match waits {
+                    Some(first) => both(first, plan),
+                    None => plan,
+                });
+                told(workload, "", "")
+            }
+        });
+    }
+    results.sort_by(|one, other| order(&one.workload).cmp(&order(&other.workload)));
+    let waits = waits.map(|plan| match held.asks() >= MANY {
+        true => sooner(plan, now.plus(LOOK)),
+        false => plan,
+    });
+    (results, waits)
+}
+
+enum Came {
+    Told(ObservedWorkload),
+    /// Nothing is known yet.
+    Waits(Plan),
+}
+
+fn outcome(index: &Index, held: &Held, workload: &WorkloadReference, now: Time) -> Came {
+    let id = id_of(workload);
+    let stored = index.entity(&id).and_then(|entity| entity.binding.as_ref());
+    if let Some(stored) = stored {
+        let asked = stored.object.spec.reschedule_triggered_at.as_ref();
+        return if asked.is_some_and(|asked| Time::from_k8s(asked) >= held.asks_at()) {
+            Came::Told(told(workload, apps::SUCCESSFUL, ""))
+        } else if is_kept_by_others(&stored.meta) {
+            Came::Told(told(workload, apps::FAILED, apps::BINDING_MANAGED_BY_OTHERS))
+        } else {
+            Came::Waits(Plan::wait(format!("the binding of {id} is about to be written")))
+        };
+    }
+    let needed = [Proof::Base, Proof::Templates(id.gvk.clone())];
+    if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
+        let why = format!("whether {id} has a binding is not known");
+        return Came::Waits(Plan::wait_for(proof, why));
+    }
+    if binding::is_coming(index, &id) {
+        return Came::Waits(Plan::wait(format!("{id} is about to get a binding")));
+    }
+    let until = held.since().plus(FIRST_LOOK);
+    if now < until {
+        let why = format!("{id} has no binding: it may be on its way");
+        return Came::Waits(Plan::wait_until(until, why));
+    }
+    Came::Told(told(workload, apps::FAILED, apps::REFERENCED_BINDING_NOT_FOUND))
+}
+
+fn told(workload: &WorkloadReference, result: &str, reason: &str) -> ObservedWorkload {
+    ObservedWorkload {
+        workload: workload.clone(),
+        result: result.into(),
+        reason: reason.into(),
+    }
+}
+
+/// What the status of a rebalancer is sorted by.
+fn order(workload: &WorkloadReference) -> [&str; 4] {
+    [
+        &workload.api_version,
+        &workload.kind,
+        &workload.namespace,
+        &workload.name,
+    ]
+}
+
+/// The object that a workload is.
+pub(crate) fn id_of(workload: &WorkloadReference) -> Id {
+    let gvk = Gvk::new(&workload.api_version, &workload.kind);
+    Id::new(gvk, &workload.namespace, &workload.name)
+}
+
+/// Waits for both: one reason and one proof at a time.
+fn both(first: Plan, other: Plan) -> Plan {
+    let again_at = first.again_at.into_iter().chain(other.again_at).min();
+    Plan {
+        again_at,
+        awaits: first.awaits.or(other.awaits),
+        ..first
+    }
+}
+
+fn sooner(waits: Plan, until: Time) -> Plan {
+    let again_at = waits.again_at.map_or(until, |time| time.min(until));
+    Plan {
+        again_at: Some(again_at),
+        ..waits
+    }
+}
+
+fn report(name: &Str, held: &Held, status: &WorkloadRebalancerStatus, why: &str) -> Plan {
+    let meta = held.meta();
+    let body = json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": &**name, "uid": &*meta.uid, "resourceVersion": &*meta.resource_version},
+        "status": {
+            "observedWorkloads": status.observed_workloads,
+            "observedGeneration": status.observed_generation,
+            // Null takes it away: what has finished is not under way again.
+            "finishTime": status.finish_time,
+        },
+    });
+    write(name, Verb::MergeStatus(body), why)
+}
+
+/// Deletes what has finished when its time is over.
+fn end(name: &Str, held: &Held, now: Time) -> Plan {
+    let object = held.object();
+    let finished = object
+        .status
+        .as_ref()
+        .and_then(|status| status.finish_time.as_ref());
+    let (Some(seconds), Some(finished)) = (object.spec.ttl_seconds_after_finished, finished) else {
+        return Plan::nothing();
+    };
+    let until = Time::from_k8s(finished).plus(i64::from(seconds) * 1_000);
+    if now < until {
+        return Plan::wait_until(until, "it finished, and stays until its time is over");
+    }
+    let meta = held.meta();
+    let verb = Verb::Delete {
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+    };
+    write(name, verb, "it finished, and its time is over")
+}
+
+fn write(name: &Str, verb: Verb, why: &str) -> Plan {
+    let object = HubObject::Rebalancer(name.clone());
+    Plan::one(Change::Hub { object, verb }, why)
+}
+
+#[cfg(test)]
+mod tests;

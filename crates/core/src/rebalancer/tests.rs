@@ -1,0 +1,299 @@
+//! What is said of a rebalancer, and when.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    index::Config,
+    observation::{Observation, Watch, project, which},
+    plan::Key,
+};
+
+const CREATED: Time = Time(1_700_000_000_000);
+/// When whoever looks has patience for nothing more.
+const LATE: Time = CREATED.plus(PROGRESS).plus(FIRST_LOOK);
+
+fn see(index: &mut Index, watch: &Watch, object: &Value, now: Time) -> Vec<Key> {
+    let subject = project(watch, &Default::default(), object).expect("readable");
+    index.observe(Observation::Seen(subject), now)
+}
+
+fn list(index: &mut Index, watch: &Watch, objects: &[Value]) -> Vec<Key> {
+    for object in objects {
+        see(index, watch, object, CREATED);
+    }
+    let present: BTreeSet<_> = objects.iter().filter_map(|each| which(watch, each)).collect();
+    let listed = Observation::Listed {
+        watch: watch.clone(),
+        present,
+        revision: 1,
+    };
+    index.observe(listed, CREATED)
+}
+
+/// An index that knows the hub, but for these watches.
+fn knowing(but: &[Watch]) -> Index {
+    let mut index = Index::new(Config::new("hub"));
+    let demanded: Vec<Watch> = index.demand().iter().cloned().collect();
+    for watch in demanded.iter().filter(|watch| !but.contains(watch)) {
+        list(&mut index, watch, &[]);
+    }
+    index
+}
+
+fn reference(kind: &str, namespace: &str, name: &str) -> Value {
+    let api_version = if kind == "Deployment" { "apps/v1" } else { "v1" };
+    json!({"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name})
+}
+
+/// A rebalancer in this version, which is its generation, too.
+fn rebalancer(version: i64, workloads: &[Value], status: &Value) -> Value {
+    json!({
+        "apiVersion": API_VERSION, "kind": KIND,
+        "metadata": {
+            "name": "r", "uid": "u", "resourceVersion": version.to_string(), "generation": version,
+            "creationTimestamp": CREATED.to_k8s(),
+        },
+        "spec": {"workloads": workloads, "ttlSecondsAfterFinished": 60},
+        "status": status,
+    })
+}
+
+fn binding(name: &str, asked: Option<Time>) -> Value {
+    json!({
+        "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": "1", "generation": 1},
+        "spec": {
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "ns", "name": name},
+            "rescheduleTriggeredAt": asked.map(Time::to_k8s),
+        },
+    })
+}
+
+fn planned(index: &Index, now: Time) -> Plan {
+    plan(index, &"r".into(), now)
+}
+
+/// The status that is written; null where none is.
+fn written(index: &Index, now: Time) -> Value {
+    match planned(index, now).changes.as_slice() {
+        [
+            Change::Hub {
+                verb: Verb::MergeStatus(body),
+                ..
+            },
+        ] => body["status"].clone(),
+        [] => Value::Null,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn workloads_are_reported_once_each_in_the_order_of_karmada() {
+    let mut index = knowing(&[]);
+    let all = [
+        reference("Deployment", "b", "a"),
+        reference("Deployment", "a", "z"),
+        reference("Secret", "a", "a"),
+        reference("ConfigMap", "z", "z"),
+        reference("Deployment", "a", "z"),
+    ];
+    see(
+        &mut index,
+        &Watch::Rebalancers,
+        &rebalancer(1, &all, &Value::Null),
+        CREATED,
+    );
+    let status = written(&index, LATE);
+    let observed = status["observedWorkloads"].as_array().expect("a list");
+    let workloads: Vec<&Value> = observed.iter().map(|each| &each["workload"]).collect();
+    assert_eq!(workloads, [&all[1], &all[0], &all[3], &all[2]]);
+    assert_eq!(status["observedGeneration"], 1);
+    assert_eq!(status["finishTime"], json!(LATE.to_k8s()));
+}
+
+#[test]
+fn a_workload_is_not_said_to_have_no_binding_before_the_hub_is_known() {
+    let gone = rebalancer(1, &[reference("Deployment", "ns", "a")], &Value::Null);
+    for lacks in [
+        Watch::Bindings,
+        Watch::ClusterBindings,
+        Watch::Policies,
+        Watch::Clusters,
+    ] {
+        let mut index = knowing(std::slice::from_ref(&lacks));
+        see(&mut index, &Watch::Rebalancers, &gone, CREATED);
+        let waits = index.plan(&Key::Rebalancer("r".into()), CREATED);
+        assert_eq!(waits.awaits.as_deref(), Some(&Proof::Base), "{lacks:?}");
+        let woken = list(&mut index, &lacks, &[]);
+        assert!(woken.contains(&Key::Rebalancer("r".into())), "{lacks:?}");
+        let status = written(&index, LATE);
+        assert_eq!(status["observedWorkloads"][0]["result"], "Failed", "{lacks:?}");
+    }
+}
+
+#[test]
+fn the_templates_of_a_kind_in_use_are_looked_at_before_one_is_said_to_have_no_binding() {
+    let mut index = knowing(&[]);
+    let policy = json!({
+        "metadata": {"namespace": "ns", "name": "p", "uid": "p", "resourceVersion": "1", "generation": 1},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}], "placement": {}},
+    });
+    see(&mut index, &Watch::Policies, &policy, CREATED);
+    let all = [reference("Deployment", "ns", "a")];
+    see(
+        &mut index,
+        &Watch::Rebalancers,
+        &rebalancer(1, &all, &Value::Null),
+        CREATED,
+    );
+    let deployments = Gvk::new("apps/v1", "Deployment");
+    let waits = planned(&index, CREATED);
+    assert_eq!(
+        waits.awaits.as_deref(),
+        Some(&Proof::Templates(deployments.clone()))
+    );
+    list(&mut index, &Watch::Templates(deployments), &[]);
+    assert_eq!(written(&index, LATE)["observedWorkloads"][0]["result"], "Failed");
+}
+
+#[test]
+fn a_binding_with_this_question_or_a_later_one_is_asked_and_one_with_an_earlier_one_is_not() {
+    for (asked, result) in [
+        (Some(CREATED.plus(-1_000)), None),
+        (None, None),
+        (Some(CREATED), Some("Successful")),
+        (Some(CREATED.plus(60_000)), Some("Successful")),
+    ] {
+        let mut index = knowing(&[]);
+        see(&mut index, &Watch::Bindings, &binding("a", asked), CREATED);
+        let all = [reference("Deployment", "ns", "a")];
+        see(
+            &mut index,
+            &Watch::Rebalancers,
+            &rebalancer(1, &all, &Value::Null),
+            CREATED,
+        );
+        let status = written(&index, CREATED);
+        assert_eq!(
+            status["observedWorkloads"][0]["result"].as_str(),
+            result,
+            "{asked:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_under_way_is_told_after_a_while_and_taken_back_to_be_finished() {
+    let mut index = knowing(&[]);
+    see(
+        &mut index,
+        &Watch::Bindings,
+        &binding("done", Some(CREATED)),
+        CREATED,
+    );
+    see(&mut index, &Watch::Bindings, &binding("waits", None), CREATED);
+    let done = reference("Deployment", "ns", "done");
+    let all = [done.clone(), reference("Deployment", "ns", "waits")];
+    let finished = json!({
+        "observedGeneration": 1, "finishTime": CREATED.to_k8s(),
+        "observedWorkloads": [{"workload": done, "result": "Successful"}],
+    });
+    see(
+        &mut index,
+        &Watch::Rebalancers,
+        &rebalancer(2, &all, &finished),
+        CREATED,
+    );
+    let early = planned(&index, CREATED);
+    assert_eq!(
+        (early.changes.len(), early.again_at),
+        (0, Some(CREATED.plus(PROGRESS)))
+    );
+    let status = written(&index, CREATED.plus(PROGRESS));
+    assert_eq!(status["finishTime"], Value::Null);
+    assert_eq!(
+        status.as_object().map(|all| all.contains_key("finishTime")),
+        Some(true)
+    );
+    assert_eq!(status["observedWorkloads"][0]["result"], "Successful");
+    assert_eq!(status["observedWorkloads"][1]["result"], Value::Null);
+}
+
+#[test]
+fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen() {
+    let mut index = knowing(&[]);
+    let done = reference("Deployment", "ns", "a");
+    let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+    let object = rebalancer(1, std::slice::from_ref(&done), &Value::Null);
+    see(&mut index, &Watch::Rebalancers, &object, CREATED);
+    assert_eq!(asked_at(&index, &id), Some(CREATED));
+    let mut finished = rebalancer(
+        1,
+        std::slice::from_ref(&done),
+        &json!({
+            "observedGeneration": 1, "finishTime": CREATED.to_k8s(),
+            "observedWorkloads": [{"workload": done, "result": "Failed", "reason": "ReferencedBindingNotFound"}],
+        }),
+    );
+    finished["metadata"]["resourceVersion"] = json!("2");
+    see(&mut index, &Watch::Rebalancers, &finished, CREATED);
+    assert_eq!(asked_at(&index, &id), None);
+    let until = CREATED.plus(60_000);
+    assert_eq!(planned(&index, CREATED).again_at, Some(until));
+    let wanted = Verb::Delete {
+        uid: "u".into(),
+        resource_version: "2".into(),
+    };
+    let [Change::Hub { verb, .. }] = &planned(&index, until).changes[..] else {
+        panic!("it ends");
+    };
+    assert_eq!(*verb, wanted);
+    // Its spec changes: what failed is asked for once more.
+    see(
+        &mut index,
+        &Watch::Rebalancers,
+        &rebalancer(3, &[done], &finished["status"]),
+        CREATED,
+    );
+    assert_eq!(asked_at(&index, &id), Some(CREATED));
+}
+
+#[test]
+fn what_is_being_deleted_asks_for_nothing_and_says_nothing() {
+    let mut index = knowing(&[]);
+    let mut object = rebalancer(1, &[reference("Deployment", "ns", "a")], &Value::Null);
+    object["metadata"]["deletionTimestamp"] = json!(CREATED.to_k8s());
+    object["metadata"]["finalizers"] = json!(["somebody.else/holds"]);
+    see(&mut index, &Watch::Rebalancers, &object, CREATED);
+    assert_eq!(planned(&index, LATE), Plan::nothing());
+    let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+    assert_eq!(asked_at(&index, &id), None);
+}
+
+#[test]
+fn one_with_few_workloads_is_planned_when_one_of_them_changes_and_one_with_many_every_second() {
+    for (count, woken) in [(MANY - 1, true), (MANY, false)] {
+        let mut index = knowing(&[]);
+        let all: Vec<Value> = (0..count)
+            .map(|at| reference("Deployment", "ns", &format!("a{at}")))
+            .collect();
+        see(
+            &mut index,
+            &Watch::Rebalancers,
+            &rebalancer(1, &all, &Value::Null),
+            CREATED,
+        );
+        let keys = see(
+            &mut index,
+            &Watch::Bindings,
+            &binding("a0", Some(CREATED)),
+            CREATED,
+        );
+        assert_eq!(keys.contains(&Key::Rebalancer("r".into())), woken, "{count}");
+        let again_at = planned(&index, CREATED).again_at;
+        assert_eq!(again_at == Some(CREATED.plus(LOOK)), !woken, "{count}");
+    }
+}

@@ -1,0 +1,294 @@
+//! Random failures of clusters and applications: taints, members that are down or come and go, crashes and takeovers in the
+//! middle of a failover. Nobody edits a policy or a template, so nothing but failover moves a copy, and:
+//!
+//! - nothing is taken from under a workload (I2; asserted by the world at each removal),
+//! - a healthy copy is deleted only while another one is healthy,
+//! - the replicas that the binding names are as many as the template asks for,
+//! - in the end, when all clusters are well, each workload is on as many clusters as its policy asks for, with its
+//!   dependencies, and nothing of it is anywhere else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chaos::{Ends, seeds},
+    config_map, deployment, policy_of,
+    world::{Random, World},
+};
+
+const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
+const REPLICAS: i64 = 6;
+
+/// Name, purge mode, and whether its replicas are divided.
+const WORKLOADS: [(&str, &str, bool); 3] = [
+    ("one", "Gracefully", false),
+    ("two", "Gracefully", true),
+    ("three", "Directly", false),
+];
+
+/// How many clusters each is scheduled to.
+const WIDTH: usize = 2;
+
+fn policy(name: &str, mode: &str, divided: bool) -> Value {
+    let mut policy = policy_of(name, "apps/v1", "Deployment", name, &MEMBERS);
+    let placement = &mut policy["spec"]["placement"];
+    placement["spreadConstraints"] =
+        json!([{"spreadByField": "cluster", "minGroups": WIDTH, "maxGroups": WIDTH}]);
+    if divided {
+        placement["replicaScheduling"] =
+            json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"});
+    }
+    policy["spec"]["failover"] = json!({
+        "cluster": {"purgeMode": mode},
+        "application": {"decisionConditions": {"tolerationSeconds": 60}, "purgeMode": mode},
+    });
+    policy
+}
+
+struct Run {
+    world: World,
+    random: Random,
+    seed: u64,
+    /// How many writes were looked at.
+    read: usize,
+    /// The copies that were healthy before what is looked at next was done.
+    healthy: BTreeSet<(String, String)>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut world = World::new(&MEMBERS);
+        assert!(world.settle());
+        for (name, mode, divided) in WORKLOADS {
+            let mut workload = deployment(name, &["shared", name]);
+            workload["spec"]["replicas"] = json!(REPLICAS);
+            for object in [config_map(name, "a"), workload, policy(name, mode, divided)] {
+                world.apply(object);
+            }
+        }
+        world.apply(config_map("shared", "a"));
+        assert!(world.settle());
+        let mut run = Self {
+            world,
+            random: Random(seed),
+            seed,
+            read: 0,
+            healthy: BTreeSet::new(),
+        };
+        run.report_all();
+        assert!(run.world.settle());
+        run.world.chaos = Some(Random(seed ^ 0xffff));
+        run.world.outages = 20;
+        run.read = run.world.writes.len();
+        run
+    }
+
+    /// All members that answer report all their copies healthy.
+    fn report_all(&mut self) {
+        for member in MEMBERS {
+            for (name, ..) in WORKLOADS {
+                self.report(member, name, true);
+            }
+        }
+    }
+
+    fn report(&mut self, member: &str, name: &str, healthy: bool) {
+        let world = &mut self.world;
+        if world.members[member].down || world.on(member, "Deployment", name).is_none() {
+            return;
+        }
+        world.meddle(member, "Deployment", name, |mut object| {
+            let replicas = object["spec"]["replicas"].clone();
+            let ready = if healthy { replicas.clone() } else { json!(0) };
+            object["status"] = json!({
+                "observedGeneration": object["metadata"]["generation"], "replicas": replicas,
+                "updatedReplicas": replicas, "readyReplicas": ready, "availableReplicas": ready,
+            });
+            Some(object)
+        });
+    }
+
+    fn step(&mut self) {
+        let member = MEMBERS[self.random.below(4)];
+        let (name, ..) = WORKLOADS[self.random.below(3)];
+        match self.random.below(10) {
+            0..=1 => self.taint(member, true),
+            2..=3 => self.taint(member, false),
+            4 => {
+                let down = self.random.below(2) == 0;
+                self.world.set_down(member, down);
+            }
+            5 => self.report(member, name, false),
+            _ => self.report_all(),
+        }
+    }
+
+    fn taint(&mut self, member: &str, broken: bool) {
+        let mut object = self
+            .world
+            .hub_object("Cluster", member)
+            .cloned()
+            .expect("cluster");
+        let added = serde_json::to_value(self.world.now.to_k8s()).expect("time");
+        object["spec"]["taints"] = if broken {
+            json!([{"key": "broken", "effect": "NoExecute", "timeAdded": added}])
+        } else {
+            json!([])
+        };
+        self.world.replace(object);
+    }
+
+    /// What was done since the last look, and what is now.
+    fn look(&mut self) {
+        let seed = self.seed;
+        let mut deleted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for write in &self.world.writes[self.read..] {
+            let words: Vec<&str> = write.split_whitespace().collect();
+            if let [member, "Delete", "Deployment", name, ..] = words[..] {
+                let name = name.rsplit('/').next().unwrap_or(name);
+                deleted.entry(name).or_default().insert(member);
+            }
+        }
+        for (name, members) in deleted {
+            let of_it = |member: &str| self.healthy.contains(&(name.to_owned(), member.to_owned()));
+            let graceful = WORKLOADS
+                .iter()
+                .any(|(each, mode, _)| *each == name && *mode == "Gracefully");
+            let left = MEMBERS
+                .iter()
+                .any(|member| of_it(member) && !members.contains(member));
+            assert!(
+                !graceful || left || !members.iter().any(|member| of_it(member)),
+                "seed {seed}: the last healthy copy of {name} was deleted on {members:?}; healthy were {:?}",
+                self.healthy
+            );
+        }
+        self.read = self.world.writes.len();
+        for (name, _, divided) in WORKLOADS {
+            let binding = self
+                .world
+                .hub_object("ResourceBinding", &format!("{name}-deployment"));
+            let clusters = binding.map(|binding| &binding["spec"]["clusters"]);
+            let targets = clusters.and_then(Value::as_array).into_iter().flatten();
+            let replicas: Vec<i64> = targets.filter_map(|target| target["replicas"].as_i64()).collect();
+            let wanted = if divided {
+                REPLICAS
+            } else {
+                REPLICAS * WIDTH as i64
+            };
+            assert_eq!(
+                replicas.iter().sum::<i64>(),
+                wanted,
+                "seed {seed}: {name}: {binding:?}"
+            );
+        }
+    }
+
+    /// Which copies are healthy now.
+    fn note_health(&mut self) {
+        self.healthy.clear();
+        for (name, ..) in WORKLOADS {
+            for member in MEMBERS {
+                let copy = self.world.on(member, "Deployment", name);
+                let status = copy.map(|copy| (&copy["status"]["readyReplicas"], &copy["spec"]["replicas"]));
+                if status.is_some_and(|(ready, wanted)| ready == wanted) {
+                    self.healthy.insert((name.into(), member.into()));
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.world.crash_in = None;
+        self.world.outages = 0;
+        for member in MEMBERS {
+            self.taint(member, false);
+            self.world.set_down(member, false);
+        }
+        for _ in 0..6 {
+            self.report_all();
+            self.note_health();
+            assert!(self.world.settle_for(120_000), "seed {}", self.seed);
+            self.look();
+        }
+        let seed = self.seed;
+        for (name, ..) in WORKLOADS {
+            let object = self
+                .world
+                .hub_object("ResourceBinding", &format!("{name}-deployment"))
+                .expect("binding");
+            assert!(
+                object["spec"]["gracefulEvictionTasks"].is_null(),
+                "seed {seed}: {object:#}"
+            );
+            let targets = object["spec"]["clusters"].as_array().into_iter().flatten();
+            let placed: Vec<&str> = targets.filter_map(|target| target["name"].as_str()).collect();
+            assert_eq!(placed.len(), WIDTH, "seed {seed}: {object:#}");
+            assert_eq!(self.world.holders("Deployment", name), placed, "seed {seed}");
+            assert_eq!(self.world.holders("ConfigMap", name), placed, "seed {seed}");
+        }
+        let all: BTreeSet<&str> = WORKLOADS
+            .iter()
+            .flat_map(|(name, ..)| self.world.holders("Deployment", name))
+            .collect();
+        let shared: BTreeSet<&str> = self.world.holders("ConfigMap", "shared").into_iter().collect();
+        assert_eq!(shared, all, "seed {seed}");
+        let wrote = self.world.writes.len();
+        self.world.restart();
+        assert!(self.world.settle_for(120_000), "seed {seed}");
+        assert_eq!(self.world.writes[wrote..], [""; 0], "seed {seed}");
+    }
+}
+
+/// Each run has long waits in it: by default there are fewer.
+fn some_seeds() -> Vec<u64> {
+    let is_told = ["CHAOS_SEED", "CHAOS_RUNS"]
+        .iter()
+        .any(|name| crate::setting(name).is_some());
+    let most = if is_told { usize::MAX } else { 15 };
+    seeds().into_iter().take(most).collect()
+}
+
+fn run(seed: u64, ends: Ends) {
+    let mut run = Run::new(seed);
+    for _ in 0..40 {
+        if ends == Ends::Takeovers {
+            run.world.stand_by();
+            if run.random.below(4) == 0 {
+                run.world.change_places();
+            }
+        }
+        if ends != Ends::Never && run.random.below(4) == 0 {
+            run.world.crash_in = Some(1 + run.random.below(4));
+        }
+        run.step();
+        run.note_health();
+        let patience = [0, 100, 1_000, 20_000, 100_000][run.random.below(5)];
+        if !run.world.settle_for(patience) {
+            match ends {
+                Ends::Takeovers => run.world.take_over(),
+                _ => run.world.restart(),
+            }
+        }
+        run.look();
+    }
+    run.finish();
+}
+
+#[test]
+fn failures_of_clusters_and_applications_end_in_what_the_policies_ask_for() {
+    some_seeds().into_iter().for_each(|seed| run(seed, Ends::Never));
+}
+
+#[test]
+fn failures_with_crashes_end_in_what_the_policies_ask_for() {
+    some_seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
+}
+
+#[test]
+fn failures_with_takeovers_end_in_what_the_policies_ask_for() {
+    some_seeds()
+        .into_iter()
+        .for_each(|seed| run(seed, Ends::Takeovers));
+}

@@ -1,0 +1,571 @@
+//! Failover: a workload leaves a cluster whose NoExecute taint it does not tolerate, its dependencies arrive before it on the
+//! replacement, and stay on the old cluster as long as it does.
+
+use entourage_core::{failover::budget::Budget, object::Time};
+use serde_json::{Value, json};
+
+use crate::{binding, condition, config_map, deployment, policy_of, world::World};
+
+const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+const BINDING: &str = "web-deployment";
+
+fn policy() -> Value {
+    let mut policy = policy_of("web", "apps/v1", "Deployment", "web", &MEMBERS);
+    policy["spec"]["placement"]["spreadConstraints"] =
+        json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    policy
+}
+
+fn purging(mode: &str) -> Value {
+    let mut policy = policy();
+    policy["spec"]["failover"] = json!({"cluster": {"purgeMode": mode}});
+    policy
+}
+
+fn application(mode: &str, seconds: i64) -> Value {
+    let mut policy = policy();
+    policy["spec"]["failover"] = json!({"application": {
+        "decisionConditions": {"tolerationSeconds": 30}, "purgeMode": mode, "gracePeriodSeconds": seconds,
+    }});
+    policy
+}
+
+/// A workload with a ConfigMap on member1, healthy there.
+fn settled(policy: &Value) -> World {
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    world.apply(config_map("settings", "one"));
+    world.apply(deployment("web", &["settings"]));
+    world.apply(policy.clone());
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member1"]);
+    report(&mut world, "member1", 1);
+    assert!(world.settle());
+    world
+}
+
+/// What the controllers of a member report of the workload: so many replicas of one are ready.
+fn report(world: &mut World, member: &str, ready: i64) {
+    world.meddle(member, "Deployment", "web", |mut object| {
+        object["status"] = json!({
+            "observedGeneration": object["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
+            "readyReplicas": ready, "availableReplicas": ready,
+        });
+        Some(object)
+    });
+}
+
+fn taint(world: &mut World, member: &str, taints: &Value) {
+    let mut object = world.hub_object("Cluster", member).cloned().expect("cluster");
+    object["spec"]["taints"] = taints.clone();
+    world.replace(object);
+}
+
+fn no_execute(world: &World) -> Value {
+    json!([{"key": "broken", "effect": "NoExecute", "timeAdded": time(world.now)}])
+}
+
+fn time(time: Time) -> Value {
+    serde_json::to_value(time.to_k8s()).expect("time")
+}
+
+fn clusters(world: &World) -> Vec<&str> {
+    names(&binding(world, BINDING)["spec"]["clusters"], "name")
+}
+
+fn evicted(world: &World) -> Vec<&str> {
+    names(
+        &binding(world, BINDING)["spec"]["gracefulEvictionTasks"],
+        "fromCluster",
+    )
+}
+
+fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    let all = list.as_array().into_iter().flatten();
+    all.filter_map(|each| each[field].as_str()).collect()
+}
+
+fn write(world: &World, since: usize, text: &str) -> usize {
+    let writes = &world.writes[since..];
+    let found = writes.iter().position(|each| each.contains(text));
+    found.unwrap_or_else(|| panic!("no write of {text:?} in {writes:#?}"))
+}
+
+#[test]
+fn a_workload_leaves_a_tainted_cluster_when_its_replacement_is_healthy() {
+    let mut world = settled(&policy());
+    let wrote = world.writes.len();
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member2"]);
+    let tasks = &binding(&world, BINDING)["spec"]["gracefulEvictionTasks"];
+    let told = json!([{
+        "fromCluster": "member1", "purgeMode": "Gracefully", "replicas": 1, "reason": "TaintUntolerated",
+        "message": "the taint {broken:NoExecute} of member1 is not tolerated", "producer": "TaintManager",
+        "creationTimestamp": tasks[0]["creationTimestamp"], "clustersBeforeFailover": ["member1"],
+    }]);
+    assert_eq!(*tasks, told);
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+    let attached = binding(&world, "settings-configmap");
+    assert_eq!(
+        names(&attached["spec"]["requiredBy"][0]["clusters"], "name"),
+        ["member1", "member2"]
+    );
+    let evicting = condition(&world, BINDING, "Evicting");
+    assert_eq!(
+        (&evicting["status"], &evicting["message"]),
+        (
+            &json!("True"),
+            &json!(
+                "Evicted from member1 (the taint {broken:NoExecute} of member1 is not tolerated); the copy there stays: \
+                 waits until the copy on member2 is healthy"
+            )
+        )
+    );
+    let config = write(&world, wrote, "member2 POST ConfigMap");
+    assert!(config < write(&world, wrote, "member2 POST Deployment"));
+    let begun = world
+        .events
+        .iter()
+        .filter(|each| each.starts_with("EvictWorkloadFromClusterSucceed"));
+    assert_eq!(begun.count(), 2, "{:#?}", world.events);
+
+    report(&mut world, "member2", 1);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+    assert!(condition(&world, BINDING, "Evicting").is_null());
+    let workload = write(&world, wrote, "member1 Delete Deployment");
+    assert!(workload < write(&world, wrote, "member1 Delete ConfigMap"));
+
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+}
+
+#[test]
+fn a_workload_stays_where_no_other_cluster_fits_and_says_so() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["clusterAffinity"] = json!({"clusterNames": ["member1"]});
+    let mut world = settled(&policy);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert!(evicted(&world).is_empty());
+    assert_eq!(world.holders("Deployment", "web"), ["member1"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
+    let blocked = condition(&world, BINDING, "EvictionBlocked");
+    assert_eq!(blocked["status"], "True");
+    assert_eq!(
+        blocked["message"],
+        "It is to be evicted from member1 (taint {broken:NoExecute} is not tolerated), and stays, because no replacement can \
+         be scheduled: 0 of 3 clusters fit: 2 not selected by clusterAffinity, 1 that it is being evicted from"
+    );
+    let failed = |world: &World| {
+        let events = world.events.iter();
+        events
+            .filter(|each| each.starts_with("EvictWorkloadFromClusterFailed"))
+            .count()
+    };
+    assert_eq!(failed(&world), 1, "{:#?}", world.events);
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle());
+    assert!(condition(&world, BINDING, "EvictionBlocked").is_null());
+    assert_eq!(failed(&world), 1);
+}
+
+#[test]
+fn a_limited_toleration_ends_so_long_after_the_taint_was_added() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["clusterTolerations"] = json!([
+        {"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+        {"key": "cluster.karmada.io/not-ready", "operator": "Exists"},
+    ]);
+    let mut world = settled(&policy);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    let added = world.now;
+    assert!(world.settle_for(290_000));
+    world.now = added.plus(290_000);
+    world.restart();
+    assert!(world.settle_for(1_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert!(world.settle_for(20_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    assert_eq!(evicted(&world), ["member1"]);
+}
+
+#[test]
+fn with_the_gate_off_nothing_is_evicted() {
+    let mut world = settled(&policy());
+    world.index.config.failover = false;
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn the_grace_period_ends_but_never_with_the_last_healthy_copy() {
+    let mut world = settled(&policy());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    let told = condition(&world, BINDING, "Evicting")["message"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(told.contains("the last healthy copy"), "{told}");
+    report(&mut world, "member1", 0);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn what_is_purged_directly_is_deleted_before_its_replacement_is_made() {
+    let mut world = settled(&purging("Directly"));
+    let wrote = world.writes.len();
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member2"]);
+    let gone = write(&world, wrote, "member1 Delete Deployment");
+    assert!(gone < write(&world, wrote, "member2 POST Deployment"));
+    assert!(gone < write(&world, wrote, "member1 Delete ConfigMap"));
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn a_copy_that_is_never_purged_waits_for_a_users_word() {
+    let mut world = settled(&application("Never", 600));
+    report(&mut world, "member1", 0);
+    assert!(world.settle_for(60_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    report(&mut world, "member2", 1);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+    let mut object = binding(&world, BINDING).clone();
+    let task = &mut object["spec"]["gracefulEvictionTasks"][0];
+    assert_eq!(task["suppressDeletion"], json!(true));
+    assert_eq!(task["purgeMode"], "Never");
+    task["suppressDeletion"] = json!(false);
+    world.replace(object);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn a_cluster_that_recovers_in_time_gets_its_workload_back() {
+    let mut world = settled(&policy());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member2"]);
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member1"]);
+    assert!(evicted(&world).is_empty());
+    assert_eq!(world.holders("Deployment", "web"), ["member1"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
+    let deleted = world.writes.iter().any(|each| each.contains("member1 Delete"));
+    assert!(!deleted, "{:#?}", world.writes);
+}
+
+#[test]
+fn a_dead_cluster_is_left_and_cleaned_up_when_it_is_back() {
+    let mut world = settled(&policy());
+    world.set_down("member1", true);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(60_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    assert_eq!(evicted(&world), ["member1"]);
+    report(&mut world, "member2", 1);
+    assert!(world.settle_for(3_600_000));
+    // Its copies may still run there: the task accounts for them, over a restart too.
+    assert_eq!(evicted(&world), ["member1"]);
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(evicted(&world), ["member1"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+    taint(&mut world, "member1", &json!([]));
+    world.set_down("member1", false);
+    assert!(world.settle_for(60_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    assert!(evicted(&world).is_empty());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member2"]);
+}
+
+#[test]
+fn a_dead_cluster_that_is_given_up_ends_its_tasks() {
+    let mut world = settled(&policy());
+    world.set_down("member1", true);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(60_000));
+    assert_eq!(evicted(&world), ["member1"]);
+    let mut object = world.hub_object("Cluster", "member1").cloned().expect("cluster");
+    object["metadata"]["finalizers"] = json!([]);
+    world.replace(object);
+    world.delete("Cluster", "member1");
+    assert!(world.settle_for(60_000));
+    assert!(evicted(&world).is_empty());
+    assert_eq!(clusters(&world), ["member2"]);
+}
+
+#[test]
+fn divided_replicas_are_neither_lost_nor_doubled() {
+    let mut policy = policy();
+    policy["spec"]["placement"] = json!({
+        "clusterAffinity": {"clusterNames": MEMBERS},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    });
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    let mut workload = deployment("web", &["settings"]);
+    workload["spec"]["replicas"] = json!(6);
+    for object in [config_map("settings", "one"), workload, policy] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    let sum = |world: &World| -> i64 {
+        let all = binding(world, BINDING)["spec"]["clusters"].as_array().cloned();
+        let all = all.into_iter().flatten();
+        all.map(|target| target["replicas"].as_i64().unwrap_or(0)).sum()
+    };
+    assert_eq!((clusters(&world).len(), sum(&world)), (3, 6));
+    let taints = no_execute(&world);
+    taint(&mut world, "member2", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member1", "member3"]);
+    assert_eq!(sum(&world), 6);
+    assert_eq!(evicted(&world), ["member2"]);
+    // The old copy is not touched until the others are healthy.
+    assert_eq!(
+        world
+            .on("member2", "Deployment", "web")
+            .map(|copy| &copy["spec"]["replicas"]),
+        Some(&json!(2))
+    );
+}
+
+#[test]
+fn a_workload_on_all_clusters_leaves_only_the_tainted_one() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    for object in [
+        config_map("settings", "one"),
+        deployment("web", &["settings"]),
+        policy,
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    for member in MEMBERS {
+        report(&mut world, member, 1);
+    }
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member2", "member3"]);
+    assert_eq!(world.holders("Deployment", "web"), ["member2", "member3"]);
+    assert!(evicted(&world).is_empty());
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle());
+    assert_eq!(clusters(&world), MEMBERS);
+}
+
+#[test]
+fn evictions_keep_to_their_budget() {
+    let mut world = World::new(&MEMBERS);
+    world.index.config.eviction_budget = Budget {
+        fleet: None,
+        region: None,
+        member: Some(2_000),
+    };
+    assert!(world.settle());
+    let all = ["one", "two", "three", "four", "five"];
+    for name in all {
+        let mut policy = policy();
+        policy["metadata"]["name"] = json!(name);
+        policy["spec"]["resourceSelectors"][0]["name"] = json!(name);
+        world.apply(deployment(name, &[]));
+        world.apply(policy);
+    }
+    assert!(world.settle());
+    let left = |world: &World| {
+        let moved = |name: &&&str| {
+            let spec = &binding(world, &format!("{name}-deployment"))["spec"];
+            names(&spec["clusters"], "name") == ["member2"]
+        };
+        all.iter().filter(moved).count()
+    };
+    assert_eq!(left(&world), 0);
+    let began = world.now;
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    let mut seen = Vec::new();
+    while left(&world) < all.len() && world.now < began.plus(60_000) {
+        assert!(world.settle_for(100));
+        world.now = world.now.plus(100);
+        seen.push((left(&world), world.now.0 - began.0));
+    }
+    for (count, after) in seen {
+        let budget = usize::try_from(after / 2_000).unwrap_or_default() + 1;
+        assert!(count <= budget, "{count} after {after} ms");
+    }
+    let took = world.now.0 - began.0;
+    assert_eq!(left(&world), all.len());
+    assert!((8_000..9_000).contains(&took), "{took}");
+}
+
+#[test]
+fn an_application_that_stays_unhealthy_is_moved_also_over_a_restart() {
+    let mut world = settled(&application("Gracefully", 120));
+    report(&mut world, "member1", 0);
+    assert!(world.settle_for(20_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    world.now = world.now.plus(20_000);
+    world.restart();
+    assert!(world.settle_for(15_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    let tasks = &binding(&world, BINDING)["spec"]["gracefulEvictionTasks"];
+    assert_eq!(tasks[0]["reason"], "ApplicationFailure");
+    assert_eq!(tasks[0]["gracePeriodSeconds"], 120);
+    assert_eq!(
+        tasks[0]["producer"],
+        "resource-binding-application-failover-controller"
+    );
+    report(&mut world, "member2", 1);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn an_application_that_recovers_in_time_stays() {
+    let mut world = settled(&application("Gracefully", 120));
+    for _ in 0..5 {
+        report(&mut world, "member1", 0);
+        assert!(world.settle_for(20_000));
+        world.now = world.now.plus(5_000);
+        report(&mut world, "member1", 1);
+        assert!(world.settle_for(20_000));
+        world.now = world.now.plus(20_000);
+    }
+    assert_eq!(clusters(&world), ["member1"]);
+}
+
+#[test]
+fn the_grace_period_of_a_failed_application_ends() {
+    let mut world = settled(&application("Gracefully", 120));
+    report(&mut world, "member1", 0);
+    assert!(world.settle_for(40_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    assert!(world.settle_for(130_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+}
+
+#[test]
+fn a_workload_without_its_policy_is_still_evicted() {
+    let mut world = settled(&policy());
+    world.delete("PropagationPolicy", "web");
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member1"]);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member2"]);
+    assert_eq!(evicted(&world), ["member1"]);
+}
+
+#[test]
+fn a_dependency_that_others_need_stays_on_the_cluster_that_is_left() {
+    let mut world = settled(&policy());
+    world.apply(deployment("stays", &["settings"]));
+    let mut other = policy_of("stays", "apps/v1", "Deployment", "stays", &["member1"]);
+    other["spec"]["placement"]["clusterTolerations"] = json!([{"operator": "Exists"}]);
+    world.apply(other);
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    report(&mut world, "member2", 1);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(world.holders("Deployment", "stays"), ["member1"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+}
+
+#[test]
+fn a_suspended_workload_is_not_moved() {
+    let mut policy = policy();
+    policy["spec"]["suspension"] = json!({"dispatching": true});
+    let mut world = settled(&self::policy());
+    world.apply(policy);
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn a_failover_survives_a_crash_after_any_write() {
+    let mut crashes = 0;
+    for after in 1.. {
+        let mut world = settled(&policy());
+        let taints = no_execute(&world);
+        taint(&mut world, "member1", &taints);
+        world.crash_in = Some(after);
+        let mut crashed = false;
+        for step in 0..2 {
+            if step == 1 && world.on("member2", "Deployment", "web").is_some() {
+                report(&mut world, "member2", 1);
+            }
+            if !world.settle() {
+                crashed = true;
+                world.restart();
+                assert!(world.settle());
+            }
+            if step == 0 {
+                assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+                assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+            }
+        }
+        assert_eq!(clusters(&world), ["member2"], "after {after}");
+        assert_eq!(world.holders("Deployment", "web"), ["member2"], "after {after}");
+        assert_eq!(
+            world.holders("ConfigMap", "settings"),
+            ["member2"],
+            "after {after}"
+        );
+        assert!(evicted(&world).is_empty(), "after {after}");
+        if !crashed {
+            break;
+        }
+        crashes += 1;
+    }
+    assert!(crashes > 5, "{crashes}");
+}
