@@ -318,9 +318,7 @@ fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
 /// where a policy made it, or a referrer does. Cost: O(referrers).
 #[must_use]
 pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let own = entity
-        .last_binding()
-        .filter(|binding| binding.is_placed_on(cluster));
+    let own = entity.last_binding().filter(|binding| binding.needs_on(cluster));
     match own {
         Some(binding) => binding.object.spec.preserve_resources_on_deletion == Some(true),
         None => referrers_preserve(index, entity, cluster),
@@ -348,7 +346,7 @@ pub fn referrers_preserve(index: &Index, entity: &Entity, cluster: &str) -> bool
             .and_then(|id| index.entity(id))
             .and_then(|each| each.last_binding());
         referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
-            referrer.is_placed_on(cluster) && referrer.is_preserving()
+            referrer.needs_on(cluster) && referrer.is_preserving()
         })
     })
 }

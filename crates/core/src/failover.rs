@@ -29,7 +29,7 @@ use entourage_api::{
 
 use crate::{
     binding,
-    index::{Binding, Entity, Index},
+    index::{Binding, Entity, Index, Member},
     object::{Id, Str, Time},
     observation::Template,
     scheduler::Outcome,
@@ -92,12 +92,25 @@ pub(crate) fn decide(
     if !binding::is_scheduled_by_us(spec) {
         return None;
     }
+    // Where it is not, it does not go while the time for which a taint is tolerated there is over: it would be evicted at once.
+    let is_over = |name: &Str, member: &Member| {
+        matches!(
+            stay(&member.object, &placement.cluster_tolerations),
+            Stay::Until(time, _) if time <= now
+        ) && !spec.clusters.iter().any(|target| target.name == **name)
+    };
+    let members = index.members.iter();
+    let over: Vec<Str> = members
+        .filter(|(name, member)| is_over(name, member))
+        .map(|(name, _)| name.clone())
+        .collect();
     let schedule =
         |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
             let evicted = tasks.iter().map(|task| task.from_cluster.as_str());
             let evicted: Vec<Str> = evicted
                 .chain(due.iter().map(|(target, _)| target.name.as_str()))
                 .map(Str::from)
+                .chain(over.iter().cloned())
                 .collect();
             binding::schedule(index, id, template, placement, held, (current, &evicted), now)
         };

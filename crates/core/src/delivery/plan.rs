@@ -78,7 +78,7 @@ fn standing(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
-    if let Some(task) = failover::task::of(&binding.object.spec, cluster).filter(|_| !ending)
+    if let Some(task) = failover::task::of(&binding.object.spec, cluster)
         && !is_former(binding, template)
         && let Err((why, until)) = failover::task::may_delete(index, id, (entity, binding), task, now)
     {
@@ -431,7 +431,7 @@ fn is_of_former_template(state: &CopyState, template: &Template) -> bool {
 pub(crate) fn is_wanted(index: &Index, entity: &Entity, own: bool, cluster: &Str) -> bool {
     let placed = entity
         .last_binding()
-        .is_some_and(|binding| binding.is_placed_on(cluster));
+        .is_some_and(|binding| binding.needs_on(cluster));
     (own && placed) || dependencies::is_required_on(index, entity, cluster)
 }
 

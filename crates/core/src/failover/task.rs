@@ -45,6 +45,7 @@ pub(super) fn progress(
         return Progress::Over;
     }
     let may_return = task.producer == TAINT_MANAGER
+        && entity.binding.is_some()
         && task.purge_mode != Some(PurgeMode::Directly)
         && task.suppress_deletion != Some(false)
         && index.config.failover
@@ -114,11 +115,16 @@ pub(crate) fn may_delete(
     if now < until {
         return Err((unready, Some(until)));
     }
-    let is_well = |cluster: &str| {
-        let live = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
-        live.is_some_and(|live| is_healthy(live.health))
-    };
+    let is_well = |cluster: &str| is_well(index, id, entity, &cluster.into());
     let is_last = is_well(&task.from_cluster) && !spec.clusters.iter().any(|target| is_well(&target.name));
+    let stands = |target: &TargetCluster| {
+        let state = entity.copies.get(target.name.as_str());
+        index.answers(&target.name) && state.is_some_and(|state| state.live.is_some())
+    };
+    if !spec.clusters.iter().any(stands) {
+        let why = format!("no replacement is there, although its grace period is over: {unready}");
+        return Err((why, None));
+    }
     if is_last {
         let why = format!("it is the last healthy copy, although its grace period is over: {unready}");
         return Err((why, None));
@@ -134,13 +140,19 @@ fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -
     }
     for target in &spec.clusters {
         let cluster: Str = target.name.as_str().into();
-        let live = entity.copies.get(&cluster).and_then(|state| state.live.as_ref());
-        let is_well = live.is_some_and(|live| is_healthy(live.health));
-        if !is_well || !delivery::current::is_current(index, id, &cluster) {
+        if !is_well(index, id, entity, &cluster) || !delivery::current::is_current(index, id, &cluster) {
             return Err(format!("waits until the copy on {cluster} is healthy"));
         }
     }
     Ok(())
+}
+
+/// Whether a copy is seen and healthy: what a member that does not answer held once is no replacement.
+fn is_well(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
+    let live = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
+    index.answers(cluster)
+        && index.copies_known(cluster, &id.gvk)
+        && live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
 }
 
 /// Whether a copy counts as healthy: a kind that tells nothing of it is.

@@ -191,6 +191,7 @@ impl Run {
         for (name, ..) in WORKLOADS {
             for member in MEMBERS {
                 let copy = self.world.on(member, "Deployment", name);
+                let copy = copy.filter(|_| !self.world.members[member].down);
                 let status = copy.map(|copy| (&copy["status"]["readyReplicas"], &copy["spec"]["replicas"]));
                 if status.is_some_and(|(ready, wanted)| ready == wanted) {
                     self.healthy.insert((name.into(), member.into()));

@@ -569,3 +569,79 @@ fn a_failover_survives_a_crash_after_any_write() {
     }
     assert!(crashes > 5, "{crashes}");
 }
+
+#[test]
+fn a_workload_does_not_return_to_where_its_toleration_is_over() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    policy["spec"]["placement"]["clusterTolerations"] =
+        json!([{"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]);
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    for object in [deployment("web", &[]), policy] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    for member in MEMBERS {
+        report(&mut world, member, 1);
+    }
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), MEMBERS);
+    assert!(world.settle_for(120_000));
+    assert_eq!(clusters(&world), ["member2", "member3"]);
+    assert!(evicted(&world).is_empty());
+    assert_eq!(world.holders("Deployment", "web"), ["member2", "member3"]);
+    let wrote = world.writes.len();
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+}
+
+#[test]
+fn what_a_dead_member_held_is_no_replacement() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["clusterAffinity"] = json!({"clusterNames": ["member1", "member2"]});
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    for object in [deployment("web", &[]), policy] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    for member in ["member1", "member2"] {
+        report(&mut world, member, 1);
+    }
+    assert!(world.settle());
+    world.set_down("member2", true);
+    assert!(world.settle_for(60_000));
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(3_600_000));
+    assert!(world.on("member1", "Deployment", "web").is_some());
+    world.set_down("member2", false);
+    assert!(world.settle_for(60_000));
+    assert!(world.on("member1", "Deployment", "web").is_none());
+    assert_eq!(clusters(&world), ["member2"]);
+}
+
+#[test]
+fn a_binding_that_is_deleted_in_the_middle_takes_no_copy_away() {
+    let mut world = settled(&policy());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(evicted(&world), ["member1"]);
+    world.delete("ResourceBinding", BINDING);
+    assert!(world.settle_for(60_000));
+    assert_eq!(
+        (clusters(&world), evicted(&world)),
+        (vec!["member2"], vec!["member1"])
+    );
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+    report(&mut world, "member2", 1);
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+}

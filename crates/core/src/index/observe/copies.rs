@@ -97,17 +97,20 @@ impl Index {
             return;
         }
         // What is asked of a hook or script is not known at first: what was told before counts until then.
-        let told = self.unhealthy_since_as_told(id, cluster);
+        let uid = live.map(|live| live.meta.uid.clone()).unwrap_or_default();
+        let told = self.unhealthy_since_as_told(id, cluster, &uid);
         self.copy_state(id, cluster).unhealthy_since = told.or(is_unhealthy.then_some(now));
     }
 
-    /// Since when a copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
-    fn unhealthy_since_as_told(&self, id: &Id, cluster: &str) -> Option<Time> {
+    /// Since when this copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
+    fn unhealthy_since_as_told(&self, id: &Id, cluster: &str, uid: &str) -> Option<Time> {
         let binding = self.entities.get(id)?.binding.as_ref()?;
         let told = binding.object.status.iter();
         let mut items = told.flat_map(|status| &status.aggregated_status);
         let is_it = |item: &&AggregatedStatusItem| {
-            item.cluster_name == cluster && item.health == Some(ResourceHealth::Unhealthy)
+            item.cluster_name == cluster
+                && item.health == Some(ResourceHealth::Unhealthy)
+                && item.copy.as_ref().is_some_and(|record| record.uid == uid)
         };
         let item = items.find(is_it)?;
         item.unhealthy_since.as_ref().map(Time::from_k8s)

@@ -7,8 +7,8 @@ use entourage_api::cluster::Cluster;
 use super::{Deletion, Dirty};
 use crate::{
     cluster::{copied, identity},
-    index::{Index, Member, Trouble, is_old, meta_of},
-    object::{Str, Time},
+    index::{Entity, Index, Member, Trouble, is_old, meta_of},
+    object::{Id, Str, Time},
     observation::{Probe, Server, Watch, Which},
     plan::Key,
     scheduler,
@@ -140,6 +140,16 @@ impl Index {
     /// A member was first probed, or begins or ceases to answer or to be used. Cost: O(entities).
     fn answering_changed(&mut self, cluster: &Str, answers: bool, now: Time, dirty: &mut Dirty) {
         self.distributions_answered(cluster, answers, now, dirty);
+        let of_it = |(_, entity): &(&Id, &Entity)| entity.copies.contains_key(cluster);
+        let ids: Vec<Id> = self
+            .entities
+            .iter()
+            .filter(of_it)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in &ids {
+            self.dirty_failover(id, dirty);
+        }
         for (id, entity) in &mut self.entities {
             let Some(state) = entity.copies.get_mut(cluster) else {
                 continue;
