@@ -467,6 +467,8 @@ table! {
         TAINT_UNTOLERATED = "TaintUntolerated";
         /// Reason of an eviction task: the workload stayed unhealthy for too long.
         APPLICATION_FAILURE = "ApplicationFailure";
+        /// Reason of an eviction task: the cluster that was replaced got its workload back.
+        CLUSTER_RECOVERED = "ClusterRecovered";
     }
 }
 

@@ -13,13 +13,13 @@
 //! 5. The task is dropped when the copy is proven to be gone. Until then it accounts for the copy, and keeps the workload from
 //!    being scheduled there.
 //!
-//! A cluster that recovers before its replacement is healthy gets its workload back.
+//! A cluster that recovers before its replacement is healthy gets its workload back; the replacement is evicted in its turn.
 //!
 //! Source: Karmada reference 4; what is done otherwise is listed in docs/differences.md.
 
 pub mod budget;
 pub(crate) mod task;
-pub(crate) mod tolerance;
+pub mod tolerance;
 
 use entourage_api::{
     keys::reason,
@@ -46,6 +46,9 @@ const APPLICATION_FAILOVER: [&str; 2] = [
     "resource-binding-application-failover-controller",
     "cluster-resource-binding-application-failover-controller",
 ];
+
+/// Who makes tasks for replacements that are not needed any more.
+const RETURN: &str = "Return";
 
 /// Where a template is scheduled to, and what it leaves.
 #[derive(Clone, Debug)]
@@ -165,8 +168,21 @@ pub(crate) fn decide(
             let has = |name: &str| clusters.iter().any(|target| target.name == name);
             let mut tasks = open;
             // What could not be given back goes on being evicted.
-            tasks.extend(back.into_iter().filter(|task| !has(&task.from_cluster)).cloned());
+            let stays = back.iter().filter(|task| !has(&task.from_cluster));
+            tasks.extend(stays.map(|task| (*task).clone()));
             let before: Vec<&str> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
+            if let Some(returned) = back.iter().find(|task| has(&task.from_cluster)) {
+                let leaves = |target: &&TargetCluster| {
+                    let is_due = due.iter().any(|(each, _)| each.name == target.name);
+                    !is_due && !has(&target.name) && index.may_stand(id, &target.name.as_str().into())
+                };
+                tasks.extend(
+                    spec.clusters
+                        .iter()
+                        .filter(leaves)
+                        .map(|target| surplus(target, &returned.from_cluster, now)),
+                );
+            }
             for (target, cause) in due {
                 tasks.push(new_task(id, target, &cause, failover, &before, now));
             }
@@ -316,6 +332,21 @@ fn new_task(
         suppress_deletion: (mode == PurgeMode::Never).then_some(true),
         creation_timestamp: Some(now.to_k8s()),
         clusters_before_failover: before.iter().map(|name| (*name).to_owned()).collect(),
+        ..GracefulEvictionTask::default()
+    }
+}
+
+/// The task of a replacement that is not needed any more, as the evicted cluster recovered: its copy may be the only healthy one
+/// by the time that it can be deleted. It does not return in its turn: two clusters must not take turns.
+fn surplus(target: &TargetCluster, recovered: &str, now: Time) -> GracefulEvictionTask {
+    GracefulEvictionTask {
+        from_cluster: target.name.clone(),
+        purge_mode: Some(PurgeMode::Gracefully),
+        replicas: (target.replicas > 0).then_some(target.replicas),
+        reason: reason::CLUSTER_RECOVERED.into(),
+        message: format!("{recovered}, which it replaced, has recovered"),
+        producer: RETURN.into(),
+        creation_timestamp: Some(now.to_k8s()),
         ..GracefulEvictionTask::default()
     }
 }

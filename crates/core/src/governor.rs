@@ -27,7 +27,7 @@ use words::{lacks, message};
 use crate::{
     condition as conditions,
     index::{Index, Member},
-    object::{Str, Time},
+    object::{Gvk, Id, Str, Time},
     plan::{Event, Key, Plan, Proof, Regarding},
 };
 
@@ -143,10 +143,10 @@ pub(crate) struct Governor {
     /// Clusters whose condition must be planned again.
     raised: std::collections::BTreeSet<Str>,
     rolled_back: Option<Time>,
-    /// Since when a list of the hub lacks that every deletion needs.
-    blind: Option<Time>,
-    /// Clusters on which a deletion has waited for it.
-    kept_from: std::collections::BTreeSet<Str>,
+    /// Since when lists of the hub lack that every deletion needs, and of which kinds.
+    blind: Option<(Time, Vec<Gvk>)>,
+    /// The deletions that wait for them on each cluster; none where they do not wait any longer.
+    kept_from: std::collections::BTreeMap<Str, std::collections::BTreeSet<Id>>,
 }
 
 impl Governor {
@@ -159,9 +159,20 @@ impl Governor {
         self.brakes.remove(cluster);
     }
 
-    /// A deletion on a member waits for lists of the hub.
-    pub(crate) fn keeps_from(&mut self, cluster: &Str) {
-        if self.blind.is_some() && self.kept_from.insert(cluster.clone()) {
+    /// Whether the deletion of a copy waits for lists of the hub, as it was planned last. Cost: O(log) while lists lack.
+    pub(crate) fn keeps_from(&mut self, id: &Id, cluster: &Str, waits: bool) {
+        if self.blind.is_none() {
+            return;
+        }
+        if waits {
+            let waiting = self.kept_from.entry(cluster.clone()).or_default();
+            if waiting.insert(id.clone()) && waiting.len() == 1 {
+                self.raised.insert(cluster.clone());
+            }
+        } else if let Some(waiting) = self.kept_from.get_mut(cluster)
+            && waiting.remove(id)
+            && waiting.is_empty()
+        {
             self.raised.insert(cluster.clone());
         }
     }
@@ -285,12 +296,19 @@ impl Governor {
 
 impl Index {
     /// After what is told of a watch of the hub: whether lists lack that every deletion needs. Cost: O(kinds); O(members) when
-    /// that begins or ends.
+    /// that begins, changes or ends.
     pub(crate) fn mind_the_hub(&mut self, now: Time, dirty: &mut Vec<Key>) {
-        let is_blind = !self.lacking().is_empty();
-        if is_blind != self.governor.blind.is_some() {
-            self.governor.blind = is_blind.then_some(now);
+        let lacking = self.lacking();
+        let was = self.governor.blind.take();
+        if lacking.is_empty() {
             self.governor.kept_from.clear();
+        }
+        let is_same = was
+            .as_ref()
+            .map_or(lacking.is_empty(), |(_, kinds)| *kinds == lacking);
+        let since = was.map_or(now, |(since, _)| since);
+        self.governor.blind = (!lacking.is_empty()).then_some((since, lacking));
+        if !is_same {
             dirty.extend(self.members.keys().cloned().map(Key::Cluster));
         }
     }
@@ -414,16 +432,18 @@ pub(crate) fn say(
         |each: &&Condition| each.type_ == condition::REMOVALS_PAUSED && each.reason == reason::HUB_NOT_SYNCED;
     let was_blind = all.iter().any(|each| is_blind(&each));
     let Some(pause) = pause else {
-        if let Some(since) = index.governor.blind.filter(|_| index.config.brake) {
+        if let Some((since, lacking)) = index.governor.blind.as_ref().filter(|_| index.config.brake) {
             let due = since.plus(BLIND_AFTER);
             if now < due {
                 return (None, Some(due));
             }
-            if was_blind || index.governor.kept_from.contains(name) {
-                conditions::set(
-                    all,
-                    told("True", reason::HUB_NOT_SYNCED, lacks(index, name), since),
-                );
+            // Who has not seen the deletions yet, after a restart, goes by what is told.
+            let waiting = index.governor.kept_from.get(name).map(|all| !all.is_empty());
+            if waiting.unwrap_or(was_blind) {
+                let message = lacks(lacking, name);
+                conditions::set(all, told("True", reason::HUB_NOT_SYNCED, message, *since));
+            } else if was_blind {
+                conditions::remove(all, condition::REMOVALS_PAUSED);
             }
         } else if was_blind {
             conditions::remove(all, condition::REMOVALS_PAUSED);

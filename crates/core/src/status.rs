@@ -455,8 +455,10 @@ fn too_early(
             last.plus(config.status_delay.max(first.0 - since.0))
         }
         Some((_, last)) => last.plus(config.status_delay),
-        // Somebody may be waiting to be told; members that answer do so soon.
-        None if matches!(dependencies, Dependencies::Missing(_)) => since.plus(FIRST_ANSWERS),
+        // Somebody may be waiting to be told; members that answer do so soon after they could be written to.
+        None if matches!(dependencies, Dependencies::Missing(_)) => since
+            .max(entity.lists_came.unwrap_or_default())
+            .plus(FIRST_ANSWERS),
         None => longest,
     };
     let until = until.min(longest).max(again.unwrap_or_default());

@@ -35,7 +35,16 @@ async fn many(scene: &mut Scene) -> Result<()> {
         scene.apply(object).await?;
     }
     scene.start().await?;
-    until_left(scene, MANY).await
+    until_left(scene, MANY).await?;
+    eventually("the one that stays is there", async || {
+        let there = scene
+            .member("member1")?
+            .get("ConfigMap", &scene.ns, "stays")
+            .await?;
+        ensure!(there.is_some(), "it is not there");
+        Ok(())
+    })
+    .await
 }
 
 async fn left(scene: &Scene) -> Result<usize> {

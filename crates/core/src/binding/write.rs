@@ -131,8 +131,9 @@ pub(crate) fn to_value(binding: &ResourceBinding) -> Value {
     value
 }
 
-/// Keeps account, on a binding that is made again, of the clusters where copies of the one before may be and that it says
-/// nothing of otherwise: until its status records them, or they are gone. A crash in between loses none of them.
+/// Keeps account, on a binding that is made again or moves, of the clusters where copies may be and that it says nothing of
+/// otherwise: until its status records the copies themselves, or they are gone. A status item alone may only say that the
+/// cluster does not answer, and ends with the reason for it. A crash in between loses none of them.
 /// Cost: O(copies).
 pub(super) fn note_former(
     index: &Index,
@@ -145,10 +146,13 @@ pub(super) fn note_former(
     let status = stored.and_then(|stored| stored.object.status.as_ref());
     let recorded = |cluster: &Str| {
         let mut items = status.iter().flat_map(|status| &status.aggregated_status);
-        items.any(|item| item.cluster_name == **cluster)
+        items.any(|item| item.cluster_name == **cluster && item.copy.is_some())
     };
     let clusters: BTreeSet<Str> = match stored {
-        Some(stored) => stored.former_clusters().map(Str::from).collect(),
+        Some(stored) => {
+            let former = stored.former_clusters().map(Str::from);
+            former.chain(places(&stored.object.spec)).collect()
+        }
         None => entity.copies.keys().cloned().collect(),
     };
     let left: Vec<&str> = clusters

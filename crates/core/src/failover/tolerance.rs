@@ -3,7 +3,7 @@
 //! Source: the Kubernetes API reference for Toleration, and Karmada reference 4.2.
 
 use entourage_api::cluster::Cluster;
-use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use crate::{object::Time, scheduler::taint};
 
@@ -43,6 +43,14 @@ pub(crate) fn stay(cluster: &Cluster, tolerations: &[Toleration]) -> Stay {
         }
     }
     until.map_or(Stay::Unlimited, |(time, taint)| Stay::Until(time, taint))
+}
+
+/// Whether a taint is tolerated without an end. The first toleration that matches it counts. Cost: O(tolerations).
+#[must_use]
+pub fn tolerates_without_end(tolerations: &[Toleration], taint: &Taint) -> bool {
+    let mut all = tolerations.iter();
+    all.find(|toleration| taint::tolerates(toleration, taint))
+        .is_some_and(|toleration| toleration.toleration_seconds.is_none())
 }
 
 #[cfg(test)]

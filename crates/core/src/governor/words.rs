@@ -3,14 +3,13 @@
 use entourage_api::keys::annotation;
 
 use super::{Cause, LEAST, Pause, pause_name};
-use crate::{index::Index, object::Str};
+use crate::object::{Gvk, Str};
 
 /// So many lists that lack are named.
 const NAMED: usize = 3;
 
 /// Which lists of the hub lack.
-pub(super) fn lacks(index: &Index, name: &Str) -> String {
-    let lacking = index.lacking();
+pub(super) fn lacks(lacking: &[Gvk], name: &Str) -> String {
     let named: Vec<String> = lacking.iter().take(NAMED).map(ToString::to_string).collect();
     let more = match lacking.len().saturating_sub(NAMED) {
         0 => String::new(),

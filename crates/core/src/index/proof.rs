@@ -94,8 +94,9 @@ impl Index {
             "who waits does nothing"
         );
         self.waiting.note(key, plan.awaits.as_deref());
-        if let (Key::Copy(_, cluster), Some(Proof::Removal(_))) = (key, plan.awaits.as_deref()) {
-            self.governor.keeps_from(cluster);
+        if let Key::Copy(id, cluster) = key {
+            let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removal(_)));
+            self.governor.keeps_from(id, cluster, waits);
         }
         self.account(key, &plan, now);
         plan
@@ -116,8 +117,15 @@ impl Index {
                 continue;
             }
             for key in self.waiting.end(&proof) {
-                if let Key::BindingStatus(id) = &key {
-                    self.lists_came(id, now);
+                match &key {
+                    Key::BindingStatus(id) => self.lists_came(id, now),
+                    // Its delivery begins only now.
+                    Key::Copy(id, _) => {
+                        if let Some(entity) = self.entities.get_mut(id) {
+                            entity.lists_came = Some(now);
+                        }
+                    }
+                    _ => {}
                 }
                 dirty.push(key);
             }

@@ -38,8 +38,17 @@ pub enum Contents {
 pub struct Look<'a> {
     hub: &'a str,
     copies: &'a BTreeSet<Str>,
-    content: Vec<String>,
-    leaving: Vec<String>,
+    content: Found,
+    leaving: Found,
+}
+
+/// What was found, of which a few are named: a namespace may hold any number of objects.
+#[derive(Debug, Default)]
+struct Found {
+    names: Vec<String>,
+    count: usize,
+    /// Whether there may be more that nobody looked at.
+    is_cut: bool,
 }
 
 /// Whether objects of a resource are never content, so that it need not be listed.
@@ -55,9 +64,20 @@ impl<'a> Look<'a> {
         Self {
             hub,
             copies,
-            content: Vec::new(),
-            leaving: Vec::new(),
+            content: Found::default(),
+            leaving: Found::default(),
         }
+    }
+
+    /// Whether enough content was found: what else there is changes neither what happens nor what can be named.
+    #[must_use]
+    pub const fn has_enough(&self) -> bool {
+        self.content.count > NAMED
+    }
+
+    /// Notes that not everything was looked at, because there was enough.
+    pub const fn cut(&mut self) {
+        self.content.is_cut = true;
     }
 
     /// Takes in the metadata of one object.
@@ -72,36 +92,53 @@ impl<'a> Look<'a> {
             return;
         }
         if !of_another && leaves((group, kind), meta) {
-            self.leaving.push(name);
+            self.leaving.add(name);
         } else {
-            self.content.push(name);
+            self.content.add(name);
         }
     }
 
     /// Takes in what another look into the same namespace found.
     pub fn join(&mut self, other: Self) {
-        self.content.extend(other.content);
-        self.leaving.extend(other.leaving);
+        self.content.join(other.content);
+        self.leaving.join(other.leaving);
     }
 
     /// What was found.
     #[must_use]
     pub fn contents(&self) -> Contents {
-        if !self.content.is_empty() {
-            return Contents::Held(told(&self.content));
+        if self.content.count > 0 {
+            return Contents::Held(self.content.told());
         }
-        if !self.leaving.is_empty() {
-            return Contents::Leaving(told(&self.leaving));
+        if self.leaving.count > 0 {
+            return Contents::Leaving(self.leaving.told());
         }
         Contents::Nothing
     }
 }
 
-fn told(names: &[String]) -> String {
-    let some = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => some,
-        more => format!("{some} and {more} more"),
+impl Found {
+    fn add(&mut self, name: String) {
+        self.count += 1;
+        if self.names.len() < NAMED {
+            self.names.push(name);
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        let space = NAMED.saturating_sub(self.names.len());
+        self.names.extend(other.names.into_iter().take(space));
+        self.count += other.count;
+        self.is_cut |= other.is_cut;
+    }
+
+    fn told(&self) -> String {
+        let some = self.names.join(", ");
+        match self.count - self.names.len() {
+            0 => some,
+            _ if self.is_cut => format!("{some} and more"),
+            more => format!("{some} and {more} more"),
+        }
     }
 }
 
@@ -208,6 +245,26 @@ mod tests {
             panic!()
         };
         assert!(words.ends_with("and 2 more"), "{words}");
+    }
+
+    #[test]
+    fn a_look_has_enough_when_it_found_more_than_it_names() {
+        let copies = BTreeSet::new();
+        let (mut whole, mut part) = (Look::new("hub", &copies), Look::new("hub", &copies));
+        for _ in 0..NAMED {
+            assert!(!part.has_enough());
+            part.add(("", "Pod"), &json!({"metadata": {"name": "x"}}));
+        }
+        assert!(!part.has_enough(), "each of them can be named");
+        part.add(("", "Pod"), &json!({"metadata": {"name": "y"}}));
+        assert!(part.has_enough());
+        part.cut();
+        whole.join(part);
+        assert!(whole.has_enough());
+        let Contents::Held(words) = whole.contents() else {
+            panic!()
+        };
+        assert_eq!(words, "Pod x, Pod x, Pod x, Pod x, Pod x and more");
     }
 
     #[test]

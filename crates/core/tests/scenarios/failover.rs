@@ -645,3 +645,41 @@ fn a_binding_that_is_deleted_in_the_middle_takes_no_copy_away() {
     assert_eq!(world.holders("Deployment", "web"), ["member2"]);
     assert!(evicted(&world).is_empty());
 }
+
+#[test]
+fn a_replacement_that_is_not_needed_any_more_stays_while_no_other_copy_is_healthy() {
+    let mut world = settled(&policy());
+    let broken = no_execute(&world);
+    taint(&mut world, "member1", &broken);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member2"]);
+    // The replacement starts slowly, and its member falls silent; meanwhile the first cluster recovers.
+    report(&mut world, "member2", 0);
+    assert!(world.settle());
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle_for(120_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert_eq!(evicted(&world), ["member2"]);
+    let told = condition(&world, BINDING, "Evicting");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|says| says.contains("member1, which it replaced, has recovered")),
+        "{told}"
+    );
+    // By the time that the replacement's member answers, the first one does not.
+    world.set_down("member1", true);
+    assert!(world.settle_for(120_000));
+    world.set_down("member2", false);
+    report(&mut world, "member2", 1);
+    assert!(world.settle_for(1_200_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+    world.set_down("member1", false);
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1"]);
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
+    assert!(evicted(&world).is_empty());
+}

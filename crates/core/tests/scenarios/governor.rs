@@ -429,3 +429,29 @@ fn while_a_list_of_the_hub_lacks_the_clusters_say_that_nothing_is_deleted() {
         }
     }
 }
+
+#[test]
+fn what_is_told_of_lists_that_lack_names_those_that_lack_now_and_ends_with_the_deletion_that_waited() {
+    let deployments = Watch::Templates(entourage_core::object::Gvk::new("apps/v1", "Deployment"));
+    let mut world = filled(settled(), 30);
+    world.lose(Watch::Policies);
+    world.lose(deployments);
+    world.delete("ConfigMap", &name(0));
+    assert!(world.settle_for(600_000));
+    let says = |world: &World, words: &str| {
+        let told = paused(world);
+        assert!(
+            told["message"].as_str().is_some_and(|says| says.contains(words)),
+            "{words}: {told}"
+        );
+    };
+    says(&world, "PropagationPolicy, Deployment");
+    world.shut.remove(&Watch::Policies);
+    assert!(world.settle_for(600_000));
+    says(&world, "while Deployment");
+    // It is wanted again: nothing is to be deleted any more.
+    world.apply(config_map(&name(0), "b"));
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 30);
+    assert!(paused(&world).is_null(), "{}", paused(&world));
+}

@@ -177,3 +177,47 @@ fn a_member_that_leaves_keeps_what_was_copied_there_as_it_is() {
     );
     assert_eq!(world.on("member3", "Deployment", "myapp"), Some(&copied));
 }
+
+#[test]
+fn a_copy_on_a_silent_member_is_accounted_for_although_no_status_records_it() {
+    for made_again in [false, true] {
+        let mut world = settled();
+        world.apply(policy(&["member1"]));
+        assert!(world.settle());
+        // As another control plane left it, or this one when it ended before it wrote the status.
+        let name = (
+            "ResourceBinding".into(),
+            "default".into(),
+            "myapp-deployment".into(),
+        );
+        let mut stored = world.hub[&name].clone();
+        stored["status"]["aggregatedStatus"] = json!([{"clusterName": "member1", "health": "Unknown"}]);
+        world.hub.insert(name, stored);
+        world.set_down("member1", true);
+        world.restart();
+        assert!(world.settle_for(120_000));
+        if made_again {
+            world.delete("ResourceBinding", "myapp-deployment");
+        }
+        world.apply(policy(&["member2"]));
+        assert!(world.settle_for(120_000));
+        // What it said of the member ends with a process that knew more than the binding says.
+        world.restart();
+        assert!(world.settle_for(120_000));
+        world.set_down("member1", false);
+        assert!(world.settle_for(120_000));
+        assert_eq!(
+            world.holders("Deployment", "myapp"),
+            ["member2"],
+            "made again: {made_again}"
+        );
+        assert_eq!(reported(&world, "member1"), Value::Null);
+        let meta = &world
+            .hub_object("ResourceBinding", "myapp-deployment")
+            .expect("binding")["metadata"];
+        assert!(
+            meta["annotations"]["entourage.dev/former-clusters"].is_null(),
+            "{meta}"
+        );
+    }
+}

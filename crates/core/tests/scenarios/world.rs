@@ -56,6 +56,13 @@ pub(crate) struct World {
     pub(crate) writes: Vec<String>,
     /// The world crashes when this many more changes were made.
     pub(crate) crash_in: Option<usize>,
+    /// The bindings that ended in a crash before they were made again, while copies stood: nobody accounts for those copies
+    /// any more, so they may be left alone (the limit of I6 in `docs/architecture.md`).
+    pub(crate) unaccounted: BTreeSet<String>,
+    /// The bindings that ended while copies stood, and were not made again yet.
+    ended: BTreeSet<String>,
+    /// Namespaces that the hub deleted: nothing can be made in them.
+    pub(crate) deleted_namespaces: BTreeSet<String>,
     /// How many copies were looked at to be written.
     pub(crate) deliveries: usize,
     /// A process that stands by.
@@ -150,6 +157,9 @@ impl World {
             events: Vec::new(),
             writes: Vec::new(),
             crash_in: None,
+            unaccounted: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            deleted_namespaces: BTreeSet::new(),
             deliveries: 0,
             standby: None,
             version: 100,
@@ -222,6 +232,9 @@ impl World {
             object = self.put(&held, merged);
         } else {
             self.stamp(&mut object);
+        }
+        if key.0 == "Namespace" {
+            self.deleted_namespaces.remove(&key.2);
         }
         self.hub.insert(key.clone(), object);
         self.hub_changed(&key);
@@ -515,6 +528,7 @@ impl World {
         self.late.clear();
         self.slow = None;
         self.crash_in = None;
+        self.unaccounted.append(&mut self.ended);
     }
 
     /// Works until nothing is left to do, letting time pass for timers up to `patience` milliseconds.
@@ -1240,6 +1254,7 @@ impl World {
                 }
                 self.stamp(&mut body);
                 self.writes.push(format!("hub POST {name}"));
+                self.ended.remove(&key.2);
                 self.hub.insert(key.clone(), body);
             }
             Verb::Delete {
@@ -1375,6 +1390,18 @@ impl World {
     /// An object of the hub is gone. What it owned goes with it; the copies of a distribution some time later.
     fn end(&mut self, key: &(String, String, String), held: &Value) {
         self.hub.remove(key);
+        if key.0 == "Namespace" {
+            self.deleted_namespaces.insert(key.2.clone());
+        }
+        let resource = &held["spec"]["resource"];
+        if let (Some(kind), Some(name)) = (resource["kind"].as_str(), resource["name"].as_str())
+            && self.holders(kind, name).iter().any(|member| {
+                let copy = self.on(member, kind, name);
+                copy.is_some_and(|copy| !copy["metadata"]["labels"]["entourage.dev/hub"].is_null())
+            })
+        {
+            self.ended.insert(key.2.clone());
+        }
         if distributing::is_distribution(held) {
             self.garbage.push(held["metadata"]["uid"].clone());
         } else {
@@ -1593,8 +1620,12 @@ impl World {
             .collect()
     }
 
-    /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it.
+    /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it; who does not hear of them
+    /// goes by what they said last.
     fn assert_not_suspended(&self, cluster: &str, id: &Id) {
+        if !self.watches.contains(&Watch::Bindings) || !self.watches.contains(&Watch::ClusterBindings) {
+            return;
+        }
         let bindings = || {
             self.hub.values().filter(|each| {
                 each["kind"]

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, collections::BTreeSet, io::Write, time::Duratio
 
 use anyhow::{Context as _, Result};
 use entourage_api::keys::{condition, taint};
+use entourage_core::failover::tolerance::tolerates_without_end;
+use k8s_openapi::api::core::v1::{Taint, Toleration};
 use serde_json::Value;
 
 /// How many bindings are named when they do not leave.
@@ -47,11 +49,15 @@ pub(super) fn remaining(binding: &Value, cluster: &str) -> Option<(String, Remai
     Some((name, Remaining { why, tolerates }))
 }
 
-/// The condition that says why no other cluster can be scheduled to; null while that is not known to be so.
+/// The condition that says why it cannot be evicted, or scheduled at all; null while that is not known to be so.
 fn unscheduled(binding: &Value) -> &Value {
     let all = binding.pointer("/status/conditions").and_then(Value::as_array);
-    let mut all = all.into_iter().flatten();
-    all.find(|each| each["type"] == condition::SCHEDULED && each["status"] != "True")
+    let find = |type_: &str, is_bad: fn(&Value) -> bool| {
+        let mut all = all.into_iter().flatten();
+        all.find(|each| each["type"] == type_ && is_bad(&each["status"]))
+    };
+    find(condition::EVICTION_BLOCKED, |status| status == "True")
+        .or_else(|| find(condition::SCHEDULED, |status| status != "True"))
         .unwrap_or(&Value::Null)
 }
 
@@ -64,23 +70,18 @@ fn first_of(texts: [&Value; 2], otherwise: &str) -> String {
         .to_owned()
 }
 
-/// Whether the placement tolerates the taint for ever. One toleration with seconds among those that match ends that.
+/// Whether the placement tolerates the taint for ever.
 fn tolerates(binding: &Value) -> bool {
-    let all = binding.pointer("/spec/placement/clusterTolerations");
-    let mut matching = all
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter(|each| {
-            let text = |field: &str| each[field].as_str().unwrap_or_default();
-            let key = text("key");
-            let is_meant = ["", taint::DRAIN].contains(&key) && ["", "NoExecute"].contains(&text("effect"));
-            let is_equal =
-                ["", "Equal"].contains(&text("operator")) && !key.is_empty() && text("value").is_empty();
-            is_meant && (text("operator") == "Exists" || is_equal)
-        })
-        .peekable();
-    matching.peek().is_some() && matching.all(|each| each["tolerationSeconds"].is_null())
+    let stored = binding.pointer("/spec/placement/clusterTolerations");
+    let tolerations: Vec<Toleration> = stored
+        .and_then(|all| serde_json::from_value(all.clone()).ok())
+        .unwrap_or_default();
+    let drain = Taint {
+        key: taint::DRAIN.into(),
+        effect: "NoExecute".into(),
+        ..Taint::default()
+    };
+    tolerates_without_end(&tolerations, &drain)
 }
 
 /// How far a drain is.

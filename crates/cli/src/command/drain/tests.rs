@@ -143,8 +143,13 @@ fn a_toleration_without_seconds_keeps_a_binding_for_ever() {
         ),
         (json!([{"key": "other", "operator": "Exists"}]), false),
         (json!([{"operator": "Exists", "tolerationSeconds": 5}]), false),
+        // The first one that matches counts.
         (
             json!([{"operator": "Exists"}, {"operator": "Exists", "tolerationSeconds": 5}]),
+            true,
+        ),
+        (
+            json!([{"operator": "Exists", "tolerationSeconds": 5}, {"operator": "Exists"}]),
             false,
         ),
         (

@@ -46,34 +46,40 @@ pub(super) enum Blind {
 }
 
 /// What a namespace holds. What was found is told before what was not: it keeps the namespace in any case.
+/// Cost: a request for each kind and page, until more is found than can be named; [`AT_A_TIME`] pages in memory for a member, as
+/// its namespaces are looked into one after the other.
 pub(super) async fn look(
     api: &Api,
     (hub, copies): (&str, &BTreeSet<Str>),
     namespace: &str,
 ) -> Result<Contents, Failure> {
+    let _turn = api.look_turn().await;
     let mut look = Look::new(hub, copies);
     let (mut failed, mut refused, mut unanswered) = (None, None, None);
-    let mut found: Vec<Result<Look<'_>, Blind>> = Vec::new();
+    let mut blind = |each| match each {
+        Blind::Failed(failure) => failed = failed.take().or(Some(failure)),
+        Blind::Refused(words) => refused = refused.take().or(Some(words)),
+        Blind::Unanswered(words) => unanswered = unanswered.take().or(Some(words)),
+    };
     let mut all = Vec::new();
     for each in resources(api).await {
         match each {
             Ok(resource) => all.push(resource),
             Err(Blind::Failed(failure)) => return Err(failure),
-            Err(blind) => found.push(Err(blind)),
+            Err(each) => blind(each),
         }
     }
     let mut lists = stream::iter(all)
         .map(|resource| list(api, (hub, copies), namespace, resource))
         .buffered(AT_A_TIME);
     while let Some(each) = lists.next().await {
-        found.push(each);
-    }
-    for each in found {
         match each {
             Ok(part) => look.join(part),
-            Err(Blind::Failed(failure)) => failed = failed.or(Some(failure)),
-            Err(Blind::Refused(words)) => refused = refused.or(Some(words)),
-            Err(Blind::Unanswered(words)) => unanswered = unanswered.or(Some(words)),
+            Err(each) => blind(each),
+        }
+        if look.has_enough() {
+            look.cut();
+            break;
         }
     }
     match (look.contents(), failed, refused, unanswered) {
@@ -119,7 +125,7 @@ async fn list<'a>(
             .filter(|page| !page.resource_version.is_empty())
             .ok_or_else(|| Blind::Unanswered(format!("{}: the answer is no list", what())))?;
         next = page.next;
-        if next.is_empty() {
+        if next.is_empty() || look.has_enough() {
             return Ok(look);
         }
     }

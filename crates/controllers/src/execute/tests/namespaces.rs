@@ -164,6 +164,36 @@ async fn what_is_on_a_later_page_is_found() {
     assert_eq!(looked(&mut bench).await, held);
 }
 
+#[tokio::test]
+async fn a_look_ends_when_more_was_found_than_is_named() {
+    let pages = AtomicUsize::new(0);
+    let mut bench = bench_with(move |line| {
+        line.contains(CLAIMS).then(|| {
+            let page = pages.fetch_add(1, Ordering::SeqCst);
+            assert!(page < 2, "the list has no end");
+            let items = ["a", "b", "c"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
+            let metadata = json!({"resourceVersion": "9", "continue": "x"});
+            ok(json!({"kind": "List", "metadata": metadata, "items": items}))
+        })
+    });
+    let Contents::Held(words) = looked(&mut bench).await else {
+        panic!("it is full");
+    };
+    assert!(words.ends_with(" and more"), "{words}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_of_a_member_are_looked_into_one_after_the_other() {
+    let mut bench = bench_with(|_| None);
+    let member = bench.member.clone();
+    let turn = member.api.look_turn().await;
+    let waits = tokio::time::timeout(Duration::from_secs(60), looked(&mut bench));
+    assert!(waits.await.is_err(), "it did not wait");
+    drop(turn);
+    assert!(writes(&bench.on_member).is_empty());
+    assert_eq!(looked(&mut bench).await, Contents::Nothing);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_listed_is_not_taken_for_empty() {
     let odd = || ok(json!({"any": "thing"}));

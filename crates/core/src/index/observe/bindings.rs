@@ -186,17 +186,17 @@ impl Index {
         }
         // The restored hub never had it: what stands on members is reported as after a restart, not brought back.
         let outdated = entity.binding_floor == 0;
-        entity.binding_floor = deletion.floor(entity.binding_floor);
+        let floor = deletion.floor(entity.binding_floor);
+        let clusters: Vec<Str> = entity.copies.keys().cloned().collect();
+        // What may still stand on members must be accounted for by somebody.
+        let stands = clusters.iter().any(|cluster| self.may_exist(&id, cluster));
+        let Some(entity) = self.entities.get_mut(&id) else {
+            return;
+        };
+        entity.binding_floor = floor;
         let held = entity.binding.take();
         let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
-        // What still stands on members must be accounted for by somebody.
-        entity.vanished = held.filter(|_| !outdated).filter(|_| {
-            entity
-                .copies
-                .values()
-                .any(|state| state.live.is_some() || state.in_flight)
-        });
-        let clusters: Vec<Str> = entity.copies.keys().cloned().collect();
+        entity.vanished = held.filter(|_| stands && !outdated);
         self.by_binding.remove(name);
         self.refers_as_orphaned(&id, now, dirty);
         for cluster in &clusters {

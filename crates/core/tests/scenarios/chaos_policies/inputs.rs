@@ -52,6 +52,9 @@ fn key(kind: &str, namespace: &str, name: &str) -> Key {
 /// As `kubectl apply`: what users set replaces what users set before, what the control plane set stays.
 pub(super) fn apply(world: &mut World, mut object: Value) {
     let key = key_of(&object);
+    if world.deleted_namespaces.contains(&key.1) {
+        return;
+    }
     let is_ending = |world: &World| {
         let held = world.hub.get(&key);
         held.is_some_and(|held| !held["metadata"]["deletionTimestamp"].is_null())

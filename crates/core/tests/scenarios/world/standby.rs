@@ -60,6 +60,7 @@ impl World {
         self.slow_lists.clear();
         self.told.clear();
         self.crash_in = None;
+        self.unaccounted.append(&mut self.ended);
         self.observe(Observation::Leads(true));
     }
 
