@@ -117,9 +117,12 @@ table! {
         /// Ours. On a binding that too many others require to show them all: how many referrers `requiredBy` and the
         /// depended-by labels leave out. They count all the same.
         REQUIRED_BY_LEFT_OUT = "entourage.dev/required-by-left-out";
-        /// Ours. On a binding that was made again: the clusters, comma separated, where copies of the one before may be, until
-        /// its status records them or they are gone.
+        /// Ours. On a binding that was made again or moved: the clusters, comma separated, where copies may be that it is not
+        /// scheduled to, until its status records the copies or they are gone.
         FORMER_CLUSTERS = "entourage.dev/former-clusters";
+        /// Ours. On a binding: the clusters, comma separated, where the application failed in the version that its template has
+        /// now. They are chosen again only when no other cluster fits.
+        FAILED_CLUSTERS = "entourage.dev/failed-clusters";
         /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may take along what they
         /// name in it: by a field that shipped or declared rules read, or by what customizations make of them.
         REFERENCES_FROM = "entourage.dev/references-from";

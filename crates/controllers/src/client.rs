@@ -145,7 +145,6 @@ struct Inner {
     limiter: Mutex<Limiter>,
     in_flight: AtomicUsize,
     lists: Semaphore,
-    looks: Semaphore,
     /// Paths that asked to be left alone.
     pauses: Mutex<Pauses>,
     /// How long lists and watches take to begin.
@@ -168,7 +167,6 @@ impl Api {
             limiter,
             in_flight: AtomicUsize::new(0),
             lists: Semaphore::new(LISTS),
-            looks: Semaphore::new(1),
             pauses: Mutex::default(),
             patience: Mutex::default(),
             doubted: AtomicBool::new(false),
@@ -226,12 +224,6 @@ impl Api {
     pub async fn list_turn(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
         self.0.lists.acquire().await.ok()
-    }
-
-    /// Waits for one's turn to look into a namespace: a look lists many kinds at a time, so that little can come in meanwhile.
-    pub async fn look_turn(&self) -> Option<SemaphorePermit<'_>> {
-        // Nobody closes it.
-        self.0.looks.acquire().await.ok()
     }
 
     /// The client below, for what needs kube's typed layer.

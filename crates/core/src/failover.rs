@@ -18,11 +18,14 @@
 //! Source: Karmada reference 4; what is done otherwise is listed in docs/differences.md.
 
 pub mod budget;
+pub(crate) mod elsewhere;
 pub(crate) mod task;
 pub mod tolerance;
 
+use std::collections::BTreeSet;
+
 use entourage_api::{
-    keys::reason,
+    keys::{annotation, reason},
     policy::{FailoverBehavior, Placement, PurgeMode},
     work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
@@ -59,6 +62,8 @@ pub(crate) struct Decision {
     pub(crate) tasks: Vec<GracefulEvictionTask>,
     /// Which clusters it should leave and does not, and why; empty if there is none.
     pub(crate) blocked: String,
+    /// Where the application failed in the version that its template has now.
+    pub(crate) failed: Vec<Str>,
     /// When to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -82,7 +87,7 @@ enum Leave {
 /// Schedules a template as its placement says, evictions included; `None` when scheduling is not ours to do. `held` is the
 /// binding as stored. What comes out is written at once: asked again with it, the same comes out.
 ///
-/// Cost: that of [`crate::scheduler::schedule`], twice while a cluster is to be left and no other fits.
+/// Cost: that of [`crate::scheduler::schedule`], up to six times while a cluster is to be left and no other fits.
 pub(crate) fn decide(
     index: &Index,
     id: &Id,
@@ -107,17 +112,8 @@ pub(crate) fn decide(
         .filter(|(name, member)| is_over(name, member))
         .map(|(name, _)| name.clone())
         .collect();
-    let schedule =
-        |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
-            let evicted = tasks.iter().map(|task| task.from_cluster.as_str());
-            let evicted: Vec<Str> = evicted
-                .chain(due.iter().map(|(target, _)| target.name.as_str()))
-                .map(Str::from)
-                .chain(over.iter().cloned())
-                .collect();
-            binding::schedule(index, id, template, placement, held, (current, &evicted), now)
-        };
     let (mut open, mut back) = (Vec::new(), Vec::new());
+    let failed = failed(held, placement, now);
     for stored in &spec.graceful_eviction_tasks {
         match task::progress(index, id, entity, held, stored, placement) {
             Progress::Over => {}
@@ -125,6 +121,34 @@ pub(crate) fn decide(
             Progress::Open => open.push(task::dated(stored, now)),
         }
     }
+    let choose = |current: &[TargetCluster], evicted: &[Str]| {
+        binding::schedule(index, id, template, placement, held, (current, evicted), now)
+    };
+    let schedule =
+        |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
+            let (surplus, left): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| task.producer == RETURN);
+            let names = |tasks: Vec<&GracefulEvictionTask>| -> Vec<Str> {
+                let names = tasks.into_iter().map(|task| task.from_cluster.as_str().into());
+                names.collect()
+            };
+            let mut evicted = names(left);
+            evicted.extend(due.iter().map(|(target, _)| Str::from(target.name.as_str())));
+            evicted.extend(over.iter().cloned());
+            let without_failed = evicted.len();
+            let stays = |cluster: &&Str| !current.iter().any(|target| target.name == ***cluster);
+            evicted.extend(failed.iter().filter(stays).cloned());
+            let without_surplus = evicted.len();
+            evicted.extend(names(surplus));
+            let mut outcome = choose(current, &evicted);
+            // Better where it is not needed any more, or where it failed once, than nowhere.
+            for count in [without_surplus, without_failed] {
+                if matches!(outcome, Outcome::Failed { .. }) && count < evicted.len() {
+                    evicted.truncate(count);
+                    outcome = choose(current, &evicted);
+                }
+            }
+            outcome
+        };
     let mut again_at = None;
     let mut due = Vec::new();
     for target in &spec.clusters {
@@ -142,11 +166,26 @@ pub(crate) fn decide(
         }
         _ => true,
     });
-    let decision = |outcome, tasks, blocked, again_at| {
+    let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, blocked, again_at| {
+        let chosen = match &outcome {
+            Outcome::Placed { clusters, .. } => clusters,
+            Outcome::Failed { .. } => &spec.clusters,
+        };
+        let is_chosen = |cluster: &str| chosen.iter().any(|target| target.name == *cluster);
+        tasks.retain(|task| task.producer != RETURN || !is_chosen(&task.from_cluster));
+        let application = tasks
+            .iter()
+            .filter(|task| task.reason == reason::APPLICATION_FAILURE);
+        let now_failed = application
+            .filter(|task| task::of(spec, &task.from_cluster).is_none())
+            .map(|task| Str::from(task.from_cluster.as_str()));
+        let all: BTreeSet<Str> = failed.iter().cloned().chain(now_failed).collect();
+        let failed = all.into_iter().filter(|cluster| !is_chosen(cluster)).collect();
         Some(Decision {
             outcome,
             tasks,
             blocked,
+            failed,
             again_at,
         })
     };
@@ -196,10 +235,29 @@ pub(crate) fn decide(
         Outcome::Failed { message, .. } => {
             let mut tasks = open;
             tasks.extend(back.into_iter().cloned());
-            let blocked = blocked(&due, &message);
+            let why = format!("because no replacement can be scheduled: {message}");
+            let blocked = blocked(&due, &why);
             decision(schedule(&spec.clusters, &tasks, &[]), tasks, blocked, again_at)
         }
     }
+}
+
+/// The clusters where the application failed in the version that its template has now, as stored. What was asked since, or
+/// another placement, is a new question.
+fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -> BTreeSet<Str> {
+    let annotations = held.metadata.annotations.as_ref();
+    let said = |key: &str| {
+        annotations
+            .and_then(|all| all.get(key))
+            .map_or("", String::as_str)
+    };
+    let is_same =
+        serde_json::to_string(placement).is_ok_and(|text| text == said(annotation::APPLIED_PLACEMENT));
+    if !is_same || binding::is_reschedule_asked(held, now) {
+        return BTreeSet::new();
+    }
+    let names = said(annotation::FAILED_CLUSTERS).split(',');
+    names.filter(|name| !name.is_empty()).map(Str::from).collect()
 }
 
 /// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
@@ -351,7 +409,7 @@ fn surplus(target: &TargetCluster, recovered: &str, now: Time) -> GracefulEvicti
     }
 }
 
-fn blocked(due: &[(&TargetCluster, Cause)], message: &str) -> String {
+fn blocked(due: &[(&TargetCluster, Cause)], why: &str) -> String {
     if due.is_empty() {
         return String::new();
     }
@@ -364,18 +422,21 @@ fn blocked(due: &[(&TargetCluster, Cause)], message: &str) -> String {
             }
         })
         .collect();
-    format!(
-        "It is to be evicted from {}, and stays, because no replacement can be scheduled: {message}",
-        told.join(", ")
-    )
+    format!("It is to be evicted from {}, and stays, {why}", told.join(", "))
 }
 
 /// Whether a first copy waits for the deletion of another one: a task that purges directly, whose copy may still be there.
-/// Answers with the cluster. Cost: O(tasks).
-pub(crate) fn awaits_purge(index: &Index, id: &Id, binding: &Binding) -> Option<Str> {
-    let tasks = binding.object.spec.graceful_eviction_tasks.iter();
-    tasks
+/// What the binding is scheduled to waits; what something else needs there does not. Answers with the cluster of the task.
+/// Cost: O(tasks + clusters).
+pub(crate) fn awaits_purge(index: &Index, id: &Id, binding: &Binding, cluster: &str) -> Option<Str> {
+    let spec = &binding.object.spec;
+    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
+    if required.any(|target| target.name == cluster) {
+        return None;
+    }
+    spec.graceful_eviction_tasks
+        .iter()
         .filter(|task| task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true))
         .map(|task| Str::from(task.from_cluster.as_str()))
-        .find(|cluster| index.may_exist(id, cluster))
+        .find(|from| index.may_stand(id, from) && !spec.clusters.iter().any(|target| target.name == **from))
 }

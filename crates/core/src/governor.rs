@@ -28,6 +28,7 @@ use crate::{
     condition as conditions,
     index::{Index, Member},
     object::{Gvk, Id, Str, Time},
+    observation::Watch,
     plan::{Event, Key, Plan, Proof, Regarding},
 };
 
@@ -157,6 +158,7 @@ impl Governor {
 
     pub(crate) fn forget_member(&mut self, cluster: &str) {
         self.brakes.remove(cluster);
+        self.kept_from.remove(cluster);
     }
 
     /// Whether the deletion of a copy waits for lists of the hub, as it was planned last. Cost: O(log) while lists lack.
@@ -436,6 +438,10 @@ pub(crate) fn say(
             let due = since.plus(BLIND_AFTER);
             if now < due {
                 return (None, Some(due));
+            }
+            // What is told now is not known, so it cannot be changed.
+            if !index.synced.contains(&Watch::Clusters) {
+                return (None, None);
             }
             // Who has not seen the deletions yet, after a restart, goes by what is told.
             let waiting = index.governor.kept_from.get(name).map(|all| !all.is_empty());

@@ -156,7 +156,11 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
     } else {
         *request
     };
-    request.affinity = request.affinity.or_else(|| in_use(&request, candidates));
+    request.affinity = request
+        .affinity
+        .filter(|name| !is_outdated(&request, candidates, name))
+        .or_else(|| in_use(&request, candidates))
+        .or(request.affinity);
     let rounds = rounds(&request);
     let is_in_use = |round: &Round<'_>| !round.name.is_empty() && Some(round.name) == request.affinity;
     let first = rounds.iter().position(is_in_use).unwrap_or(0);
@@ -282,7 +286,21 @@ fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
     }
 }
 
-/// The first group that selects all present targets: the one in use, where none was recorded.
+/// Whether the group that was recorded as the one in use selects none of the present targets: they are newer than the record.
+/// One that selects some of them was made smaller.
+fn is_outdated(request: &Request<'_>, candidates: &[Candidate<'_>], name: &str) -> bool {
+    let mut terms = request.placement.cluster_affinities.iter();
+    let mut present = candidates
+        .iter()
+        .filter(|each| request.is_current(each.name))
+        .peekable();
+    present.peek().is_some()
+        && terms
+            .find(|term| term.affinity_name == name)
+            .is_some_and(|term| !present.any(|each| affinity::selects(&term.affinity, each)))
+}
+
+/// The first group that selects all present targets: the one in use, where none was recorded since they were chosen.
 fn in_use<'a>(request: &Request<'a>, candidates: &[Candidate<'_>]) -> Option<&'a str> {
     let mut terms = request.placement.cluster_affinities.iter();
     let present = || candidates.iter().filter(|each| request.is_current(each.name));

@@ -109,7 +109,12 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     if status == before {
         let waits = |until| Plan::wait_until(until, "what is told may change");
         let evicted = failover::task::told_again_at(index, id, (entity, stored), now);
-        let again_at = ask_again(index, entity, now).into_iter().chain(evicted).min();
+        let spec = &stored.object.spec;
+        let leaves = spec.placement.as_ref().and_then(|placement| {
+            failover::elsewhere::leaves_at(index, entity, (placement, spec.failover.as_ref()), spec, now)
+        });
+        let again_at = ask_again(index, entity, now).into_iter();
+        let again_at = again_at.chain(evicted).chain(leaves).min();
         return again_at.map_or_else(Plan::nothing, waits);
     }
     if let Some(until) = too_early(index, entity, &places, &ready, now) {

@@ -4,7 +4,10 @@ use entourage_api::{
     keys::{annotation, finalizer, label},
     names,
     policy::Placement,
-    work::{DependentObjectReference, ObjectReference, ResourceBinding, ResourceBindingSpec, Suspension},
+    work::{
+        DependentObjectReference, GracefulEvictionTask, ObjectReference, ResourceBinding,
+        ResourceBindingSpec, Suspension, TargetCluster,
+    },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -13,9 +16,9 @@ use crate::{
     delivery,
     dependencies::{self, Merged, Required},
     detector::activation,
-    failover::{Decision, decide},
+    failover::{Decision, decide, elsewhere::tended},
     index::{Entity, Index, Policy, content_version, follows},
-    object::{Id, Named, Time},
+    object::{Id, Named, Str, Time},
     observation::Template,
     rebalancer,
     scheduler::Outcome,
@@ -108,6 +111,7 @@ fn describe(id: &Id, template: &Template, binding: &mut ResourceBinding) {
         && annotations.get(annotation::CONTENT) == content.as_ref();
     if !same_content {
         spec.resource.resource_version = template.meta.resource_version.to_string();
+        annotations.remove(annotation::FAILED_CLUSTERS);
     }
     match content {
         Some(content) => annotations.insert(annotation::CONTENT.into(), content),
@@ -160,6 +164,9 @@ fn claim(
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&from.placement, from.failover.as_ref());
     let decision = decide(index, id, (entity, template), behaviour, held, now);
+    if decision.is_none() {
+        binding.spec.graceful_eviction_tasks = tended(index, id, entity, held, &from.placement, now);
+    }
     place(decision, &from.placement, binding)
 }
 
@@ -189,6 +196,9 @@ fn hold(
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&placement, held.spec.failover.as_ref());
     let decision = decide(index, id, (entity, template), behaviour, held, now);
+    if decision.is_none() {
+        binding.spec.graceful_eviction_tasks = tended(index, id, entity, held, &placement, now);
+    }
     place(decision, &placement, binding)
 }
 
@@ -202,11 +212,30 @@ fn evict(
 ) -> Option<Time> {
     let placement = binding.spec.placement.clone()?;
     let behaviour = (&placement, binding.spec.failover.as_ref());
-    let decision = decide(index, id, (entity, template), behaviour, binding, now)?;
-    if decision.tasks == binding.spec.graceful_eviction_tasks {
-        return decision.again_at;
+    let Some(decision) = decide(index, id, (entity, template), behaviour, binding, now) else {
+        binding.spec.graceful_eviction_tasks = tended(index, id, entity, binding, &placement, now);
+        return None;
+    };
+    let spec = &mut binding.spec;
+    let stored = &spec.graceful_eviction_tasks;
+    let begins = decision.tasks.iter().any(|task| {
+        let is_of_it = |each: &GracefulEvictionTask| each.from_cluster == task.from_cluster;
+        let is_scheduled = |target: &TargetCluster| target.name == task.from_cluster;
+        !stored.iter().any(is_of_it) || spec.clusters.iter().any(is_scheduled)
+    });
+    let returns = match &decision.outcome {
+        Outcome::Placed { clusters, .. } => stored.iter().any(|task| {
+            let is_of_it = |target: &TargetCluster| target.name == task.from_cluster;
+            clusters.iter().any(is_of_it)
+        }),
+        Outcome::Failed { .. } => false,
+    };
+    if begins || returns {
+        return place(Some(decision), &placement, binding);
     }
-    place(Some(decision), &placement, binding)
+    spec.graceful_eviction_tasks = decision.tasks;
+    note_failed(&decision.failed, binding);
+    decision.again_at
 }
 
 /// The binding that this template had and that somebody deleted: what it says of scheduling goes on when it is made
@@ -227,6 +256,7 @@ fn vanished(index: &Index, id: &Id, entity: &Entity, template: &Template) -> Opt
 fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Option<Time> {
     let decision = decision?;
     binding.spec.graceful_eviction_tasks = decision.tasks;
+    note_failed(&decision.failed, binding);
     if let Outcome::Placed { clusters, .. } = decision.outcome {
         binding.spec.clusters = clusters;
         binding.metadata.annotations.get_or_insert_default().insert(
@@ -235,6 +265,15 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         );
     }
     decision.again_at
+}
+
+fn note_failed(failed: &[Str], binding: &mut ResourceBinding) {
+    let annotations = binding.metadata.annotations.get_or_insert_default();
+    if failed.is_empty() {
+        annotations.remove(annotation::FAILED_CLUSTERS);
+    } else {
+        annotations.insert(annotation::FAILED_CLUSTERS.into(), failed.join(","));
+    }
 }
 
 /// What the referrers of a binding say that no policy made (karmada reference 2.5).
@@ -298,6 +337,7 @@ fn mark(
     }
     if binding.spec.placement.is_none() {
         annotations.remove(annotation::APPLIED_PLACEMENT);
+        annotations.remove(annotation::FAILED_CLUSTERS);
     }
     if left_out > 0 {
         annotations.insert(annotation::REQUIRED_BY_LEFT_OUT.into(), left_out.to_string());

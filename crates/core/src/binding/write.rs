@@ -157,7 +157,7 @@ pub(super) fn note_former(
     };
     let left: Vec<&str> = clusters
         .iter()
-        .filter(|cluster| index.may_exist(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
+        .filter(|cluster| index.may_stand(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
         .map(|cluster| &**cluster)
         .collect();
     if !left.is_empty() {

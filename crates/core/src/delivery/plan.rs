@@ -308,7 +308,7 @@ fn deliver(
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(cluster) = failover::awaits_purge(index, id, binding)
+        && let Some(cluster) = failover::awaits_purge(index, id, binding, cluster)
     {
         return Plan::wait(format!("the copy on {cluster} is deleted first"));
     }

@@ -41,7 +41,7 @@ pub(super) fn progress(
     let Some(member) = index.members.get(&cluster) else {
         return Progress::Over;
     };
-    if held.spec.clusters.iter().any(is_scheduled) || !index.may_exist(id, &cluster) {
+    if held.spec.clusters.iter().any(is_scheduled) || !index.may_stand(id, &cluster) {
         return Progress::Over;
     }
     let may_return = task.producer == TAINT_MANAGER
@@ -193,11 +193,24 @@ pub(crate) fn told(
                 _ if !index.answers(&task.from_cluster) => {
                     "the copy there is dealt with when the cluster answers".to_owned()
                 }
-                Ok(why) => format!("the copy there is being deleted, because {why}"),
+                Ok(why) => match kept(binding, &task.from_cluster) {
+                    Some(by) => format!("the copy there stays: {by}"),
+                    None => format!("the copy there is being deleted, because {why}"),
+                },
                 Err((why, _)) => format!("the copy there stays: {why}"),
             };
             format!("Evicted from {} ({cause}); {what}", task.from_cluster)
         })
         .collect();
     (!all.is_empty()).then(|| all.join(". "))
+}
+
+/// Why a copy stays that its eviction task lets go.
+fn kept(binding: &Binding, cluster: &str) -> Option<&'static str> {
+    let spec = &binding.object.spec;
+    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
+    if required.any(|target| target.name == cluster) {
+        return Some("something else needs it there (see spec.requiredBy)");
+    }
+    delivery::suspension::holds(spec, cluster).then_some("delivery is suspended")
 }

@@ -19,7 +19,7 @@ const PENDING: &str =
     "; the fresh choice that spec.rescheduleTriggeredAt asks for is made as soon as it can be";
 
 /// Fills in the scheduler's part of a status. Where another scheduler chooses, or scheduling is suspended, it stays as
-/// it is; so it does when the policy is gone.
+/// it is; so it does when the policy is gone. That an eviction is blocked is told in any case.
 ///
 /// Cost: that of [`crate::scheduler::schedule`].
 pub(super) fn fill(
@@ -37,6 +37,13 @@ pub(super) fn fill(
         status.last_scheduled_time = None;
         return;
     };
+    let behaviour = (placement, spec.failover.as_ref());
+    let decided = failover::decide(index, id, (entity, template), behaviour, &stored.object, now);
+    let blocked = match &decided {
+        Some(decision) => decision.blocked.clone(),
+        None => failover::elsewhere::held_back(index, entity, behaviour, spec, now),
+    };
+    tell_blocked(stored, status, blocked, now);
     if detector::claimed_by(index, id, &template.meta).is_none() {
         let mut held = status.conditions.iter_mut();
         if let Some(held) = held.find(|each| each.type_ == condition::SCHEDULED) {
@@ -44,12 +51,9 @@ pub(super) fn fill(
         }
         return;
     }
-    let behaviour = (placement, spec.failover.as_ref());
-    let decided = failover::decide(index, id, (entity, template), behaviour, &stored.object, now);
     let Some(decision) = decided else {
         return;
     };
-    tell_blocked(stored, status, decision.blocked, now);
     let (good, reason, message) = match decision.outcome {
         Outcome::Placed {
             clusters,

@@ -463,6 +463,113 @@ fn an_application_that_stays_unhealthy_is_moved_also_over_a_restart() {
 }
 
 #[test]
+fn an_application_that_failed_on_a_cluster_does_not_return_there_while_another_one_fits() {
+    let mut policy = application("Gracefully", 60);
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    world.apply(deployment("web", &[]));
+    world.apply(policy);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), MEMBERS);
+    for member in MEMBERS {
+        report(&mut world, member, i64::from(member != "member2"));
+    }
+    assert!(world.settle_for(600_000));
+    assert_eq!(clusters(&world), ["member1", "member3"]);
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member3"]);
+    assert!(evicted(&world).is_empty(), "its task is over");
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    // A new version may do well there.
+    let mut next = deployment("web", &[]);
+    next["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+    world.apply(next);
+    assert!(world.settle_for(20_000));
+    assert_eq!(clusters(&world), MEMBERS);
+}
+
+#[test]
+fn a_version_that_never_ran_on_a_cluster_did_not_fail_there() {
+    let mut policy = application("Gracefully", 600);
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    world.apply(deployment("web", &[]));
+    world.apply(policy);
+    assert!(world.settle());
+    for member in MEMBERS {
+        report(&mut world, member, i64::from(member == "member1"));
+    }
+    assert!(world.settle_for(60_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    // The next version comes before the failed one has left.
+    world.set_down("member1", true);
+    let mut next = deployment("web", &[]);
+    next["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+    world.apply(next);
+    world.set_down("member1", false);
+    assert!(world.settle_for(60_000));
+    report(&mut world, "member1", 1);
+    assert!(world.settle_for(600_000));
+    assert_eq!(clusters(&world), MEMBERS);
+}
+
+#[test]
+fn a_replacement_that_is_not_needed_any_more_is_where_a_workload_goes_before_it_goes_nowhere() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["clusterAffinity"] = json!({"clusterNames": ["member1", "member2"]});
+    let mut world = settled(&policy);
+    let broken = no_execute(&world);
+    taint(&mut world, "member1", &broken);
+    assert!(world.settle());
+    report(&mut world, "member2", 0);
+    assert!(world.settle());
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle_for(120_000));
+    assert_eq!(
+        (clusters(&world), evicted(&world)),
+        (vec!["member1"], vec!["member2"])
+    );
+    world.set_down("member1", true);
+    assert!(world.settle_for(120_000));
+    let broken = no_execute(&world);
+    taint(&mut world, "member1", &broken);
+    world.set_down("member2", false);
+    report(&mut world, "member2", 1);
+    assert!(world.settle_for(120_000));
+    assert_eq!(
+        (clusters(&world), evicted(&world)),
+        (vec!["member2"], vec!["member1"])
+    );
+    world.set_down("member1", false);
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn an_application_that_failed_everywhere_is_tried_again_where_it_failed_first() {
+    let mut world = settled(&application("Gracefully", 60));
+    for (from, to) in [
+        ("member1", "member2"),
+        ("member2", "member3"),
+        ("member3", "member1"),
+    ] {
+        report(&mut world, from, 0);
+        assert!(world.settle_for(31_000));
+        assert_eq!(clusters(&world), [to]);
+        report(&mut world, to, 1);
+        assert!(world.settle_for(20_000));
+        assert_eq!(world.holders("Deployment", "web"), [to]);
+    }
+}
+
+#[test]
 fn an_application_that_recovers_in_time_stays() {
     let mut world = settled(&application("Gracefully", 120));
     for _ in 0..5 {
@@ -515,6 +622,126 @@ fn a_dependency_that_others_need_stays_on_the_cluster_that_is_left() {
     assert_eq!(world.holders("Deployment", "web"), ["member2"]);
     assert_eq!(world.holders("Deployment", "stays"), ["member1"]);
     assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+}
+
+#[test]
+fn groups_of_clusters_are_fallen_through_and_gone_back_to_when_asked() {
+    for mode in ["Gracefully", "Directly"] {
+        let mut policy = purging(mode);
+        policy["spec"]["placement"] = json!({"clusterAffinities": [
+            {"affinityName": "first", "clusterNames": ["member1"]},
+            {"affinityName": "second", "clusterNames": ["member2"]},
+        ]});
+        let mut world = settled(&policy);
+        let taints = no_execute(&world);
+        taint(&mut world, "member1", &taints);
+        assert!(world.settle());
+        assert_eq!(clusters(&world), ["member2"], "{mode}");
+        let group =
+            |world: &World| binding(world, BINDING)["status"]["schedulerObservingAffinityName"].clone();
+        assert_eq!(group(&world), "second");
+        report(&mut world, "member2", 1);
+        assert!(world.settle());
+        assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+        taint(&mut world, "member1", &json!([]));
+        assert!(world.settle_for(600_000));
+        assert_eq!(
+            clusters(&world),
+            ["member2"],
+            "{mode}: it does not return by itself"
+        );
+        world.apply(json!({
+            "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "back"},
+            "spec": {"workloads": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"},
+            ]},
+        }));
+        assert!(world.settle());
+        assert_eq!(clusters(&world), ["member1"], "{mode}");
+        assert_eq!(group(&world), "first");
+    }
+}
+
+#[test]
+fn what_something_else_needs_on_a_cluster_does_not_wait_for_a_purge_on_another_one() {
+    let mut policy = policy_of("settings", "v1", "ConfigMap", "settings", &MEMBERS);
+    policy["spec"]["placement"]["spreadConstraints"] =
+        json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    policy["spec"]["failover"] = json!({"cluster": {"purgeMode": "Directly"}});
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    world.apply(config_map("settings", "one"));
+    world.apply(policy);
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
+    world.set_down("member1", true);
+    assert!(world.settle_for(120_000));
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(120_000));
+    assert_eq!(
+        world.holders("ConfigMap", "settings"),
+        ["member1"],
+        "the purge comes first"
+    );
+    world.apply(deployment("web", &["settings"]));
+    world.apply(policy_of("web", "apps/v1", "Deployment", "web", &["member2"]));
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+}
+
+#[test]
+fn a_workload_whose_clusters_are_not_ours_to_choose_says_that_it_should_leave() {
+    let mut world = settled(&policy());
+    let mut object = binding(&world, BINDING).clone();
+    object["spec"]["suspension"] = json!({"scheduling": true});
+    world.replace(object);
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(clusters(&world), ["member1"]);
+    let told = condition(&world, BINDING, "EvictionBlocked");
+    assert!(
+        told["message"]
+            .as_str()
+            .is_some_and(|says| says.contains("because its scheduling is suspended")),
+        "{told}"
+    );
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle());
+    assert!(condition(&world, BINDING, "EvictionBlocked").is_null());
+    // A toleration that ends is told when it does, although nothing else happens.
+    let mut object = binding(&world, BINDING).clone();
+    object["spec"]["placement"]["clusterTolerations"] =
+        json!([{"operator": "Exists", "tolerationSeconds": 60}]);
+    world.replace(object);
+    let mut limited = policy();
+    limited["spec"]["placement"]["clusterTolerations"] =
+        json!([{"operator": "Exists", "tolerationSeconds": 60}]);
+    world.apply(limited);
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert!(condition(&world, BINDING, "EvictionBlocked").is_null());
+    assert!(world.settle_for(61_000));
+    assert_eq!(condition(&world, BINDING, "EvictionBlocked")["status"], "True");
+    // Who moves it by a task of its own has it dated and dropped all the same.
+    let mut object = binding(&world, BINDING).clone();
+    object["spec"]["clusters"] = json!([{"name": "member2", "replicas": 1}]);
+    object["spec"]["gracefulEvictionTasks"] =
+        json!([{"fromCluster": "member1", "reason": "Moved", "producer": "me"}]);
+    world.replace(object);
+    assert!(world.settle());
+    let task = &binding(&world, BINDING)["spec"]["gracefulEvictionTasks"][0];
+    assert!(task["creationTimestamp"].is_string(), "{task}");
+    report(&mut world, "member2", 1);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert!(evicted(&world).is_empty());
+    assert!(condition(&world, BINDING, "EvictionBlocked").is_null());
 }
 
 #[test]

@@ -1393,8 +1393,10 @@ impl World {
         if key.0 == "Namespace" {
             self.deleted_namespaces.insert(key.2.clone());
         }
+        // One whose template is gone ends for good: nothing may stand then.
         let resource = &held["spec"]["resource"];
         if let (Some(kind), Some(name)) = (resource["kind"].as_str(), resource["name"].as_str())
+            && self.hub_object(kind, name).is_some()
             && self.holders(kind, name).iter().any(|member| {
                 let copy = self.on(member, kind, name);
                 copy.is_some_and(|copy| !copy["metadata"]["labels"]["entourage.dev/hub"].is_null())

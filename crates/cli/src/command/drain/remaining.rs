@@ -32,7 +32,7 @@ pub(super) fn remaining(binding: &Value, cluster: &str) -> Option<(String, Remai
         return None;
     }
     let tolerates = task.is_none() && tolerates(binding);
-    let unscheduled = unscheduled(binding);
+    let unscheduled = unscheduled(binding, cluster);
     let why = match task {
         Some(task) => first_of([&task["message"], &task["reason"]], "it is being evicted"),
         None if tolerates => format!("it tolerates {}:NoExecute", taint::DRAIN),
@@ -49,15 +49,18 @@ pub(super) fn remaining(binding: &Value, cluster: &str) -> Option<(String, Remai
     Some((name, Remaining { why, tolerates }))
 }
 
-/// The condition that says why it cannot be evicted, or scheduled at all; null while that is not known to be so.
-fn unscheduled(binding: &Value) -> &Value {
+/// The condition that says why it cannot be evicted from the cluster, or scheduled at all; null while that is not known to be so.
+fn unscheduled<'a>(binding: &'a Value, cluster: &str) -> &'a Value {
     let all = binding.pointer("/status/conditions").and_then(Value::as_array);
-    let find = |type_: &str, is_bad: fn(&Value) -> bool| {
-        let mut all = all.into_iter().flatten();
-        all.find(|each| each["type"] == type_ && is_bad(&each["status"]))
-    };
-    find(condition::EVICTION_BLOCKED, |status| status == "True")
-        .or_else(|| find(condition::SCHEDULED, |status| status != "True"))
+    let mut each = all.into_iter().flatten();
+    let about = format!("{cluster} (");
+    let blocked = each.find(|each| {
+        let message = each["message"].as_str().unwrap_or_default();
+        each["type"] == condition::EVICTION_BLOCKED && each["status"] == "True" && message.contains(&about)
+    });
+    let mut each = all.into_iter().flatten();
+    blocked
+        .or_else(|| each.find(|each| each["type"] == condition::SCHEDULED && each["status"] != "True"))
         .unwrap_or(&Value::Null)
 }
 

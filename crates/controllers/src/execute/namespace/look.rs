@@ -18,8 +18,8 @@ use crate::{
     metrics::Verb,
 };
 
-/// Objects of one page.
-const PAGE: &str = "500";
+/// Objects of one page: few, as more than can be named end the look, and several namespaces may be looked into at a time.
+const PAGE: &str = "100";
 
 /// Requests at a time: what comes into a namespace between its list and the deletion is not seen.
 pub(super) const AT_A_TIME: usize = 8;
@@ -46,14 +46,12 @@ pub(super) enum Blind {
 }
 
 /// What a namespace holds. What was found is told before what was not: it keeps the namespace in any case.
-/// Cost: a request for each kind and page, until more is found than can be named; [`AT_A_TIME`] pages in memory for a member, as
-/// its namespaces are looked into one after the other.
+/// Cost: a request for each kind and page, until more is found than can be named; [`AT_A_TIME`] pages in memory.
 pub(super) async fn look(
     api: &Api,
     (hub, copies): (&str, &BTreeSet<Str>),
     namespace: &str,
 ) -> Result<Contents, Failure> {
-    let _turn = api.look_turn().await;
     let mut look = Look::new(hub, copies);
     let (mut failed, mut refused, mut unanswered) = (None, None, None);
     let mut blind = |each| match each {

@@ -183,18 +183,6 @@ async fn a_look_ends_when_more_was_found_than_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_of_a_member_are_looked_into_one_after_the_other() {
-    let mut bench = bench_with(|_| None);
-    let member = bench.member.clone();
-    let turn = member.api.look_turn().await;
-    let waits = tokio::time::timeout(Duration::from_secs(60), looked(&mut bench));
-    assert!(waits.await.is_err(), "it did not wait");
-    drop(turn);
-    assert!(writes(&bench.on_member).is_empty());
-    assert_eq!(looked(&mut bench).await, Contents::Nothing);
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_cannot_be_listed_is_not_taken_for_empty() {
     let odd = || ok(json!({"any": "thing"}));
     type Case = (&'static str, fn() -> Reply, bool);
