@@ -11,7 +11,7 @@
 //! | [`counts`], [`process`], [`meter`] | requests; CPU time and memory; both between two moments |
 //! | [`floor`] | the same objects written by a bare client |
 //! | [`control`], [`child`] | the control plane that is measured |
-//! | [`scenario`] | S1 to S5, S7 and the kills, a file each |
+//! | [`scenario`] | S1 to S8 and the kills, a file each |
 //! | [`compare`] | whether two end states are the same |
 //! | [`options`] | what is asked for |
 //! | [`report`], [`stats`] | JSON, table, medians |
@@ -189,6 +189,24 @@ impl Bench {
         self.control.start_fresh(self.options.limit).await?;
         self.members_ready().await?;
         Ok(floor)
+    }
+
+    /// Starts the control plane fresh and waits for the members.
+    ///
+    /// # Errors
+    /// It does not get ready.
+    pub async fn fresh(&mut self) -> Result<()> {
+        self.control.stop().await?;
+        self.control.start_fresh(self.options.limit).await?;
+        self.members_ready().await
+    }
+
+    /// Waits until the servers are at rest.
+    ///
+    /// # Errors
+    /// A server's; also when they do not come to rest.
+    pub async fn at_rest(&self) -> Result<()> {
+        meter::settle(&self.servers, self.options.limit).await.map(drop)
     }
 
     /// Waits until the hub finds every member ready.

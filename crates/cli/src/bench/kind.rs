@@ -19,6 +19,8 @@ pub enum Kind {
     FloorBinding,
     /// ResourceDistribution.
     Distribution,
+    /// Cluster.
+    Cluster,
 }
 
 /// Group of the definition that the floor writes.
@@ -59,6 +61,13 @@ const ROWS: &[Row] = &[
         "v1alpha1",
         "resourcedistributions",
         "ResourceDistribution",
+    ),
+    (
+        Kind::Cluster,
+        "cluster.karmada.io",
+        "v1alpha1",
+        "clusters",
+        "Cluster",
     ),
 ];
 

@@ -96,6 +96,12 @@ impl World {
         Id::new(Kind::Secret, namespace, SHARED)
     }
 
+    /// The policy of a namespace.
+    #[must_use]
+    pub fn policy_id(namespace: &str) -> Id {
+        Id::new(Kind::Policy, namespace, SHARED)
+    }
+
     /// A namespace.
     #[must_use]
     pub fn namespace_object(&self, name: &str) -> Value {
@@ -107,7 +113,7 @@ impl World {
     pub fn first(&self) -> Vec<(Id, Value)> {
         let mut all = Vec::new();
         for namespace in self.namespaces() {
-            all.push((Id::new(Kind::Policy, &namespace, SHARED), self.policy(&namespace)));
+            all.push((Self::policy_id(&namespace), self.policy(&namespace)));
             all.push(self.with_object(Self::shared_id(&namespace)));
         }
         for workload in 0..self.workloads {

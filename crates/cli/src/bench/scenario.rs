@@ -18,6 +18,7 @@ use super::{
 
 pub mod cold;
 pub mod distribution;
+pub mod failover;
 pub mod growth;
 pub mod idle;
 pub mod kills;
@@ -46,6 +47,9 @@ pub enum Scenario {
     /// Removal of references, then of everything
     #[value(name = "S5", alias = "s5")]
     Removal,
+    /// Failover off a tainted member
+    #[value(name = "S6", alias = "s6")]
+    Failover,
     /// S1 at 100, 300 and 900 Deployments
     #[value(name = "S7", alias = "s7")]
     Growth,
@@ -71,6 +75,7 @@ impl Scenario {
             Self::Idle => "S3",
             Self::Restart => "S4",
             Self::Removal => "S5",
+            Self::Failover => "S6",
             Self::Growth => "S7",
             Self::Distribution => "S8",
             Self::All => "all",
@@ -87,6 +92,7 @@ impl Scenario {
             Self::Idle => "idle",
             Self::Restart => "restart",
             Self::Removal => "removal",
+            Self::Failover => "failover: workloads off a tainted member",
             Self::Growth => "growth: cold propagation",
             Self::Distribution => "distribution: copies in namespaces of the hub",
             Self::All => "everything",
@@ -121,7 +127,8 @@ pub async fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     let distribution = asked(&Scenario::Distribution);
-    if growth || !on_one_world.is_empty() || kills > 0 {
+    let failover = asked(&Scenario::Failover);
+    if growth || failover || !on_one_world.is_empty() || kills > 0 {
         bench.watch().await?;
     }
     if distribution {
@@ -135,6 +142,12 @@ pub async fn run(bench: &mut Bench) -> Result<()> {
         for number in 1..=runs {
             bench.say(&format!("run {number} of {runs}"));
             one_world(bench, number, &on_one_world).await?;
+        }
+    }
+    if failover {
+        for number in 1..=runs {
+            bench.say(&format!("failover, run {number} of {runs}"));
+            failover::run(bench, number).await?;
         }
     }
     if growth {
@@ -163,7 +176,12 @@ async fn one_world(bench: &mut Bench, number: usize, asked: &[Scenario]) -> Resu
             Scenario::Idle => idle::run(bench, &world).await?,
             Scenario::Restart => restart::run(bench, &world).await?,
             Scenario::Removal => removal::run(bench, &world, Some(&floor)).await?,
-            Scenario::Floor | Scenario::Cold | Scenario::Growth | Scenario::Distribution | Scenario::All => {}
+            Scenario::Floor
+            | Scenario::Cold
+            | Scenario::Failover
+            | Scenario::Growth
+            | Scenario::Distribution
+            | Scenario::All => {}
         }
     }
     if asked.contains(&Scenario::Removal) {

@@ -5,7 +5,7 @@
 //! the wait: nothing is polled.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -35,6 +35,8 @@ pub struct Ledger {
     /// Every object seen and not gone, with its step.
     objects: HashMap<(Place, Id), Option<String>>,
     wish: Option<(Wish, HashSet<(Place, Id)>)>,
+    /// What has come true of the wish, and when.
+    fulfilled: BTreeMap<(Place, Id), Instant>,
 }
 
 impl Ledger {
@@ -46,6 +48,9 @@ impl Ledger {
             Some((Wish::Step(wanted), left)) if step.as_ref() == Some(wanted) => left.remove(&key),
             _ => false,
         };
+        if closer {
+            self.fulfilled.insert(key.clone(), Instant::now());
+        }
         self.objects.insert(key, step);
         closer
     }
@@ -70,6 +75,7 @@ impl Ledger {
         let left: HashSet<_> = of.into_iter().filter(open).collect();
         let count = left.len();
         self.wish = Some((wish, left));
+        self.fulfilled.clear();
         count
     }
 
@@ -137,6 +143,12 @@ impl Seen {
     #[must_use]
     pub fn on(&self, place: Place) -> BTreeSet<Id> {
         self.lock().on(place)
+    }
+
+    /// What has come there of the last wish, and when.
+    #[must_use]
+    pub fn fulfilled(&self) -> BTreeMap<(Place, Id), Instant> {
+        self.lock().fulfilled.clone()
     }
 
     /// Begins to wait; call it before what causes the change.
@@ -247,6 +259,20 @@ mod tests {
         assert_eq!(ledger.arm(Wish::Absent, [(0, id("x")), (0, id("y"))]), 1);
         assert!(ledger.gone(0, id("x")));
         assert!(ledger.outstanding().is_empty() && ledger.on(0).is_empty());
+    }
+
+    #[test]
+    fn what_came_of_a_wish_is_told_with_its_time_until_the_next_one() {
+        let seen = Seen::new(vec!["hub".into()]);
+        let _ = seen.wish(Wish::Present, [(0, id("x")), (0, id("y"))]);
+        seen.present(0, id("x"), None);
+        seen.present(0, id("z"), None);
+        let told = seen.fulfilled();
+        assert_eq!(told.keys().collect::<Vec<_>>(), [&(0, id("x"))]);
+        seen.present(0, id("y"), None);
+        assert!(seen.fulfilled()[&(0, id("y"))] >= told[&(0, id("x"))]);
+        let _ = seen.wish(Wish::Present, [(0, id("w"))]);
+        assert!(seen.fulfilled().is_empty());
     }
 
     #[tokio::test]

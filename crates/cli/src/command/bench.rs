@@ -196,7 +196,7 @@ mod tests {
             "S1",
             "S1 --member m1",
             "S1 --member M1=a",
-            "S6 --member m1=a",
+            "S9 --member m1=a",
             "S1 --member m1=a --runs 0",
             "--kill 5 --member m1=a",
             "S1 --member m1=a --controllers x --pid 7",
