@@ -9,6 +9,7 @@
 # MEMBERS      how many members (default 3)
 # BENCH_PORT   port for the control plane's health endpoint (default 18080)
 # FEATURES     what the control plane is given as --feature-gates; S8 needs ResourceDistributionGate=true
+# FLAGS        further flags of the control plane, such as --eviction-rate=100
 # BENCH_JSON   the report (default <build folder>/bench/report.json)
 # Needs KUBEBUILDER_ASSETS with a kube-controller-manager, or Debian bookworm (hack/real-apiserver.sh).
 set -Eeuo pipefail
@@ -42,11 +43,12 @@ main() {
         local member="$dir/fleet/member$number/kubeconfig"
         "$BINARY" join "member$number" --cluster-kubeconfig "$member" --kubeconfig "$hub" --wait 0s >&2
         members+=(--member "member$number=$member")
+        members+=(--member-pid "member$number=$(<"$dir/fleet/member$number/apiserver.pid")")
     done
     rm -f "$OUT/controllers.log"
     "$BINARY" bench "$@" --kubeconfig "$hub" "${members[@]}" --json "$JSON" \
         --controllers "$(printf '%q ' "$BINARY" controllers --kubeconfig "$hub" --health-addr "127.0.0.1:$PORT" \
-            ${FEATURES:+--feature-gates "$FEATURES"})" \
+            ${FEATURES:+--feature-gates "$FEATURES"} ${FLAGS:+$FLAGS})" \
         --ready-url "http://127.0.0.1:$PORT/readyz" --controllers-log "$OUT/controllers.log"
     say "report: $JSON; output of the control plane: $OUT/controllers.log"
 }

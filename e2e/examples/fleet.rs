@@ -1,11 +1,12 @@
 //! Starts a hub and members for use by hand: `cargo run -p entourage-e2e --example fleet -- [MEMBERS] [DIRECTORY]`.
 //!
-//! Prints a kubeconfig path per cluster and stays until Ctrl-C or SIGTERM. Needs `KUBEBUILDER_ASSETS`.
+//! Prints a kubeconfig path per cluster and stays until Ctrl-C or SIGTERM. Beside each kubeconfig lies the process of the API
+//! server, in `apiserver.pid`. Needs `KUBEBUILDER_ASSETS`.
 
-use std::{path::PathBuf, time::Instant};
+use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::Context;
-use entourage_e2e::servers::{Assets, Fleet};
+use entourage_e2e::servers::{Assets, Fleet, TestCluster};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
@@ -37,6 +38,14 @@ async fn main() -> anyhow::Result<()> {
         begin.elapsed().as_secs_f32()
     );
     for cluster in fleet.clusters() {
+        if let TestCluster::Real(real) = cluster
+            && let Some(pid) = real.pids().apiserver
+        {
+            fs::write(
+                cluster.kubeconfig_path().with_file_name("apiserver.pid"),
+                pid.to_string(),
+            )?;
+        }
         println!(
             "{:<10} export KUBECONFIG={}",
             cluster.name(),

@@ -24,6 +24,7 @@ mod report;
 mod runner;
 mod scene;
 mod server;
+mod short;
 mod space;
 
 pub use bed::{Bed, MEMBERS};

@@ -73,6 +73,8 @@ mod drift;
 mod example;
 #[path = "e2e/failover.rs"]
 mod failover;
+#[path = "e2e/failover_return.rs"]
+mod failover_return;
 #[path = "e2e/faults.rs"]
 mod faults;
 #[path = "e2e/gate.rs"]
@@ -193,6 +195,7 @@ fn main() -> ExitCode {
         crash::tests(),
         crash_policies::tests(),
         failover::tests(),
+        failover_return::tests(),
         faults::tests(),
         distribution_faults::tests(),
         conformance::tests(),

@@ -27,20 +27,7 @@ pub struct HubArgs {
 /// # Errors
 /// A sentence for the user.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let millis: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("give a number and a unit: 500ms, 30s, 5m, 1h".to_owned()),
-    };
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|count| count.checked_mul(millis))
-        .map(Duration::from_millis)
+    entourage_core::object::duration(text)
         .ok_or_else(|| "give a number and a unit: 500ms, 30s, 5m, 1h".to_owned())
 }
 

@@ -214,6 +214,27 @@ impl Bench {
     /// # Errors
     /// Names one that is not.
     pub async fn members_ready(&self) -> Result<()> {
+        for (name, _) in &self.options.members {
+            self.until_cluster(name, "is not ready", is_ready).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the hub finds a member not ready.
+    ///
+    /// # Errors
+    /// It goes on finding it ready.
+    pub async fn member_unready(&self, name: &str) -> Result<()> {
+        self.until_cluster(name, "goes on being ready", |cluster| !is_ready(cluster))
+            .await
+    }
+
+    async fn until_cluster(
+        &self,
+        name: &str,
+        else_it: &str,
+        holds: fn(&DynamicObject) -> bool,
+    ) -> Result<()> {
         let resource = ApiResource {
             group: "cluster.karmada.io".into(),
             version: "v1alpha1".into(),
@@ -222,19 +243,14 @@ impl Bench {
             plural: "clusters".into(),
         };
         let api: Api<DynamicObject> = Api::all_with(self.hub().client.clone(), &resource);
-        for (name, _) in &self.options.members {
-            let waited = until(&api, name, self.options.limit, |found| {
-                found.is_some_and(is_ready)
-            })
-            .await;
-            if let Waited::TimedOut(found) = waited.map_err(connect::explain)? {
-                let known = if found.is_some() {
-                    "is not ready"
-                } else {
-                    "is not a Cluster of the hub"
-                };
-                bail!("{name} {known} after {} s", self.options.limit.as_secs());
-            }
+        let waited = until(&api, name, self.options.limit, |found| found.is_some_and(holds)).await;
+        if let Waited::TimedOut(found) = waited.map_err(connect::explain)? {
+            let known = if found.is_some() {
+                else_it
+            } else {
+                "is not a Cluster of the hub"
+            };
+            bail!("{name} {known} after {} s", self.options.limit.as_secs());
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ pub mod cordon;
 pub mod crds;
 pub mod demo;
 pub mod drain;
+pub mod drill;
 pub mod failover;
 pub mod get;
 pub mod graph;
@@ -55,6 +56,11 @@ pub enum Command {
     /// Sets the taints cluster.karmada.io/unschedulable:NoSchedule and entourage.dev/drain:NoExecute; the controllers evict the
     /// bindings that do not tolerate the second one. `entourage uncordon` removes both.
     Drain(drain::DrainArgs),
+    /// Have a member fail on clusters in this process, and see what moves, how fast, and what is cleaned up
+    ///
+    /// With the sample workloads, or with -f your own. Ends with an error if a running copy ever lacked what it refers to, or if
+    /// something is left over.
+    Drill(Box<drill::DrillArgs>),
     /// Say what would move where if a member failed, what has no other place, and which data would stay behind
     ///
     /// The same decisions as the controllers', made on a model of the servers: nothing is written.
@@ -130,6 +136,7 @@ impl Cli {
             Command::Crds(args) => crds::run(args, out).await,
             Command::Demo(args) => demo::run(args, out).await,
             Command::Drain(args) => drain::run(args, out).await,
+            Command::Drill(args) => drill::run(*args, out).await,
             Command::Failover(args) => failover::run(args, out).await,
             Command::Get(args) => get::run(args, out).await,
             Command::Graph(args) => graph::run(*args, out).await,
@@ -185,6 +192,8 @@ mod tests {
             "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
             "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
             "entourage failover --dry-run member1 -o json",
+            "entourage drill",
+            "entourage drill member2 --members 5 -f a.yaml manifests -R --timeout 2m -o json",
             "entourage get bindings -A",
             "entourage get copies myapp -n shop -o wide",
             "entourage get clusters -o json --kubeconfig hub.yaml",
@@ -233,6 +242,8 @@ mod tests {
             "entourage controllers --health-addr 8080",
             "entourage controllers --eviction-rate 0",
             "entourage failover member1",
+            "entourage drill m1 m2",
+            "entourage drill --members 0",
             "entourage get",
             "entourage get pods",
             "entourage get bindings -A -n shop",

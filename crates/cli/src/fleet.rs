@@ -34,6 +34,7 @@ use crate::{
 
 mod files;
 mod limits;
+mod switch;
 
 /// How many members join at a time.
 const JOINS: usize = 8;
@@ -65,6 +66,8 @@ pub struct Machine {
     /// Where it is served.
     pub address: SocketAddr,
     token: files::Token,
+    /// Between the controllers and this cluster.
+    switch: switch::Switch,
 }
 
 impl Machine {
@@ -215,9 +218,14 @@ impl Fleet {
     #[must_use]
     pub fn clients(&self) -> ClientFactory {
         let others = entourage_controllers::plain_clients();
-        let ours: Vec<(String, Service)> = self
+        let ours: Vec<(String, switch::Switched)> = self
             .machines()
-            .map(|machine| (machine.endpoint(), machine.cluster.service()))
+            .map(|machine| {
+                (
+                    machine.endpoint(),
+                    machine.switch.guard(machine.cluster.service()),
+                )
+            })
             .collect();
         let hub = self.hub.cluster.service().with_token(self.hub.token.expose());
         Arc::new(move |scope, config| {
@@ -227,17 +235,51 @@ impl Fleet {
             let url = config.cluster_url.to_string();
             let url = url.trim_end_matches('/');
             match ours.iter().find(|(endpoint, _)| endpoint == url) {
-                Some((_, service)) => {
+                Some((_, switched)) => {
                     let token = config
                         .auth_info
                         .token
                         .as_ref()
                         .map(|token| token.expose_secret().to_owned());
-                    let service = service.clone().with_token(&token.unwrap_or_default());
-                    Ok(kube::Client::new(entourage_agent(service), "default"))
+                    let token = token.unwrap_or_default();
+                    let service = switched
+                        .clone()
+                        .map(|service| entourage_agent(service.with_token(&token)));
+                    Ok(kube::Client::new(service, "default"))
                 }
                 None => others(scope, config),
             }
+        })
+    }
+
+    /// Cuts a member off from the controllers: their requests are refused, and their open watches end. The member runs on and
+    /// [its own client](Machine::client) reaches it.
+    ///
+    /// # Errors
+    /// When there is no such member.
+    pub fn cut(&self, member: &str) -> Result<()> {
+        self.member(member)?.switch.cut();
+        Ok(())
+    }
+
+    /// Lets the controllers reach a member again.
+    ///
+    /// # Errors
+    /// When there is no such member.
+    pub fn mend(&self, member: &str) -> Result<()> {
+        self.member(member)?.switch.mend();
+        Ok(())
+    }
+
+    /// A member by its name.
+    ///
+    /// # Errors
+    /// When there is none, with those that there are.
+    pub fn member(&self, name: &str) -> Result<&Machine> {
+        let mut members = self.members.iter();
+        members.find(|member| member.name == name).with_context(|| {
+            let count = self.members.len();
+            format!("member {name:?} not found; this fleet has member1 to member{count}")
         })
     }
 
@@ -368,6 +410,7 @@ async fn machine(
         cluster,
         address: address.map_err(|error| anyhow!("no port on 127.0.0.1 for {name}: {error}"))?,
         token,
+        switch: switch::Switch::default(),
     })
 }
 

@@ -7,6 +7,7 @@
 //! - [`mod@bench`]: measuring a control plane on real API servers.
 //! - [`fleet`]: a hub and members in this process.
 //! - [`manifests`]: objects in files, and applying them.
+//! - [`observe`]: what is on clusters over time.
 //! - [`rehearse`]: what would happen, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
@@ -23,6 +24,7 @@ pub mod logging;
 pub mod manifests;
 #[cfg(test)]
 mod mock;
+pub mod observe;
 pub mod rehearse;
 pub mod wait;
 

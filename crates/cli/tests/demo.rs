@@ -17,7 +17,7 @@ fn every_claim_of_the_demo_holds_within_five_seconds_and_reads_well_in_a_log() {
     assert!(done.status.success(), "{said}\n{errors}");
     assert_eq!(errors, "");
     assert!(!said.contains('\u{1b}'), "no colour without a terminal");
-    for step in 1..=7 {
+    for step in 1..=8 {
         assert!(said.contains(&format!("\n{step}. ")), "{said}");
     }
     let held = said
@@ -36,6 +36,12 @@ fn every_claim_of_the_demo_holds_within_five_seconds_and_reads_well_in_a_log() {
         "   Deployment myapp",
         "   └─ needs ConfigMap my-config",
         "requiredBy:",
+        "   kind: ClusterTaintPolicy",
+        "member3 does not answer any more; it counts as dead after 500 ms here, after 30 s by default",
+        "✓ Deployment myapp is there, too, and came after its ConfigMap",
+        "✓ member3 may run the Deployment still: it is accounted for, with its ConfigMap",
+        "✓ the stale Deployment is deleted there, and then its ConfigMap",
+        "✓ member3 is ready; both are settled on member1 and member2, and nowhere else",
     ] {
         assert!(said.contains(line), "{line} is missing in {said}");
     }

@@ -84,6 +84,8 @@ pub struct Options {
     pub cluster_failure_threshold: Duration,
     /// How long a member that was not ready must answer its probes before its Cluster is ready.
     pub cluster_success_threshold: Duration,
+    /// The usual time between two probes of a member. One that does not answer is never probed more seldom.
+    pub probe_interval: Duration,
     /// How many copies may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
     pub removal_budget: Option<u32>,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
@@ -120,6 +122,7 @@ impl Default for Options {
             dependency_wait: Duration::from_secs(30),
             cluster_failure_threshold: Duration::from_secs(30),
             cluster_success_threshold: Duration::ZERO,
+            probe_interval: members::PROBE_INTERVAL,
             removal_budget: None,
             failover: true,
             eviction_budget: Budget::default(),
@@ -260,6 +263,7 @@ pub async fn run(
                 clients,
                 cluster_namespace: cluster_namespace.as_str().into(),
                 deadline: options.member_deadline.min(longest),
+                probe_interval: options.probe_interval,
                 bounds: options.concurrency,
                 metrics: metrics.clone(),
                 may_write: leading.clone(),

@@ -32,6 +32,9 @@ mod probe;
 use keeper::Keeper;
 use namespaces::Namespaces;
 
+/// The usual time between two probes of a member, where nothing else is said; each member has its own pace around it.
+pub const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The connection to one member.
 #[derive(Debug)]
 pub struct Member {
@@ -63,6 +66,8 @@ pub struct MembersOptions {
     pub cluster_namespace: Str,
     /// The deadline of calls to members.
     pub deadline: Duration,
+    /// The usual time between two probes; also the longest between two of a member that does not answer.
+    pub probe_interval: Duration,
     /// The range of each member's concurrency limit.
     pub bounds: Bounds,
     /// Where calls are counted.

@@ -312,7 +312,7 @@ fn is_unset(value: &Value) -> bool {
 }
 
 /// Whether a text can be the key of a label: a name of at most 63 characters, behind a DNS name and a slash if it has one.
-fn is_label_key(text: &str) -> bool {
+pub(crate) fn is_label_key(text: &str) -> bool {
     let name = match text.split_once('/') {
         Some((prefix, name)) if is_subdomain(prefix) => name,
         Some(_) => return false,

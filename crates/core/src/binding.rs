@@ -7,7 +7,7 @@
 mod desired;
 mod write;
 
-use desired::{desired, identity};
+use desired::{desired, identity, resume};
 use entourage_api::{
     keys::annotation,
     policy::{Placement, ReplicaSchedulingType},
@@ -188,10 +188,12 @@ fn template_here(
         // Deleted by somebody, or with a former template of this name, while it is wanted: nothing on the members is
         // touched, it is made again with the same permanent id.
         Some(binding) if binding.meta.deleting.is_some() => {
-            // What is not wanted goes first: no record of it would be left.
+            // What is not wanted goes first: no record of it would be left. But what a copy needs that nobody accounts for
+            // may never go.
             let unwanted = |cluster: &&Str| {
                 index.may_stand(id, cluster)
                     && !delivery::plan::is_wanted(index, entity, own.is_some(), cluster)
+                    && dependencies::held_by_left(index, entity, cluster).is_none()
             };
             match entity.copies.keys().find(unwanted) {
                 Some(cluster) => Plan::wait(format!("a copy that nobody needs may still stand on {cluster}")),
@@ -215,9 +217,7 @@ fn template_here(
                 metadata: identity(index, id, entity, template),
                 ..Default::default()
             };
-            if let (Some(Own::Orphaned | Own::Held(..)), Some(vanished)) = (own, &entity.vanished) {
-                fresh.spec = vanished.object.spec.clone();
-            }
+            resume((entity, template), own, &mut fresh);
             let (mut wanted, _) = desired(index, id, (entity, template), own, &required, fresh, now);
             note_former(index, id, entity, None, &mut wanted);
             create(index, id, &wanted)

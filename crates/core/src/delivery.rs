@@ -15,7 +15,7 @@ pub mod render;
 pub mod suspension;
 pub(crate) mod volumes;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -42,6 +42,8 @@ pub struct Recipe {
     pub completions: Option<i64>,
     /// What is changed in it, in this order.
     pub overrides: Rules,
+    /// Labels that the copy which it replaces hands on.
+    pub preserved: BTreeMap<Str, Str>,
     /// Whether an object that is not ours may be taken over (`conflictResolution: Overwrite`).
     pub overwrite: bool,
     /// What people taught us of the kind.
@@ -77,6 +79,10 @@ pub fn source_version(template: &Meta, recipe: &Recipe) -> String {
         .map_or_else(String::new, |count| count.to_string()));
     if let Some(completions) = recipe.completions {
         add(&completions.to_string());
+    }
+    for (key, value) in &recipe.preserved {
+        add(key);
+        add(value);
     }
     if let Some(version) = recipe.interpretation.rendering() {
         add(version);

@@ -15,9 +15,9 @@ use entourage_api::{
 };
 
 use crate::{
-    delivery,
+    binding, delivery,
     index::{Binding, Entity, Index},
-    object::{Id, Named, Str},
+    object::{Gvk, Id, Named, Str},
 };
 
 /// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
@@ -302,7 +302,46 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             (true, Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
         }
     });
+    found.cloned().or_else(|| held_by_left(index, entity, cluster))
+}
+
+/// A workload of which the cluster holds a copy that nothing accounts for, and that needs the object there. Nobody knows when
+/// that one goes, so nothing else may wait for it. Cost: O(referrers).
+#[must_use]
+pub fn held_by_left(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
+    let mut holders = entity.referrers.iter();
+    let is_left = |id: &Id| index.entity(id).is_some_and(|holder| holder.is_left_on(cluster));
+    let found = holders.find(|holder| is_left(holder) && takes_along(index, holder, entity));
     found.cloned()
+}
+
+/// Whether a workload takes the object along wherever it stands, by its template and its binding, or the one that it is about to
+/// get: then a copy of it that nothing accounts for needs it, too. After a crash between the end of a binding and its making
+/// again, or a restore, there can be one. Cost: O(log n), more while it has no binding, see [`binding::is_coming`].
+fn takes_along(index: &Index, holder: &Id, entity: &Entity) -> bool {
+    index.entity(holder).is_some_and(|referrer| {
+        entity.standing().is_some()
+            && referrer.standing().is_some()
+            && entity.referrers.contains(holder)
+            && match referrer.last_binding() {
+                Some(_) => index.is_following(referrer),
+                None => binding::is_coming(index, holder),
+            }
+    })
+}
+
+/// A kind of which copies may stand on the cluster and need the object, while nobody has heard yet which do: copies that
+/// nothing accounts for are known from the member's list alone. Cost: O(referrers).
+#[must_use]
+pub fn unheard(index: &Index, entity: &Entity, cluster: &Str) -> Option<Gvk> {
+    let mut kinds: Vec<&Gvk> = entity.referrers.iter().map(|holder| &holder.gvk).collect();
+    kinds.dedup();
+    kinds.retain(|gvk| !index.are_copies_heard(cluster, gvk));
+    let of_kind = |gvk: &Gvk| {
+        let mut holders = entity.referrers.iter().filter(|holder| holder.gvk == *gvk);
+        holders.any(|holder| takes_along(index, holder, entity))
+    };
+    kinds.into_iter().find(|gvk| of_kind(gvk)).cloned()
 }
 
 /// The order in which what needs each other leaves a cluster.

@@ -18,7 +18,12 @@
 //! Source: Karmada reference 4; what is done otherwise is listed in docs/differences.md.
 
 pub mod budget;
+pub(crate) mod data;
 pub(crate) mod elsewhere;
+pub(crate) mod home;
+mod made;
+pub(crate) mod records;
+pub(crate) mod state;
 pub(crate) mod task;
 pub mod tolerance;
 
@@ -38,6 +43,9 @@ use crate::{
     scheduler::Outcome,
 };
 use budget::Clusters;
+use home::Ways;
+use made::{new_task, surplus};
+use records::Records;
 use task::Progress;
 use tolerance::{Stay, stay};
 
@@ -62,8 +70,8 @@ pub(crate) struct Decision {
     pub(crate) tasks: Vec<GracefulEvictionTask>,
     /// Which clusters it should leave and does not, and why; empty if there is none.
     pub(crate) blocked: String,
-    /// Where the application failed in the version that its template has now.
-    pub(crate) failed: Vec<Str>,
+    /// What the binding should remember beside them.
+    pub(crate) records: Records,
     /// When to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -87,7 +95,8 @@ enum Leave {
 /// Schedules a template as its placement says, evictions included; `None` when scheduling is not ours to do. `held` is the
 /// binding as stored. What comes out is written at once: asked again with it, the same comes out.
 ///
-/// Cost: that of [`crate::scheduler::schedule`], up to six times while a cluster is to be left and no other fits.
+/// Cost: that of [`crate::scheduler::schedule`], up to six times while a cluster is to be left and no other fits, and up to three
+/// times more for each home cluster that may be gone back to.
 pub(crate) fn decide(
     index: &Index,
     id: &Id,
@@ -121,6 +130,11 @@ pub(crate) fn decide(
             Progress::Open => open.push(task::dated(stored, now)),
         }
     }
+    let Ways {
+        open: mut homes,
+        closed,
+        mut again_at,
+    } = home::ways(index, id, held, placement, now);
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
         binding::schedule(index, id, template, placement, held, (current, evicted), now)
     };
@@ -136,7 +150,7 @@ pub(crate) fn decide(
             evicted.extend(over.iter().cloned());
             let without_failed = evicted.len();
             let stays = |cluster: &&Str| !current.iter().any(|target| target.name == ***cluster);
-            evicted.extend(failed.iter().filter(stays).cloned());
+            evicted.extend(failed.iter().chain(&closed).filter(stays).cloned());
             let without_surplus = evicted.len();
             evicted.extend(names(surplus));
             let mut outcome = choose(current, &evicted);
@@ -149,7 +163,6 @@ pub(crate) fn decide(
             }
             outcome
         };
-    let mut again_at = None;
     let mut due = Vec::new();
     for target in &spec.clusters {
         match leave(index, entity, target, (placement, failover), now) {
@@ -181,15 +194,31 @@ pub(crate) fn decide(
             .map(|task| Str::from(task.from_cluster.as_str()));
         let all: BTreeSet<Str> = failed.iter().cloned().chain(now_failed).collect();
         let failed = all.into_iter().filter(|cluster| !is_chosen(cluster)).collect();
+        let records = Records::of(index, (held, placement), failed, (&tasks, chosen), now);
         Some(Decision {
             outcome,
             tasks,
             blocked,
-            failed,
+            records,
             again_at,
         })
     };
-    if due.is_empty() && back.is_empty() {
+    homes.retain(|task| !failed.contains(task.from_cluster.as_str()));
+    // Nothing moves for a home cluster that it does not come to.
+    let comes_to = |homes: &[GracefulEvictionTask]| {
+        let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(homes).collect();
+        match schedule(&staying(&spec.clusters, &due, &returning), &open, &due) {
+            Outcome::Placed { clusters, .. } => homes
+                .iter()
+                .all(|task| clusters.iter().any(|target| target.name == task.from_cluster)),
+            Outcome::Failed { .. } => false,
+        }
+    };
+    homes.retain(|task| comes_to(std::slice::from_ref(task)));
+    if homes.len() > 1 && !comes_to(&homes) {
+        homes.truncate(1);
+    }
+    if due.is_empty() && back.is_empty() && homes.is_empty() {
         return decision(
             schedule(&spec.clusters, &open, &[]),
             open,
@@ -197,7 +226,8 @@ pub(crate) fn decide(
             again_at,
         );
     }
-    let current = staying(&spec.clusters, &due, &back);
+    let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(&homes).collect();
+    let current = staying(&spec.clusters, &due, &returning);
     match schedule(&current, &open, &due) {
         Outcome::Placed {
             clusters,
@@ -210,7 +240,7 @@ pub(crate) fn decide(
             let stays = back.iter().filter(|task| !has(&task.from_cluster));
             tasks.extend(stays.map(|task| (*task).clone()));
             let before: Vec<&str> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
-            if let Some(returned) = back.iter().find(|task| has(&task.from_cluster)) {
+            if let Some(returned) = returning.iter().find(|task| has(&task.from_cluster)) {
                 let leaves = |target: &&TargetCluster| {
                     let is_due = due.iter().any(|(each, _)| each.name == target.name);
                     !is_due && !has(&target.name) && index.may_stand(id, &target.name.as_str().into())
@@ -223,7 +253,7 @@ pub(crate) fn decide(
                 );
             }
             for (target, cause) in due {
-                tasks.push(new_task(id, target, &cause, failover, &before, now));
+                tasks.push(new_task(id, target, &cause, (failover, held), &before, now));
             }
             let outcome = Outcome::Placed {
                 clusters,
@@ -245,19 +275,21 @@ pub(crate) fn decide(
 /// The clusters where the application failed in the version that its template has now, as stored. What was asked since, or
 /// another placement, is a new question.
 fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -> BTreeSet<Str> {
-    let annotations = held.metadata.annotations.as_ref();
-    let said = |key: &str| {
-        annotations
-            .and_then(|all| all.get(key))
-            .map_or("", String::as_str)
-    };
-    let is_same =
-        serde_json::to_string(placement).is_ok_and(|text| text == said(annotation::APPLIED_PLACEMENT));
-    if !is_same || binding::is_reschedule_asked(held, now) {
+    if !is_as_asked(held, placement, now) {
         return BTreeSet::new();
     }
-    let names = said(annotation::FAILED_CLUSTERS).split(',');
+    let annotations = held.metadata.annotations.as_ref();
+    let failed = annotations.and_then(|all| all.get(annotation::FAILED_CLUSTERS));
+    let names = failed.map_or("", String::as_str).split(',');
     names.filter(|name| !name.is_empty()).map(Str::from).collect()
+}
+
+/// Whether the stored choice of clusters is the answer to what is asked now: the same placement, and no fresh choice.
+fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool {
+    let annotations = held.metadata.annotations.as_ref();
+    let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
+    let asked = serde_json::to_string(placement).ok();
+    asked.as_ref() == applied && !binding::is_reschedule_asked(held, now)
 }
 
 /// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
@@ -346,66 +378,6 @@ fn leave(
             let all = until.into_iter().chain(failing.map(|(ends, _)| ends));
             all.min().map_or(Leave::No, Leave::At)
         }
-    }
-}
-
-fn new_task(
-    id: &Id,
-    target: &TargetCluster,
-    cause: &Cause,
-    failover: Option<&FailoverBehavior>,
-    before: &[&str],
-    now: Time,
-) -> GracefulEvictionTask {
-    let application = failover.and_then(|failover| failover.application.as_ref());
-    let (mode, seconds, why, message, producer) = match cause {
-        Cause::Taint(taint) => {
-            let cluster = failover.and_then(|failover| failover.cluster.as_ref());
-            (
-                cluster.map(|behaviour| behaviour.purge_mode).unwrap_or_default(),
-                None,
-                reason::TAINT_UNTOLERATED,
-                format!("the taint {taint} of {} is not tolerated", target.name),
-                TAINT_MANAGER,
-            )
-        }
-        Cause::Application(seconds) => (
-            application
-                .map(|behaviour| behaviour.purge_mode)
-                .unwrap_or_default(),
-            application.and_then(|behaviour| behaviour.grace_period_seconds),
-            reason::APPLICATION_FAILURE,
-            format!("unhealthy on {} for more than {seconds} s", target.name),
-            APPLICATION_FAILOVER[usize::from(id.namespace.is_empty())],
-        ),
-    };
-    GracefulEvictionTask {
-        from_cluster: target.name.clone(),
-        purge_mode: Some(mode),
-        replicas: (target.replicas > 0).then_some(target.replicas),
-        reason: why.into(),
-        message,
-        producer: producer.into(),
-        grace_period_seconds: seconds.filter(|_| mode == PurgeMode::Gracefully),
-        suppress_deletion: (mode == PurgeMode::Never).then_some(true),
-        creation_timestamp: Some(now.to_k8s()),
-        clusters_before_failover: before.iter().map(|name| (*name).to_owned()).collect(),
-        ..GracefulEvictionTask::default()
-    }
-}
-
-/// The task of a replacement that is not needed any more, as the evicted cluster recovered: its copy may be the only healthy one
-/// by the time that it can be deleted. It does not return in its turn: two clusters must not take turns.
-fn surplus(target: &TargetCluster, recovered: &str, now: Time) -> GracefulEvictionTask {
-    GracefulEvictionTask {
-        from_cluster: target.name.clone(),
-        purge_mode: Some(PurgeMode::Gracefully),
-        replicas: (target.replicas > 0).then_some(target.replicas),
-        reason: reason::CLUSTER_RECOVERED.into(),
-        message: format!("{recovered}, which it replaced, has recovered"),
-        producer: RETURN.into(),
-        creation_timestamp: Some(now.to_k8s()),
-        ..GracefulEvictionTask::default()
     }
 }
 

@@ -9,10 +9,27 @@ use std::{
     fmt,
     hash::{Hash, Hasher},
     sync::Arc,
+    time::Duration,
 };
 
 use serde::Serialize;
 use serde_json::Value;
+
+/// Reads a duration: a number with the unit `ms`, `s`, `m` or `h`.
+#[must_use]
+pub fn duration(text: &str) -> Option<Duration> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let count = number.parse::<u64>().ok()?;
+    count.checked_mul(millis).map(Duration::from_millis)
+}
 
 /// A shared, immutable string.
 pub type Str = Arc<str>;
@@ -36,7 +53,7 @@ impl Time {
     /// This time plus `millis`.
     #[must_use]
     pub const fn plus(self, millis: i64) -> Self {
-        Self(self.0 + millis)
+        Self(self.0.saturating_add(millis))
     }
 
     /// The Kubernetes form, whole seconds as RFC 3339.
@@ -92,6 +109,12 @@ impl Hash for Gvk {
 }
 
 impl Gvk {
+    /// Whether this is the kind of PersistentVolumeClaims.
+    #[must_use]
+    pub fn is_claim(&self) -> bool {
+        self.group.is_empty() && &*self.kind == "PersistentVolumeClaim"
+    }
+
     /// From an `apiVersion` ("v1", "apps/v1") and a kind.
     #[must_use]
     pub fn new(api_version: &str, kind: &str) -> Self {

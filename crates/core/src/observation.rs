@@ -35,7 +35,7 @@ use crate::{
         references::{DependencyReference, DependencySelection},
     },
     namespaces,
-    object::{Gvk, Id, Meta, Named, Str},
+    object::{Gvk, Id, Meta, Named, Str, Time},
 };
 
 pub use copied::copy;
@@ -115,6 +115,8 @@ pub struct Copy {
     pub why_unhealthy: Option<Box<str>>,
     /// Whether it holds data that nothing else holds: a claim that was bound.
     pub holds_data: bool,
+    /// Of a claim, when its data was restored there, as somebody says. Boxed: few say.
+    pub data_restored_at: Option<Box<Time>>,
     /// What people taught us of the kind when this was read.
     pub taught: Interpretation,
     /// What could not be told of it by what they taught us; that part of it is then what it was before.

@@ -10,7 +10,7 @@ mod assign;
 pub(crate) mod check;
 mod divide;
 mod explain;
-mod filter;
+pub(crate) mod filter;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]

@@ -40,7 +40,7 @@ use crate::{
 /// The longest a status waits for members that are still being written to, in milliseconds.
 const LONGEST_WAIT: i64 = 30_000;
 
-/// How long a workload whose dependency is missing waits for its members' first answers, in milliseconds.
+/// How long a workload whose dependency or data is missing waits for its members' first answers, in milliseconds.
 const FIRST_ANSWERS: i64 = 1_000;
 
 /// How long the spec must have stayed as it is before a status is written that tells nothing but its generation: longer than
@@ -432,6 +432,11 @@ fn too_early(
         _ => None,
     };
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
+    // Nobody answers before somebody has done something about it.
+    let told_soon = matches!(
+        dependencies,
+        Dependencies::Missing(_) | Dependencies::NotDelivered { data: true, .. }
+    );
     if !on_its_way && !places.iter().any(Place::is_pending) {
         // Members come first: when all have answered the hub is told a moment later, and once.
         let last = entity.answers.map(|(_, last)| last).max(entity.lists_came);
@@ -461,7 +466,7 @@ fn too_early(
         }
         Some((_, last)) => last.plus(config.status_delay),
         // Somebody may be waiting to be told; members that answer do so soon after they could be written to.
-        None if matches!(dependencies, Dependencies::Missing(_)) => since
+        None if told_soon => since
             .max(entity.lists_came.unwrap_or_default())
             .plus(FIRST_ANSWERS),
         None => longest,

@@ -13,6 +13,7 @@ use super::{
     eventually::eventually,
     kinds::{DEPENDENCIES, OWN, WORKLOADS, is_ours},
     server::{Server, status_code},
+    short::short,
     space::Space,
 };
 use crate::faults::{FaultPlan, Faults};
@@ -59,7 +60,7 @@ impl Scene {
     /// When the hub does not make the namespace.
     pub async fn open(bed: Arc<Bed>, name: &str) -> Result<Self> {
         bed.log.clear();
-        let name: String = name.replace('_', "-").chars().take(40).collect();
+        let name = short(name);
         let name = name.trim_end_matches('-').to_owned();
         let space = Space {
             ns: String::new(),

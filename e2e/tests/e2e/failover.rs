@@ -33,7 +33,7 @@ fn policy(members: &[&str]) -> Value {
     policy
 }
 
-async fn taint(space: &Space, member: &str, is_broken: bool) -> Result<()> {
+pub(crate) async fn taint(space: &Space, member: &str, is_broken: bool) -> Result<()> {
     space
         .hub
         .edit("Cluster", "", member, |cluster| {
@@ -47,7 +47,7 @@ async fn taint(space: &Space, member: &str, is_broken: bool) -> Result<()> {
 }
 
 /// What the controllers of a member report.
-async fn report(space: &Space, member: &str, ready: i64) -> Result<()> {
+pub(crate) async fn report(space: &Space, member: &str, ready: i64) -> Result<()> {
     let server = space.member(member)?;
     server
         .edit_status("Deployment", &space.ns, "myapp", |live| {
@@ -83,7 +83,7 @@ fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
 }
 
 /// The binding is on this member, and is being evicted from these.
-async fn until_placed(space: &Space, member: &str, evicted: &[&str]) -> Result<Value> {
+pub(crate) async fn until_placed(space: &Space, member: &str, evicted: &[&str]) -> Result<Value> {
     space
         .until_binding(BINDING, |binding| {
             let spec = &binding["spec"];

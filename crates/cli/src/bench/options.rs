@@ -15,6 +15,8 @@ pub struct Options {
     pub hub: Option<PathBuf>,
     /// The members: name on the hub, kubeconfig.
     pub members: Vec<(String, PathBuf)>,
+    /// The API servers of members, which S6 stops for a while: name on the hub, process.
+    pub member_pids: Vec<(String, u32)>,
     /// Deployments in S1 to S5.
     pub workloads: usize,
     /// Namespaces that they lie in.

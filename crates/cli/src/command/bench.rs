@@ -31,6 +31,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = member, required = true)]
     pub member: Vec<(String, PathBuf)>,
 
+    /// The process of a member's API server on this machine; given for the first two members, S6 also measures the failover off
+    /// one that is stopped (SIGSTOP) and does not answer
+    #[arg(long, value_name = "NAME=PID", value_parser = member_pid)]
+    pub member_pid: Vec<(String, u32)>,
+
     /// Deployments in S1 to S5 and with --kill
     #[arg(long, value_name = "NUMBER", default_value_t = 300, value_parser = positive)]
     pub workloads: usize,
@@ -132,6 +137,7 @@ fn options(args: &BenchArgs) -> (Options, Control) {
         kills: args.kill,
         hub: args.kubeconfig.clone(),
         members: args.member.clone(),
+        member_pids: args.member_pid.clone(),
         workloads: args.workloads,
         namespaces: args.namespaces,
         runs: args.runs,
@@ -150,6 +156,14 @@ fn member(text: &str) -> Result<(String, PathBuf), String> {
         .split_once('=')
         .ok_or("give NAME=FILE: the member's name and its kubeconfig")?;
     Ok((args::cluster_name(name)?, PathBuf::from(file)))
+}
+
+fn member_pid(text: &str) -> Result<(String, u32), String> {
+    let wrong = "give NAME=PID: the member's name and the process of its API server";
+    let (name, pid) = text.split_once('=').ok_or(wrong)?;
+    // 0 and 1 would be whole groups of processes, and the system's first.
+    let pid = pid.parse().ok().filter(|pid| *pid > 1).ok_or(wrong)?;
+    Ok((args::cluster_name(name)?, pid))
 }
 
 fn positive(text: &str) -> Result<usize, String> {
@@ -199,6 +213,8 @@ mod tests {
             "S9 --member m1=a",
             "S1 --member m1=a --runs 0",
             "--kill 5 --member m1=a",
+            "S6 --member m1=a --member-pid m1=1",
+            "S6 --member m1=a --member-pid 7",
             "S1 --member m1=a --controllers x --pid 7",
         ] {
             assert!(parse(wrong).is_none(), "{wrong}");

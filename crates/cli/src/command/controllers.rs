@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use entourage_controllers::{Options, lease::Timing};
+use entourage_controllers::{Options, lease::Timing, members::PROBE_INTERVAL};
 use entourage_core::{failover::budget::Budget, index::KINDS_PER_NAMESPACE};
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -164,6 +164,7 @@ fn options(args: &ControllersArgs) -> Options {
         dependency_wait: args.dependency_wait,
         cluster_failure_threshold: args.cluster_failure_threshold,
         cluster_success_threshold: args.cluster_success_threshold,
+        probe_interval: PROBE_INTERVAL,
         removal_budget: args.removal_budget,
         failover: args.feature_gates.is_on(features::FAILOVER),
         eviction_budget: Budget {

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::drill;
 use crate::{
     fleet::{Fleet, Place},
     logging::{self, LogArgs, LogFormat},
@@ -13,6 +14,7 @@ use crate::{
 };
 
 mod cluster;
+mod failover;
 mod look;
 mod tree;
 
@@ -40,7 +42,8 @@ pub struct DemoArgs {}
 pub async fn run(_: DemoArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     logging::init(&LogArgs {
         log_format: LogFormat::default(),
-        log_level: "warn".to_owned(),
+        // The last step is about a member that fails, which the controllers warn of.
+        log_level: "error".to_owned(),
     })?;
     play(Look::of_stdout(), out).await
 }
@@ -63,7 +66,7 @@ async fn play(look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
             "A workload never travels alone: a Deployment, and the ConfigMap it mounts, on two of three clusters."
         )
     )?;
-    let fleet = Fleet::start(MEMBERS, &Place::Nowhere, crate::fleet::options()).await?;
+    let fleet = Fleet::start(MEMBERS, &Place::Nowhere, drill::options()).await?;
     let mut demo = Demo {
         fleet,
         look,
@@ -81,6 +84,7 @@ async fn play(look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
     demo.drops().await?;
     demo.deletes_a_copy().await?;
     demo.restarts().await?;
+    demo.fails().await?;
     let Demo {
         fleet, out, checks, ..
     } = demo;
@@ -231,7 +235,7 @@ impl Demo<'_> {
         let note = json!({"metadata": {"annotations": {"demo": "while none ran"}}});
         self.patch(&DEPLOYMENT, "myapp", &note).await?;
         let begin = Instant::now();
-        self.fleet.start_controllers(crate::fleet::options());
+        self.fleet.start_controllers(drill::options());
         self.until(begin, "the change is delivered", async |see| {
             for member in ["member2", "member3"] {
                 let copy = see.copy(member, &DEPLOYMENT, "myapp").await?.context("no copy")?;

@@ -21,6 +21,8 @@ use crate::{
     },
 };
 
+pub mod taints;
+
 /// When the taint was added: limited tolerations are over.
 const LONG_AGO: &str = "1970-01-01T00:00:00Z";
 
@@ -139,12 +141,9 @@ pub async fn rehearse(args: &FailoverArgs, hub: &Client) -> Result<Rehearsed> {
         cluster_namespace: args.cluster_namespace.clone(),
         assumed: Assumed::default(),
     };
-    live::rehearse(
-        hub,
-        vec![failed(name, &cluster.data["spec"], &args.taint)],
-        &options,
-    )
-    .await
+    let mut objects = vec![failed(name, &cluster.data["spec"], &args.taint)];
+    objects.extend(taints::kept(&taints::policies(hub).await?, &args.taint));
+    live::rehearse(hub, objects, &options).await
 }
 
 /// The Cluster with the taint of a failure.
@@ -159,7 +158,8 @@ fn failed(name: &str, spec: &Value, key: &str) -> Value {
 }
 
 /// Reads the objects of the hub as they would be then.
-fn forecast<'a>(objects: impl Iterator<Item = &'a Value>, cluster: &str) -> Forecast {
+#[must_use]
+pub fn forecast<'a>(objects: impl Iterator<Item = &'a Value>, cluster: &str) -> Forecast {
     let mut forecast = Forecast {
         cluster: cluster.to_owned(),
         ..Forecast::default()

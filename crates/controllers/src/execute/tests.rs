@@ -118,6 +118,7 @@ fn recipe() -> Recipe {
         replicas: None,
         completions: None,
         overrides: Default::default(),
+        preserved: Default::default(),
         overwrite: false,
         written_uid: None,
     }

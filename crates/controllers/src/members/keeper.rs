@@ -16,9 +16,7 @@ use super::{
 };
 use crate::runtime::Message;
 
-/// The usual time between two probes; see [`probe::interval`].
-pub(super) const INTERVAL: Duration = Duration::from_secs(10);
-/// The least time between two probes, also when calls to the member fail.
+/// The least time between two probes, also when calls to the member fail; less only where the interval is.
 pub(super) const LEAST: Duration = Duration::from_secs(1);
 /// How often version and APIs are asked for, and the Secret is looked at.
 pub(super) const DISCOVERY: Duration = Duration::from_secs(300);
@@ -76,10 +74,12 @@ impl Keeper {
             if self.round().await.is_err() {
                 return;
             }
+            let usual = self.options.probe_interval;
+            let least = LEAST.min(usual);
             let pause = if self.poorly > 0 {
-                LEAST * (1 << (self.poorly - 1).min(3))
+                (least * (1 << (self.poorly - 1).min(3))).min(usual)
             } else {
-                probe::interval(&self.name)
+                probe::interval(usual, &self.name)
             };
             let suspect = self.suspect.clone();
             // The probe's own calls raise the suspicion too; it is answered by now.
@@ -97,7 +97,7 @@ impl Keeper {
                 }
                 () = async {
                     suspect.notified().await;
-                    sleep_until(began + LEAST).await;
+                    sleep_until(began + least).await;
                 }, if self.silent == 0 => {}
                 () = sleep(pause) => {}
             }

@@ -12,7 +12,7 @@ use entourage_core::{object::Gvk, observation::Probe};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{connect::Refused, discovery, keeper::INTERVAL};
+use super::{connect::Refused, discovery};
 use crate::{
     client::{Api, Call, path::Path},
     error::{Class, Failure},
@@ -68,13 +68,13 @@ impl Probed {
 
 /// The time between two probes of a member that is well: a tenth more or less than usual, by its name. So members are not
 /// probed in step, and a member always at its own pace.
-pub(super) fn interval(cluster: &str) -> Duration {
+pub(super) fn interval(usual: Duration, cluster: &str) -> Duration {
     // FNV-1a.
     let hash = cluster.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let share = f64::from(u32::try_from(hash % 2_001).unwrap_or_default()) / 10_000.0;
-    INTERVAL.mul_f64(0.9 + share)
+    usual.mul_f64(0.9 + share)
 }
 
 /// Asks whether the member is healthy. `was_silent`: it did not answer the probes before.

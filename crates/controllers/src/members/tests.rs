@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    keeper::{DISCOVERY, INTERVAL, LEAST},
+    keeper::{DISCOVERY, LEAST},
     *,
 };
 use crate::client::tests::{Asked, Log, Reply, always, api, client, status};
@@ -31,6 +31,10 @@ struct Bench {
 }
 
 fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
+    bench_probed(PROBE_INTERVAL, member)
+}
+
+fn bench_probed(probe_interval: Duration, member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
     let (brain, inbox) = mpsc::channel(100);
     let version = Arc::new(AtomicU32::new(1));
     let annotations = Arc::new(Mutex::new(json!({
@@ -73,6 +77,7 @@ fn bench(member: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Bench {
         clients,
         cluster_namespace: "karmada-cluster".into(),
         deadline: Duration::from_secs(10),
+        probe_interval,
         bounds: Bounds::default(),
         metrics: Metrics::new(),
         may_write: always(),
@@ -255,7 +260,7 @@ async fn a_replaced_secret_is_noticed_although_the_old_one_still_works() {
     while bench.built.load(Ordering::SeqCst) < 2 {
         bench.probe().await;
     }
-    assert!(began.elapsed() < DISCOVERY + INTERVAL * 2);
+    assert!(began.elapsed() < DISCOVERY + PROBE_INTERVAL * 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -330,7 +335,7 @@ async fn a_member_that_is_not_ready_yet_is_asked_again_soon() {
     assert!(began.elapsed() <= LEAST * 4, "{:?}", began.elapsed());
     bench.probe().await;
     assert!(
-        began.elapsed() >= probe::interval("m1"),
+        began.elapsed() >= probe::interval(PROBE_INTERVAL, "m1"),
         "a healthy one is asked as ever"
     );
 }
@@ -356,7 +361,7 @@ async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_se
     bench.probe().await;
     assert!(began.elapsed() <= LEAST * 2);
     bench.probe().await;
-    assert!(began.elapsed() >= probe::interval("m1"));
+    assert!(began.elapsed() >= probe::interval(PROBE_INTERVAL, "m1"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -414,18 +419,35 @@ async fn a_member_that_refuses_our_token_or_our_account_says_so() {
 #[test]
 fn members_are_probed_at_their_own_pace_a_tenth_around_the_usual_one() {
     let names: Vec<String> = (0..200).map(|each| format!("member{each}")).collect();
-    let paces: Vec<Duration> = names.iter().map(|name| probe::interval(name)).collect();
-    let (least, most) = (INTERVAL.mul_f64(0.9), INTERVAL.mul_f64(1.1));
+    let paces: Vec<Duration> = names
+        .iter()
+        .map(|name| probe::interval(PROBE_INTERVAL, name))
+        .collect();
+    let (least, most) = (PROBE_INTERVAL.mul_f64(0.9), PROBE_INTERVAL.mul_f64(1.1));
     assert!(
         paces.iter().all(|pace| (least..=most).contains(pace)),
         "{paces:?}"
     );
     assert_eq!(
         paces,
-        names.iter().map(|name| probe::interval(name)).collect::<Vec<_>>()
+        names
+            .iter()
+            .map(|name| probe::interval(PROBE_INTERVAL, name))
+            .collect::<Vec<_>>()
     );
-    let slower = paces.iter().filter(|pace| **pace > INTERVAL).count();
+    let slower = paces.iter().filter(|pace| **pace > PROBE_INTERVAL).count();
     assert!((60..=140).contains(&slower), "{slower}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_member_is_probed_no_more_seldom_than_a_healthy_one() {
+    let mut bench = bench_probed(Duration::from_millis(200), |_| Reply::Broken);
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    for _ in 0..6 {
+        assert!(!bench.probe().await.0.healthy);
+    }
+    assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -176,6 +176,7 @@ fn start(
         clients: Arc::new(|_, _| Ok(client(|_| Reply::Broken).0)),
         cluster_namespace: "karmada-cluster".into(),
         deadline: Duration::from_secs(10),
+        probe_interval: crate::members::PROBE_INTERVAL,
         bounds: Bounds::default(),
         metrics: Metrics::new(),
         may_write: always(),

@@ -1,8 +1,12 @@
 //! Rules of a policy's failover.
 
+use std::time::Duration;
+
+use entourage_api::keys::{TRUE, annotation};
 use serde_json::Value;
 
 use super::{Problem, Request, is_label_key, is_unset, items, text};
+use crate::{failover::home::LONGEST, interpreter::declarative::json_path, object::duration};
 
 /// How many seconds a copy stays while its successor is not healthy. Source: Karmada reference 6.1.
 const GRACE: i64 = 600;
@@ -112,5 +116,62 @@ pub(super) fn aliases(object: &Value, problems: &mut Vec<Problem>) {
                 ));
             }
         }
+    }
+}
+
+/// A path that is not read hands nothing on. A warning: Karmada takes text around the braces, and more.
+pub(super) fn paths(object: &Value, warnings: &mut Vec<Problem>) {
+    for part in ["application", "cluster"] {
+        let rules = &object["spec"]["failover"][part]["statePreservation"]["rules"];
+        for (at, rule) in items(rules).iter().enumerate() {
+            let path = text(&rule["jsonPath"]);
+            if path.is_empty() {
+                continue;
+            }
+            if let Err(why) = json_path::check(path) {
+                warnings.push(Problem::new(
+                    format!("spec.failover.{part}.statePreservation.rules[{at}].jsonPath"),
+                    format!("nothing is handed on by it: {why}"),
+                    "write it as {.field.sub}, {.list[0].sub} or {.list[?(@.type=='x')].sub}",
+                ));
+            }
+        }
+    }
+}
+
+/// When an evicted workload goes back.
+pub(super) fn fail_back(object: &Value, problems: &mut Vec<Problem>) {
+    let wait = &object["metadata"]["annotations"][annotation::FAIL_BACK];
+    let is_fine = |wait: Duration| wait.as_millis() <= u128::from(LONGEST.unsigned_abs());
+    if !wait.is_null() && !duration(text(wait)).is_some_and(is_fine) {
+        problems.push(Problem::new(
+            format!("metadata.annotations[{}]", annotation::FAIL_BACK),
+            format!("{} is no duration of at most a year", text(wait)),
+            "say for how long the cluster must have been ready: 0s, 30s, 10m, 1h",
+        ));
+    }
+}
+
+/// Whether an evicted workload waits for its data.
+pub(super) fn wait_for_data(object: &Value, problems: &mut Vec<Problem>) {
+    let wish = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
+    if !wish.is_null() && !matches!(text(wish), "true" | "false") {
+        problems.push(Problem::new(
+            format!("metadata.annotations[{}]", annotation::WAIT_FOR_DATA),
+            format!("{} is neither true nor false", text(wish)),
+            "say \"true\", or take it off",
+        ));
+    }
+}
+
+/// Claims that are not taken along are not known to be needed.
+pub(super) fn data_without_claims(object: &Value, warnings: &mut Vec<Problem>) {
+    let wish = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
+    if *wish == TRUE && object["spec"]["propagateDeps"] != true {
+        warnings.push(Problem::new(
+            format!("metadata.annotations[{}]", annotation::WAIT_FOR_DATA),
+            "nothing is waited for without propagateDeps: true",
+            "set it, so that the claims of a workload are known and go along",
+        ));
     }
 }

@@ -4,19 +4,6 @@ use serde_json::Value;
 
 use super::{Problem, items};
 
-/// A replacement is told nothing of the copy that it replaces.
-pub(super) fn state(object: &Value, warnings: &mut Vec<Problem>) {
-    for part in ["application", "cluster"] {
-        if object["spec"]["failover"][part]["statePreservation"].is_object() {
-            warnings.push(Problem::new(
-                format!("spec.failover.{part}.statePreservation"),
-                "it is stored and has no effect in this version",
-                "the replacement of an evicted copy gets no labels from its status",
-            ));
-        }
-    }
-}
-
 /// Bindings are scheduled as they come.
 pub(super) fn priority(object: &Value, warnings: &mut Vec<Problem>) {
     if object["spec"]["schedulePriority"].is_object() {

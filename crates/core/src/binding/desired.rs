@@ -16,9 +16,9 @@ use crate::{
     delivery,
     dependencies::{self, Merged, Required},
     detector::activation,
-    failover::{Decision, decide, elsewhere::tended},
+    failover::{Decision, decide, elsewhere::tended, home, records},
     index::{Entity, Index, Policy, content_version, follows},
-    object::{Id, Named, Str, Time},
+    object::{Id, Named, Time},
     observation::Template,
     rebalancer,
     scheduler::Outcome,
@@ -63,6 +63,23 @@ pub(super) fn desired(
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
     mark(index, (id, entity, template), claimed, required, &mut binding);
     (binding, again_at)
+}
+
+/// A binding that is made again goes on with what the one before it said, and nothing else says.
+pub(super) fn resume(
+    (entity, template): (&Entity, &Template),
+    own: Option<Own<'_>>,
+    fresh: &mut ResourceBinding,
+) {
+    let (Some(own), Some(vanished)) = (own, &entity.vanished) else {
+        return;
+    };
+    if matches!(own, Own::Orphaned | Own::Held(..)) {
+        fresh.spec = vanished.object.spec.clone();
+    }
+    if vanished.owner().is_none_or(|owner| *owner == *template.meta.uid) {
+        records::carry_over(&vanished.object, fresh);
+    }
 }
 
 /// Somebody asks for a fresh choice: a question is never replaced by an earlier one.
@@ -137,7 +154,10 @@ fn claim(
     now: Time,
 ) -> Option<Time> {
     let from = &policy.object.spec;
-    let vanished = vanished(index, id, entity, template);
+    let mut vanished = vanished(index, id, entity, template);
+    for object in vanished.iter_mut().chain([&mut *binding]) {
+        records::wish(&policy.meta, object);
+    }
     let spec = &mut binding.spec;
     if let Some(vanished) = &vanished {
         // Made again: what was chosen stays chosen.
@@ -216,25 +236,27 @@ fn evict(
         binding.spec.graceful_eviction_tasks = tended(index, id, entity, binding, &placement, now);
         return None;
     };
-    let spec = &mut binding.spec;
+    let spec = &binding.spec;
     let stored = &spec.graceful_eviction_tasks;
     let begins = decision.tasks.iter().any(|task| {
         let is_of_it = |each: &GracefulEvictionTask| each.from_cluster == task.from_cluster;
         let is_scheduled = |target: &TargetCluster| target.name == task.from_cluster;
         !stored.iter().any(is_of_it) || spec.clusters.iter().any(is_scheduled)
     });
+    let is_left = |target: &TargetCluster| {
+        let is_placed = spec.clusters.iter().any(|each| each.name == target.name);
+        let is_home = || home::is_home(binding, &placement, &target.name, now);
+        stored.iter().any(|task| task.from_cluster == target.name) || (!is_placed && is_home())
+    };
     let returns = match &decision.outcome {
-        Outcome::Placed { clusters, .. } => stored.iter().any(|task| {
-            let is_of_it = |target: &TargetCluster| target.name == task.from_cluster;
-            clusters.iter().any(is_of_it)
-        }),
+        Outcome::Placed { clusters, .. } => clusters.iter().any(is_left),
         Outcome::Failed { .. } => false,
     };
     if begins || returns {
         return place(Some(decision), &placement, binding);
     }
-    spec.graceful_eviction_tasks = decision.tasks;
-    note_failed(&decision.failed, binding);
+    binding.spec.graceful_eviction_tasks = decision.tasks;
+    decision.records.store_failed(binding);
     decision.again_at
 }
 
@@ -256,7 +278,7 @@ fn vanished(index: &Index, id: &Id, entity: &Entity, template: &Template) -> Opt
 fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Option<Time> {
     let decision = decision?;
     binding.spec.graceful_eviction_tasks = decision.tasks;
-    note_failed(&decision.failed, binding);
+    decision.records.store(binding);
     if let Outcome::Placed { clusters, .. } = decision.outcome {
         binding.spec.clusters = clusters;
         binding.metadata.annotations.get_or_insert_default().insert(
@@ -265,15 +287,6 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         );
     }
     decision.again_at
-}
-
-fn note_failed(failed: &[Str], binding: &mut ResourceBinding) {
-    let annotations = binding.metadata.annotations.get_or_insert_default();
-    if failed.is_empty() {
-        annotations.remove(annotation::FAILED_CLUSTERS);
-    } else {
-        annotations.insert(annotation::FAILED_CLUSTERS.into(), failed.join(","));
-    }
 }
 
 /// What the referrers of a binding say that no policy made (karmada reference 2.5).
@@ -337,7 +350,7 @@ fn mark(
     }
     if binding.spec.placement.is_none() {
         annotations.remove(annotation::APPLIED_PLACEMENT);
-        annotations.remove(annotation::FAILED_CLUSTERS);
+        records::forget(annotations);
     }
     if left_out > 0 {
         annotations.insert(annotation::REQUIRED_BY_LEFT_OUT.into(), left_out.to_string());

@@ -32,7 +32,7 @@ impl Marks {
     /// From a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
     #[must_use]
     pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Self {
-        let mut labels = template.labels.clone();
+        let mut labels = with_preserved(template, recipe);
         let mut annotations = template.annotations.clone();
         for of_ours in [
             annotation::WAITS,
@@ -41,6 +41,7 @@ impl Marks {
             annotation::APPLIED_CLUSTER_OVERRIDES,
             annotation::VOLUME_RETENTION,
             annotation::RELEASED_FROM,
+            annotation::DATA_RESTORED_AT,
         ] {
             annotations.remove(of_ours);
         }
@@ -85,6 +86,14 @@ impl Marks {
     pub fn hash(&self) -> u64 {
         hash(self.labels.iter(), self.annotations.iter())
     }
+}
+
+/// The labels of a template, and those that its copy is told by the one that it replaces. Overrides see both.
+pub(super) fn with_preserved(template: &Meta, recipe: &Recipe) -> BTreeMap<Str, Str> {
+    let mut labels = template.labels.clone();
+    let preserved = recipe.preserved.iter().filter(|(key, _)| !is_mark(key));
+    labels.extend(preserved.map(|(key, value)| (key.clone(), value.clone())));
+    labels
 }
 
 /// Whether a label or annotation is one of ours, or never travels: no override may set, change or remove it.

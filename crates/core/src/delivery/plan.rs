@@ -104,6 +104,10 @@ fn standing(
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
         return Plan::wait(format!("{holder} still stands there"));
     }
+    if let Some(gvk) = dependencies::unheard(index, entity, cluster) {
+        let why = format!("whether a {} that needs it stands there is not known", gvk.kind);
+        return Plan::wait_for(Proof::Copies(cluster.clone(), gvk), why);
+    }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
     let how = if keeps { How::Release } else { How::Delete };
     let ended = (entity, state, state.explained);
@@ -323,6 +327,12 @@ fn deliver(
         if now < until {
             return Plan::wait_until(until, format!("{dependency} goes first"));
         }
+    }
+    if state.live.is_none()
+        && state.record.is_none()
+        && let Some(claim) = failover::data::lacking(index, entity, cluster)
+    {
+        return Plan::wait(format!("the data of {claim} is not there yet"));
     }
     let live = state.live.as_ref().map(|live| Guard {
         uid: live.meta.uid.clone(),

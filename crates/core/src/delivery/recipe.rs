@@ -9,6 +9,7 @@ use entourage_api::{
 use super::Recipe;
 use crate::{
     dependencies,
+    failover::state,
     index::{Binding, CopyState, Entity, Index},
     object::{Id, Str},
     observation::Template,
@@ -49,6 +50,7 @@ pub(super) fn recipe(
         permanent_id: binding.permanent_id().into(),
         replicas,
         completions,
+        preserved: state::labels_on(&binding.object, cluster),
         overwrite,
         overrides: index
             .overriding

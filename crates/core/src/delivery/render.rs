@@ -8,7 +8,7 @@ use zeroize::Zeroize as _;
 
 use super::{
     Recipe,
-    marks::{self, Marks},
+    marks::{self, Marks, with_preserved},
     ownership::{self, Claim},
     volumes,
 };
@@ -195,7 +195,7 @@ pub fn step(
     if !recipe.overrides.is_empty() {
         // Rules see the labels and annotations that travel.
         let meta = template_meta(&id.gvk, template);
-        copy["metadata"] = json!({"name": &*id.name, "labels": meta.labels, "annotations": meta.annotations});
+        copy["metadata"] = json!({"name": &*id.name, "labels": with_preserved(&meta, recipe), "annotations": meta.annotations});
         if !id.namespace.is_empty() {
             copy["metadata"]["namespace"] = json!(&*id.namespace);
         }
@@ -416,6 +416,7 @@ mod tests {
             completions: None,
             interpretation: Default::default(),
             overrides: Default::default(),
+            preserved: Default::default(),
             overwrite: false,
             written_uid: Some("copy".into()),
         };
@@ -451,6 +452,7 @@ mod tests {
             completions: None,
             interpretation: Default::default(),
             overrides: Default::default(),
+            preserved: Default::default(),
             overwrite: false,
             written_uid: None,
         };

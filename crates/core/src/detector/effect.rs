@@ -2,7 +2,7 @@
 
 use entourage_api::{
     keys::{condition, reason},
-    policy::{ClusterAffinity, FailoverBehavior, Placement, ReplicaSchedulingType, StatePreservation},
+    policy::{ClusterAffinity, Placement, ReplicaSchedulingType},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -44,25 +44,8 @@ pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now
 fn told(index: &Index, policy: &Policy) -> Vec<String> {
     let spec = &policy.object.spec;
     let mut all = Vec::new();
-    let preserves = |part: fn(&FailoverBehavior) -> Option<&StatePreservation>| {
-        spec.failover.as_ref().and_then(part).is_some()
-    };
-    for (field, is_set) in [
-        (
-            "failover.application.statePreservation",
-            preserves(|failover| failover.application.as_ref()?.state_preservation.as_ref()),
-        ),
-        (
-            "failover.cluster.statePreservation",
-            preserves(|failover| failover.cluster.as_ref()?.state_preservation.as_ref()),
-        ),
-        ("schedulePriority", spec.schedule_priority.is_some()),
-    ] {
-        if is_set {
-            all.push(format!(
-                "spec.{field} is stored and has no effect in this version"
-            ));
-        }
+    if spec.schedule_priority.is_some() {
+        all.push("spec.schedulePriority is stored and has no effect in this version".to_owned());
     }
     let placement = &spec.placement;
     let affinities = affinities(placement);

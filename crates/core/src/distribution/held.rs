@@ -129,6 +129,8 @@ pub(crate) struct Held {
     pub(crate) status_written: Option<Time>,
     /// Since when something is under way; for the lag.
     pub(crate) under_way_since: Option<Time>,
+    /// Whether all that was under way has ended once since this process holds it.
+    pub(crate) settled: bool,
 }
 
 impl Held {
@@ -142,6 +144,7 @@ impl Held {
             made: BTreeSet::new(),
             status_written: None,
             under_way_since: None,
+            settled: false,
         }
     }
 
@@ -187,7 +190,7 @@ impl Held {
         }
         match (self.is_under_way(), self.under_way_since) {
             (true, None) => self.under_way_since = Some(now),
-            (false, Some(_)) => self.under_way_since = None,
+            (false, Some(_)) => (self.under_way_since, self.settled) = (None, true),
             _ => {}
         }
         before != verdict

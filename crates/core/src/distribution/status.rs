@@ -31,6 +31,8 @@ const NAMED: usize = 100;
 const NAMED_BYTES: usize = 4 << 10;
 /// How long a status waits while something is under way, in milliseconds.
 const PROGRESS: i64 = 5_000;
+/// How long what is stored stands after a start, while the copies are looked at, in milliseconds.
+const LOOKS: i64 = 300_000;
 /// The least time between two status writes, in milliseconds.
 const INTERVAL: i64 = 1_000;
 
@@ -78,6 +80,14 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     let wanted = report(index, name, held, now);
     if is_same(&held.object.status, &wanted) {
         return Plan::nothing();
+    }
+    // After a start every copy is looked at. Until then less is known than what is stored tells.
+    let generation = held.object.meta.generation.unwrap_or_default();
+    let is_told = !is_first && held.object.observed_generation() == generation;
+    let looks_since = held.under_way_since.filter(|_| is_told && !held.settled);
+    let until = looks_since.map(|since| since.plus(LOOKS));
+    if let Some(until) = until.filter(|until| now < *until) {
+        return Plan::wait_until(until, "not all of it was looked at since the start");
     }
     let earliest = held.status_written.map_or(now, |last| last.plus(INTERVAL));
     let earliest = match held.under_way_since.filter(|_| held.is_under_way()) {

@@ -110,6 +110,11 @@ impl CopyState {
                 (None, None) => false,
             }
     }
+
+    /// Whether nothing is there and no write is under way, where what is there is known.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.live.is_none() && !self.in_flight && !self.uncertain
+    }
 }
 
 /// A template with all that belongs to it.
@@ -249,6 +254,14 @@ impl Entity {
                 .as_ref()
                 .is_some_and(|binding| binding.meta.deleting.is_none()),
         }
+    }
+
+    /// Whether an object stands on a member that was made there for this hub, as its metadata says, and that nothing accounts
+    /// for any more.
+    #[must_use]
+    pub fn is_left_on(&self, cluster: &str) -> bool {
+        let copied = self.copies.get(cluster).and_then(|copy| copy.copied.as_ref());
+        copied.is_some_and(|copied| copied.meta.names_cluster(cluster))
     }
 
     /// The binding, or the one that vanished.

@@ -213,6 +213,7 @@ pub fn content_version(meta: &Meta) -> String {
         permanent_id: "".into(),
         replicas: None,
         completions: None,
+        preserved: Default::default(),
         overwrite: false,
         overrides: Default::default(),
         written_uid: None,

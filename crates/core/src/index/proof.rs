@@ -184,6 +184,17 @@ impl Index {
             || self.kindless.contains(&copies)
     }
 
+    /// As [`Self::are_copies_listed`], but a list that failed may yet come: only a server that answers that it cannot be is
+    /// believed.
+    pub(crate) fn are_copies_heard(&self, cluster: &Str, gvk: &Gvk) -> bool {
+        let copies = self.copies(cluster, gvk);
+        !self.demand.contains(&copies)
+            || self.listed.contains(&copies)
+            || self.kindless.contains(&copies)
+            || self.refused.contains_key(&copies)
+            || self.unserved.contains(&copies)
+    }
+
     /// Whether all bindings were seen.
     pub(crate) fn are_bindings_listed(&self) -> bool {
         [Watch::Bindings, Watch::ClusterBindings]

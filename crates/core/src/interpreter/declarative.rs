@@ -7,6 +7,7 @@
 mod aggregate;
 mod compile;
 mod health;
+pub(crate) mod json_path;
 mod mentions;
 mod path;
 pub(crate) mod rule;

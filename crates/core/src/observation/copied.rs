@@ -1,11 +1,13 @@
 //! What is kept of a copy as a member serves it.
 
+use entourage_api::keys::annotation;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 use serde_json::Value;
 
 use super::{Copy, CopyMeta, taught, unhealthy};
 use crate::{
     interpreter::{self, Health, Interpretation},
-    object::Gvk,
+    object::{Gvk, Time},
 };
 
 /// Projects a copy.
@@ -35,6 +37,7 @@ fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
             status: native.reflect(object),
             health: Some(native.health(object)),
             holds_data: native.holds_data(object),
+            data_restored_at: gvk.is_claim().then(|| restored_at(object)).flatten(),
             ..Copy::default()
         },
         Some(_) => Copy {
@@ -49,4 +52,10 @@ fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
             ..Copy::default()
         },
     }
+}
+
+fn restored_at(object: &Value) -> Option<Box<Time>> {
+    let text = object["metadata"]["annotations"][annotation::DATA_RESTORED_AT].as_str()?;
+    let time: v1::Time = serde_json::from_value(text.into()).ok()?;
+    Some(Box::new(Time::from_k8s(&time)))
 }

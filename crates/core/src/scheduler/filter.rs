@@ -1,6 +1,9 @@
 //! The filters: each says of one cluster whether it may be chosen, and if not, why.
 
+use entourage_api::cluster::Cluster;
+
 use super::{Candidate, Round, affinity, enablements, spread, taint};
+use crate::object::Gvk;
 
 /// Why a cluster was left out, worded to follow a number: "2 *not selected by clusterAffinity*".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,10 +94,18 @@ fn tolerated(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
     }
 }
 
-/// An incomplete list counts as a list: a kind that discovery did not find would be refused on delivery.
 fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
-    let known = enablements(candidate.cluster);
     let gvk = round.request.gvk;
+    if serves(candidate.cluster, gvk) || round.request.is_current(candidate.name) {
+        return Ok(());
+    }
+    Err(Why(format!("not serving {} {}", gvk.api_version(), gvk.kind)))
+}
+
+/// Whether a cluster serves a kind, as far as is known. An incomplete list counts as a list: a kind that discovery did not find
+/// would be refused on delivery.
+pub(crate) fn serves(cluster: &Cluster, gvk: &Gvk) -> bool {
+    let known = enablements(cluster);
     // Most groups differ in length already: no more is looked at.
     let length = gvk.version.len()
         + if gvk.group.is_empty() {
@@ -108,14 +119,8 @@ fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
             && text.starts_with(&*gvk.group)
             && (gvk.group.is_empty() || text.as_bytes()[gvk.group.len()] == b'/')
     };
-    let is_served = known
-        .iter()
-        .filter(|group| is_version(&group.group_version))
-        .any(|group| group.resources.iter().any(|resource| resource.kind == *gvk.kind));
-    if is_served || known.is_empty() || round.request.is_current(candidate.name) {
-        return Ok(());
-    }
-    Err(Why(format!("not serving {} {}", gvk.api_version(), gvk.kind)))
+    let mut groups = known.iter().filter(|group| is_version(&group.group_version));
+    known.is_empty() || groups.any(|group| group.resources.iter().any(|resource| resource.kind == *gvk.kind))
 }
 
 fn grouped(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {

@@ -11,6 +11,11 @@ pub(crate) const NO_EXECUTE: &str = "NoExecute";
 /// The effects that keep new bindings away; PreferNoSchedule does not.
 const REPELLING: [&str; 2] = ["NoSchedule", NO_EXECUTE];
 
+/// Whether what does not tolerate a taint is not placed anew where it is.
+pub(crate) fn keeps_away(taint: &Taint) -> bool {
+    REPELLING.contains(&taint.effect.as_str())
+}
+
 /// The first taint of the cluster that keeps bindings away and is not tolerated, as `{key=value:effect}`.
 pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration]) -> Option<String> {
     // Source: Karmada reference, cluster taints by condition: False is not ready, Unknown is unreachable.
@@ -29,7 +34,7 @@ pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration])
         .spec
         .taints
         .iter()
-        .filter(|taint| REPELLING.contains(&taint.effect.as_str()));
+        .filter(|taint| keeps_away(taint));
     let implied = (!candidate.ready).then_some(&not_ready);
     own.chain(implied)
         .find(|taint| !tolerations.iter().any(|each| tolerates(each, taint)))

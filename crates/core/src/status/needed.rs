@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use entourage_api::keys::annotation;
+
 use super::places::Place;
 use crate::{
+    failover::data,
     index::{Entity, Index, referred},
     object::{Id, Str, Time},
     plan::Proof,
@@ -73,6 +76,8 @@ pub(super) enum Dependencies {
         trouble: bool,
         /// Since when the first of them is awaited.
         since: Option<Time>,
+        /// Data is awaited, which may take long: the copies do not come before.
+        data: bool,
     },
 }
 
@@ -83,7 +88,7 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
     let mut missing = Vec::new();
     // With whether something went wrong with it.
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
-    let mut trouble = false;
+    let (mut trouble, mut data_awaited) = (false, false);
     let mut since = Vec::new();
     for reference in entity.references.iter() {
         let id = referred(reference);
@@ -124,6 +129,13 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
                 lacking.entry(place.cluster).or_default().push((why, is_bad));
+            } else if data::is_awaited(index, entity, &id, place.cluster) {
+                let why = format!(
+                    "the data of {id} (set the annotation {} of the claim there when it is)",
+                    annotation::DATA_RESTORED_AT
+                );
+                (trouble, data_awaited) = (true, true);
+                lacking.entry(place.cluster).or_default().push((why, true));
             }
         }
     }
@@ -146,5 +158,6 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
         message: listed(|_| true).collect::<Vec<_>>().join("; "),
         trouble,
         since: since.into_iter().min(),
+        data: data_awaited,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::{
-    chaos,
+    chaos::{self, Key},
     closure::{SHOP, account, acting, rule, secret, shop},
     config_map, deployment, policy_of,
     world::{Random, World, named},
@@ -99,8 +99,6 @@ fn step(world: &mut World, random: &mut Random) {
     }
 }
 
-type Key = (String, String, String);
-
 /// What an object of the hub names itself.
 fn names(object: &Value) -> Vec<Key> {
     if object["kind"] != "Shop" {
@@ -151,6 +149,7 @@ fn wanted(world: &World) -> BTreeMap<Key, BTreeSet<String>> {
 
 fn check(world: &World, seed: u64) {
     let wanted = wanted(world);
+    let left = chaos::left_alone(world, names);
     let all = [
         ("Deployment", &WORKLOADS[..]),
         ("ServiceAccount", &ACCOUNTS[..]),
@@ -165,16 +164,16 @@ fn check(world: &World, seed: u64) {
         let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
         let none = BTreeSet::new();
         let wanted = wanted.get(&key).unwrap_or(&none);
-        let holders: BTreeSet<String> = world.holders(kind, name).into_iter().map(Into::into).collect();
+        let holders = chaos::but(&left, world, kind, name, wanted);
+        assert_eq!(&holders, wanted, "seed {seed}: {kind} {name}");
         let binding = format!("{name}-{}", kind.to_lowercase());
         let accounted = world.hub_object("ResourceBinding", &binding).is_some();
-        let holders = chaos::but_left_alone(world, &binding, holders, wanted);
-        assert_eq!(&holders, wanted, "seed {seed}: {kind} {name}");
-        assert_eq!(
-            accounted,
-            !wanted.is_empty(),
-            "seed {seed}: binding of {kind} {name}"
-        );
+        if wanted.is_empty() {
+            let held = left.contains_key(&key);
+            assert!(!accounted || held, "seed {seed}: binding of {kind} {name}");
+        } else {
+            assert!(accounted, "seed {seed}: no binding of {kind} {name}");
+        }
     }
 }
 

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 
 use crate::{binding, condition, config_map, deployment, policy_of, world::World};
 
-const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
-const BINDING: &str = "web-deployment";
+pub(crate) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+pub(crate) const BINDING: &str = "web-deployment";
 
-fn policy() -> Value {
+pub(crate) fn policy() -> Value {
     let mut policy = policy_of("web", "apps/v1", "Deployment", "web", &MEMBERS);
     policy["spec"]["placement"]["spreadConstraints"] =
         json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
     policy
 }
 
-fn purging(mode: &str) -> Value {
+pub(crate) fn purging(mode: &str) -> Value {
     let mut policy = policy();
     policy["spec"]["failover"] = json!({"cluster": {"purgeMode": mode}});
     policy
 }
 
-fn application(mode: &str, seconds: i64) -> Value {
+pub(crate) fn application(mode: &str, seconds: i64) -> Value {
     let mut policy = policy();
     policy["spec"]["failover"] = json!({"application": {
         "decisionConditions": {"tolerationSeconds": 30}, "purgeMode": mode, "gracePeriodSeconds": seconds,
@@ -31,7 +31,7 @@ fn application(mode: &str, seconds: i64) -> Value {
 }
 
 /// A workload with a ConfigMap on member1, healthy there.
-fn settled(policy: &Value) -> World {
+pub(crate) fn settled(policy: &Value) -> World {
     let mut world = World::new(&MEMBERS);
     assert!(world.settle());
     world.apply(config_map("settings", "one"));
@@ -45,7 +45,7 @@ fn settled(policy: &Value) -> World {
 }
 
 /// What the controllers of a member report of the workload: so many replicas of one are ready.
-fn report(world: &mut World, member: &str, ready: i64) {
+pub(crate) fn report(world: &mut World, member: &str, ready: i64) {
     world.meddle(member, "Deployment", "web", |mut object| {
         object["status"] = json!({
             "observedGeneration": object["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
@@ -55,25 +55,25 @@ fn report(world: &mut World, member: &str, ready: i64) {
     });
 }
 
-fn taint(world: &mut World, member: &str, taints: &Value) {
+pub(crate) fn taint(world: &mut World, member: &str, taints: &Value) {
     let mut object = world.hub_object("Cluster", member).cloned().expect("cluster");
     object["spec"]["taints"] = taints.clone();
     world.replace(object);
 }
 
-fn no_execute(world: &World) -> Value {
+pub(crate) fn no_execute(world: &World) -> Value {
     json!([{"key": "broken", "effect": "NoExecute", "timeAdded": time(world.now)}])
 }
 
-fn time(time: Time) -> Value {
+pub(crate) fn time(time: Time) -> Value {
     serde_json::to_value(time.to_k8s()).expect("time")
 }
 
-fn clusters(world: &World) -> Vec<&str> {
+pub(crate) fn clusters(world: &World) -> Vec<&str> {
     names(&binding(world, BINDING)["spec"]["clusters"], "name")
 }
 
-fn evicted(world: &World) -> Vec<&str> {
+pub(crate) fn evicted(world: &World) -> Vec<&str> {
     names(
         &binding(world, BINDING)["spec"]["gracefulEvictionTasks"],
         "fromCluster",
@@ -85,7 +85,7 @@ fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
     all.filter_map(|each| each[field].as_str()).collect()
 }
 
-fn write(world: &World, since: usize, text: &str) -> usize {
+pub(crate) fn write(world: &World, since: usize, text: &str) -> usize {
     let writes = &world.writes[since..];
     let found = writes.iter().position(|each| each.contains(text));
     found.unwrap_or_else(|| panic!("no write of {text:?} in {writes:#?}"))
@@ -909,4 +909,31 @@ fn a_replacement_that_is_not_needed_any_more_stays_while_no_other_copy_is_health
     assert_eq!(world.holders("Deployment", "web"), ["member1"]);
     assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
     assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn a_status_that_outlived_its_copy_lets_no_workload_return_before_its_dependencies() {
+    let mut world = settled(&policy());
+    // It left member2 some time ago, and the controllers ended before they stored that.
+    let mut stale = binding(&world, BINDING).clone();
+    let mut entry = stale["status"]["aggregatedStatus"][0].clone();
+    entry["clusterName"] = json!("member2");
+    assert!(!entry["copy"].is_null(), "{entry}");
+    stale["status"]["aggregatedStatus"] = json!([stale["status"]["aggregatedStatus"][0], entry]);
+    world.replace(stale);
+    world.restart();
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    world.refuses = Some(|object| object["kind"] == "ConfigMap");
+    assert!(world.settle_for(10_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    assert_eq!(
+        world.holders("Deployment", "web"),
+        ["member1"],
+        "it waits for its ConfigMap"
+    );
+    world.refuses = None;
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
 }

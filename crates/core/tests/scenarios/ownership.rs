@@ -1,8 +1,9 @@
 //! Whose an object on a member is: metadata that was copied or restored with an object proves nothing.
 
+use entourage_core::{object::Gvk, observation::Watch};
 use serde_json::{Value, json};
 
-use crate::{config_map, example, policy, settled, world::World};
+use crate::{config_map, deployment, example, policy, policy_of, settled, world::World};
 
 const COPIED: &str = "entourage.dev/copied-objects";
 
@@ -108,6 +109,76 @@ fn an_object_restored_where_the_binding_does_not_account_for_it_stays() {
         assert!(world.settle());
         assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);
     }
+}
+
+#[test]
+fn what_a_restored_workload_needs_is_not_taken_from_under_it() {
+    for (restart, failed) in [(false, false), (true, false), (true, true)] {
+        let mut world = settled();
+        world.apply(deployment("other", &["my-config"]));
+        world.apply(policy_of("other", "apps/v1", "Deployment", "other", &["member1"]));
+        let backup = world.on("member1", "Deployment", "myapp").expect("copy").clone();
+        world.apply(policy(&["member2"]));
+        assert!(world.settle());
+        let restored = put(&mut world, "member1", "Deployment", "myapp", backup);
+        assert!(world.settle());
+        let list = Watch::Copies("member1".into(), Gvk::new("apps/v1", "Deployment"));
+        if restart {
+            world.restart();
+            // What else stands on the member is known before what runs there is.
+            world.shut.insert(list.clone());
+            assert!(world.settle());
+            if failed {
+                world.lose(list.clone());
+            }
+        }
+        world.delete("Deployment", "other");
+        assert!(world.settle_for(120_000));
+        world.shut.remove(&list);
+        assert!(world.settle_for(120_000));
+        let told = format!("restart {restart}, failed {failed}");
+        assert_eq!(
+            world.on("member1", "Deployment", "myapp"),
+            Some(&restored),
+            "{told}"
+        );
+        assert_eq!(world.holders("Deployment", "other"), [""; 0], "{told}");
+        assert_eq!(
+            world.holders("ConfigMap", "my-config"),
+            ["member1", "member2"],
+            "{told}"
+        );
+        // Nobody needs it there once whoever restored the workload has ended it.
+        world.meddle("member1", "Deployment", "myapp", |_| None);
+        assert!(world.settle_for(120_000));
+        assert_eq!(world.holders("ConfigMap", "my-config"), ["member2"], "{told}");
+    }
+}
+
+#[test]
+fn what_runs_while_its_binding_is_made_again_keeps_what_it_needs_although_we_crash() {
+    let mut crashed = 0;
+    for after in 1..20 {
+        let mut world = settled();
+        world.delete("ResourceBinding", "myapp-deployment");
+        world.apply(policy(&["member2"]));
+        world.crash_in = Some(after);
+        if world.settle() {
+            break;
+        }
+        crashed += 1;
+        world.restart();
+        let list = Watch::Copies("member1".into(), Gvk::new("apps/v1", "Deployment"));
+        world.shut.insert(list.clone());
+        assert!(world.settle_for(120_000));
+        world.shut.remove(&list);
+        assert!(world.settle_for(120_000));
+        let stands = world.on("member1", "Deployment", "myapp").is_some();
+        let needed = world.on("member1", "ConfigMap", "my-config").is_some();
+        assert_eq!(stands, needed, "after {after} changes");
+        assert!(world.on("member2", "Deployment", "myapp").is_some());
+    }
+    assert!(crashed > 2, "{crashed}");
 }
 
 #[test]

@@ -8,14 +8,14 @@ use crate::{binding, deployment, policy_of, world::World};
 const RELEASED_FROM: &str = "entourage.dev/released-from";
 const RETENTION: &str = "entourage.dev/volume-retention";
 
-fn claim() -> Value {
+pub(crate) fn claim() -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     })
 }
 
-fn workload(claims: &[&str]) -> Value {
+pub(crate) fn workload(claims: &[&str]) -> Value {
     let mut object = deployment("web", &[]);
     let volumes = claims
         .iter()
@@ -29,7 +29,7 @@ fn policy(members: &[&str]) -> Value {
 }
 
 /// As the binder of a member does.
-fn bind(world: &mut World, member: &str) {
+pub(crate) fn bind(world: &mut World, member: &str) {
     world.meddle(member, "PersistentVolumeClaim", "data", |mut claim| {
         claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = json!("yes");
         claim["spec"]["volumeName"] = json!(format!("volume-of-{member}"));

@@ -56,11 +56,11 @@ pub(crate) struct World {
     pub(crate) writes: Vec<String>,
     /// The world crashes when this many more changes were made.
     pub(crate) crash_in: Option<usize>,
-    /// The bindings that ended in a crash before they were made again, while copies stood: nobody accounts for those copies
-    /// any more, so they may be left alone (the limit of I6 in `docs/architecture.md`).
-    pub(crate) unaccounted: BTreeSet<String>,
-    /// The bindings that ended while copies stood, and were not made again yet.
-    ended: BTreeSet<String>,
+    /// The bindings that ended in a crash before they were made again, each with a member where a copy stood then: nobody
+    /// accounts for that one any more, so it may be left alone (the limit of I6 in `docs/architecture.md`).
+    pub(crate) unaccounted: BTreeSet<(String, String)>,
+    /// The bindings that ended while copies stood, with the members, and were not made again yet.
+    ended: BTreeSet<(String, String)>,
     /// Namespaces that the hub deleted: nothing can be made in them.
     pub(crate) deleted_namespaces: BTreeSet<String>,
     /// How many copies were looked at to be written.
@@ -951,6 +951,10 @@ impl World {
             } => {
                 self.deliveries += 1;
                 let outcome = self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
+                if matches!(outcome, Delivered::Applied { .. }) {
+                    let binding = format!("{}-{}", id.name, id.gvk.kind.to_lowercase());
+                    self.unaccounted.remove(&(binding, cluster.to_string()));
+                }
                 let absent =
                     matches!(outcome, Delivered::NoSource(_)).then(|| Observation::Absent(id.clone()));
                 Some(
@@ -1254,7 +1258,7 @@ impl World {
                 }
                 self.stamp(&mut body);
                 self.writes.push(format!("hub POST {name}"));
-                self.ended.remove(&key.2);
+                self.ended.retain(|(ended, _)| *ended != key.2);
                 self.hub.insert(key.clone(), body);
             }
             Verb::Delete {
@@ -1397,12 +1401,16 @@ impl World {
         let resource = &held["spec"]["resource"];
         if let (Some(kind), Some(name)) = (resource["kind"].as_str(), resource["name"].as_str())
             && self.hub_object(kind, name).is_some()
-            && self.holders(kind, name).iter().any(|member| {
+        {
+            let is_marked = |member: &&str| {
                 let copy = self.on(member, kind, name);
                 copy.is_some_and(|copy| !copy["metadata"]["labels"]["entourage.dev/hub"].is_null())
-            })
-        {
-            self.ended.insert(key.2.clone());
+            };
+            let marked: Vec<&str> = self.holders(kind, name).into_iter().filter(is_marked).collect();
+            let ended = marked
+                .into_iter()
+                .map(|member| (key.2.clone(), member.to_owned()));
+            self.ended.extend(ended.collect::<Vec<_>>());
         }
         if distributing::is_distribution(held) {
             self.garbage.push(held["metadata"]["uid"].clone());
@@ -1910,6 +1918,7 @@ fn owners(id: &Id) -> [Recipe; 2] {
         interpretation: Default::default(),
         completions: None,
         replicas: None,
+        preserved: Default::default(),
         overwrite: false,
         overrides: Default::default(),
         written_uid: None,

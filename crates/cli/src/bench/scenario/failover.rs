@@ -1,10 +1,10 @@
 //! S6, failover: workloads with four dependencies each are on one of two members, and that member is tainted with NoExecute.
 //! Each time runs from sending the taint to the moment at which the other member shows the workload and all that it needs.
-//! Done when it shows them all.
+//! Done when it shows them all. Once more with a member that does not answer, where the bench may stop its API server.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, process::Command, sync::Arc};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::{Scenario, create_all, prepare, remove};
@@ -15,6 +15,7 @@ use crate::bench::{
     objects::{Own, World},
     report::Run,
     seen::{Place, Wish},
+    server::Server,
     stats::Spread,
 };
 
@@ -24,29 +25,72 @@ const SIZES: [usize; 2] = [10, 1000];
 /// The key of the taint.
 const TAINT: &str = "bench.entourage.dev/broken";
 
+/// A member whose API server is stopped. It goes on when this is dropped.
+struct Stopped(u32);
+
+impl Stopped {
+    fn new(pid: u32) -> Result<Self> {
+        signal(pid, "-STOP")?;
+        Ok(Self(pid))
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Err(error) = signal(self.0, "-CONT") {
+            eprintln!("bench: {error:#}; it stays stopped");
+        }
+    }
+}
+
+fn signal(pid: u32, which: &str) -> Result<()> {
+    let status = Command::new("kill").args([which, &pid.to_string()]).status();
+    let status = status.with_context(|| format!("cannot send kill {which}"))?;
+    ensure!(status.success(), "kill {which} {pid}: {status}");
+    Ok(())
+}
+
 /// Runs it.
 ///
 /// # Errors
 /// Says what is missing where.
 pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
-    anyhow::ensure!(bench.servers.len() > 2, "S6 needs two members");
-    for workloads in SIZES {
+    ensure!(bench.servers.len() > 2, "S6 needs two members");
+    let pids: Vec<u32> = bench.options.members[..2]
+        .iter()
+        .filter_map(|(name, _)| {
+            let mut known = bench.options.member_pids.iter();
+            known.find(|(known, _)| known == name).map(|(_, pid)| *pid)
+        })
+        .collect();
+    let may_stop = pids.len() == 2;
+    for (workloads, stops) in SIZES.into_iter().flat_map(|size| [(size, false), (size, true)]) {
+        if stops && !may_stop {
+            continue;
+        }
         bench.fresh().await?;
-        let mut world = bench.world(&format!("f{number}x{workloads}"), workloads);
+        let kind = if stops { "d" } else { "f" };
+        let mut world = bench.world(&format!("{kind}{number}x{workloads}"), workloads);
         world.members.truncate(2);
-        let run = one(bench, &world).await;
+        let run = one(bench, &world, stops.then_some(&pids[..])).await;
         // A member must not stay tainted, whatever came of it.
         for member in &world.members {
             set_taints(bench, member, &json!([])).await?;
         }
-        let name = Scenario::Failover;
-        bench.report.add(name.name(), name.title(), workloads, run?);
+        let (name, title) = if stops {
+            ("S6 dead", "failover: workloads off a member that does not answer")
+        } else {
+            (Scenario::Failover.name(), Scenario::Failover.title())
+        };
+        bench.report.add(name, title, workloads, run?);
+        bench.members_ready().await?;
         remove(bench, &world).await?;
     }
     Ok(())
 }
 
-async fn one(bench: &Bench, world: &World) -> Result<Run> {
+/// `stops`: the API servers of both members; that of the one that is left is stopped before.
+async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run> {
     prepare(bench, world).await?;
     let one_cluster = json!({"spec": {"placement": {"spreadConstraints": [
         {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}}});
@@ -69,7 +113,17 @@ async fn one(bench: &Bench, world: &World) -> Result<Run> {
     there.met(bench.options.limit).await.context("before the taint")?;
     bench.at_rest().await?;
 
-    let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
+    let stopped = match stops {
+        Some(pids) => Some(Stopped::new(pids[from - 1])?),
+        None => None,
+    };
+    if stopped.is_some() {
+        bench.member_unready(&world.members[from - 1]).await?;
+    }
+    let answer = |(place, _): &(Place, &Arc<Server>)| stopped.is_none() || *place != from;
+    let servers = bench.servers.iter().enumerate().filter(answer);
+    let servers: Vec<Arc<Server>> = servers.map(|(_, server)| server.clone()).collect();
+    let meter = Meter::start(&servers, &bench.control.pids()).await?;
     let arrives = bench.seen.wish(Wish::Present, on(to));
     let sent = meter.began();
     let taint = json!([{"key": TAINT, "effect": "NoExecute"}]);

@@ -41,7 +41,7 @@ const BINDING: Kind = Kind {
     plural: "resourcebindings",
     namespace: "/namespaces/default",
 };
-const CLUSTER: Kind = Kind {
+pub(super) const CLUSTER: Kind = Kind {
     group_version: "apis/cluster.karmada.io/v1alpha1",
     plural: "clusters",
     namespace: "",

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{PROGRESS, plan};
+use super::{LOOKS, PROGRESS, plan};
 use crate::{
-    distribution::Place,
+    distribution::{Place, Verdict},
     index::{Config, Index},
     object::{Gvk, Time},
     observation::{Observation, Probe, Watch, project, which},
@@ -97,6 +97,35 @@ fn a_member_that_does_not_answer_holds_no_report_up() {
     let keys = probed(&mut index, false);
     assert!(keys.contains(&Key::DistributionStatus("d".into())));
     assert!(reports(&index));
+}
+
+#[test]
+fn what_is_stored_stands_until_every_copy_was_looked_at_since_the_start() {
+    let mut index = started();
+    listed(&mut index, &Watch::Clusters, &[]);
+    let place = |namespace: &str| Place {
+        cluster: None,
+        namespace: namespace.into(),
+    };
+    let mut stored = index.distributions.held["d"].object.as_ref().clone();
+    stored.status =
+        json!({"observedGeneration": 1, "conditions": [], "desired": 1, "succeeded": 1, "failed": 0});
+    let held = index.distributions.held.get_mut("d").expect("it is held");
+    held.object = stored.clone().into();
+    held.set(&place("a"), Some(Verdict::Pending), Time(0));
+    assert!(!reports(&index), "less is known than is stored");
+    let late = plan(&index, &"d".into(), Time(0).plus(LOOKS));
+    assert!(!late.changes.is_empty(), "not for ever");
+    stored.status["observedGeneration"] = json!(0);
+    let held = index.distributions.held.get_mut("d").expect("it is held");
+    held.object = stored.clone().into();
+    assert!(reports(&index), "it was edited: how far that is, is told");
+    stored.status["observedGeneration"] = json!(1);
+    let held = index.distributions.held.get_mut("d").expect("it is held");
+    held.object = stored.into();
+    held.set(&place("a"), Some(Verdict::Done), Time(0));
+    held.set(&place("b"), Some(Verdict::Pending), Time(0));
+    assert!(reports(&index), "everything was looked at once");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use entourage_api::{keys::annotation, work::ResourceBinding};
 
 use super::{Deletion, Dirty, leading::follow, named};
 use crate::{
+    failover::records,
     index::{Binding, Index, bound, claim_on, is_old, meta_of},
     object::{Id, Named, Str, Time},
     observation::Copy,
@@ -47,6 +48,16 @@ impl Index {
             }
         }
         let leading = self.leading;
+        let places = object
+            .spec
+            .clusters
+            .iter()
+            .chain(object.spec.required_by.iter().flat_map(|each| &each.clusters));
+        let places: BTreeSet<Str> = places.map(|target| target.name.as_str().into()).collect();
+        let known = places
+            .iter()
+            .filter(|cluster| self.copies_known(cluster, &id.gvk));
+        let known: BTreeSet<Str> = known.cloned().collect();
         let entity = self.unbury(&id);
         if let Some(permanent_id) = meta.label(twin::binding(&name.namespace).id_label) {
             entity.permanent_id = Some(permanent_id.into());
@@ -69,24 +80,20 @@ impl Index {
                 state.unhealthy_since = stored.or(state.unhealthy_since);
             }
         }
-        let places = object
-            .spec
-            .clusters
-            .iter()
-            .chain(object.spec.required_by.iter().flat_map(|each| &each.clusters));
-        let places: BTreeSet<Str> = places.map(|target| target.name.as_str().into()).collect();
         for (cluster, state) in &mut entity.copies {
             if !places.contains(cluster) {
                 state.wanted_since = None;
             }
         }
         for cluster in places {
-            entity
-                .copies
-                .entry(cluster)
-                .or_default()
-                .wanted_since
-                .get_or_insert(now);
+            let is_known = known.contains(&cluster);
+            let state = entity.copies.entry(cluster).or_default();
+            // A status that was stored before the copy left may have brought its record back: one that returns is new there, and
+            // waits for its dependencies again.
+            if !first && state.wanted_since.is_none() && is_known && state.is_absent() {
+                state.record = None;
+            }
+            state.wanted_since.get_or_insert(now);
         }
         entity.vanished = None;
         let binding = Binding {
@@ -196,7 +203,9 @@ impl Index {
         entity.binding_floor = floor;
         let held = entity.binding.take();
         let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
-        entity.vanished = held.filter(|_| stands && !outdated);
+        let is_remade = entity.standing().is_some();
+        let remembers = |held: &Binding| is_remade && records::remembers(&held.object);
+        entity.vanished = held.filter(|held| (stands || remembers(held)) && !outdated);
         self.by_binding.remove(name);
         self.refers_as_orphaned(&id, now, dirty);
         for cluster in &clusters {

@@ -53,7 +53,7 @@ impl Index {
         }
     }
 
-    /// Keeps the list of what is not managed on a cluster. Cost: O(log of them).
+    /// Keeps the list of what is not managed on a cluster. Cost: O(log of them); O(its references) when it changes.
     pub(super) fn copied_changed(&mut self, cluster: &Str, id: &Id, now: Time, dirty: &mut Dirty) {
         let state = self
             .entities
@@ -68,6 +68,16 @@ impl Index {
         if changed {
             held.changed = Some(now);
             dirty.push(Key::Cluster(cluster.clone()));
+            // Whether what it needs there is waited for.
+            let references = self
+                .entities
+                .get(id)
+                .map(|entity| entity.references.clone())
+                .unwrap_or_default();
+            for reference in references.iter() {
+                dirty.push(Key::Binding(reference.id.clone()));
+                dirty.push(Key::Copy(reference.id.clone(), cluster.clone()));
+            }
         }
     }
 

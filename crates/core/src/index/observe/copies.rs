@@ -69,6 +69,8 @@ impl Index {
         };
         let reported = before.as_ref().map(told) != live.map(told);
         let appeared = before.is_none();
+        let restored = |copy: &Copy| copy.data_restored_at.clone();
+        let is_filled = before.as_ref().map(restored) != live.map(restored);
         self.note_health(cluster, id, now);
         if appeared || reported {
             self.answered(id, now);
@@ -77,7 +79,7 @@ impl Index {
         }
         self.dirty_failover(id, dirty);
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
-        if appeared {
+        if appeared || is_filled {
             self.dirty_neighbours(id, cluster, dirty);
         }
         self.settle_standing_by(id, now, dirty);

@@ -6,6 +6,7 @@ use entourage_api::{keys::annotation, policy::PropagationPolicy};
 
 use super::{Deletion, Dirty, named};
 use crate::{
+    failover::records,
     index::{Index, Policy, is_old, meta_of},
     object::{Named, Time},
     observation::Which,
@@ -33,8 +34,10 @@ impl Index {
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
                 && held.meta.label(id_label) == meta.label(id_label)
-                && held.meta.annotation(annotation::VOLUME_RETENTION)
-                    == meta.annotation(annotation::VOLUME_RETENTION)
+                && records::WISHES
+                    .iter()
+                    .chain(&[annotation::VOLUME_RETENTION])
+                    .all(|key| held.meta.annotation(key) == meta.annotation(key))
         });
         // Nothing is claimed for a policy before it has its permanent id.
         let selects = meta.label(id_label).is_some();

@@ -1,0 +1,122 @@
+//! The table of condition reasons.
+
+table! {
+    /// Reasons of conditions; each says which condition types it belongs to.
+    reason {
+        /// Scheduled is True.
+        SUCCESS = "Success";
+        /// Scheduled is False: the scheduler failed.
+        SCHEDULER_ERROR = "SchedulerError";
+        /// Scheduled is False: no cluster passes the filters.
+        NO_CLUSTER_FIT = "NoClusterFit";
+        /// Scheduled is False: the clusters that fit cannot take all replicas.
+        UNSCHEDULABLE = "Unschedulable";
+        /// Scheduled is False: a quota of the federation is used up.
+        QUOTA_EXCEEDED = "QuotaExceeded";
+        /// FullyApplied is True.
+        FULLY_APPLIED_SUCCESS = "FullyAppliedSuccess";
+        /// Ours. FullyApplied is False: members are being written to.
+        DELIVERING = "Delivering";
+        /// FullyApplied is False.
+        FULLY_APPLIED_FAILED = "FullyAppliedFailed";
+        /// Ours. Healthy is True.
+        ALL_HEALTHY = "AllHealthy";
+        /// Ours. Healthy is False: some copy says that it is not ready.
+        UNHEALTHY = "Unhealthy";
+        /// Ours. DependenciesReady is True.
+        DEPENDENCIES_DELIVERED = "DependenciesDelivered";
+        /// Ours. DependenciesReady is False: an object that is referred to does not exist on the hub.
+        DEPENDENCY_MISSING = "DependencyMissing";
+        /// Ours. DependenciesReady is False: an object that is referred to is not on some cluster yet.
+        NOT_DELIVERED = "NotDelivered";
+        /// Ours. Effective is False.
+        PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
+        /// Ours. Matched is True.
+        TEMPLATES_MATCHED = "TemplatesMatched";
+        /// Ours. Matched is False: no template is selected, or others hold those that are.
+        NO_TEMPLATE = "NoTemplate";
+        /// Ours. Matched is False: a selector cannot be used.
+        INVALID_SELECTOR = "InvalidSelector";
+        /// Ours. Matched is False: the policies of the namespace name more kinds than are looked for.
+        TOO_MANY_KINDS = "TooManyKinds";
+        /// Ours. Matched is False: the hub does not let the controllers claim a template that the policy selects.
+        CLAIM_REFUSED = "ClaimRefused";
+        /// Ours. Matched is False: an override policy that the policy depends on does not exist.
+        DEPENDENT_OVERRIDE_MISSING = "DependentOverrideMissing";
+        /// Applied is True.
+        APPLIED_SUCCESSFUL = "AppliedSuccessful";
+        /// Applied is False.
+        APPLIED_FAILED = "AppliedFailed";
+        /// Ours. Interpreted is False.
+        NO_ANSWER = "NoAnswer";
+        /// Ours. Orphaned is True.
+        TEMPLATE_ORPHANED = "TemplateOrphaned";
+        /// Ours. DependencyPolicyConflict is True.
+        REFERRERS_DISAGREE = "ReferrersDisagree";
+        /// Dispatching is True.
+        DISPATCHING = "Dispatching";
+        /// Dispatching is False.
+        SUSPEND_DISPATCHING = "SuspendDispatching";
+        /// Ready of a Cluster is True.
+        CLUSTER_READY = "ClusterReady";
+        /// Ready of a Cluster is False: it answers, and says that it is not healthy.
+        CLUSTER_NOT_READY = "ClusterNotReady";
+        /// Ready of a Cluster is False: it cannot be reached.
+        CLUSTER_NOT_REACHABLE = "ClusterNotReachable";
+        /// Ours. Ready of a Cluster is False: it answers, and so late that it cannot be used.
+        CLUSTER_API_SLOW = "ClusterAPISlow";
+        /// Ours. Ready of a Cluster is False: it refuses the token of its Secret, or what our account asks for.
+        CREDENTIALS_REFUSED = "CredentialsRefused";
+        /// Ours. Ready of a Cluster is Unknown: more than half of the members stopped answering together, so the fault is
+        /// most likely on the hub's side.
+        HUB_CUT_OFF = "HubCutOff";
+        /// Ready of a Cluster is False: another physical cluster answers than the one that `spec.id` names.
+        CLUSTER_ID_CHANGED = "ClusterIDChanged";
+        /// Ready of a Cluster is False: an older Cluster stands for the same physical cluster.
+        CLUSTER_ID_CONFLICT = "ClusterIDConflict";
+        /// Ready of a Cluster is False: it answers, and our account may not read which cluster it is.
+        CLUSTER_ID_UNKNOWN = "ClusterIDUnknown";
+        /// Ready of a Cluster is Unknown: nobody reported on it in time.
+        CLUSTER_STATUS_UNKNOWN = "ClusterStatusUnknown";
+        /// Ours. Ready of a Cluster is False: `spec.secretRef` names a Secret that is not for this Cluster.
+        CREDENTIALS_NOT_FOR_CLUSTER = "CredentialsNotForCluster";
+        /// Ours. Ready of a Cluster is False: its endpoint, proxy or verification of certificates is not what its Secret is for.
+        CREDENTIALS_NOT_FOR_ADDRESS = "CredentialsNotForAddress";
+        /// Ours. Ready of a Cluster is False: the address at which its Secret is first used cannot be recorded on the Secret.
+        CREDENTIALS_NOT_RECORDED = "CredentialsNotRecorded";
+        /// CompleteAPIEnablements is True.
+        FULL_API_ENABLEMENTS = "FullAPIEnablements";
+        /// CompleteAPIEnablements is False: some groups could not be discovered.
+        PARTIAL_API_ENABLEMENTS = "PartialAPIEnablements";
+        /// CompleteAPIEnablements is False: nothing could be discovered.
+        EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
+        /// Ours. Released of a Cluster is False: the member refuses to our account what copies may stand there of.
+        RIGHTS_MISSING = "RightsMissing";
+        /// Ours. Released of a Cluster is False: the member does not answer, so its copies are not accounted for.
+        COPIES_UNKNOWN = "CopiesUnknown";
+        /// Ours. CopiesWatched of a Cluster is False: the member answers, and does not list some kinds.
+        LIST_FAILS = "ListFails";
+        /// Ours. RemovalsPaused is True: more copies were deleted within a minute than no edit explains.
+        UNEXPLAINED_REMOVALS = "UnexplainedRemovals";
+        /// Ours. RemovalsPaused is True: no object whose copies the member holds is on the hub any more.
+        HUB_LOOKS_EMPTY = "HubLooksEmpty";
+        /// Ours. RemovalsPaused is True: the hub was restored to an earlier state.
+        HUB_ROLLED_BACK = "HubRolledBack";
+        /// Ours. RemovalsPaused is True: more copies were deleted within a minute than `--removal-budget` allows.
+        REMOVAL_BUDGET_EXCEEDED = "RemovalBudgetExceeded";
+        /// Ours. RemovalsPaused is True: a deletion waits for a list of the hub that cannot be had.
+        HUB_NOT_SYNCED = "HubNotSynced";
+        /// Ours. RemovalsPaused is False: somebody released them.
+        REMOVALS_RESUMED = "RemovalsResumed";
+        /// Of `Evicting`: the binding has eviction tasks.
+        GRACEFUL_EVICTION = "GracefulEviction";
+        /// Of `EvictionBlocked`: no other cluster fits.
+        NO_REPLACEMENT = "NoReplacement";
+        /// Reason of an eviction task: the binding does not tolerate a taint of the cluster.
+        TAINT_UNTOLERATED = "TaintUntolerated";
+        /// Reason of an eviction task: the workload stayed unhealthy for too long.
+        APPLICATION_FAILURE = "ApplicationFailure";
+        /// Reason of an eviction task: the cluster that was replaced got its workload back.
+        CLUSTER_RECOVERED = "ClusterRecovered";
+    }
+}

@@ -1,0 +1,266 @@
+//! What a drill found: as lines, and as one JSON object.
+
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::command::failover::{Forecast, Stays};
+
+/// What a drill found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The member that was cut off.
+    pub cluster: String,
+    /// How many members there are.
+    pub members: usize,
+    /// What was to be expected, as `entourage failover --dry-run` says it.
+    pub forecast: Forecast,
+    /// When the hub said that the member is not ready, after the cut.
+    pub not_ready_after_ms: Option<u64>,
+    /// Workloads that moved.
+    pub moved: Vec<Moved>,
+    /// Workloads that have no other place.
+    pub blocked: Vec<Stays>,
+    /// Workloads that tolerate the taint.
+    pub tolerate: Vec<String>,
+    /// Claims whose data stays behind.
+    pub data: Vec<String>,
+    /// Where it went otherwise than foretold.
+    pub differences: Vec<String>,
+    /// What became of the member when it was back.
+    pub healed: Option<Healed>,
+    /// How many changes of copies were seen in all.
+    pub changes: usize,
+    /// What must not be: copies without their dependencies, what did not move or settle in time, what is left over.
+    pub problems: Vec<String>,
+}
+
+/// A workload that moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Moved {
+    /// `Deployment shop/web`.
+    pub object: String,
+    /// The member that was cut off.
+    pub from: String,
+    /// The clusters that took its part, each with the replicas that it has now.
+    pub to: BTreeMap<String, i64>,
+    /// What it refers to.
+    pub dependencies: Vec<String>,
+    /// When the last of these was on all of them, after the cut; 0: they were there before.
+    pub dependencies_after_ms: u64,
+    /// When the workload was on all of them, after the cut; 0: it was there before.
+    pub replacement_after_ms: u64,
+    /// For how long fewer replicas were on reachable members than before; `None`: until the member was back.
+    pub gap_ms: Option<u64>,
+}
+
+/// What became of the member when it was back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Healed {
+    /// When the hub said that it is ready, after it was mended.
+    pub ready_after_ms: u64,
+    /// What was taken away there.
+    pub cleaned: Vec<Cleaned>,
+    /// When nothing was left to do.
+    pub settled_after_ms: u64,
+}
+
+/// A copy that was taken away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cleaned {
+    /// `Deployment shop/web`.
+    pub object: String,
+    /// `deleted`, or `released`: it stays and is not managed any more.
+    pub how: &'static str,
+    /// When, after the member was mended.
+    pub after_ms: u64,
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Report {
+    /// Compares what happened with what was foretold.
+    pub(super) fn compare(&mut self) {
+        let (said, mut found) = (self.forecast.clone(), Vec::new());
+        for each in &said.moves {
+            let moved = self.moved.iter().find(|moved| moved.object == each.object);
+            let Some(moved) = moved else {
+                found.push(format!("{} was to move, and did not", each.object));
+                continue;
+            };
+            let to: BTreeMap<&str, i64> = each
+                .to
+                .iter()
+                .map(|(name, count)| (name.as_str(), *count))
+                .collect();
+            let other = moved
+                .to
+                .iter()
+                .find(|(name, count)| to.get(name.as_str()) != Some(count));
+            if let Some((name, count)) = other {
+                let want: Vec<String> = each.to.iter().map(|(name, count)| placed(name, *count)).collect();
+                found.push(format!(
+                    "{} went to {}; foretold was {}",
+                    each.object,
+                    placed(name, *count),
+                    want.join(", ")
+                ));
+            }
+        }
+        let unforeseen = |object: &String| !said.moves.iter().any(|each| each.object == *object);
+        let moved = self.moved.iter().map(|each| &each.object);
+        found.extend(
+            moved
+                .filter(|object| unforeseen(object))
+                .map(|object| format!("{object} moved, and was to stay")),
+        );
+        let objects = |all: &[Stays]| all.iter().map(|each| each.object.clone()).collect::<Vec<_>>();
+        for (what, said, is) in [
+            (
+                "to have no other place",
+                objects(&said.blocked),
+                objects(&self.blocked),
+            ),
+            ("to tolerate it", said.tolerate.clone(), self.tolerate.clone()),
+            ("to leave its data behind", said.data.clone(), self.data.clone()),
+        ] {
+            let lost = said.iter().filter(|each| !is.contains(each));
+            found.extend(lost.map(|each| format!("{each} was foretold {what}, and did not turn out so")));
+            let new = is.iter().filter(|each| !said.contains(each));
+            found.extend(new.map(|each| format!("{each} turned out {what}, which was not foretold")));
+        }
+        self.differences = found;
+    }
+
+    /// What happened while the member was cut off.
+    ///
+    /// # Errors
+    /// Never; the formatter says otherwise.
+    pub fn failure(&self) -> Result<String> {
+        let (mut text, cluster) = (String::new(), &self.cluster);
+        if let Some(after) = self.not_ready_after_ms {
+            writeln!(text, "  Ready is False after {after} ms.\n")?;
+        }
+        if !self.moved.is_empty() {
+            text.push_str(&table(&self.moved)?);
+        }
+        if !self.blocked.is_empty() {
+            writeln!(text, "Has no other place, and stays on {cluster}:")?;
+        }
+        for each in &self.blocked {
+            writeln!(text, "  {}: {}", each.object, each.why)?;
+        }
+        section(
+            &mut text,
+            &format!("Tolerates it, and stays on {cluster}:"),
+            &self.tolerate,
+        )?;
+        section(
+            &mut text,
+            &format!("Data that stays behind on {cluster}:"),
+            &self.data,
+        )?;
+        match self.differences.as_slice() {
+            [] => writeln!(text, "All of it was foretold.")?,
+            all => section(&mut text, "Otherwise than foretold:", all)?,
+        }
+        Ok(text)
+    }
+
+    /// What happened when the member was back, and the verdict.
+    ///
+    /// # Errors
+    /// As [`failure`](Self::failure).
+    pub fn healing(&self) -> Result<String> {
+        let mut text = String::new();
+        if let Some(healed) = &self.healed {
+            writeln!(text, "  Ready is True after {} ms.", healed.ready_after_ms)?;
+            let width = healed.cleaned.iter().map(|each| each.object.len()).max();
+            let width = width.unwrap_or_default();
+            for each in &healed.cleaned {
+                writeln!(
+                    text,
+                    "  {:<8}  {:<width$}  after {} ms",
+                    each.how, each.object, each.after_ms
+                )?;
+            }
+            writeln!(
+                text,
+                "  Nothing is left to do after {} ms.\n",
+                healed.settled_after_ms
+            )?;
+        }
+        match self.problems.as_slice() {
+            [] => writeln!(
+                text,
+                "Held in all {} changes of copies: no running copy lacked what it refers to, and nothing is left over.",
+                self.changes
+            )?,
+            all => section(&mut text, "Did not hold:", all)?,
+        }
+        Ok(text)
+    }
+}
+
+fn section(text: &mut String, heading: &str, lines: &[String]) -> Result<()> {
+    if !lines.is_empty() {
+        writeln!(text, "{heading}\n  {}", lines.join("\n  "))?;
+    }
+    Ok(())
+}
+
+fn placed(name: &str, replicas: i64) -> String {
+    match replicas {
+        0 => name.to_owned(),
+        _ => format!("{name} ({replicas})"),
+    }
+}
+
+/// The table of what moved.
+fn table(moved: &[Moved]) -> Result<String> {
+    let heading = ["WORKLOAD", "FROM", "TO", "DEPENDENCIES", "REPLACEMENT", "GAP"].map(str::to_owned);
+    let mut rows = vec![heading];
+    for each in moved {
+        let to: Vec<String> = each.to.iter().map(|(name, count)| placed(name, *count)).collect();
+        let after = |ms: u64| match ms {
+            0 => "was there".to_owned(),
+            ms => format!("after {ms} ms"),
+        };
+        let dependencies = match each.dependencies.len() {
+            0 => "none".to_owned(),
+            count => format!("{count}, {}", after(each.dependencies_after_ms)),
+        };
+        rows.push([
+            each.object.clone(),
+            each.from.clone(),
+            to.join(", "),
+            dependencies,
+            after(each.replacement_after_ms),
+            each.gap_ms
+                .map_or_else(|| "not closed".to_owned(), |ms| format!("{ms} ms")),
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        writeln!(text, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

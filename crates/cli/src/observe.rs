@@ -1,0 +1,263 @@
+//! What is on clusters over time: each change of a copy with its time and the revision at which the cluster made it.
+//!
+//! The order of revisions is that of the cluster's store, so what was there together is told without comparing clocks or watches.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use entourage_api::keys::label;
+use entourage_core::object::Id;
+use futures::TryStreamExt as _;
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, WatchEvent, WatchParams},
+};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    connect::{self, explain, within},
+    rehearse::{kinds::Served, live},
+};
+
+/// The pause before a watch that ended is opened again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// An object of a cluster after a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sighting {
+    /// Which cluster.
+    pub cluster: String,
+    /// Which object.
+    pub id: Id,
+    /// When the cluster made the change: comparable among the sightings of one cluster.
+    pub revision: u64,
+    /// When it was seen.
+    pub at: Instant,
+    /// Whether it was there before anybody looked.
+    pub initial: bool,
+    /// How it is; `None`: it is gone.
+    pub copy: Option<Copy>,
+}
+
+/// A copy on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Whether a hub manages it.
+    pub managed: bool,
+    /// Its replicas; 1 for a kind without any.
+    pub replicas: i64,
+    /// Of a claim: whether it is bound, and so may hold data.
+    pub bound: bool,
+}
+
+impl Copy {
+    fn of(object: &DynamicObject) -> Self {
+        let labels = object.metadata.labels.as_ref();
+        Self {
+            managed: labels.is_some_and(|labels| labels.contains_key(label::HUB)),
+            replicas: object.data["spec"]["replicas"].as_i64().unwrap_or(1),
+            bound: object.data["status"]["phase"] == "Bound",
+        }
+    }
+}
+
+/// Watches kinds on clusters as long as it lives.
+#[derive(Debug)]
+pub struct Observer {
+    seen: Seen,
+    _watches: Vec<AbortOnDropHandle<()>>,
+}
+
+type Seen = Arc<Mutex<Vec<Sighting>>>;
+
+impl Observer {
+    /// Lists these kinds on every cluster and begins to watch them. A kind that a cluster does not serve is watched from when it
+    /// does. Cost: one watch for each kind and cluster.
+    ///
+    /// # Errors
+    /// When a cluster cannot be read.
+    pub async fn start(clusters: &[(String, Client)], kinds: &[Served]) -> Result<Self> {
+        let seen = Seen::default();
+        let mut watches = Vec::new();
+        for (cluster, client) in clusters {
+            for served in kinds {
+                let mut watch = Watch {
+                    cluster: cluster.clone(),
+                    api: live::api(client, served, ""),
+                    served: served.clone(),
+                    there: BTreeMap::new(),
+                    seen: seen.clone(),
+                };
+                let from = watch
+                    .list(true)
+                    .await
+                    .with_context(|| format!("cannot read the {} of {cluster}", served.resource.plural))?;
+                watches.push(AbortOnDropHandle::new(tokio::spawn(watch.run(from))));
+            }
+        }
+        Ok(Self {
+            seen,
+            _watches: watches,
+        })
+    }
+
+    /// Everything that was seen: by cluster, there in the order in which the cluster made the changes.
+    #[must_use]
+    pub fn sightings(&self) -> Vec<Sighting> {
+        let mut all = lock(&self.seen).clone();
+        all.sort_by(|a, b| (&a.cluster, a.revision).cmp(&(&b.cluster, b.revision)));
+        all
+    }
+
+    /// The copy of an object on a cluster as it was last seen.
+    #[must_use]
+    pub fn copy(&self, cluster: &str, id: &Id) -> Option<Copy> {
+        let seen = lock(&self.seen);
+        let mut all = seen.iter().rev();
+        all.find(|each| each.cluster == cluster && each.id == *id)?.copy
+    }
+}
+
+fn lock(seen: &Seen) -> MutexGuard<'_, Vec<Sighting>> {
+    // A panic elsewhere leaves whole sightings.
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One kind on one cluster.
+struct Watch {
+    cluster: String,
+    api: Api<DynamicObject>,
+    served: Served,
+    there: BTreeMap<Id, Copy>,
+    seen: Seen,
+}
+
+impl Watch {
+    async fn run(mut self, mut from: Option<u64>) {
+        loop {
+            // What ends a watch is found again by the next list.
+            let followed = match from {
+                Some(revision) => self.follow(revision).await,
+                None => Ok(()),
+            };
+            drop(followed);
+            sleep(PAUSE).await;
+            from = self.list(false).await.ok().flatten();
+        }
+    }
+
+    /// Takes in what is there; answers with the revision, `None` where the kind is not served.
+    async fn list(&mut self, initial: bool) -> Result<Option<u64>> {
+        let list = match within(self.api.list(&ListParams::default())).await {
+            Ok(list) => list,
+            Err(error) if connect::is_not_found(&error) => return Ok(None),
+            Err(error) => return Err(explain(error)),
+        };
+        let revision = number(list.metadata.resource_version.as_deref());
+        let mut gone = std::mem::take(&mut self.there);
+        for object in &list.items {
+            let Some(id) = self.id(object) else { continue };
+            let copy = Copy::of(object);
+            if gone.remove(&id) != Some(copy) {
+                let revision = number(object.metadata.resource_version.as_deref());
+                self.tell(id.clone(), revision, initial, Some(copy));
+            }
+            self.there.insert(id, copy);
+        }
+        for id in gone.into_keys() {
+            self.tell(id, revision, initial, None);
+        }
+        Ok(Some(revision))
+    }
+
+    async fn follow(&mut self, revision: u64) -> kube::Result<()> {
+        let params = WatchParams::default();
+        let mut events = Box::pin(self.api.watch(&params, &revision.to_string()).await?);
+        while let Some(event) = events.try_next().await? {
+            let (object, is_there) = match &event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, true),
+                WatchEvent::Deleted(object) => (object, false),
+                WatchEvent::Bookmark(_) => continue,
+                WatchEvent::Error(_) => return Ok(()),
+            };
+            let Some(id) = self.id(object) else { continue };
+            let copy = is_there.then(|| Copy::of(object));
+            let before = match copy {
+                Some(copy) => self.there.insert(id.clone(), copy),
+                None => self.there.remove(&id),
+            };
+            if before != copy {
+                let revision = number(object.metadata.resource_version.as_deref());
+                self.tell(id, revision, false, copy);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, id: Id, revision: u64, initial: bool, copy: Option<Copy>) {
+        lock(&self.seen).push(Sighting {
+            cluster: self.cluster.clone(),
+            id,
+            revision,
+            at: Instant::now(),
+            initial,
+            copy,
+        });
+    }
+
+    fn id(&self, object: &DynamicObject) -> Option<Id> {
+        let resource = &self.served.resource;
+        let gvk = entourage_core::object::Gvk::new(&resource.api_version, &resource.kind);
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        Some(Id::new(gvk, namespace, object.metadata.name.as_deref()?))
+    }
+}
+
+/// The revision that a resourceVersion of the embedded API server is.
+fn number(version: Option<&str>) -> u64 {
+    version.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Asks again and again until the answer is no error, for at most `limit`; then the last error.
+///
+/// # Errors
+/// The last one, when time is up.
+pub async fn eventually<T>(
+    limit: Duration,
+    pause: Duration,
+    probe: impl AsyncFn() -> Result<T>,
+) -> Result<T> {
+    let last = Mutex::new(None);
+    let asked = timeout(limit, async {
+        loop {
+            match probe().await {
+                Ok(found) => return found,
+                Err(error) => {
+                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    sleep(pause).await;
+                }
+            }
+        }
+    });
+    match asked.await {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+            Err(last.unwrap_or_else(|| anyhow::anyhow!("no answer within {} s", limit.as_secs())))
+        }
+    }
+}
+
+/// Whether a condition of an object has a status; its message if it does.
+#[must_use]
+pub fn condition<'a>(object: &'a Value, type_: &str, status: &str) -> Option<&'a str> {
+    let mut all = object["status"]["conditions"].as_array()?.iter();
+    let held = all.find(|each| each["type"] == type_ && each["status"] == status)?;
+    Some(held["message"].as_str().unwrap_or_default())
+}

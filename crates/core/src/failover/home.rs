@@ -1,0 +1,170 @@
+//! Fail-back: where an evicted workload belongs, and when it goes back there.
+//!
+//! A policy asks for it by [`annotation::FAIL_BACK`]. The binding then remembers the clusters that taints drove the workload
+//! out of: its home clusters. It is given back to one that has been ready for long enough, as to a cluster that recovers in
+//! time: what took its place is evicted in its turn, when the copy at home is healthy.
+//!
+//! Whoever takes the place of a home cluster does not become one. Another placement, or a fresh choice, ends them all.
+
+use std::collections::BTreeMap;
+
+use entourage_api::{
+    cluster::Cluster,
+    keys::annotation,
+    policy::Placement,
+    work::{GracefulEvictionTask, ResourceBinding},
+};
+use k8s_openapi::api::core::v1::Taint;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    TAINT_MANAGER, is_as_asked,
+    records::Exchange,
+    task,
+    tolerance::{Stay, stay},
+};
+use crate::{
+    cluster, delivery,
+    index::Index,
+    object::{Id, Str, Time, duration},
+    scheduler::{filter, taint},
+};
+
+/// The longest wait, in milliseconds: a year.
+pub(crate) const LONGEST: i64 = 365 * 24 * 3_600_000;
+
+/// What is remembered of a home cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Home {
+    /// The clusters that took its place.
+    #[serde(default)]
+    by: Vec<String>,
+    /// How many replicas the workload had there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replicas: Option<i32>,
+}
+
+/// The home clusters of a binding, by name.
+pub(super) type Homes = BTreeMap<Str, Home>;
+
+/// The home clusters of a workload that it is not on.
+#[derive(Default)]
+pub(super) struct Ways {
+    /// Those that it may go back to now, as the tasks of their evictions were: whatever does not stand for them stays.
+    pub(super) open: Vec<GracefulEvictionTask>,
+    /// Those that it is too early for.
+    pub(super) closed: Vec<Str>,
+    /// When that changes although nothing is observed.
+    pub(super) again_at: Option<Time>,
+}
+
+/// Where a workload may go back to now. Cost: O(home clusters × (taints + kinds that they serve)).
+pub(super) fn ways(index: &Index, id: &Id, held: &ResourceBinding, placement: &Placement, now: Time) -> Ways {
+    let mut ways = Ways::default();
+    let Some(wait) = wait(held).filter(|_| index.config.failover) else {
+        return ways;
+    };
+    let spec = &held.spec;
+    for (name, home) in stored(held, placement, now) {
+        let is_placed = spec.clusters.iter().any(|target| target.name == *name);
+        let Some(member) = index.members.get(&name).filter(|_| !is_placed) else {
+            continue;
+        };
+        let ready = cluster::stored_ready(&member.object).filter(|ready| ready.status == "True");
+        let Some(ready) = ready.filter(|_| {
+            member.meta.deleting.is_none()
+                && task::of(spec, &name).is_none()
+                && !delivery::suspension::holds(spec, &name)
+                && welcomes(&member.object, placement)
+                && filter::serves(&member.object, &id.gvk)
+                && stay(&member.object, &placement.cluster_tolerations) == Stay::Unlimited
+        }) else {
+            ways.closed.push(name);
+            continue;
+        };
+        let from = Time::from_k8s(&ready.last_transition_time).plus(wait);
+        if now < from {
+            ways.again_at = ways.again_at.into_iter().chain([from]).min();
+            ways.closed.push(name);
+            continue;
+        }
+        let stays = spec
+            .clusters
+            .iter()
+            .filter(|target| !home.by.contains(&target.name));
+        let before = stays.map(|target| target.name.clone());
+        ways.open.push(GracefulEvictionTask {
+            clusters_before_failover: before.chain([name.to_string()]).collect(),
+            from_cluster: name.to_string(),
+            replicas: home.replicas,
+            ..GracefulEvictionTask::default()
+        });
+    }
+    ways
+}
+
+/// Whether the taints of a cluster let what is placed so in: the scheduler takes what comes home for placed there already.
+fn welcomes(cluster: &Cluster, placement: &Placement) -> bool {
+    let tolerations = &placement.cluster_tolerations;
+    let is_tolerated = |each: &Taint| tolerations.iter().any(|held| taint::tolerates(held, each));
+    let mut all = cluster.spec.taints.iter();
+    all.all(|each| !taint::keeps_away(each) || is_tolerated(each))
+}
+
+/// The home clusters that are remembered from now on. Cost: O(tasks × home clusters).
+pub(super) fn remembered(
+    index: &Index,
+    held: &ResourceBinding,
+    placement: &Placement,
+    exchange: &Exchange<'_>,
+    now: Time,
+) -> Homes {
+    if wait(held).is_none() {
+        return Homes::new();
+    }
+    let mut homes = stored(held, placement, now);
+    let is_replacement = |name: &String, homes: &Homes| homes.values().any(|home| home.by.contains(name));
+    let mut left = Vec::new();
+    for task in &exchange.made {
+        let by = exchange.instead_of(task);
+        if is_replacement(&task.from_cluster, &homes) {
+            for home in homes
+                .values_mut()
+                .filter(|home| home.by.contains(&task.from_cluster))
+            {
+                home.by.retain(|name| *name != task.from_cluster);
+                home.by.extend(by.clone());
+            }
+        } else if task.producer == TAINT_MANAGER {
+            let replicas = task.replicas;
+            left.push((Str::from(task.from_cluster.as_str()), Home { by, replicas }));
+        }
+    }
+    homes.extend(left);
+    homes.retain(|name, _| {
+        index.members.contains_key(name) && !exchange.chosen.iter().any(|target| target.name == **name)
+    });
+    homes
+}
+
+/// Whether a cluster is one that the workload goes back to. Cost: O(size of what is stored).
+pub(crate) fn is_home(held: &ResourceBinding, placement: &Placement, cluster: &str, now: Time) -> bool {
+    wait(held).is_some() && stored(held, placement, now).contains_key(cluster)
+}
+
+/// For how long a home cluster must have been ready, in milliseconds; `None` where nothing goes back.
+fn wait(held: &ResourceBinding) -> Option<i64> {
+    let annotations = held.metadata.annotations.as_ref()?;
+    let wait = duration(annotations.get(annotation::FAIL_BACK)?)?;
+    i64::try_from(wait.as_millis())
+        .ok()
+        .filter(|wait| *wait <= LONGEST)
+}
+
+fn stored(held: &ResourceBinding, placement: &Placement, now: Time) -> Homes {
+    let annotations = held.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(annotation::HOME_CLUSTERS));
+    let text = text.filter(|_| is_as_asked(held, placement, now));
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}

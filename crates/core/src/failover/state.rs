@@ -1,0 +1,190 @@
+//! What a replacement is told of the copy that it replaces: values of that one's status, which become its labels.
+//!
+//! An eviction task ends when the old copy is gone; with purgeMode Directly that is before the new one is written. So what is
+//! handed on is kept on the binding, by cluster, as long as the workload is scheduled there.
+//!
+//! Source: Karmada reference 4.4; what is done otherwise is listed in docs/differences.md.
+
+use std::collections::BTreeMap;
+
+use entourage_api::{
+    keys::annotation,
+    policy::{StatePreservation, StatePreservationRule},
+    work::ResourceBinding,
+};
+use serde_json::Value;
+
+use super::records::Exchange;
+use crate::{interpreter::declarative::json_path, object::Str};
+
+/// The longest value of a label.
+const LONGEST: usize = 63;
+
+/// Labels that a replacement gets, by key.
+pub(crate) type Labels = BTreeMap<Str, Str>;
+
+/// What of a copy's status is handed on: the labels, and what could not be, in words without values.
+///
+/// `cluster`: the one that is left. What that copy was told itself, and tells nothing of now, is handed on again.
+/// Cost: O(rules × size of the status).
+pub(super) fn preserved(
+    held: &ResourceBinding,
+    cluster: &str,
+    rules: Option<&StatePreservation>,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let Some(rules) = rules else {
+        return Default::default();
+    };
+    let told = stored(held).remove(cluster).unwrap_or_default();
+    let status = held.status.iter().flat_map(|status| &status.aggregated_status);
+    let status = status
+        .filter(|item| item.cluster_name == cluster)
+        .find_map(|item| item.status.as_ref());
+    let (mut labels, mut lacks) = (BTreeMap::new(), Vec::new());
+    for rule in &rules.rules {
+        let alias = rule.alias_label_name.as_str();
+        match read(rule, status) {
+            Ok(value) => {
+                labels.insert(alias.to_owned(), value);
+            }
+            Err(why) => match told.get(alias) {
+                Some(value) => {
+                    labels.insert(alias.to_owned(), value.to_string());
+                }
+                None => lacks.push(format!("{alias} is not handed on, because {why}")),
+            },
+        }
+    }
+    (labels, lacks)
+}
+
+fn read(rule: &StatePreservationRule, status: Option<&Value>) -> Result<String, String> {
+    let path = &rule.json_path;
+    let status = status.ok_or("no status of the copy is known")?;
+    let found = json_path::read(path, status)?;
+    let value = match &found[..] {
+        [] => return Err(format!("{path} leads to nothing in the status")),
+        [Value::String(text)] => text.clone(),
+        [value @ (Value::Number(_) | Value::Bool(_))] => value.to_string(),
+        [_] => return Err(format!("{path} leads to no single value")),
+        _ => return Err(format!("{path} leads to several values")),
+    };
+    if is_label_value(&value) {
+        Ok(value)
+    } else {
+        Err(format!("what {path} leads to cannot be the value of a label"))
+    }
+}
+
+/// The labels of the replacements on the clusters that are chosen now: as they were handed on, and by tasks that are made now.
+/// Where clusters do not take each other's place one for one, none of them gets what was another's own.
+/// Cost: O(tasks × clusters).
+pub(super) fn handed_on(held: &ResourceBinding, exchange: &Exchange<'_>) -> BTreeMap<Str, Labels> {
+    let mut all = stored(held);
+    all.retain(|cluster, _| exchange.chosen.iter().any(|target| target.name == **cluster));
+    for task in &exchange.made {
+        let labels = &task.preserved_label_state;
+        if let Some(cluster) = exchange.place_of(task).filter(|_| !labels.is_empty()) {
+            let labels = labels
+                .iter()
+                .map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+            all.insert(cluster.into(), labels.collect());
+        }
+    }
+    all
+}
+
+/// The labels that the copy on a cluster gets beside those of its template. Cost: O(1) where none were ever handed on.
+pub(crate) fn labels_on(binding: &ResourceBinding, cluster: &str) -> Labels {
+    stored(binding).remove(cluster).unwrap_or_default()
+}
+
+fn stored(binding: &ResourceBinding) -> BTreeMap<Str, Labels> {
+    let annotations = binding.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(annotation::PRESERVED_LABELS));
+    let mut all: BTreeMap<Str, Labels> = text
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    // Whoever may write bindings writes no label that a server refuses, for ever.
+    for labels in all.values_mut() {
+        labels.retain(|key, value| crate::admission::is_label_key(key) && is_label_value(value));
+    }
+    all
+}
+
+fn is_label_value(text: &str) -> bool {
+    let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+    text.len() <= LONGEST
+        && ends(text.chars().next())
+        && ends(text.chars().last())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(path: &str) -> StatePreservationRule {
+        StatePreservationRule {
+            alias_label_name: "alias".into(),
+            json_path: path.into(),
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_status_is_read_as_kubectl_would_print_it() {
+        let status = json!({
+            "jobStatus": {"jobId": "fd72014d4c864993a2e5a9287b4a9c5d", "state": "RUNNING"},
+            "count": 3, "ready": true, "empty": "", "list": ["a", "b"], "wrong": "two words", "nothing": null,
+            "conditions": [{"type": "A", "status": "False"}, {"type": "Ready", "status": "True"}],
+            "long": "x".repeat(64), "ends": "a-",
+        });
+        let cases = [
+            ("{.jobStatus.jobId}", Ok("fd72014d4c864993a2e5a9287b4a9c5d")),
+            ("{ .jobStatus.state }", Ok("RUNNING")),
+            ("{$.jobStatus.state}", Ok("RUNNING")),
+            (".jobStatus.state", Ok("RUNNING")),
+            ("jobStatus.state", Ok("RUNNING")),
+            ("{.jobStatus['state']}", Ok("RUNNING")),
+            ("{.count}", Ok("3")),
+            ("{.ready}", Ok("true")),
+            ("{.empty}", Ok("")),
+            ("{.list[1]}", Ok("b")),
+            (r#"{.conditions[?(@.type=="Ready")].status}"#, Ok("True")),
+            ("{.missing}", Err("{.missing} leads to nothing in the status")),
+            ("{.nothing}", Err("{.nothing} leads to nothing in the status")),
+            ("{.list[*]}", Err("{.list[*]} leads to several values")),
+            ("{.jobStatus}", Err("{.jobStatus} leads to no single value")),
+            (
+                "{.wrong}",
+                Err("what {.wrong} leads to cannot be the value of a label"),
+            ),
+            (
+                "{.long}",
+                Err("what {.long} leads to cannot be the value of a label"),
+            ),
+            (
+                "{.ends}",
+                Err("what {.ends} leads to cannot be the value of a label"),
+            ),
+            (
+                "{..state}",
+                Err(
+                    "{..state} is no path that is known here: character 2: a descent to any depth is not known here: name the steps",
+                ),
+            ),
+        ];
+        for (path, wanted) in cases {
+            let got = read(&rule(path), Some(&status));
+            assert_eq!(got.as_deref().map_err(String::as_str), wanted, "{path}");
+        }
+        assert_eq!(
+            read(&rule("{.a}"), None),
+            Err("no status of the copy is known".to_owned())
+        );
+    }
+}
