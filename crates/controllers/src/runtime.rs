@@ -209,7 +209,7 @@ impl<D: Decide> Brain<D> {
                 self.conclude(end, now);
             }
             while let Some((key, priority)) = self.timers.pop(now) {
-                self.push(key, priority);
+                self.push(key, priority, now);
             }
             if !self.leads {
                 self.forget_keys();
@@ -324,7 +324,7 @@ impl<D: Decide> Brain<D> {
                     self.connect(name.clone(), None, now);
                 }
             }
-            self.push(key, priority);
+            self.push(key, priority, now);
         }
     }
 
@@ -391,11 +391,12 @@ impl<D: Decide> Brain<D> {
         }
     }
 
-    fn push(&mut self, key: Key, priority: Priority) {
+    fn push(&mut self, key: Key, priority: Priority, now: Time) {
         if !self.leads {
             return;
         }
-        self.lanes.entry(key.server()).or_default().push(key, priority);
+        let queue = self.lanes.entry(key.server()).or_default();
+        queue.push(key, priority, now);
     }
 }
 

@@ -5,6 +5,7 @@
 //! that refer to it. Each is computed from its source every time and each ends without the other.
 
 mod desired;
+mod own;
 mod write;
 
 use desired::{desired, identity, resume};
@@ -13,6 +14,8 @@ use entourage_api::{
     policy::{Placement, ReplicaSchedulingType},
     work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
+pub(crate) use own::in_force;
+use own::{Own, own_part};
 pub(crate) use write::to_value;
 use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
@@ -20,12 +23,12 @@ use crate::{
     delivery,
     dependencies::{self, Required},
     detector::{self, activation},
-    index::{Binding, Entity, Index, Policy, is_kept_by_others},
+    index::{Binding, Entity, Index, is_kept_by_others},
     interpreter::{
         operations::Operation,
         question::{Unanswered, Until},
     },
-    object::{Id, Named, Str, Time},
+    object::{Id, Str, Time},
     observation::Template,
     plan::{Change, Plan, Proof, Verb},
     scheduler::{self, Candidate, Outcome, Request},
@@ -334,37 +337,6 @@ pub(crate) fn is_coming(index: &Index, id: &Id) -> bool {
 }
 
 // --- the own part
-
-/// Why the binding exists apart from its referrers.
-#[derive(Clone, Copy)]
-enum Own<'a> {
-    /// A policy claims the template.
-    Claimed(&'a Named, &'a Policy),
-    /// A policy claims it and waits, lazy for the template's next change, or for an override policy: what the binding says
-    /// stays.
-    Held(&'a Named, &'a Policy),
-    /// The policy that once did is gone: what it said stays.
-    Orphaned,
-}
-
-fn own_part<'a>(
-    index: &'a Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
-    binding: Option<&Binding>,
-) -> Option<Own<'a>> {
-    let claim = detector::claimed_by(index, id, &template.meta);
-    if let Some((name, policy)) = claim
-        && activation::applies(policy, entity, &template.meta)
-        && detector::missing_overrides(index, name, policy).is_empty()
-    {
-        return Some(Own::Claimed(name, policy));
-    }
-    binding
-        .filter(|stored| stored.object.spec.placement.is_some())
-        .filter(|stored| stored.owner().is_none_or(|owner| *owner == *template.meta.uid))
-        .map(|_| claim.map_or(Own::Orphaned, |(name, policy)| Own::Held(name, policy)))
-}
 
 /// What waits for answers about the template: only what uses them.
 fn unanswered(

@@ -319,7 +319,8 @@ fn staying(
     all
 }
 
-/// The clusters that a binding is to leave now, whatever its budget. Cost: O(its clusters × taints).
+/// The clusters that a binding is to leave now, whatever its budget. Cost: O(candidate policies + its clusters ×
+/// taints).
 pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> Clusters {
     let Some(entity) = index.entity(id) else {
         return Clusters::new();
@@ -327,10 +328,9 @@ pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> Clusters {
     let Some(stored) = entity.binding.as_ref().map(|binding| &binding.object.spec) else {
         return Clusters::new();
     };
-    let Some(placement) = &stored.placement else {
+    let Some(behaviour) = binding::in_force(index, id, entity) else {
         return Clusters::new();
     };
-    let behaviour = (placement, stored.failover.as_ref());
     let due = |target: &&TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
     let all = stored.clusters.iter().filter(due);
     all.map(|target| target.name.as_str().into()).collect()

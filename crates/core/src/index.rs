@@ -190,6 +190,8 @@ pub struct Index {
     pub(crate) evictions: Evictions,
     /// Kinds whose templates have a status of others; see [`crate::status::contested`].
     pub(crate) contested: BTreeSet<Gvk>,
+    /// Keys that planning others has dirtied.
+    pub(crate) raised: Vec<crate::plan::Key>,
     /// What is to be said in the log.
     pub(crate) notices: Vec<String>,
     /// Watches that are being listed.
@@ -271,6 +273,7 @@ impl Index {
             governor: Governor::default(),
             evictions: Evictions::default(),
             contested: BTreeSet::new(),
+            raised: Vec::new(),
             notices: Vec::new(),
             listing: BTreeSet::new(),
             origin: observe::Origin::default(),
@@ -308,8 +311,10 @@ impl Index {
 
     /// Keys that planning others has dirtied: to be asked for after each plan. Cost: O(1) when there are none.
     pub fn take_raised(&mut self) -> Vec<crate::plan::Key> {
-        let raised = self.governor.take_raised();
-        raised.into_iter().map(crate::plan::Key::Cluster).collect()
+        let clusters = self.governor.take_raised().into_iter();
+        let mut raised = std::mem::take(&mut self.raised);
+        raised.extend(clusters.map(crate::plan::Key::Cluster));
+        raised
     }
 
     /// What a person is to read in the log, once. Cost: O(1) when there is nothing.

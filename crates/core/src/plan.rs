@@ -70,6 +70,12 @@ impl Key {
         }
     }
 
+    /// Whether its plan writes nothing but the status of an object that has a planner of its own.
+    #[must_use]
+    pub fn is_status(&self) -> bool {
+        self.lane() != *self
+    }
+
     /// The word for metrics and spans.
     #[must_use]
     pub const fn controller(&self) -> &'static str {

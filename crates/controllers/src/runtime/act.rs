@@ -33,7 +33,7 @@ impl<D: Decide> Brain<D> {
                     more = true;
                     break;
                 }
-                let Some(key) = queue.pop() else { break };
+                let Some(key) = queue.pop(now) else { break };
                 if let Some(at) = self.retries.held(&key, now) {
                     self.timers.set(&key, at, Priority::Timer);
                     continue;
@@ -84,7 +84,7 @@ impl<D: Decide> Brain<D> {
         }
         more |= !raised.is_empty();
         for key in raised {
-            self.push(key, Priority::Live);
+            self.push(key, Priority::Live, now);
         }
         more
     }
@@ -128,14 +128,14 @@ impl<D: Decide> Brain<D> {
         }
         let server = key.server();
         if let Some(queue) = self.lanes.get_mut(&server) {
-            queue.finish(&key);
+            queue.finish(&key, now);
         }
         let counted = match outcome {
             Outcome::Done => {
                 self.retries.succeeded(&key);
                 if server == Server::Hub {
                     for freed in self.retries.answers_again(now) {
-                        self.push(freed, Priority::Timer);
+                        self.push(freed, Priority::Timer, now);
                     }
                 }
                 metrics::Outcome::Done

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
-use entourage_core::plan::Key;
+use entourage_core::{object::Time, plan::Key};
 
 /// Why a key waits; earlier ones go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,14 +11,22 @@ pub enum Priority {
     Live,
     /// It was in an initial list.
     Listed,
+    /// It writes a status: what it tells may change again, and nothing else waits for it.
+    Status,
     /// A plan asked for it, or it failed before.
     Timer,
 }
 
-const PRIORITIES: usize = 3;
+const PRIORITIES: usize = 4;
 
 /// Every so many pops the lowest priority goes first, so that none starves.
 const TURN: u32 = 8;
+
+/// Every so many pops a status goes first that has waited for [`PATIENCE`].
+const STATUS_TURN: u32 = 4;
+
+/// So long a status gives way to all that is live or listed, in milliseconds.
+const PATIENCE: i64 = 100;
 
 /// The queue of one API server.
 ///
@@ -28,38 +36,50 @@ const TURN: u32 = 8;
 pub struct Queue {
     /// A key may stand in more than one of these; only the place that `waiting` names counts.
     ready: [VecDeque<Key>; PRIORITIES],
-    waiting: HashMap<Key, Priority>,
+    waiting: HashMap<Key, (Priority, Time)>,
     /// The lanes in flight, and who waits for each.
     lanes: HashMap<Key, Vec<(Key, Priority)>>,
     pops: u32,
 }
 
 impl Queue {
-    /// Adds a key, or moves it up.
-    pub fn push(&mut self, key: Key, priority: Priority) {
+    /// Adds a key, or moves it up. One that writes a status goes after those that do not.
+    pub fn push(&mut self, key: Key, priority: Priority, now: Time) {
+        let priority = if key.is_status() {
+            priority.max(Priority::Status)
+        } else {
+            priority
+        };
         match self.waiting.entry(key) {
-            Entry::Occupied(mut entry) if *entry.get() > priority => {
+            Entry::Occupied(mut entry) if entry.get().0 > priority => {
                 self.ready[priority as usize].push_back(entry.key().clone());
-                entry.insert(priority);
+                entry.insert((priority, now));
             }
             Entry::Occupied(_) => {}
             Entry::Vacant(entry) => {
                 self.ready[priority as usize].push_back(entry.key().clone());
-                entry.insert(priority);
+                entry.insert((priority, now));
             }
         }
     }
 
     /// The next key whose lane is free.
-    pub fn pop(&mut self) -> Option<Key> {
+    pub fn pop(&mut self, now: Time) -> Option<Key> {
         self.pops = self.pops.wrapping_add(1);
-        let mut order = [Priority::Live, Priority::Listed, Priority::Timer];
+        let mut order = [
+            Priority::Live,
+            Priority::Listed,
+            Priority::Status,
+            Priority::Timer,
+        ];
         if self.pops.is_multiple_of(TURN) {
             order.reverse();
+        } else if self.pops.is_multiple_of(STATUS_TURN) && self.has_late_status(now) {
+            order[..3].rotate_right(1);
         }
         for priority in order {
             while let Some(key) = self.ready[priority as usize].pop_front() {
-                if self.waiting.get(&key) != Some(&priority) {
+                if self.waiting.get(&key).is_none_or(|(held, _)| *held != priority) {
                     continue;
                 }
                 self.waiting.remove(&key);
@@ -72,15 +92,27 @@ impl Queue {
         None
     }
 
+    /// Whether the status that waits longest has waited long enough. Cost: O(1), and once for each that moved on.
+    fn has_late_status(&mut self, now: Time) -> bool {
+        let statuses = &mut self.ready[Priority::Status as usize];
+        while let Some(first) = statuses.front() {
+            match self.waiting.get(first) {
+                Some((Priority::Status, since)) => return since.plus(PATIENCE) <= now,
+                _ => drop(statuses.pop_front()),
+            }
+        }
+        false
+    }
+
     /// The key is being carried out: its lane is taken.
     pub fn start(&mut self, key: &Key) {
         self.lanes.entry(key.lane()).or_default();
     }
 
     /// It ended: who waited for the lane waits for its turn again.
-    pub fn finish(&mut self, key: &Key) {
+    pub fn finish(&mut self, key: &Key, now: Time) {
         for (key, priority) in self.lanes.remove(&key.lane()).unwrap_or_default() {
-            self.push(key, priority);
+            self.push(key, priority, now);
         }
     }
 
@@ -131,16 +163,20 @@ mod tests {
         Key::Binding(id(name))
     }
 
+    fn status(name: &str) -> Key {
+        Key::BindingStatus(id(name))
+    }
+
     fn drain(queue: &mut Queue) -> Vec<Key> {
-        std::iter::from_fn(|| queue.pop()).collect()
+        std::iter::from_fn(|| queue.pop(Time(0))).collect()
     }
 
     #[test]
     fn live_keys_go_before_listed_ones_and_those_before_timers() {
         let mut queue = Queue::default();
-        queue.push(binding("timer"), Priority::Timer);
-        queue.push(binding("listed"), Priority::Listed);
-        queue.push(binding("live"), Priority::Live);
+        queue.push(binding("timer"), Priority::Timer, Time(0));
+        queue.push(binding("listed"), Priority::Listed, Time(0));
+        queue.push(binding("live"), Priority::Live, Time(0));
         assert_eq!(
             drain(&mut queue),
             [binding("live"), binding("listed"), binding("timer")]
@@ -148,12 +184,39 @@ mod tests {
     }
 
     #[test]
+    fn a_status_goes_after_what_it_may_tell_of_and_before_timers() {
+        let mut queue = Queue::default();
+        queue.push(status("a"), Priority::Live, Time(0));
+        queue.push(binding("timer"), Priority::Timer, Time(0));
+        queue.push(binding("b"), Priority::Listed, Time(0));
+        queue.push(binding("c"), Priority::Live, Time(0));
+        assert_eq!(
+            drain(&mut queue),
+            [binding("c"), binding("b"), status("a"), binding("timer")]
+        );
+    }
+
+    #[test]
+    fn a_status_that_has_waited_long_enough_gets_a_quarter_of_the_turns() {
+        let mut queue = Queue::default();
+        for name in 0..100 {
+            queue.push(status(&name.to_string()), Priority::Live, Time(0));
+            queue.push(binding(&name.to_string()), Priority::Live, Time(0));
+        }
+        let mut popped = |now| -> Vec<Key> { (0..40).filter_map(|_| queue.pop(Time(now))).collect() };
+        let statuses = |keys: &[Key]| keys.iter().filter(|key| key.is_status()).count();
+        // Every eighth pop begins with what is lowest.
+        assert_eq!(statuses(&popped(PATIENCE - 1)), 5);
+        assert_eq!(statuses(&popped(PATIENCE)), 10);
+    }
+
+    #[test]
     fn a_key_waits_once_and_moves_up() {
         let mut queue = Queue::default();
-        queue.push(binding("a"), Priority::Timer);
-        queue.push(binding("b"), Priority::Listed);
-        queue.push(binding("a"), Priority::Live);
-        queue.push(binding("a"), Priority::Timer);
+        queue.push(binding("a"), Priority::Timer, Time(0));
+        queue.push(binding("b"), Priority::Listed, Time(0));
+        queue.push(binding("a"), Priority::Live, Time(0));
+        queue.push(binding("a"), Priority::Timer, Time(0));
         assert_eq!(queue.len(), 2);
         assert_eq!(drain(&mut queue), [binding("a"), binding("b")]);
         assert!(queue.is_empty());
@@ -164,18 +227,18 @@ mod tests {
         let mut queue = Queue::default();
         let (spec, status) = (Key::Binding(id("a")), Key::BindingStatus(id("a")));
         queue.start(&spec);
-        queue.push(spec.clone(), Priority::Live);
-        queue.push(status.clone(), Priority::Timer);
-        queue.push(binding("b"), Priority::Listed);
+        queue.push(spec.clone(), Priority::Live, Time(0));
+        queue.push(status.clone(), Priority::Timer, Time(0));
+        queue.push(binding("b"), Priority::Listed, Time(0));
         assert_eq!(drain(&mut queue), [binding("b")]);
-        queue.push(spec.clone(), Priority::Live);
+        queue.push(spec.clone(), Priority::Live, Time(0));
         assert_eq!(drain(&mut queue), []);
         assert_eq!(queue.in_flight(), 1);
-        queue.finish(&spec);
-        assert_eq!(queue.pop(), Some(spec.clone()));
+        queue.finish(&spec, Time(0));
+        assert_eq!(queue.pop(Time(0)), Some(spec.clone()));
         queue.start(&spec);
-        assert_eq!(queue.pop(), None, "the status shares the lane of the spec");
-        queue.finish(&spec);
+        assert_eq!(queue.pop(Time(0)), None, "the status shares the lane of the spec");
+        queue.finish(&spec, Time(0));
         assert_eq!(drain(&mut queue), [status]);
     }
 
@@ -183,14 +246,14 @@ mod tests {
     fn who_waits_is_forgotten_and_what_is_carried_out_keeps_its_lane() {
         let mut queue = Queue::default();
         queue.start(&binding("a"));
-        queue.push(binding("a"), Priority::Live);
-        queue.push(binding("b"), Priority::Live);
-        assert_eq!(queue.pop(), Some(binding("b")));
-        queue.push(binding("b"), Priority::Timer);
+        queue.push(binding("a"), Priority::Live, Time(0));
+        queue.push(binding("b"), Priority::Live, Time(0));
+        assert_eq!(queue.pop(Time(0)), Some(binding("b")));
+        queue.push(binding("b"), Priority::Timer, Time(0));
         queue.forget();
-        queue.push(binding("a"), Priority::Live);
-        assert_eq!(queue.pop(), None, "its lane is taken");
-        queue.finish(&binding("a"));
+        queue.push(binding("a"), Priority::Live, Time(0));
+        assert_eq!(queue.pop(Time(0)), None, "its lane is taken");
+        queue.finish(&binding("a"), Time(0));
         assert_eq!(drain(&mut queue), [binding("a")]);
     }
 
@@ -199,19 +262,19 @@ mod tests {
         let mut queue = Queue::default();
         let (a, b) = (Key::Copy(id("a"), "m1".into()), Key::Copy(id("b"), "m1".into()));
         queue.start(&a);
-        queue.push(b.clone(), Priority::Live);
-        assert_eq!(queue.pop(), Some(b));
+        queue.push(b.clone(), Priority::Live, Time(0));
+        assert_eq!(queue.pop(Time(0)), Some(b));
     }
 
     #[test]
     fn timers_do_not_starve_under_constant_live_load() {
         let mut queue = Queue::default();
-        queue.push(binding("timer"), Priority::Timer);
+        queue.push(binding("timer"), Priority::Timer, Time(0));
         let mut pops = 0;
         loop {
-            queue.push(binding("live"), Priority::Live);
+            queue.push(binding("live"), Priority::Live, Time(0));
             pops += 1;
-            if queue.pop() == Some(binding("timer")) {
+            if queue.pop(Time(0)) == Some(binding("timer")) {
                 break;
             }
             assert!(pops < 10);

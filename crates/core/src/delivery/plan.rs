@@ -413,12 +413,7 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
                 Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
             )
         });
-        let delivered = state.record.is_some()
-            && state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.meta.deleting.is_none());
-        !delivered && !kept_out
+        !(state.record.is_some() && state.is_lasting()) && !kept_out
     })
 }
 

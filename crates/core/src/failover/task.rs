@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     delivery,
-    index::{Binding, Entity, Index},
+    index::{Binding, CopyState, Entity, Index},
     interpreter::Health,
     object::{Id, Str, Time},
 };
@@ -50,14 +50,8 @@ pub(super) fn progress(
         && task.suppress_deletion != Some(false)
         && index.config.failover
         && member.meta.deleting.is_none()
-        && index.answers(&cluster)
-        && index.copies_known(&cluster, &id.gvk)
         && stay(&member.object, &placement.cluster_tolerations) == Stay::Unlimited;
-    let is_well = entity.copies.get(&cluster).is_some_and(|state| {
-        let live = state.live.as_ref();
-        live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
-    });
-    if may_return && is_well && verify(index, id, entity, &held.spec).is_err() {
+    if may_return && is_well(index, id, entity, &cluster) && verify(index, id, entity, &held.spec).is_err() {
         return Progress::Recovered;
     }
     Progress::Open
@@ -119,7 +113,7 @@ pub(crate) fn may_delete(
     let is_last = is_well(&task.from_cluster) && !spec.clusters.iter().any(|target| is_well(&target.name));
     let stands = |target: &TargetCluster| {
         let state = entity.copies.get(target.name.as_str());
-        index.answers(&target.name) && state.is_some_and(|state| state.live.is_some())
+        index.answers(&target.name) && state.is_some_and(CopyState::is_lasting)
     };
     if !spec.clusters.iter().any(stands) {
         let why = format!("no replacement is there, although its grace period is over: {unready}");
@@ -147,12 +141,14 @@ fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -
     Ok(())
 }
 
-/// Whether a copy is seen and healthy: what a member that does not answer held once is no replacement.
+/// Whether a copy is seen, healthy, and lasting: what a member that does not answer held once is no replacement, nor is what is
+/// about to be removed.
 fn is_well(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let live = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
+    let state = entity.copies.get(cluster).filter(|state| state.is_lasting());
+    let live = state.and_then(|state| state.live.as_ref());
     index.answers(cluster)
         && index.copies_known(cluster, &id.gvk)
-        && live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
+        && live.is_some_and(|live| is_healthy(live.health))
 }
 
 /// Whether a copy counts as healthy: a kind that tells nothing of it is.

@@ -88,6 +88,8 @@ pub struct CopyState {
     pub in_flight: bool,
     /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
     pub uncertain: bool,
+    /// The uid of the copy whose removal is under way: plans of other keys are made meanwhile, and must not count on it.
+    pub removing: Option<Str>,
     /// It is not wanted any more, and an edit that this process saw explains that; see [`crate::governor`].
     pub explained: bool,
     /// Its deletion was counted.
@@ -109,6 +111,15 @@ impl CopyState {
                 (None, Some(version)) => *live.meta.resource_version == **version,
                 (None, None) => false,
             }
+    }
+
+    /// Whether the copy stands and will go on standing, as far as this process knows: it is not being deleted, its removal is
+    /// not under way, and no request about it is unanswered.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| {
+            live.meta.deleting.is_none() && self.removing.as_ref() != Some(&live.meta.uid) && !self.uncertain
+        })
     }
 
     /// Whether nothing is there and no write is under way, where what is there is known.

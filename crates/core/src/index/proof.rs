@@ -97,6 +97,7 @@ impl Index {
         if let Key::Copy(id, cluster) = key {
             let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removal(_)));
             self.governor.keeps_from(id, cluster, waits);
+            self.note_removal(id, cluster, &plan);
         }
         self.account(key, &plan, now);
         plan

@@ -33,6 +33,7 @@ pub(crate) fn run(seed: u64, ends: Ends) {
     let mut world = World::new(&MEMBERS);
     assert!(world.settle());
     world.chaos = Some(Random(seed ^ 0xffff));
+    world.overlaps = true;
     world.rollouts = 200;
     world.outages = 50;
     world.meddle("member1", "ConfigMap", "red", |_| {

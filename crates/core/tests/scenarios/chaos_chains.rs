@@ -33,6 +33,7 @@ fn run(seed: u64, crashes: bool) {
     world.apply(rule("uses", &json!({"at": "/spec/uses"})));
     assert!(world.settle());
     world.chaos = Some(Random(seed ^ 0xffff));
+    world.overlaps = true;
     world.outages = 50;
     for _ in 0..40 {
         if crashes && random.below(4) == 0 {

@@ -49,6 +49,7 @@ fn run(seed: u64, crashes: bool) {
         }
     }
     world.chaos = Some(Random(seed ^ 0xffff));
+    world.overlaps = true;
     world.outages = 50;
     let mut run = Run {
         world,

@@ -79,6 +79,7 @@ impl Run {
         run.report_all();
         assert!(run.world.settle());
         run.world.chaos = Some(Random(seed ^ 0xffff));
+        run.world.overlaps = true;
         run.world.outages = 20;
         run.read = run.world.writes.len();
         run

@@ -43,6 +43,7 @@ impl Run {
         }
         assert!(world.settle());
         world.chaos = Some(Random(seed ^ 0xffff));
+        world.overlaps = true;
         world.rollouts = 100;
         world.outages = 50;
         world.meddle("member1", "ConfigMap", "red", |_| Some(inputs::theirs()));

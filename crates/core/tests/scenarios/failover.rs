@@ -1,7 +1,11 @@
 //! Failover: a workload leaves a cluster whose NoExecute taint it does not tolerate, its dependencies arrive before it on the
 //! replacement, and stay on the old cluster as long as it does.
 
-use entourage_core::{failover::budget::Budget, object::Time};
+use entourage_core::{
+    failover::budget::Budget,
+    object::{Gvk, Id, Time},
+    plan::Key,
+};
 use serde_json::{Value, json};
 
 use crate::{binding, condition, config_map, deployment, policy_of, world::World};
@@ -288,6 +292,29 @@ fn a_cluster_that_recovers_in_time_gets_its_workload_back() {
 }
 
 #[test]
+fn a_copy_that_is_given_back_while_it_is_being_removed_replaces_nothing() {
+    let mut world = settled(&policy());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    report(&mut world, "member2", 1);
+    let workload = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
+    let removal = world.begin(&Key::Copy(workload, "member1".into()));
+    assert!(removal.removes(), "the replacement is healthy");
+    // The cluster recovers, the replacement fails, and the old copy looks healthy still.
+    taint(&mut world, "member1", &json!([]));
+    report(&mut world, "member2", 0);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
+    assert!(world.land(removal));
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    report(&mut world, "member2", 1);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), clusters(&world));
+    assert!(evicted(&world).is_empty());
+}
+
+#[test]
 fn a_dead_cluster_is_left_and_cleaned_up_when_it_is_back() {
     let mut world = settled(&policy());
     world.set_down("member1", true);
@@ -395,8 +422,10 @@ fn a_workload_on_all_clusters_leaves_only_the_tainted_one() {
     assert_eq!(clusters(&world), MEMBERS);
 }
 
-#[test]
-fn evictions_keep_to_their_budget() {
+const BUDGETED: [&str; 5] = ["one", "two", "three", "four", "five"];
+
+/// Five workloads on member1, which may leave a member one by one every two seconds.
+fn budgeted(tolerations: &Value) -> World {
     let mut world = World::new(&MEMBERS);
     world.index.config.eviction_budget = Budget {
         fleet: None,
@@ -404,39 +433,69 @@ fn evictions_keep_to_their_budget() {
         member: Some(2_000),
     };
     assert!(world.settle());
-    let all = ["one", "two", "three", "four", "five"];
-    for name in all {
-        let mut policy = policy();
-        policy["metadata"]["name"] = json!(name);
-        policy["spec"]["resourceSelectors"][0]["name"] = json!(name);
+    for name in BUDGETED {
         world.apply(deployment(name, &[]));
-        world.apply(policy);
+        world.apply(policy_for(name, tolerations));
     }
     assert!(world.settle());
-    let left = |world: &World| {
-        let moved = |name: &&&str| {
-            let spec = &binding(world, &format!("{name}-deployment"))["spec"];
-            names(&spec["clusters"], "name") == ["member2"]
-        };
-        all.iter().filter(moved).count()
-    };
     assert_eq!(left(&world), 0);
+    world
+}
+
+fn policy_for(name: &str, tolerations: &Value) -> Value {
+    let mut policy = policy();
+    policy["metadata"]["name"] = json!(name);
+    policy["spec"]["resourceSelectors"][0]["name"] = json!(name);
+    policy["spec"]["placement"]["clusterTolerations"] = tolerations.clone();
+    policy
+}
+
+/// How many of them have left.
+fn left(world: &World) -> usize {
+    let moved = |name: &&&str| {
+        let spec = &binding(world, &format!("{name}-deployment"))["spec"];
+        names(&spec["clusters"], "name") == ["member2"]
+    };
+    BUDGETED.iter().filter(moved).count()
+}
+
+/// All of them leave, and no sooner than the budget says.
+fn assert_budgeted(world: &mut World) {
     let began = world.now;
-    let taints = no_execute(&world);
-    taint(&mut world, "member1", &taints);
     let mut seen = Vec::new();
-    while left(&world) < all.len() && world.now < began.plus(60_000) {
+    while left(world) < BUDGETED.len() && world.now < began.plus(60_000) {
         assert!(world.settle_for(100));
         world.now = world.now.plus(100);
-        seen.push((left(&world), world.now.0 - began.0));
+        seen.push((left(world), world.now.0 - began.0));
     }
     for (count, after) in seen {
         let budget = usize::try_from(after / 2_000).unwrap_or_default() + 1;
         assert!(count <= budget, "{count} after {after} ms");
     }
     let took = world.now.0 - began.0;
-    assert_eq!(left(&world), all.len());
+    assert_eq!(left(world), BUDGETED.len());
     assert!((8_000..9_000).contains(&took), "{took}");
+}
+
+#[test]
+fn evictions_keep_to_their_budget() {
+    let mut world = budgeted(&json!([]));
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert_budgeted(&mut world);
+}
+
+#[test]
+fn policies_that_tolerate_a_taint_no_more_keep_to_the_budget_too() {
+    let mut world = budgeted(&json!([{"key": "broken", "operator": "Exists", "effect": "NoExecute"}]));
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(left(&world), 0, "it is tolerated");
+    for name in BUDGETED {
+        world.apply(policy_for(name, &json!([])));
+    }
+    assert_budgeted(&mut world);
 }
 
 #[test]

@@ -285,3 +285,40 @@ fn an_answer_about_an_object_of_another_binding_ends_the_doubt_of_a_write() {
     assert!(world.hub_object("ResourceBinding", "red-configmap").is_none());
     assert!(world.on("member1", "ConfigMap", "red").is_some());
 }
+
+#[test]
+fn a_workload_does_not_come_while_the_removal_of_what_it_needs_is_under_way() {
+    for refused in [false, true] {
+        let mut world = World::new(&["member1", "member2"]);
+        world.apply(config_map("settings", "one"));
+        world.apply(deployment("web", &["settings"]));
+        world.apply(policy_of("web", "apps/v1", "Deployment", "web", &["member1"]));
+        assert!(world.settle());
+        // It moves away, and what it needed is about to follow it.
+        world.apply(policy_of("web", "apps/v1", "Deployment", "web", &["member2"]));
+        let config = Id::new(Gvk::new("v1", "ConfigMap"), "default", "settings");
+        let removal = world.settle_until_removal(&Key::Copy(config, "member1".into()));
+        assert!(!world.holders("Deployment", "web").contains(&"member1"));
+        // It comes back meanwhile.
+        world.apply(policy_of(
+            "web",
+            "apps/v1",
+            "Deployment",
+            "web",
+            &["member1", "member2"],
+        ));
+        assert!(world.settle());
+        assert_eq!(world.holders("Deployment", "web"), ["member2"], "it waits");
+        world.refuses_removal = refused;
+        assert!(world.land(removal));
+        world.refuses_removal = false;
+        assert!(world.settle());
+        for (kind, name) in [("Deployment", "web"), ("ConfigMap", "settings")] {
+            assert_eq!(
+                world.holders(kind, name),
+                ["member1", "member2"],
+                "refused: {refused}"
+            );
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod distributing;
 mod ending;
+mod flight;
 pub(crate) mod hooked;
 mod scripted;
 mod standby;
@@ -23,7 +24,7 @@ use entourage_core::{
     namespaces,
     object::{Gvk, Id, Named, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
-    plan::{self, Change, How, HubObject, Key, Verb},
+    plan::{self, Change, How, HubObject, Key, Plan, Verb},
     status, twin,
 };
 use serde_json::{Value, json};
@@ -70,6 +71,14 @@ pub(crate) struct World {
     version: u64,
     uids: u64,
     pub(crate) queue: BTreeSet<Key>,
+    /// Under chaos, plans are carried out while others are made.
+    pub(crate) overlaps: bool,
+    flights: Vec<flight::Flight>,
+    /// The lanes in flight, and the keys that wait for them.
+    lanes: BTreeSet<Key>,
+    parked: BTreeSet<Key>,
+    /// While a plan lands: the uids of what stood on its member when it was made.
+    stood: BTreeSet<String>,
     timers: BTreeMap<Key, Time>,
     watches: BTreeSet<Watch>,
     lists: BTreeMap<Watch, (BTreeSet<Which>, u64)>,
@@ -165,6 +174,11 @@ impl World {
             version: 100,
             uids: 0,
             queue: BTreeSet::new(),
+            overlaps: false,
+            flights: Vec::new(),
+            lanes: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            stood: BTreeSet::new(),
             timers: BTreeMap::new(),
             watches: BTreeSet::new(),
             lists: BTreeMap::new(),
@@ -516,6 +530,7 @@ impl World {
         let mut config = config();
         config.propagate_deps = self.gate;
         config.distribute = self.distribute;
+        self.abandon_flights();
         self.index = Index::new(config);
         self.hooked.uses = Default::default();
         self.demand_taken = None;
@@ -541,11 +556,21 @@ impl World {
             self.number_a_rollout();
             self.cut_a_watch();
             self.collect_garbage(false);
+            match self.land_one(false) {
+                Some(false) => return false,
+                Some(true) => continue,
+                None => {}
+            }
             if let Some(key) = self.next_key() {
                 if !self.work(&key) {
                     return false;
                 }
                 continue;
+            }
+            match self.land_one(true) {
+                Some(false) => return false,
+                Some(true) => continue,
+                None => {}
             }
             if self.collect_garbage(true) {
                 continue;
@@ -685,6 +710,19 @@ impl World {
             // What it told is not told again: the shell drops the last words of a watch that was ended.
             self.told.retain(|told| !is_told_by(&watch, told));
         }
+    }
+
+    /// Works one key, or lets the time of the next timer come. Answers whether there was any.
+    fn step(&mut self) -> bool {
+        self.open_watches();
+        if let Some(key) = self.next_key() {
+            return self.work(&key);
+        }
+        let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
+        let Some((time, key)) = next else { return false };
+        self.timers.remove(&key);
+        self.now = self.now.max(time);
+        self.queue.insert(key)
     }
 
     fn next_key(&mut self) -> Option<Key> {
@@ -885,6 +923,16 @@ impl World {
     }
 
     fn work(&mut self, key: &Key) -> bool {
+        if self.lanes.contains(&key.lane()) {
+            self.parked.insert(key.clone());
+            return true;
+        }
+        let plan = self.plan(key);
+        self.takes_off(key, &plan) || self.act(key, plan)
+    }
+
+    /// Makes the plan for a key, as the shell does right before it is carried out.
+    fn plan(&mut self, key: &Key) -> Plan {
         let plan = self.index.plan(key, self.now);
         if crate::setting("WORLD_TRACE").is_some() {
             eprintln!(
@@ -902,11 +950,18 @@ impl World {
             assert!(time > self.now, "{key:?} asks again in the past");
             self.timers.insert(key.clone(), time);
         }
-        for change in plan.changes {
-            let wrote = self.writes.len();
-            if let Change::Deliver { id, cluster, .. } = &change {
+        for change in &plan.changes {
+            if let Change::Deliver { id, cluster, .. } = change {
                 self.observe(Observation::Started(cluster.clone(), id.clone()));
             }
+        }
+        plan
+    }
+
+    /// Carries out a plan; false when the process crashed meanwhile.
+    fn act(&mut self, key: &Key, plan: Plan) -> bool {
+        for change in plan.changes {
+            let wrote = self.writes.len();
             let seen = self.carry_out(change);
             self.now = self.now.plus(1);
             if self.writes.len() > wrote
@@ -987,7 +1042,7 @@ impl World {
                                     == render::Standing::Ours),
                             "{id} on {cluster} is not ours"
                         );
-                        self.assert_unneeded(&cluster, &id);
+                        self.assert_unneeded(&cluster, &id, &self.stood);
                         self.writes.push(format!("{cluster} {how:?} {id}"));
                         match how {
                             How::Delete => {
@@ -1583,14 +1638,21 @@ impl World {
     }
 
     /// I2: nothing is taken from under a workload that still needs it, itself or over its account, as both stand on the member.
-    fn assert_unneeded(&self, cluster: &str, id: &Id) {
+    /// What stood there when the removal was planned was asked about then: an edit meanwhile comes too late.
+    fn assert_unneeded(&self, cluster: &str, id: &Id, stood: &BTreeSet<String>) {
         if !["ConfigMap", "ServiceAccount", "Secret"].contains(&&*id.gvk.kind)
             || !self.hub.contains_key(&id_key(id))
         {
             return;
         }
         let needed = id_key(id);
-        for key in self.members[cluster].objects.keys() {
+        for (key, object) in &self.members[cluster].objects {
+            if object["metadata"]["uid"]
+                .as_str()
+                .is_some_and(|uid| stood.contains(uid))
+            {
+                continue;
+            }
             let (kind, namespace, name) = key;
             let binding = (
                 "ResourceBinding".into(),

@@ -9,7 +9,7 @@ use crate::{
     interpreter::Health,
     object::{Id, Str, Time},
     observation::{Copy, Delivered, Removed},
-    plan::Key,
+    plan::{Change, Key, Plan},
     status::told,
 };
 
@@ -54,6 +54,7 @@ impl Index {
         if !outdated && state.live.as_ref().is_some_and(is_echo) {
             if was_uncertain {
                 dirty.push(Key::Copy(id.clone(), cluster.clone()));
+                self.stays(id, cluster, dirty);
             }
             return;
         }
@@ -79,7 +80,7 @@ impl Index {
         }
         self.dirty_failover(id, dirty);
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
-        if appeared || is_filled {
+        if appeared || is_filled || was_uncertain {
             self.dirty_neighbours(id, cluster, dirty);
         }
         self.settle_standing_by(id, now, dirty);
@@ -203,6 +204,7 @@ impl Index {
         }
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
+        state.removing = None;
         let existed = state.live.is_some();
         let told = state.problem.as_ref().map(|problem| problem.message.clone());
         let mut was_copied = false;
@@ -329,8 +331,19 @@ impl Index {
             return;
         }
         let state = self.copy_state(id, cluster);
+        let removing = state.removing.take();
         match outcome {
-            Removed::Accepted => state.problem = None,
+            Removed::Accepted => {
+                state.problem = None;
+                // The API server said so; its watch tells it later.
+                let ended = state
+                    .live
+                    .as_mut()
+                    .filter(|live| Some(&live.meta.uid) == removing.as_ref());
+                if let Some(live) = ended {
+                    live.meta.deleting.get_or_insert(now);
+                }
+            }
             Removed::Gone | Removed::Released => {
                 let held = state.live.take().filter(|_| state.floor > 0);
                 let revision = held.map(|held| held.meta.revision().saturating_add(1));
@@ -344,14 +357,43 @@ impl Index {
             Removed::Rejected(why) => {
                 let message = format!("{cluster} refused to remove {id}: {why}");
                 fail(state, Trouble::Rejected, message, String::new(), now);
+                self.stays(id, cluster, dirty);
             }
             Removed::Unreachable(why) => {
+                // It may have been carried out, or be carried out yet.
+                state.uncertain |= removing.is_some();
                 let message = format!("{cluster} did not answer when {id} was to be removed: {why}");
                 fail(state, Trouble::Unreachable, message, String::new(), now);
             }
         }
         dirty.push(Key::Copy(id.clone(), cluster.clone()));
         dirty.push(Key::BindingStatus(id.clone()));
+    }
+
+    /// A copy that was about to be removed stays for now: whoever counts on it may do so again.
+    fn stays(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
+        self.dirty_neighbours(id, cluster, dirty);
+        self.dirty_failover(id, dirty);
+    }
+
+    /// Takes in whether the plan for a copy removes it: other plans must not count on it from now on. A plan that no longer
+    /// does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
+    pub(in crate::index) fn note_removal(&mut self, id: &Id, cluster: &Str, plan: &Plan) {
+        let removes = |change: &Change| match change {
+            Change::Remove { guard, .. } => Some(guard.uid.clone()),
+            _ => None,
+        };
+        let removing = plan.changes.iter().find_map(removes);
+        let entity = self.entities.get_mut(id);
+        let Some(state) = entity.and_then(|entity| entity.copies.get_mut(cluster)) else {
+            return;
+        };
+        let before = std::mem::replace(&mut state.removing, removing);
+        if before.is_some() && state.removing.is_none() {
+            let mut raised = std::mem::take(&mut self.raised);
+            self.stays(id, cluster, &mut raised);
+            self.raised = raised;
+        }
     }
 }
 

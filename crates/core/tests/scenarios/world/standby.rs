@@ -34,12 +34,14 @@ impl World {
 
     /// The leader dies wherever it is, and the process that stood by leads.
     pub(crate) fn take_over(&mut self) {
+        self.abandon_flights();
         let standby = self.standby.take().expect("a process that stands by");
         self.lead_with(standby);
     }
 
     /// The leader loses the lease wherever it is: the other process leads, and this one stands by.
     pub(crate) fn change_places(&mut self) {
+        self.abandon_flights();
         let standby = self.standby.take().expect("a process that stands by");
         let mut former = Standby {
             index: std::mem::replace(&mut self.index, Index::new(config())),

@@ -1,0 +1,64 @@
+//! Why a template has a binding of its own: a policy that claims it, now or once.
+
+use entourage_api::policy::{FailoverBehavior, Placement};
+
+use crate::{
+    detector::{self, activation},
+    index::{Binding, Entity, Index, Policy},
+    object::{Id, Named},
+    observation::Template,
+};
+
+/// Why the binding exists apart from its referrers.
+#[derive(Clone, Copy)]
+pub(super) enum Own<'a> {
+    /// A policy claims the template.
+    Claimed(&'a Named, &'a Policy),
+    /// A policy claims it and waits, lazy for the template's next change, or for an override policy: what the binding says
+    /// stays.
+    Held(&'a Named, &'a Policy),
+    /// The policy that once did is gone: what it said stays.
+    Orphaned,
+}
+
+/// Why a template has a binding of its own, whatever needs it. `binding` is the stored one, or the one that vanished. Cost:
+/// O(candidate policies).
+pub(super) fn own_part<'a>(
+    index: &'a Index,
+    id: &Id,
+    (entity, template): (&Entity, &Template),
+    binding: Option<&Binding>,
+) -> Option<Own<'a>> {
+    let claim = detector::claimed_by(index, id, &template.meta);
+    if let Some((name, policy)) = claim
+        && activation::applies(policy, entity, &template.meta)
+        && detector::missing_overrides(index, name, policy).is_empty()
+    {
+        return Some(Own::Claimed(name, policy));
+    }
+    binding
+        .filter(|stored| stored.object.spec.placement.is_some())
+        .filter(|stored| stored.owner().is_none_or(|owner| *owner == *template.meta.uid))
+        .map(|_| claim.map_or(Own::Orphaned, |(name, policy)| Own::Held(name, policy)))
+}
+
+/// The placement and the failover behaviour by which a template is scheduled now: its policy's where that applies, else what
+/// its binding says. Cost: O(candidate policies).
+pub(crate) fn in_force<'a>(
+    index: &'a Index,
+    id: &Id,
+    entity: &'a Entity,
+) -> Option<(&'a Placement, Option<&'a FailoverBehavior>)> {
+    let template = entity.template.as_ref()?;
+    let stored = entity.last_binding();
+    match own_part(index, id, (entity, template), stored)? {
+        Own::Claimed(_, policy) => {
+            let spec = &policy.object.spec;
+            Some((&spec.placement, spec.failover.as_ref()))
+        }
+        Own::Held(..) | Own::Orphaned => {
+            let spec = &stored?.object.spec;
+            Some((spec.placement.as_ref()?, spec.failover.as_ref()))
+        }
+    }
+}
