@@ -1,4 +1,5 @@
 //! Which crate may know which: the arrows of the architecture as two tables, and cargo's own word on whether they hold.
+//! Which module of a crate may know which is in [`arrows`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{Outcome, tree};
+use crate::{Outcome, arrows, tree};
 
 /// What one crate of the workspace may name in its manifest among our own crates, in any dependency section.
 struct Arrow {
@@ -166,11 +167,17 @@ const ABSENT: &[Absent] = &[
     },
 ];
 
-/// Checks both tables against `cargo metadata` and `cargo tree`.
+/// Checks both tables against `cargo metadata` and `cargo tree`, and the lists of `hack/arrows`. `--print` shows what the
+/// modules of each crate name instead.
 /// Errors: a list of every arrow and package that breaks a row, with the row's reason.
 pub(crate) fn run(args: &[String]) -> Result<Outcome> {
-    if !args.is_empty() {
-        bail!("fences takes no arguments");
+    match args {
+        [] => {}
+        [flag] if flag == "--print" => {
+            print!("{}", arrows::print(&tree::root())?);
+            return Ok(Outcome::Done("^ marks an arrow back up".to_owned()));
+        }
+        other => bail!("only --print is understood here, not {other:?}"),
     }
     let members = members(&cargo(&["metadata", "--no-deps", "--format-version", "1"])?)?;
     let mut broken = check_arrows(&members);
@@ -182,6 +189,8 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
             broken.extend(check_absent(member, &packages(&listing)));
         }
     }
+    let (of_modules, modules) = arrows::check(&tree::root())?;
+    broken.extend(of_modules);
     if !broken.is_empty() {
         bail!("{} broken\n  {}", broken.len(), broken.join("\n  "));
     }
@@ -193,11 +202,11 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
         .collect();
     if !missing.is_empty() {
         return Ok(Outcome::Lacks(format!(
-            "the crates {missing:?}; the rows of the others hold ({rows} in all)"
+            "the crates {missing:?}; the rows of the others hold ({rows} in all); {modules}"
         )));
     }
     Ok(Outcome::Done(format!(
-        "{} crates, {rows} rows hold",
+        "{} crates, {rows} rows hold; {modules}",
         members.len()
     )))
 }

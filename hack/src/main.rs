@@ -1,13 +1,16 @@
 //! `cargo xtask <command>`: generated files, fences and the CI pipeline. `cargo xtask help` lists the commands.
 
+mod arrows;
 mod ci;
 mod crds;
 mod fences;
 mod fields;
 mod fields_file;
+mod names;
 #[cfg(test)]
 mod pages;
 mod rbac;
+mod source;
 mod tidy;
 mod tree;
 
@@ -42,8 +45,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fences",
-        usage: "",
-        about: "the crates depend on each other as the architecture says",
+        usage: "[--print]",
+        about: "crates and their modules depend on each other as the architecture says",
         run: fences::run,
     },
     Command {

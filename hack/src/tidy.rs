@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Result, bail};
 
-use crate::{Outcome, tree};
+use crate::{Outcome, source, tree};
 
 /// One file as the rules see it.
 struct File<'a> {
@@ -66,7 +66,7 @@ const RULES: &[Rule] = &[
 /// The limit of the rule `size`, in lines of production code.
 const LONGEST: usize = 500;
 
-/// Words that the rule `purity` finds as whole words outside comments.
+/// Words that the rule `purity` finds as whole words of code.
 const IMPURE: &[&str] = &[
     "HashMap",
     "HashSet",
@@ -94,10 +94,10 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     }
     let test_modules: Vec<String> = texts
         .iter()
-        .flat_map(|(path, text)| test_modules(path, text))
+        .flat_map(|(path, text)| source::test_modules(path, text))
         .collect();
     for (path, text) in &texts {
-        let test = is_test(path, &test_modules);
+        let test = source::is_test(path, &test_modules);
         let file = File { text, test };
         let rules = RULES.iter().filter(|r| (r.applies)(path));
         for rule in rules {
@@ -134,34 +134,6 @@ fn is_prose_or_code(path: &str) -> bool {
     (written_by_hand || path == ".ci/run") && !path.contains("/testdata/")
 }
 
-/// The modules that `path` declares as `#[cfg(test)] mod name;`, each as its path without `.rs`.
-fn test_modules(path: &str, text: &str) -> Vec<String> {
-    let Some(stem) = path.strip_suffix(".rs") else {
-        return Vec::new();
-    };
-    let folder = match stem.rsplit_once('/') {
-        Some((folder, "lib" | "main" | "mod")) => folder,
-        _ => stem,
-    };
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let declared = lines
-        .windows(2)
-        .filter(|pair| pair[0] == "#[cfg(test)]")
-        .filter_map(|pair| {
-            let (_, name) = pair[1].strip_suffix(';')?.split_once("mod ")?;
-            Some(format!("{folder}/{name}"))
-        });
-    declared.collect()
-}
-
-fn is_test(path: &str, test_modules: &[String]) -> bool {
-    let in_module = |module: &String| {
-        path.strip_prefix(module.as_str())
-            .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
-    };
-    path.starts_with("tests/") || path.contains("/tests/") || test_modules.iter().any(in_module)
-}
-
 // === the rules ===
 
 fn module_doc(file: &File<'_>) -> Vec<Finding> {
@@ -192,7 +164,7 @@ fn final_newline(file: &File<'_>) -> Vec<Finding> {
 }
 
 fn size(file: &File<'_>) -> Vec<Finding> {
-    let lines = production(file.text).lines().count();
+    let lines = before_tests(file.text).lines().count();
     let excused = file.text.lines().any(|line| {
         let reason = line.trim_start().strip_prefix("// over 500 lines:");
         reason.is_some_and(|reason| !reason.trim().is_empty())
@@ -211,8 +183,7 @@ fn purity(file: &File<'_>) -> Vec<Finding> {
     if file.test {
         return found;
     }
-    for (n, line) in production(file.text).lines().enumerate() {
-        let code = line.split("//").next().unwrap_or_default();
+    for (n, code) in source::production(file.text).lines().enumerate() {
         found.extend(
             IMPURE
                 .iter()
@@ -247,7 +218,7 @@ fn home_path(file: &File<'_>) -> Vec<Finding> {
 }
 
 /// What stands before the first inline test module: `#[cfg(test)]` and `mod … {` at the beginning of two lines.
-fn production(text: &str) -> &str {
+fn before_tests(text: &str) -> &str {
     let inline = |at: &usize| {
         let next = text[*at..].lines().nth(1).unwrap_or_default();
         next.contains("mod ") && next.ends_with('{')
@@ -379,25 +350,6 @@ mod tests {
             test: false,
         };
         assert_eq!(size(&file).len(), 1);
-    }
-
-    #[test]
-    fn test_files_are_known_by_their_place_or_their_declaration() {
-        let mut modules = test_modules("crates/core/src/a.rs", "#[cfg(test)]\nmod golden;\nmod b;\n");
-        modules.extend(test_modules(
-            "crates/core/src/lib.rs",
-            "#[cfg(test)]\npub(crate) mod made;\n#[cfg(test)]\nmod inline {\n",
-        ));
-        assert_eq!(modules, ["crates/core/src/a/golden", "crates/core/src/made"]);
-        for (path, test) in [
-            ("crates/core/src/a/golden.rs", true),
-            ("crates/core/src/made/up.rs", true),
-            ("crates/core/src/made_up.rs", false),
-            ("crates/core/src/a/b.rs", false),
-            ("crates/core/tests/golden.rs", true),
-        ] {
-            assert_eq!(is_test(path, &modules), test, "{path}");
-        }
     }
 
     #[test]

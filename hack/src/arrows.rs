@@ -1,0 +1,268 @@
+//! Which top-level module of a crate may name which: floors, lowest first, and a list of arrows back up that only shrinks.
+//!
+//! `hack/arrows/<crate>.txt` has one line per module in the order of the floors, and below a module, as `-> name`, each
+//! module above it that it still names. `lib` is what stands in `lib.rs` itself. What counts as naming: [`crate::names`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::names::{Graph, graph};
+use crate::tree;
+
+/// How many arrows back up all lists have together. At none there can be no circle between modules.
+///
+/// Lower it in the change that takes arrows away: then nobody can spend what was saved. Raising it needs a decision like
+/// any other that changes the architecture (ADR 0009).
+const OWED: usize = 74;
+
+/// What one crate's list says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Floors {
+    /// The modules, lowest floor first.
+    order: Vec<String>,
+    /// The arrows back up that are owed: from, to.
+    owed: Vec<(String, String)>,
+}
+
+/// Compares every crate under `crates/` with its list. Answers what is broken, and how many modules and arrows there are.
+pub(crate) fn check(root: &Path) -> Result<(Vec<String>, String)> {
+    let (graphs, lists) = (graphs(root)?, lists(root)?);
+    let mut broken = Vec::new();
+    for name in lists.keys().filter(|name| !graphs.contains_key(*name)) {
+        broken.push(format!("there is no crate {name}: remove {}", list_of(name)));
+    }
+    for (name, graph) in &graphs {
+        match lists.get(name) {
+            Some(floors) => broken.extend(compare(name, graph, floors)),
+            None => broken.push(format!(
+                "crate {name} has no list: write {} with its modules, lowest floor first (cargo xtask fences --print)",
+                list_of(name)
+            )),
+        }
+    }
+    let owed = lists.values().map(|floors| floors.owed.len()).sum();
+    broken.extend(count(owed, OWED));
+    let modules: usize = graphs.values().map(|graph| graph.arrows.len()).sum();
+    Ok((broken, format!("{modules} modules, {owed} arrows back owed")))
+}
+
+/// Every crate's modules in the order of its list, each with the modules it names; `^` marks an arrow back up.
+pub(crate) fn print(root: &Path) -> Result<String> {
+    let (graphs, mut lists) = (graphs(root)?, lists(root)?);
+    let mut text = String::new();
+    for (name, graph) in &graphs {
+        let mut order = lists.remove(name).unwrap_or_default().order;
+        order.retain(|module| graph.arrows.contains_key(module));
+        let unlisted = graph.arrows.keys().filter(|m| !order.contains(m));
+        order.extend(unlisted.cloned().collect::<Vec<_>>());
+        let floor = |module: &str| order.iter().position(|m| m == module);
+        text += &format!("{name}\n");
+        for module in &order {
+            let mut names: Vec<&str> = graph.arrows[module].keys().map(String::as_str).collect();
+            names.sort_by_key(|to| floor(to));
+            let mut line = format!("  {module:<20}");
+            for to in names {
+                let mark = if floor(to) > floor(module) { "^" } else { "" };
+                line += &format!(" {mark}{to}");
+            }
+            text += &format!("{}\n", line.trim_end());
+        }
+    }
+    Ok(text)
+}
+
+fn list_of(name: &str) -> String {
+    format!("hack/arrows/{name}.txt")
+}
+
+fn lists(root: &Path) -> Result<BTreeMap<String, Floors>> {
+    let dir = root.join("hack/arrows");
+    let mut lists = BTreeMap::new();
+    for file in tree::files(&dir)? {
+        let name = file
+            .strip_suffix(".txt")
+            .with_context(|| format!("hack/arrows/{file} is no list"))?;
+        let floors = floors(&fs::read_to_string(dir.join(&file))?).with_context(|| list_of(name))?;
+        lists.insert(name.to_owned(), floors);
+    }
+    Ok(lists)
+}
+
+/// The graph of every crate: of each folder under `crates/` that has a `src`.
+fn graphs(root: &Path) -> Result<BTreeMap<String, Graph>> {
+    let dir = root.join("crates");
+    let mut sources: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for path in tree::files(&dir)? {
+        if let Some((name, file)) = path.split_once("/src/").filter(|(_, file)| file.ends_with(".rs")) {
+            let text = fs::read_to_string(dir.join(&path))?;
+            sources
+                .entry(name.to_owned())
+                .or_default()
+                .insert(file.to_owned(), text);
+        }
+    }
+    let graphs = sources.iter().map(|(name, files)| {
+        let graph = graph(&format!("crates/{name}/src"), files);
+        (name.clone(), graph)
+    });
+    Ok(graphs.collect())
+}
+
+// === the list ===
+
+/// Reads a list. `#` begins a comment.
+fn floors(text: &str) -> Result<Floors> {
+    let mut floors = Floors::default();
+    for (n, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.as_slice(), floors.order.last()) {
+            ([], _) => {}
+            (["->", to], Some(from)) => floors.owed.push((from.clone(), (*to).to_owned())),
+            ([module], _) if *module != "->" => floors.order.push((*module).to_owned()),
+            _ => bail!("line {}: neither a module nor `-> module` below one", n + 1),
+        }
+    }
+    Ok(floors)
+}
+
+/// What of the list of the crate `name` is not so, and what of the crate is not in the list.
+fn compare(name: &str, graph: &Graph, floors: &Floors) -> Vec<String> {
+    let list = list_of(name);
+    let mut broken = Vec::new();
+    for module in graph.arrows.keys().filter(|m| !floors.order.contains(m)) {
+        broken.push(format!(
+            "crate {name}: module {module} is not in {list}: add it on its floor"
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for module in &floors.order {
+        if !seen.insert(module) {
+            broken.push(format!(
+                "crate {name}: {module} stands twice in {list}: remove one line"
+            ));
+        } else if !graph.arrows.contains_key(module) {
+            broken.push(format!(
+                "crate {name}: there is no module {module}: remove it from {list}"
+            ));
+        }
+    }
+    let floor = |module: &String| floors.order.iter().position(|m| m == module);
+    for (from, names) in &graph.arrows {
+        for (to, places) in names {
+            let (Some(below), Some(above)) = (floor(from), floor(to)) else {
+                continue;
+            };
+            if below < above && !floors.owed.contains(&(from.clone(), to.clone())) {
+                let more = match places.len() {
+                    1 => String::new(),
+                    n => format!(" and {} more", n - 1),
+                };
+                broken.push(format!(
+                    "crate {name}: {from} -> {to} at {}{more}: {from} stands below {to} in {list}; move what it needs to a \
+                     module below both, or have {to} pass it in",
+                    places[0]
+                ));
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for (from, to) in &floors.owed {
+        let exists = graph.arrows.get(from).is_some_and(|names| names.contains_key(to));
+        let what = if !seen.insert((from, to)) {
+            "stands twice"
+        } else if !exists {
+            "is no more"
+        } else if floor(from) > floor(to) {
+            "leads down and needs no leave"
+        } else {
+            continue;
+        };
+        broken.push(format!(
+            "crate {name}: {from} -> {to} {what}: remove it from {list}"
+        ));
+    }
+    broken
+}
+
+fn count(owed: usize, limit: usize) -> Option<String> {
+    let remedy = match owed.cmp(&limit) {
+        std::cmp::Ordering::Equal => return None,
+        std::cmp::Ordering::Less => "lower OWED",
+        std::cmp::Ordering::Greater => "take the new ones away",
+    };
+    Some(format!(
+        "the lists in hack/arrows owe {owed} arrows back and OWED (hack/src/arrows.rs) says {limit}: {remedy}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_line_by_line() {
+        let floors = floors("# low\na\nb # why\n  -> c\n  -> d\n\nc\n").unwrap();
+        assert_eq!(floors.order, ["a", "b", "c"]);
+        let owed = [("b", "c"), ("b", "d")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+        assert_eq!(floors.owed, owed);
+        for text in ["-> a", "a b", "a\n -> b c", "a\n->"] {
+            let error = super::floors(text).unwrap_err().to_string();
+            assert!(error.contains("neither"), "{text}: {error}");
+        }
+    }
+
+    /// What is broken when `a` names `b`, `b` names `a`, and the list says this.
+    fn broken(list: &str) -> Vec<String> {
+        let files = [
+            ("lib.rs", ""),
+            ("a.rs", "\nuse crate::b::C;"),
+            ("b.rs", "use crate::a::D;"),
+            ("c.rs", ""),
+        ];
+        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        let graph = graph("crates/x/src", &BTreeMap::from(files));
+        compare("x", &graph, &floors(list).unwrap())
+    }
+
+    #[test]
+    fn an_arrow_back_that_is_not_listed_is_named_with_its_place() {
+        assert_eq!(broken("a\n -> b\nb\nc\nlib"), [""; 0]);
+        assert_eq!(broken("b\n -> a\na\nc\nlib"), [""; 0]);
+        let found = broken("a\nb\nc\nlib");
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0]
+                .starts_with("crate x: a -> b at crates/x/src/a.rs:2: a stands below b in hack/arrows/x.txt")
+        );
+    }
+
+    #[test]
+    fn what_a_list_has_too_much_or_too_little_is_named() {
+        for (list, expected) in [
+            ("a\n -> b\n -> c\nb\nc\nlib", "a -> c is no more: remove it"),
+            (
+                "a\n -> b\nb\n -> a\nc\nlib",
+                "b -> a leads down and needs no leave: remove it",
+            ),
+            ("a\n -> b\n -> b\nb\nc\nlib", "a -> b stands twice: remove it"),
+            ("a\n -> b\nb\nlib", "module c is not in hack/arrows/x.txt: add it"),
+            ("a\n -> b\nb\nc\nd\nlib", "there is no module d: remove it"),
+            ("a\n -> b\nb\nc\nc\nlib", "c stands twice in hack/arrows/x.txt"),
+        ] {
+            let found = broken(list);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains(expected), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_arrows_back_is_written_down() {
+        assert_eq!(count(3, 3), None);
+        assert!(count(2, 3).unwrap().ends_with("says 3: lower OWED"));
+        assert!(count(4, 3).unwrap().ends_with("take the new ones away"));
+    }
+}
