@@ -34,6 +34,7 @@ pub mod condition;
 pub mod delivery;
 pub mod dependencies;
 pub mod detector;
+pub mod distributed;
 pub mod distribution;
 pub mod failover;
 #[cfg(test)]
@@ -41,17 +42,26 @@ mod golden;
 pub mod governor;
 pub mod index;
 pub mod interpreter;
+pub mod kinds;
+pub(crate) mod marks;
+pub mod member_namespace;
 pub mod namespaces;
 pub mod object;
 pub mod observation;
+pub mod override_effect;
 pub mod overrides;
+pub mod places;
 pub mod plan;
+mod problem;
 pub mod rebalancer;
+pub mod recipe;
 pub mod refusal;
 pub mod rehearsal;
+pub mod rendered;
 pub mod rights;
 pub mod scheduler;
 pub mod selector;
+pub mod server;
 pub mod status;
 mod storage_protection;
 pub mod twin;
@@ -76,7 +86,7 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
         Key::Distribution(name) => distribution::plan_end(index, name),
         Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
         Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
-        Key::Override(name) => overrides::effect::plan(index, name, now),
+        Key::Override(name) => override_effect::plan(index, name, now),
         Key::Rebalancer(name) => rebalancer::plan(index, name, now),
     };
     cluster::identity::gate(index, key, plan)

@@ -7,95 +7,28 @@
 //!
 //! Source: Karmada reference 1.7.
 
-pub mod content;
 mod end;
-mod list;
 mod unrest;
 
 pub(crate) use end::{Ending, Survey};
-pub use end::{creator, proof};
 pub(crate) use unrest::Unrest;
+
+pub use crate::member_namespace::{Seen, content, creator, proof};
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use entourage_api::keys::{TRUE, annotation, label};
-use list::List;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    delivery::marks::Marks,
     index::{Config, Index},
+    marks::Marks,
+    member_namespace::list::{self, List},
     object::{Gvk, Id, Meta, Str, Time},
     overrides::{self, BadOverride, Rule},
     plan::{Change, Guard, Plan},
     twin,
 };
-
-/// What is kept of a namespace of a member.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// The uid the member gave.
-    pub uid: Str,
-    /// The resourceVersion as served.
-    pub resource_version: Str,
-    /// The revision as served.
-    pub revision: u64,
-    /// What [`annotation::CREATED_BY`] says.
-    pub created_by: Option<Str>,
-    /// For each hub that says that it set something: its id, and the hash of that as it is now.
-    marks: Box<[(Str, u64)]>,
-    /// It is being deleted.
-    pub deleting: bool,
-    /// Its labels.
-    pub labels: BTreeMap<Str, Str>,
-    /// Whether its owner keeps distributions out.
-    pub denied: bool,
-}
-
-impl Seen {
-    /// Projects a namespace of a member.
-    #[must_use]
-    pub fn of(object: &Value) -> Self {
-        let meta = Meta::of(object);
-        Self {
-            revision: meta.revision(),
-            created_by: meta.annotations.get(annotation::CREATED_BY).cloned(),
-            marks: list::hashes(&meta),
-            deleting: meta.deleting.is_some(),
-            denied: crate::distribution::is_denied(&meta),
-            labels: meta.labels,
-            uid: meta.uid,
-            resource_version: meta.resource_version,
-        }
-    }
-
-    /// Whether it says that this hub created it on this cluster, or one that it was made of.
-    pub(crate) fn is_of(&self, hub: &str, cluster: &str) -> bool {
-        let record = self.created_by.as_deref();
-        record.is_some_and(|record| end::is_of(record, hub, cluster))
-    }
-
-    /// Whether it is the very one that this hub created on this cluster.
-    fn is_proven(&self, hub: &str, cluster: &str) -> bool {
-        self.created_by.as_deref() == Some(&*proof(hub, cluster, &self.uid))
-    }
-
-    /// Whether another hub has a record on it.
-    fn has_records_of_others(&self, hub: &str) -> bool {
-        self.marks.iter().any(|(each, _)| **each != *hub)
-    }
-
-    /// Whether what a hub set there is exactly this.
-    fn carries(&self, hub: &str, wanted: &Marks) -> bool {
-        let held = self.marks.iter().find(|(each, _)| **each == *hub);
-        held.map(|(_, hash)| *hash) == hash(wanted)
-    }
-}
-
-fn hash(wanted: &Marks) -> Option<u64> {
-    let none = wanted.labels.is_empty() && wanted.annotations.is_empty();
-    (!none).then(|| wanted.hash())
-}
 
 /// Plans one namespace of one member. Cost: O(labels and annotations).
 #[must_use]
@@ -132,16 +65,6 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
 pub(crate) fn is_as_wanted(index: &Index, name: &Str, cluster: &Str, seen: &Seen) -> Option<bool> {
     let wanted = target(index, name, cluster).ok()?;
     Some(seen.carries(&index.config.hub, &wanted))
-}
-
-/// The keys of the labels and of the annotations that a hub set on a member's namespace, and its list of them.
-pub(crate) fn listed(namespace: &Value, hub: &str) -> (Vec<String>, Vec<String>) {
-    let List {
-        labels,
-        mut annotations,
-    } = List::on(&Meta::of(namespace), hub);
-    annotations.push(list::key(hub));
-    (labels, annotations)
 }
 
 /// What a namespace of a member is to carry of ours, or the plan where that is nothing, or not known.

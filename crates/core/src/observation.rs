@@ -23,10 +23,7 @@ use entourage_api::{
 use serde_json::Value;
 
 use crate::{
-    distribution::{
-        Place,
-        observed::{Distribution, Part},
-    },
+    distributed::observed::{Distribution, Part},
     interpreter::{
         self, Health, Interpretation,
         hook::Contract,
@@ -34,8 +31,9 @@ use crate::{
         question::Unanswered,
         references::{DependencyReference, DependencySelection},
     },
-    namespaces,
+    member_namespace::{self, content::Contents},
     object::{Gvk, Id, Meta, Named, Str, Time},
+    places::Place,
 };
 
 pub use copied::copy;
@@ -44,16 +42,9 @@ pub use meta::{CopyMeta, owner_hash};
 pub use outcome::{Delivered, Removed, Wrote};
 pub(crate) use taught::named;
 pub use uses::{Use, Used, Uses};
-pub use watch::Watch;
+pub use watch::{Watch, kind_read_by};
 
-/// An API server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Server {
-    /// The control plane's own.
-    Hub,
-    /// A member cluster, by the name of its Cluster object.
-    Member(Str),
-}
+pub use crate::server::Server;
 
 /// What decisions need of a template.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -164,7 +155,7 @@ pub enum Subject {
     /// A namespace of the hub.
     Namespace(Str, Meta),
     /// A namespace of a member.
-    MemberNamespace(Str, Str, namespaces::Seen),
+    MemberNamespace(Str, Str, member_namespace::Seen),
     /// A ResourceDistribution.
     Distribution(Str, Arc<Distribution>),
     /// An object, of the hub or of a member, that has the name of what is distributed.
@@ -310,7 +301,7 @@ pub enum Observation {
     /// written over it.
     Identified(Str, Str),
     /// The outcome of [`crate::plan::Change::LookInto`]: the member, the namespace, what is in it.
-    LookedInto(Str, Str, namespaces::content::Contents),
+    LookedInto(Str, Str, Contents),
     /// [`crate::plan::Change::EndNamespace`] was carried out, or another object stands there: the member, the namespace.
     NamespaceEnded(Str, Str),
     /// A member was probed.
@@ -349,7 +340,7 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
         Watch::MemberNamespaces(cluster) => Some(Subject::MemberNamespace(
             cluster.clone(),
             object["metadata"]["name"].as_str()?.into(),
-            namespaces::Seen::of(object),
+            member_namespace::Seen::of(object),
         )),
         Watch::Templates(gvk) => {
             let id = identity(gvk, object)?;

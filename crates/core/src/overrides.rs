@@ -11,7 +11,6 @@
 
 mod apply;
 mod containers;
-pub mod effect;
 mod field;
 #[cfg(test)]
 mod golden;

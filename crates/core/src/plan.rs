@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    delivery::Recipe,
-    distribution::{self, Place},
+    distributed::render,
     interpreter::Interpretation,
     object::{Gvk, Id, Named, Str, Time},
-    observation::Server,
+    places::Place,
+    recipe::Recipe,
+    server::Server,
 };
 
 /// What a plan is made for. Each key has one planner, and each object of an API server one writer.
@@ -281,7 +282,7 @@ pub enum Change {
     },
     /// Bring the copy of a distribution in line: fetch what is distributed, render it, and write it. See
     /// [`crate::distribution`].
-    Distribute(Box<distribution::Order>),
+    Distribute(Box<Order>),
     /// End a copy of a distribution.
     Withdraw {
         /// The distribution.
@@ -394,4 +395,27 @@ pub struct Regarding {
     pub name: Str,
     /// Uid.
     pub uid: Str,
+}
+
+/// How a copy of a distribution is brought in line: data only.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Order {
+    /// The distribution.
+    pub distribution: Str,
+    /// Where.
+    pub place: Place,
+    /// The copy.
+    pub id: Id,
+    /// How it is made.
+    pub recipe: render::Recipe,
+    /// The object that is distributed where it stands by itself; else it is in the distribution.
+    pub source: Option<Id>,
+    /// What stands there, as last seen; `None` creates it.
+    pub live: Option<Guard>,
+    /// Whether it must be read before it is written.
+    pub read_first: bool,
+    /// Whether it may be deleted and made again where an update cannot change it.
+    pub may_recreate: bool,
+    /// Whether it may be written at all; else it is compared.
+    pub may_write: bool,
 }

@@ -18,18 +18,13 @@ use entourage_api::apps::{self, ObservedWorkload, WorkloadRebalancerStatus, Work
 pub(crate) use held::{Held, Rebalancers};
 use serde_json::json;
 
+pub use crate::kinds::{REBALANCER as KIND, REBALANCER_API as API_VERSION, rebalancer as gvk};
 use crate::{
     binding,
     index::{Index, is_kept_by_others},
     object::{Gvk, Id, Str, Time},
     plan::{Change, HubObject, Plan, Proof, Verb},
 };
-
-/// The group and version of the kind.
-pub const API_VERSION: &str = "apps.karmada.io/v1alpha1";
-
-/// The kind.
-pub const KIND: &str = "WorkloadRebalancer";
 
 /// How long after a rebalancer appeared a workload without a binding is said to have none, in milliseconds: what it names may
 /// have been applied with it.
@@ -43,12 +38,6 @@ pub(crate) const MANY: usize = 64;
 
 /// See [`MANY`]; in milliseconds.
 const LOOK: i64 = 1_000;
-
-/// The kind, as an identity.
-#[must_use]
-pub fn gvk() -> Gvk {
-    Gvk::new(API_VERSION, KIND)
-}
 
 /// When somebody asked last that a workload be placed afresh, and was not answered yet. Cost: O(rebalancers that ask for it).
 #[must_use]

@@ -34,7 +34,9 @@ pub use distributing::named_namespaces;
 pub use misread::{part as misread_part, why as misread};
 use objects::{Objects, Versions, kept};
 pub use outcome::{Fate, Note, Outcome, Place, Report};
-pub use servers::{identity, kind_read_by};
+pub use servers::identity;
+
+pub use crate::observation::kind_read_by;
 
 /// How long in virtual milliseconds the rehearsal goes on: longer than any delay that changes what stands where (the wait
 /// for dependencies, the grace of a deletion, a member's failure threshold).

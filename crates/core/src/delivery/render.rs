@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::keys::{annotation, label};
 use serde_json::{Map, Value, json};
-use zeroize::Zeroize as _;
 
 use super::{
     Recipe,
@@ -12,44 +11,19 @@ use super::{
     ownership::{self, Claim},
     volumes,
 };
+pub use crate::rendered::{Rendered, wipe};
 use crate::{
     interpreter::{
         self, Interpretation,
         operations::Operation,
         question::{Inquiry, Question, Unanswered},
     },
-    namespaces,
+    marks::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
+    member_namespace as namespaces,
     object::{Id, Meta, Str},
     observation::template_meta,
     overrides::{self, BadOverride},
 };
-
-/// A copy ready to be sent. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
-pub struct Rendered(pub(crate) Value);
-
-impl Rendered {
-    /// The object to send.
-    #[must_use]
-    pub fn object(&self) -> &Value {
-        &self.0
-    }
-}
-
-impl Drop for Rendered {
-    fn drop(&mut self) {
-        wipe(&mut self.0);
-    }
-}
-
-/// Overwrites every string of a value, so that a Secret does not linger in freed memory.
-pub fn wipe(value: &mut Value) {
-    match value {
-        Value::String(text) => text.zeroize(),
-        Value::Array(items) => items.iter_mut().for_each(wipe),
-        Value::Object(map) => map.values_mut().for_each(wipe),
-        _ => {}
-    }
-}
 
 /// Why a template is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -337,35 +311,6 @@ fn holds_data(live: &Value) -> bool {
 fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
     live.label(label::HUB).is_some_and(|other| other != hub)
 }
-
-pub(super) const RELEASED_LABELS: &[&str] = &[
-    label::HUB,
-    label::MANAGED,
-    label::RESOURCE_BINDING_ID,
-    label::CLUSTER_RESOURCE_BINDING_ID,
-    label::WORK_ID,
-    label::PROPAGATION_POLICY_ID,
-    label::CLUSTER_PROPAGATION_POLICY_ID,
-];
-
-pub(super) const RELEASED_ANNOTATIONS: &[&str] = &[
-    annotation::RESOURCE_BINDING_NAMESPACE,
-    annotation::RESOURCE_BINDING_NAME,
-    annotation::CLUSTER_RESOURCE_BINDING_NAME,
-    annotation::WORK_NAMESPACE,
-    annotation::WORK_NAME,
-    annotation::CONFLICT_RESOLUTION,
-    annotation::APPLIED_OVERRIDES,
-    annotation::APPLIED_CLUSTER_OVERRIDES,
-    annotation::TEMPLATE_UID,
-    annotation::TEMPLATE_GENERATION,
-    annotation::MANAGED_LABELS,
-    annotation::MANAGED_ANNOTATIONS,
-    annotation::PROPAGATION_POLICY_NAMESPACE,
-    annotation::PROPAGATION_POLICY_NAME,
-    annotation::CLUSTER_PROPAGATION_POLICY_NAME,
-    annotation::CREATED_BY,
-];
 
 /// Adds what stands on the live object and was never set by us.
 fn keep_foreign(

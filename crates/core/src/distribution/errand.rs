@@ -18,10 +18,10 @@ use super::{
     render::{self, Recipe, Standing},
 };
 use crate::{
-    delivery::render::Rendered,
     object::{Str, is_held},
     observation::Wrote,
     plan::{Guard, How},
+    rendered::Rendered,
 };
 
 mod fetched;

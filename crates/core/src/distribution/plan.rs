@@ -4,11 +4,10 @@ use entourage_api::{
     keys::finalizer,
     kruise::{DeletionPolicy, WritePolicy},
 };
-use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    API_VERSION, KIND, Place, Step, Verdict,
+    API_VERSION, KIND, Order, Place, Step, Verdict,
     held::{Held, Where},
     observed::Spec,
     render::Recipe,
@@ -20,29 +19,6 @@ use crate::{
     observation::Watch,
     plan::{Change, Guard, How, HubObject, Plan, Verb},
 };
-
-/// How a copy is brought in line: data only.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Order {
-    /// The distribution.
-    pub distribution: Str,
-    /// Where.
-    pub place: Place,
-    /// The copy.
-    pub id: Id,
-    /// How it is made.
-    pub recipe: Recipe,
-    /// The object that is distributed where it stands by itself; else it is in the distribution.
-    pub source: Option<Id>,
-    /// What stands there, as last seen; `None` creates it.
-    pub live: Option<Guard>,
-    /// Whether it must be read before it is written.
-    pub read_first: bool,
-    /// Whether it may be deleted and made again where an update cannot change it.
-    pub may_recreate: bool,
-    /// Whether it may be written at all; else it is compared.
-    pub may_write: bool,
-}
 
 /// After how long it is looked again whether a policy has claimed a distribution that it selects, in milliseconds: its claim is
 /// a write away.

@@ -15,13 +15,14 @@ use members::{clusters, list, unlisted};
 use serde_json::{Map, Value, json};
 
 use super::{
-    API_VERSION, KIND, Place, Step, Verdict,
+    API_VERSION, KIND, Place, Verdict,
     held::{Held, Where},
     judge::NoSource,
 };
 use crate::{
     index::Index,
     object::{Str, Time},
+    places::{CONDITIONS, CONFLICT, SUCCEEDED},
     plan::{Change, Event, HubObject, Plan, Regarding, Verb},
 };
 
@@ -35,26 +36,6 @@ const PROGRESS: i64 = 5_000;
 const LOOKS: i64 = 300_000;
 /// The least time between two status writes, in milliseconds.
 const INTERVAL: i64 = 1_000;
-
-/// The six conditions in their order, and the verdicts that make each True. Source: ResourceDistribution reference 1.
-const CONDITIONS: [(&str, &[Verdict]); 6] = [
-    ("GetResourceFailed", &[Verdict::Failed(Step::Get)]),
-    ("CreateResourceFailed", &[Verdict::Failed(Step::Create)]),
-    ("UpdateResourceFailed", &[Verdict::Failed(Step::Update)]),
-    ("DeleteResourceFailed", &[Verdict::Failed(Step::Delete)]),
-    (CONFLICT, &[Verdict::Conflict]),
-    ("NamespaceNotExists", &[Verdict::NoNamespace]),
-];
-
-const CONFLICT: &str = "ConflictOccurred";
-
-/// The text of a condition that is False.
-pub(crate) const SUCCEEDED: &str = "Succeeded";
-
-/// The types of the six conditions in their order.
-pub(crate) fn condition_types() -> impl Iterator<Item = &'static str> {
-    CONDITIONS.iter().map(|(type_, _)| *type_)
-}
 
 /// Plans the status. Cost: O(places that failed, up to a hundred each, + members); O(1) while it waits.
 #[must_use]

@@ -107,7 +107,7 @@ fn stored(binding: &ResourceBinding) -> BTreeMap<Str, Labels> {
         .unwrap_or_default();
     // Whoever may write bindings writes no label that a server refuses, for ever.
     for labels in all.values_mut() {
-        labels.retain(|key, value| crate::admission::is_label_key(key) && is_label_value(value));
+        labels.retain(|key, value| crate::problem::is_label_key(key) && is_label_value(value));
     }
     all
 }

@@ -21,9 +21,8 @@ use super::Index;
 use crate::{
     interpreter::hook::Contract,
     object::{Gvk, Id, Str, Time},
-    observation::Watch,
+    observation::{Watch, kind_read_by},
     plan::{Key, Plan, Proof},
-    rehearsal::kind_read_by,
 };
 
 /// The watches that every decision needs.

@@ -8,7 +8,7 @@ use entourage_api::work::{AggregatedStatusItem, Component, DependentObjectRefere
 use serde_json::Value;
 
 use super::{hook::Contract, operations::Operation, references::DependencyReference};
-use crate::{delivery::render::wipe, selector};
+use crate::{rendered::wipe, selector};
 
 /// One question about one object.
 #[derive(Clone, Copy)]

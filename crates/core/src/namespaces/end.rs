@@ -58,25 +58,6 @@ pub(crate) struct Ending {
     pub(crate) survey: Option<Survey>,
 }
 
-/// What a namespace says that we create: which hub, on which cluster. It proves nothing yet.
-#[must_use]
-pub fn creator(hub: &str, cluster: &str) -> String {
-    format!("{hub}/{cluster}")
-}
-
-/// What a namespace says that we created: that, and which object it was.
-#[must_use]
-pub fn proof(hub: &str, cluster: &str, uid: &str) -> String {
-    format!("{hub}/{cluster}/{uid}")
-}
-
-/// Whether a record of who created a namespace is of this hub on this cluster, whichever object it is about.
-pub(crate) fn is_of(record: &str, hub: &str, cluster: &str) -> bool {
-    let rest = record.strip_prefix(hub).and_then(|rest| rest.strip_prefix('/'));
-    let rest = rest.and_then(|rest| rest.strip_prefix(cluster));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// Plans a namespace of a member that the hub does not have. Cost: O(kinds in use × log), and O(objects in the namespace).
 pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
     let hub = &index.config.hub;

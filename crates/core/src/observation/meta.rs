@@ -9,7 +9,7 @@ use entourage_api::{
 use serde_json::Value;
 
 use crate::{
-    delivery::marks,
+    marks,
     object::{Meta, Named, Str, Time, revision},
 };
 
@@ -32,7 +32,7 @@ pub struct CopyMeta {
     pub binding: u64,
     /// [`owner_hash`] of the cluster whose execution namespace its annotations name, without a namespace.
     pub cluster: u64,
-    /// The hash of the labels and annotations that the copy says are set by us; see [`crate::delivery::marks`].
+    /// The hash of the labels and annotations that the copy says are set by us; see [`crate::marks`].
     pub marks: u64,
     /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
     pub foreign: bool,

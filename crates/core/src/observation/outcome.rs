@@ -1,11 +1,7 @@
 //! What became of an attempt to write or to end a copy.
 
 use super::Copy;
-use crate::{
-    distribution::{Step, observed::Part},
-    interpreter::question::Unanswered,
-    object::Str,
-};
+use crate::{distributed::observed::Part, interpreter::question::Unanswered, object::Str, places::Step};
 
 /// What became of one attempt to write a copy.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,10 +5,12 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use super::Server;
 use crate::{
     interpreter::hook::Contract,
+    kinds,
     object::{Gvk, Str},
+    server::Server,
+    twin,
 };
 
 /// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches
@@ -117,5 +119,26 @@ impl Watch {
             | Self::Distributed(Some(cluster), ..) => Server::Member(cluster.clone()),
             _ => Server::Hub,
         }
+    }
+}
+
+/// The kind that a watch reads.
+#[must_use]
+pub fn kind_read_by(watch: &Watch) -> Gvk {
+    match watch {
+        Watch::Policies => Gvk::new(twin::POLICY_API, twin::POLICY.kind),
+        Watch::ClusterPolicies => Gvk::new(twin::POLICY_API, twin::CLUSTER_POLICY.kind),
+        Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
+        Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
+        Watch::Customizations => Gvk::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
+        Watch::TaintPolicies => Gvk::new(twin::POLICY_API, "ClusterTaintPolicy"),
+        Watch::Hooks(contract) => Gvk::new("config.karmada.io/v1alpha1", contract.configuration()),
+        Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
+        Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
+        Watch::Clusters => Gvk::new(kinds::CLUSTER_API, "Cluster"),
+        Watch::Namespaces | Watch::MemberNamespaces(_) => Gvk::new("v1", "Namespace"),
+        Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),
+        Watch::Distributions => kinds::distribution(),
+        Watch::Rebalancers => kinds::rebalancer(),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Rule, containers, field, metadata, patch, record::is_secret};
 use crate::{
-    delivery::marks::is_mark,
+    marks::is_mark,
     object::{Gvk, Id, Str},
 };
 

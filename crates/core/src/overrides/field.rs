@@ -9,7 +9,7 @@ use serde_json::Value;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{kept, patch};
-use crate::delivery::render::wipe;
+use crate::rendered::wipe;
 
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

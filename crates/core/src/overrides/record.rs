@@ -67,7 +67,7 @@ pub(super) fn is_secret(id: &Id) -> bool {
 
 /// Whether what an object holds is nobody's business. A distribution may hold a Secret.
 fn may_hold_secret(id: &Id) -> bool {
-    is_secret(id) || *id.gvk.kind == *crate::distribution::KIND
+    is_secret(id) || *id.gvk.kind == *crate::kinds::DISTRIBUTION
 }
 
 /// The JSON of one entry. Like Karmada's it is fit for HTML.

@@ -10,7 +10,6 @@ use super::{
     outcome::{Fate, Note, Outcome, Place as Server, compared, outcome},
 };
 use crate::{
-    delivery::render::wipe,
     distribution::{
         self, Order, Place, Step, Verdict,
         errand::{self, Answer, Errand, Next, No, Request},
@@ -19,6 +18,7 @@ use crate::{
     object::{Id, Str},
     observation::{Observation, Subject, Watch, Wrote},
     plan::{Guard, How},
+    rendered::wipe,
 };
 
 /// What a server says to a request: an object, or what its refusal means.

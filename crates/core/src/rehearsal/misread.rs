@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::servers;
 use crate::{
     interpreter::Interpretation,
     object::{Gvk, Id},
-    observation::{Watch, project},
+    observation::{Watch, kind_read_by, project},
 };
 
 /// The kinds that decisions go by and users write.
@@ -52,10 +51,7 @@ pub(crate) const REMEDY: &str =
 ///
 /// Cost: as [`why`].
 pub(crate) fn field(gvk: &Gvk, object: &Value) -> Option<String> {
-    part(
-        OURS.iter().find(|watch| servers::kind_read_by(watch) == *gvk)?,
-        object,
-    )
+    part(OURS.iter().find(|watch| kind_read_by(watch) == *gvk)?, object)
 }
 
 /// The part of an object that keeps a watch from reading it; `None` when nothing does, or users do not write such objects.

@@ -9,8 +9,7 @@ use super::{Rehearsal, distributing, outcome::Note, servers};
 use crate::{
     interpreter,
     object::{Gvk, Id, Named},
-    overrides::effect,
-    twin,
+    override_effect as effect, twin,
 };
 
 /// The conditions of bindings and policies that are not True and were not so before, templates that stay behind, and

@@ -6,8 +6,8 @@ use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    delivery::render::wipe,
     object::{Id, Time},
+    rendered::wipe,
 };
 
 /// What an API server holds. It may hold Secrets: no `Debug`, wiped on drop.

@@ -35,7 +35,7 @@ pub fn overlay(live: Option<&Value>, file: &Value) -> Value {
     if let Some(status) = live.get("status") {
         next["status"] = status.clone();
     }
-    crate::delivery::render::wipe(&mut last);
+    crate::rendered::wipe(&mut last);
     next
 }
 

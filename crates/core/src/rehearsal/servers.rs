@@ -5,14 +5,13 @@ use serde_json::Value;
 
 use super::{Rehearsal, distributing};
 use crate::{
-    distribution, interpreter,
+    interpreter,
+    kinds::{self, CLUSTER_API},
     object::{Gvk, Id, Named, Str},
-    observation::{Observation, Server, Watch, project, which},
+    observation::{Observation, Server, Watch, kind_read_by, project, which},
     plan::HubObject,
-    rebalancer, twin,
+    twin,
 };
-
-const CLUSTER: &str = "cluster.karmada.io/v1alpha1";
 
 /// The kind of a typed object of the hub.
 pub(super) fn kind_of(object: &HubObject) -> Id {
@@ -22,31 +21,10 @@ pub(super) fn kind_of(object: &HubObject) -> Id {
     match object {
         HubObject::Policy(name) => of(twin::POLICY_API, twin::policy(name).kind, name),
         HubObject::Binding(name) => of(twin::BINDING_API, twin::binding(&name.namespace).kind, name),
-        HubObject::Cluster(name) => of(CLUSTER, "Cluster", &Named::new("", name)),
+        HubObject::Cluster(name) => of(CLUSTER_API, "Cluster", &Named::new("", name)),
         HubObject::Template(id) => id.clone(),
-        HubObject::Distribution(name) => Id::new(distribution::gvk(), "", name),
-        HubObject::Rebalancer(name) => Id::new(rebalancer::gvk(), "", name),
-    }
-}
-
-/// The kind that a watch reads.
-#[must_use]
-pub fn kind_read_by(watch: &Watch) -> Gvk {
-    match watch {
-        Watch::Policies => Gvk::new(twin::POLICY_API, twin::POLICY.kind),
-        Watch::ClusterPolicies => Gvk::new(twin::POLICY_API, twin::CLUSTER_POLICY.kind),
-        Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
-        Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
-        Watch::Customizations => Gvk::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
-        Watch::TaintPolicies => Gvk::new(twin::POLICY_API, "ClusterTaintPolicy"),
-        Watch::Hooks(contract) => Gvk::new("config.karmada.io/v1alpha1", contract.configuration()),
-        Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
-        Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
-        Watch::Clusters => Gvk::new(CLUSTER, "Cluster"),
-        Watch::Namespaces | Watch::MemberNamespaces(_) => Gvk::new("v1", "Namespace"),
-        Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),
-        Watch::Distributions => distribution::gvk(),
-        Watch::Rebalancers => rebalancer::gvk(),
+        HubObject::Distribution(name) => Id::new(kinds::distribution(), "", name),
+        HubObject::Rebalancer(name) => Id::new(kinds::rebalancer(), "", name),
     }
 }
 
@@ -63,7 +41,7 @@ pub(super) fn is_binding(id: &Id) -> bool {
 
 /// Whether an object is a member cluster.
 pub(super) fn is_cluster(id: &Id) -> bool {
-    id.gvk.api_version() == CLUSTER && &*id.gvk.kind == "Cluster"
+    id.gvk.api_version() == CLUSTER_API && &*id.gvk.kind == "Cluster"
 }
 
 /// What an object says it is; `None` without a kind or a name.

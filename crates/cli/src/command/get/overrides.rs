@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::{cluster::Cluster, policy::OverrideSpec};
 use entourage_core::{
     object::{Gvk, Id, Meta, Named, Str, Time},
-    overrides::{Candidates, Policy, effect, select},
+    override_effect as effect,
+    overrides::{Candidates, Policy, select},
     scheduler::Candidate,
 };
 use serde::Deserialize as _;

@@ -8,9 +8,9 @@ use super::super::{
     template,
 };
 use crate::{
-    delivery::render::Rendered,
     object::Id,
     observation::{Subject, Wrote},
+    rendered::Rendered,
 };
 
 /// What is distributed, as it was fetched for one order. No `Debug`: it may hold a Secret.

@@ -32,7 +32,7 @@ impl NativeKind for ResourceDistribution {
         NativeGvk {
             group: "apps.kruise.io",
             version: self.0,
-            kind: crate::distribution::KIND,
+            kind: crate::kinds::DISTRIBUTION,
         }
     }
 
@@ -107,7 +107,7 @@ impl NativeKind for ResourceDistribution {
         for counter in COUNTERS {
             status[counter.name] = json!(count(&status, counter.name));
         }
-        let merged: Vec<Value> = crate::distribution::condition_types()
+        let merged: Vec<Value> = crate::places::condition_types()
             .map(|type_| merged(type_, stored, items))
             .collect();
         status["conditions"] = merged.into();
@@ -162,7 +162,7 @@ fn merged(type_: &str, stored: &Value, items: &[(&str, Option<&Value>)]) -> Valu
         (Some((cluster, each)), _) => ("True", format!("{cluster}: {}", text(each, &["reason"]))),
         (None, Some((cluster, _))) => ("Unknown", format!("{cluster} has not reported yet")),
         (None, None) if items.is_empty() => ("Unknown", "it is on no cluster".to_owned()),
-        (None, None) => ("False", crate::distribution::SUCCEEDED.to_owned()),
+        (None, None) => ("False", crate::places::SUCCEEDED.to_owned()),
     };
     let mut condition_ = json!({ "type": type_, "status": status, "reason": reason });
     let before = condition(stored, type_).filter(|each| each["status"] == *status);

@@ -13,10 +13,11 @@ use entourage_api::{
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{Place, marks, render, targets::Targets, template};
+use super::{marks, render, targets::Targets, template};
 use crate::{
-    admission::{Problem, is_subdomain},
     object::{Gvk, Id, Meta, Str, Time, revision},
+    places::Place,
+    problem::{Problem, is_subdomain},
 };
 
 /// What decisions need of a ResourceDistribution.

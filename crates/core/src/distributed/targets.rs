@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::kruise::{DistributionTargets, FlatSelector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::{admission::Problem, object::Str, selector};
+use crate::{object::Str, problem::Problem, selector};
 
 mod candidates;
 #[cfg(test)]

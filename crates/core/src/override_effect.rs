@@ -1,10 +1,10 @@
 //! Whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
 
-use super::Policy;
 use crate::{
     delivery,
     index::{Index, Member, Reach},
     object::{Gvk, Id, Meta, Named, Str, Time},
+    overrides::Policy,
     plan::{Change, Plan, Proof},
     scheduler::Candidate,
     twin,

@@ -7,29 +7,29 @@ use entourage_api::keys::annotation;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    delivery::marks::{self, Marks},
+    marks::{self, Marks},
     object::{Meta, Str},
 };
 
 /// The keys that a hub set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct List {
+pub(crate) struct List {
     /// Of labels, sorted.
     #[serde(default)]
-    pub(super) labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     /// Of annotations, sorted; the list itself is not among them.
     #[serde(default)]
-    pub(super) annotations: Vec<String>,
+    pub(crate) annotations: Vec<String>,
 }
 
 /// The annotation with a hub's list.
-pub(super) fn key(hub: &str) -> String {
+pub(crate) fn key(hub: &str) -> String {
     format!("{}{hub}", annotation::MANAGED_BY_PREFIX)
 }
 
 impl List {
     /// The list of a hub as it stands on a namespace; empty if there is none, or none that can be read.
-    pub(super) fn on(namespace: &Meta, hub: &str) -> Self {
+    pub(crate) fn on(namespace: &Meta, hub: &str) -> Self {
         Self::read(namespace.annotation(&key(hub)).unwrap_or_default())
     }
 
@@ -38,7 +38,7 @@ impl List {
     }
 
     /// Adds the list of what these are to these.
-    pub(super) fn add(hub: &str, marks: &mut Marks) {
+    pub(crate) fn add(hub: &str, marks: &mut Marks) {
         let list = Self {
             labels: marks.labels.keys().map(ToString::to_string).collect(),
             annotations: marks.annotations.keys().map(ToString::to_string).collect(),
@@ -50,7 +50,7 @@ impl List {
 
 /// For each hub that has a list on a namespace: its id, and the hash of what it set there as it is now, to be compared
 /// with [`Marks::hash`]. Cost: O(labels and annotations) for each.
-pub(super) fn hashes(namespace: &Meta) -> Box<[(Str, u64)]> {
+pub(crate) fn hashes(namespace: &Meta) -> Box<[(Str, u64)]> {
     let lists = namespace.annotations.iter().filter_map(|(key, text)| {
         let hub = key.strip_prefix(annotation::MANAGED_BY_PREFIX)?;
         let list = List::read(text);

@@ -11,7 +11,7 @@ use super::{
     marks::{self, Keys, has_owner_of, owners_of_copy},
     normal, template,
 };
-pub use crate::delivery::render::Rendered;
+pub use crate::rendered::Rendered;
 use crate::{interpreter, object::Str};
 
 /// How a copy is made: data only, no content.
@@ -204,7 +204,7 @@ fn keep_foreign(wanted: &mut Map<String, Value>, standing: &Value, set_before: &
 
 /// How copies in a place say whose they are.
 #[must_use]
-pub fn mark(place: &super::Place, hub: &Str) -> Mark {
+pub fn mark(place: &crate::places::Place, hub: &Str) -> Mark {
     match &place.cluster {
         None => Mark::Owner,
         Some(cluster) => Mark::Member {

@@ -14,10 +14,10 @@ use super::{
     normal,
 };
 use crate::{
-    admission::{Problem, is_subdomain},
-    delivery::render::Rendered,
     interpreter::never_travels,
     object::{Gvk, Str},
+    problem::{Problem, is_subdomain},
+    rendered::Rendered,
 };
 
 /// What decisions need to know of what is distributed.

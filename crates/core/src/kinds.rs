@@ -1,0 +1,30 @@
+//! The kinds of the control plane that are named below their planners.
+
+use crate::object::Gvk;
+
+/// The group and version of ResourceDistributions that is stored.
+pub const DISTRIBUTION_API: &str = "apps.kruise.io/v1alpha1";
+
+/// The kind of ResourceDistributions.
+pub const DISTRIBUTION: &str = "ResourceDistribution";
+
+/// The kind of ResourceDistributions, as the core names kinds.
+#[must_use]
+pub fn distribution() -> Gvk {
+    Gvk::new(DISTRIBUTION_API, DISTRIBUTION)
+}
+
+/// The group and version of WorkloadRebalancers.
+pub const REBALANCER_API: &str = "apps.karmada.io/v1alpha1";
+
+/// The kind of WorkloadRebalancers.
+pub const REBALANCER: &str = "WorkloadRebalancer";
+
+/// The kind of WorkloadRebalancers, as the core names kinds.
+#[must_use]
+pub fn rebalancer() -> Gvk {
+    Gvk::new(REBALANCER_API, REBALANCER)
+}
+
+/// The group and version of Clusters.
+pub(crate) const CLUSTER_API: &str = "cluster.karmada.io/v1alpha1";

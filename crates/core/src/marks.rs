@@ -1,0 +1,123 @@
+//! The labels and annotations of ours on objects of members: which they are, and what stands there of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use entourage_api::keys::{annotation, label};
+
+use crate::object::{Meta, Named, Str, WHOLE_OBJECTS};
+
+/// The labels and annotations that a copy must carry: the template's own and ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// Labels.
+    pub labels: BTreeMap<Str, Str>,
+    /// Annotations.
+    pub annotations: BTreeMap<Str, Str>,
+}
+
+impl Marks {
+    /// The hash of all of them, to be compared with [`on`].
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        hash(self.labels.iter(), self.annotations.iter())
+    }
+}
+
+/// Whether a label or annotation is one of ours, or never travels: no override may set, change or remove it.
+#[must_use]
+pub(crate) fn is_mark(key: &str) -> bool {
+    RELEASED_LABELS.contains(&key)
+        || RELEASED_ANNOTATIONS.contains(&key)
+        || WHOLE_OBJECTS.contains(&key)
+        || key.starts_with("entourage.dev/")
+        || key.starts_with(annotation::MANAGED_BY_PREFIX)
+}
+
+/// The binding that a copy says it belongs to.
+#[must_use]
+pub fn owner(copy: &Meta) -> Option<Named> {
+    if let Some(name) = copy.annotation(annotation::RESOURCE_BINDING_NAME) {
+        let namespace = copy.annotation(annotation::RESOURCE_BINDING_NAMESPACE)?;
+        return (!namespace.is_empty()).then(|| Named::new(namespace, name));
+    }
+    let name = copy.annotation(annotation::CLUSTER_RESOURCE_BINDING_NAME)?;
+    Some(Named::new("", name))
+}
+
+/// The hash of the labels and annotations that a copy says are set by us, and whether it carries any that are not, or
+/// finalizers: a PUT must then be preceded by a GET, so that they stay.
+///
+/// A key that we set and that somebody changed or took away makes another hash; so does a change of the lists of keys,
+/// which are annotations of ours themselves.
+#[must_use]
+pub fn on(live: &Meta) -> (u64, bool) {
+    let keys = |annotation: &str| -> BTreeSet<&str> {
+        live.annotation(annotation)
+            .map(|keys| keys.split(',').collect())
+            .unwrap_or_default()
+    };
+    let (labels, annotations) = (
+        keys(annotation::MANAGED_LABELS),
+        keys(annotation::MANAGED_ANNOTATIONS),
+    );
+    let foreign = live.labels.keys().any(|key| !labels.contains(&**key))
+        || live.annotations.keys().any(|key| !annotations.contains(&**key))
+        || !live.finalizers.is_empty();
+    let of_ours = hash(
+        live.labels.iter().filter(|(key, _)| labels.contains(&***key)),
+        live.annotations
+            .iter()
+            .filter(|(key, _)| annotations.contains(&***key)),
+    );
+    (of_ours, foreign)
+}
+
+/// Held in memory only, so that its algorithm may change with any release.
+pub(crate) fn hash<'a>(
+    labels: impl Iterator<Item = (&'a Str, &'a Str)>,
+    annotations: impl Iterator<Item = (&'a Str, &'a Str)>,
+) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for pair in labels {
+        pair.hash(&mut hasher);
+    }
+    0_u8.hash(&mut hasher);
+    for pair in annotations {
+        pair.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Our labels: who releases a copy takes them off.
+pub(crate) const RELEASED_LABELS: &[&str] = &[
+    label::HUB,
+    label::MANAGED,
+    label::RESOURCE_BINDING_ID,
+    label::CLUSTER_RESOURCE_BINDING_ID,
+    label::WORK_ID,
+    label::PROPAGATION_POLICY_ID,
+    label::CLUSTER_PROPAGATION_POLICY_ID,
+];
+
+/// Our annotations: who releases a copy takes them off.
+pub(crate) const RELEASED_ANNOTATIONS: &[&str] = &[
+    annotation::RESOURCE_BINDING_NAMESPACE,
+    annotation::RESOURCE_BINDING_NAME,
+    annotation::CLUSTER_RESOURCE_BINDING_NAME,
+    annotation::WORK_NAMESPACE,
+    annotation::WORK_NAME,
+    annotation::CONFLICT_RESOLUTION,
+    annotation::APPLIED_OVERRIDES,
+    annotation::APPLIED_CLUSTER_OVERRIDES,
+    annotation::TEMPLATE_UID,
+    annotation::TEMPLATE_GENERATION,
+    annotation::MANAGED_LABELS,
+    annotation::MANAGED_ANNOTATIONS,
+    annotation::PROPAGATION_POLICY_NAMESPACE,
+    annotation::PROPAGATION_POLICY_NAME,
+    annotation::CLUSTER_PROPAGATION_POLICY_NAME,
+    annotation::CREATED_BY,
+];

@@ -1,0 +1,12 @@
+//! The API servers: the hub's and those of the members.
+
+use crate::object::Str;
+
+/// An API server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Server {
+    /// The control plane's own.
+    Hub,
+    /// A member cluster, by the name of its Cluster object.
+    Member(Str),
+}
