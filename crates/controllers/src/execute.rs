@@ -16,8 +16,9 @@ use tracing::debug;
 use crate::{
     client::Api,
     error::{Class, Failure},
-    members::Member,
-    runtime::{Message, retries::Trouble},
+    inbox::Message,
+    member::Member,
+    runtime::retries::Trouble,
     source::Sources,
     taught::Taught,
 };

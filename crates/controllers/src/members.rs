@@ -16,44 +16,24 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     client::{Api, ApiOptions, ClientFactory},
+    inbox::Message,
     lease::Leadership,
     limiter::Bounds,
     metrics::Metrics,
-    runtime::Message,
     supervise::supervise,
 };
 
 mod connect;
 mod discovery;
 mod keeper;
-pub mod namespaces;
 mod probe;
 
 use keeper::Keeper;
-use namespaces::Namespaces;
+
+pub use crate::member::{Member, namespaces};
 
 /// The usual time between two probes of a member, where nothing else is said; each member has its own pace around it.
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The connection to one member.
-#[derive(Debug)]
-pub struct Member {
-    /// Its API server.
-    pub api: Api,
-    /// The namespaces that deliveries went into.
-    pub namespaces: Namespaces,
-}
-
-impl Member {
-    /// A connection over this client.
-    #[must_use]
-    pub fn new(api: Api) -> Self {
-        Self {
-            api,
-            namespaces: Namespaces::default(),
-        }
-    }
-}
 
 /// What every member's task needs.
 #[derive(Clone)]

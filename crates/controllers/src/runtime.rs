@@ -15,7 +15,7 @@ use std::{
 use entourage_core::{
     distribution,
     object::{Id, Str, Time},
-    observation::{Observation, Probe, Server, Subject, Which},
+    observation::{Observation, Server, Subject, Which},
     plan::Key,
 };
 use tokio::{
@@ -43,56 +43,13 @@ pub mod scout;
 pub mod timers;
 mod watches;
 
+pub use crate::inbox::{INBOX, Message};
 pub use decide::Decide;
 use queue::{Priority, Queue};
 use retries::Retries;
 use timers::Timers;
 use watches::Watches;
 
-/// What the brain is told.
-pub enum Message {
-    /// An answer to a request.
-    Seen(Box<Observation>),
-    /// What one run of a watch saw; `initial` while it lists.
-    Watched {
-        /// Which run.
-        run: u64,
-        /// What it saw, in order.
-        seen: Vec<Observation>,
-        /// Whether this is from a list.
-        initial: bool,
-    },
-    /// What a server serves of kinds that wait for that.
-    Looked {
-        /// The server.
-        server: Server,
-        /// By which run of its scout.
-        run: u64,
-        /// What was found.
-        found: scout::Found,
-    },
-    /// A member was probed.
-    Probed {
-        /// The member.
-        name: Str,
-        /// By which run of its task.
-        run: u64,
-        /// What was found.
-        probe: Probe,
-    },
-    /// A member has a new client, or none.
-    Member {
-        /// The member.
-        name: Str,
-        /// From which run of its task.
-        run: u64,
-        /// Its connection.
-        member: Option<Arc<Member>>,
-    },
-}
-
-/// How many messages may wait for the brain; who sends more waits.
-pub const INBOX: usize = 1024;
 /// Plans made for one server before the inbox is looked at again.
 const PLANS: usize = 32;
 /// How often the sizes are published, in milliseconds.

@@ -44,7 +44,7 @@ use crate::{
         read,
     },
     error::{Class, Failure},
-    runtime::Message,
+    inbox::Message,
     taught::Taught,
 };
 

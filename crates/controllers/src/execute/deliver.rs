@@ -24,7 +24,7 @@ use super::{Hands, Outcome, namespace::prove, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
-    members::Member,
+    member::Member,
     source::Source,
     taught::Taught,
 };

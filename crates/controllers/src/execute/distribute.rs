@@ -22,7 +22,7 @@ use crate::{
         path::{Path, plural},
     },
     error::{Class, Failure},
-    members::Member,
+    member::Member,
 };
 
 impl Hands {

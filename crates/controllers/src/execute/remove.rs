@@ -15,7 +15,7 @@ use super::{Hands, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
-    members::Member,
+    member::Member,
     runtime::retries::Trouble,
 };
 

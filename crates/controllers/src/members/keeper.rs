@@ -14,7 +14,7 @@ use super::{
     Member, MembersOptions, Reach, connect,
     probe::{self, Health, Probed},
 };
-use crate::runtime::Message;
+use crate::inbox::Message;
 
 /// The least time between two probes, also when calls to the member fail; less only where the interval is.
 pub(super) const LEAST: Duration = Duration::from_secs(1);

@@ -587,7 +587,7 @@ async fn nobody_connects_to_a_pull_cluster_or_to_one_that_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_lets_one_through_until_it_is_open() {
-    let namespaces = Namespaces::default();
+    let namespaces = namespaces::Namespaces::default();
     let gate = namespaces.gate(&"ns".into());
     let first = gate.pass().await;
     assert!(first.is_some());
