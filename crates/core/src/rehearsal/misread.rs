@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn of(object: &Value) -> Option<String> {
-        why(&servers::identity(object).unwrap(), object)
+        why(&crate::rehearsal::identity(object).unwrap(), object)
     }
 
     fn policy(spec: &Value) -> Value {
