@@ -413,7 +413,8 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
                 Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
             )
         });
-        !(state.record.is_some() && state.is_lasting()) && !kept_out
+        let is_delivered = state.record.is_some() && state.is_lasting();
+        !is_delivered && !kept_out
     })
 }
 
