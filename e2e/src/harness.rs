@@ -20,12 +20,14 @@ mod front;
 mod kinds;
 pub mod manifests;
 mod outline;
+mod pair;
 mod report;
 mod runner;
 mod scene;
 mod server;
 mod short;
 mod space;
+mod versions;
 
 pub use bed::{Bed, MEMBERS};
 pub use canary::Canary;
@@ -37,10 +39,12 @@ pub use fickle::{Fickle, Mood};
 pub use front::Front;
 pub use kinds::{DEPENDENCIES, KINDS, Kind, WORKLOADS, kind};
 pub use outline::{Outline, differences};
+pub use pair::{ENDS, End, Pair, SHORT_LEASE};
 pub use runner::{Lane, Test, every_k, main, seed};
 pub use scene::Scene;
 pub use server::{Server, status_code};
 pub use space::{Space, condition};
+pub use versions::{QUIET, Versions, same, versions};
 
 /// The tests of a module: the names of its functions, which take `&mut Scene` and give a `Result`. With a lane and a colon
 /// before them they are of that lane only.

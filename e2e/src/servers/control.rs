@@ -151,16 +151,20 @@ impl ControlProcess {
         Ok(told)
     }
 
-    /// A number of `/metrics`.
+    /// Numbers of `/metrics`, all of one answer.
     ///
     /// # Errors
     /// When it does not answer, or has no such number.
-    pub async fn metric(&self, name: &str) -> Result<u64> {
+    pub async fn metrics<const N: usize>(&self, names: [&str; N]) -> Result<[u64; N]> {
         let text = self.ask("/metrics").await?;
-        let value = (text.lines())
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-            .with_context(|| format!("no {name}"))?;
-        Ok(value.parse::<f64>()? as u64)
+        let mut numbers = [0; N];
+        for (number, name) in numbers.iter_mut().zip(names) {
+            let value = (text.lines())
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+                .with_context(|| format!("no {name}"))?;
+            *number = value.parse::<f64>()? as u64;
+        }
+        Ok(numbers)
     }
 
     /// Whether it leads, and everything is listed.
