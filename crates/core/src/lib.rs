@@ -43,7 +43,7 @@ pub mod governor;
 pub mod index;
 pub mod interpreter;
 pub mod kinds;
-pub(crate) mod marks;
+pub mod marks;
 pub mod member_namespace;
 pub mod namespaces;
 pub mod object;
