@@ -19,6 +19,7 @@ mod fickle;
 mod front;
 mod kinds;
 pub mod manifests;
+mod mishaps;
 mod outline;
 mod pair;
 mod report;
@@ -28,6 +29,7 @@ mod server;
 mod short;
 mod space;
 mod versions;
+mod witness;
 
 pub use bed::{Bed, MEMBERS};
 pub use canary::Canary;
@@ -38,13 +40,15 @@ pub use eventually::{PATIENCE, eventually, eventually_within};
 pub use fickle::{Fickle, Mood};
 pub use front::Front;
 pub use kinds::{DEPENDENCIES, KINDS, Kind, WORKLOADS, kind};
+pub use mishaps::{Draw, Mishap, Step, Way, steps};
 pub use outline::{Outline, differences};
 pub use pair::{ENDS, End, Pair, SHORT_LEASE};
-pub use runner::{Lane, Test, every_k, main, seed};
+pub use runner::{Lane, Test, every_k, failovers, main, seed};
 pub use scene::Scene;
 pub use server::{Server, status_code};
 pub use space::{Space, condition};
 pub use versions::{QUIET, Versions, same, versions};
+pub use witness::{Needs, Witness};
 
 /// The tests of a module: the names of its functions, which take `&mut Scene` and give a `Result`. With a lane and a colon
 /// before them they are of that lane only.

@@ -10,6 +10,7 @@
 //! | `ENTOURAGE_KUBECTL` | the kubectl of the tests `kubectl::`; without it the one on `PATH`, else that of `KUBEBUILDER_ASSETS` |
 //! | `UPDATE_GOLDEN` | `1`: writes what kubectl printed, and the page about conformance, instead of only comparing |
 //! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |
+//! | `ENTOURAGE_E2E_FAILOVERS` | how many seeds of failovers under faults are run, from that seed or the first on |
 //! | `ENTOURAGE_E2E_EVERY_K` | `1`: a crash after every call of every scenario, not after a sample of them |
 //! | `RUST_LOG` | prints the controllers' log as well |
 
@@ -73,6 +74,8 @@ mod drift;
 mod example;
 #[path = "e2e/failover.rs"]
 mod failover;
+#[path = "e2e/failover_faults.rs"]
+mod failover_faults;
 #[path = "e2e/failover_return.rs"]
 mod failover_return;
 #[path = "e2e/faults.rs"]
@@ -203,6 +206,7 @@ fn main() -> ExitCode {
         identity::tests(),
         join::tests(),
         takeover::tests(),
+        failover_faults::tests(),
         taint_policies::tests(),
         waits::tests(),
         webhook::tests(),

@@ -201,13 +201,13 @@ impl Bed {
         &self.dir
     }
 
-    /// Brings the members back to where they were: running, joined, with working credentials, and nobody else joined.
+    /// Brings hub and members back to where they were: running, joined, with working credentials, and nobody else joined.
     /// Cheap when nothing is broken.
     ///
     /// # Errors
     /// When that fails: no further test can be trusted.
     pub async fn repair(&self) -> Result<()> {
-        for cluster in &self.fleet.members {
+        for cluster in self.fleet.clusters() {
             if !cluster.is_running() {
                 cluster.start_apiserver().await?;
             }

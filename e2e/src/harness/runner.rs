@@ -41,6 +41,9 @@ const AT_A_TIME: usize = 8;
 /// takes about 1.2 GB, and its idle servers a tenth of a core.
 const FLEETS: usize = 3;
 
+/// How many seeds of failovers under faults are run when nothing else is asked for.
+const FAILOVERS: usize = 3;
+
 /// How many of the slowest tests are named at the end of a lane.
 const SLOWEST: usize = 10;
 
@@ -260,7 +263,11 @@ impl Shared {
                 end.await
                     .context("after the test, while everything it made was deleted")
             };
-            let limit = if every_k() { LONGEST * 20 } else { LONGEST };
+            let limit = if every_k() || failovers().count() > FAILOVERS {
+                LONGEST * 20
+            } else {
+                LONGEST
+            };
             let bounded = tokio::time::timeout(limit, AssertUnwindSafe(played).catch_unwind());
             match bounded.await {
                 Err(_) => Err(anyhow!(
@@ -342,6 +349,29 @@ pub fn seed() -> u64 {
             since.map_or(1, |since| since.as_secs() / 86_400)
         }
     }
+}
+
+/// The seeds of failovers under faults: that of `ENTOURAGE_E2E_SEED`, or `ENTOURAGE_E2E_FAILOVERS` of them, from that or the
+/// first on; a few without either.
+///
+/// # Panics
+/// When one of the variables is no number.
+#[must_use]
+pub fn failovers() -> std::ops::Range<u64> {
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(
+            text.parse::<u64>()
+                .unwrap_or_else(|_| panic!("{name}={text} is no number")),
+        )
+    };
+    let seed = number("ENTOURAGE_E2E_SEED");
+    let usual = if seed.is_some() { 1 } else { FAILOVERS as u64 };
+    let (first, count) = (
+        seed.unwrap_or(1),
+        number("ENTOURAGE_E2E_FAILOVERS").unwrap_or(usual),
+    );
+    first..first.saturating_add(count)
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {

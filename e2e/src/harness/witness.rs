@@ -1,0 +1,250 @@
+//! Somebody who looks at the members all the time, and says what must never be seen there.
+//!
+//! - A workload stands on a member only together with everything that it needs: that arrives first and leaves last.
+//! - What a workload needs is never deleted under it, not even to be made again.
+//! - Once placed, a workload stands somewhere: on a member that answers, or on one that held it when it answered last.
+//!
+//! Two lists are not taken at the same time. So what a workload needs is listed after it, and a suspicion counts only if the
+//! same workload (by its uid) is still there after that: then it was there all the time.
+//!
+//! The witness plays the members' own controllers too: it reports workloads as healthy. A copy is thus never healthy before it
+//! was seen, and whoever deletes an old copy because the new one is healthy deletes one whose successor is known here.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{server::Server, space::Space};
+
+/// The time between two looks at a member.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// A member that takes longer for a look does not answer.
+const ANSWER: Duration = Duration::from_secs(4);
+
+/// How often a workload is looked for on all members before it is said to stand nowhere.
+const SWEEPS: usize = 4;
+
+const WORKLOAD: &str = "Deployment";
+
+/// What each Deployment needs: kinds and names.
+pub type Needs = BTreeMap<String, Vec<(&'static str, String)>>;
+
+/// Looks until it is dropped.
+pub struct Witness {
+    seen: Arc<Mutex<Seen>>,
+    _tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+/// What was seen so far.
+#[derive(Default)]
+struct Seen {
+    /// The workloads of each member, when it answered last.
+    standing: BTreeMap<String, BTreeSet<String>>,
+    /// Those that stood anywhere, ever.
+    placed: BTreeSet<String>,
+    looks: usize,
+    broken: Vec<String>,
+}
+
+/// One look at a member: uids by kind and name.
+type Look = BTreeMap<(&'static str, String), String>;
+
+impl Witness {
+    /// Looks at the members of a space from now on. Must be called inside a Tokio runtime.
+    #[must_use]
+    pub fn start(space: &Space, needs: &Needs) -> Self {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let mut tasks: Vec<AbortOnDropHandle<()>> = (space.members.iter())
+            .map(|member| Eye {
+                member: member.clone(),
+                ns: space.ns.clone(),
+                needs: needs.clone(),
+                seen: seen.clone(),
+                last: Look::new(),
+            })
+            .map(|eye| AbortOnDropHandle::new(tokio::spawn(eye.look_on())))
+            .collect();
+        let sweep = look_for_lost(space.clone(), seen.clone());
+        tasks.push(AbortOnDropHandle::new(tokio::spawn(sweep)));
+        Self { seen, _tasks: tasks }
+    }
+
+    /// # Errors
+    /// What was seen that must never be.
+    pub fn check(&self) -> Result<()> {
+        let broken = &lock(&self.seen).broken;
+        ensure!(broken.is_empty(), "{}", broken.join("\n"));
+        Ok(())
+    }
+
+    /// The end of it: how many times a member was looked at.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn end(self) -> Result<usize> {
+        self.check()?;
+        let looks = lock(&self.seen).looks;
+        Ok(looks)
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at one member.
+struct Eye {
+    member: Server,
+    ns: String,
+    needs: Needs,
+    seen: Arc<Mutex<Seen>>,
+    last: Look,
+}
+
+impl Eye {
+    async fn look_on(mut self) {
+        loop {
+            // Who does not answer may be down: that says nothing about what stands there.
+            let _ = timeout(ANSWER, self.look()).await;
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn look(&mut self) -> Result<()> {
+        let mut look = Look::new();
+        let mut unwell = Vec::new();
+        for kind in [WORKLOAD, "ConfigMap", "Secret"] {
+            for object in self.member.list(kind, &self.ns, "").await? {
+                let name = text(&object, "name");
+                if kind == WORKLOAD && !is_well(&object) {
+                    unwell.push(name.clone());
+                }
+                if !object["metadata"]["deletionTimestamp"].is_string() {
+                    look.insert((kind, name), text(&object, "uid"));
+                }
+            }
+        }
+        let mut broken = Vec::new();
+        for (name, needs) in &self.needs {
+            let workload = (WORKLOAD, name.clone());
+            let Some(uid) = look.get(&workload) else { continue };
+            let stood = self.last.get(&workload) == Some(uid);
+            for need in needs {
+                let what = match (look.get(need), self.last.get(need)) {
+                    (None, _) => "is not there".to_owned(),
+                    (Some(now), Some(before)) if stood && now != before => {
+                        format!("was deleted and made again (uid {before}, then {now})")
+                    }
+                    _ => continue,
+                };
+                if self.still(name).await?.as_ref() == Some(uid) {
+                    let (kind, named) = need;
+                    broken.push(format!(
+                        "{}: {WORKLOAD} {name} (uid {uid}) stands, and {kind} {named} {what}",
+                        self.member.name
+                    ));
+                }
+            }
+        }
+        let standing: BTreeSet<String> = (look.keys())
+            .filter(|(kind, _)| *kind == WORKLOAD)
+            .map(|(_, name)| name.clone())
+            .collect();
+        self.last = look;
+        {
+            let mut seen = lock(&self.seen);
+            seen.looks += 1;
+            seen.broken.extend(broken);
+            seen.placed.extend(standing.iter().cloned());
+            seen.standing.insert(self.member.name.clone(), standing);
+        }
+        for name in unwell {
+            // After it was told that it stands.
+            self.report(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// The uid of the workload that stands there now.
+    async fn still(&self, name: &str) -> Result<Option<String>> {
+        let live = self.member.get(WORKLOAD, &self.ns, name).await?;
+        let live = live.filter(|live| !live["metadata"]["deletionTimestamp"].is_string());
+        Ok(live.map(|live| text(&live, "uid")))
+    }
+
+    async fn report(&self, name: &str) -> Result<()> {
+        let well = |live: &mut Value| live["status"] = wellness(live);
+        self.member
+            .edit_status(WORKLOAD, &self.ns, name, well)
+            .await
+            .map(drop)
+    }
+}
+
+fn text(object: &Value, field: &str) -> String {
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}
+
+/// The status of a Deployment all of whose Pods are ready.
+fn wellness(object: &Value) -> Value {
+    let replicas = object["spec"]["replicas"].as_i64().unwrap_or(1);
+    json!({
+        "observedGeneration": object["metadata"]["generation"], "replicas": replicas, "updatedReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas,
+    })
+}
+
+fn is_well(object: &Value) -> bool {
+    let wanted = wellness(object);
+    let mut fields = wanted.as_object().into_iter().flatten();
+    fields.all(|(field, value)| object["status"][field] == *value)
+}
+
+/// Looks whether every workload that was placed stands somewhere.
+async fn look_for_lost(space: Space, seen: Arc<Mutex<Seen>>) {
+    let stands = |seen: &Seen, name: &str| seen.standing.values().any(|names| names.contains(name));
+    loop {
+        sleep(PAUSE).await;
+        let suspects: Vec<String> = {
+            let seen = lock(&seen);
+            let lost = seen.placed.iter().filter(|name| !stands(&seen, name));
+            lost.cloned().collect()
+        };
+        for name in suspects {
+            let mut found = Vec::new();
+            for _ in 0..SWEEPS {
+                found = sweep(&space, &name).await;
+                if found.iter().any(|(_, there)| *there == Some(true)) {
+                    break;
+                }
+            }
+            let mut seen = lock(&seen);
+            let is_found = found.iter().any(|(_, there)| *there == Some(true));
+            if !is_found && !stands(&seen, &name) {
+                let told = format!("{WORKLOAD} {name} stands nowhere: {found:?} (none: no answer)");
+                seen.broken.push(told);
+                // Once is enough.
+                seen.placed.remove(&name);
+            }
+        }
+    }
+}
+
+/// On which members a workload is; `None` for one that does not answer.
+async fn sweep(space: &Space, name: &str) -> Vec<(String, Option<bool>)> {
+    let mut found = Vec::new();
+    for member in &space.members {
+        let answer = timeout(ANSWER, member.get(WORKLOAD, &space.ns, name)).await;
+        let there = answer.ok().and_then(Result::ok).map(|live| live.is_some());
+        found.push((member.name.clone(), there));
+    }
+    found
+}
