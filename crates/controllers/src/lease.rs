@@ -255,7 +255,7 @@ struct Candidate {
     observed_at: Instant,
     /// We may act until then.
     until: Option<Instant>,
-    /// The same as last published, for [`Leadership`].
+    /// The same as last published while we led, for [`Leadership`].
     shared: leadership::Until,
     leading: watch::Sender<bool>,
 }
@@ -319,10 +319,12 @@ impl Candidate {
             self.until = None;
         }
         let leads = self.until.is_some();
-        let before = std::mem::replace(
-            &mut *self.shared.lock().unwrap_or_else(PoisonError::into_inner),
-            self.until,
-        );
+        let before = {
+            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            // At the end it stays as it was: without a time, what is still published would hold on.
+            let next = self.until.or(*shared);
+            std::mem::replace(&mut *shared, next)
+        };
         // Who looked at the clock meanwhile has found it ended, and must be told that it goes on.
         let had_ended = before.is_some_and(|until| until <= now);
         let changed = self

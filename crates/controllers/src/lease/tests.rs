@@ -315,3 +315,28 @@ async fn a_lease_that_is_renewed_has_a_holder_and_one_that_is_silent_or_released
     server.hang(true);
     assert!(holder(server.client(), &options("without")).await.is_err());
 }
+
+/// Who looks between the two steps in which the end of leadership is published.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_lease_is_never_seen_as_a_lease_without_end() {
+    let shared = leadership::Until::default();
+    let (leading, published) = watch::channel(false);
+    let client = Server::default().client();
+    let mut candidate = Candidate {
+        api: Api::namespaced(client.clone(), "ns"),
+        client,
+        options: options("one"),
+        seen: None,
+        observed_at: Instant::now(),
+        until: Some(Instant::now() + SECOND),
+        shared: shared.clone(),
+        leading,
+    };
+    candidate.publish();
+    // One that hears of the end late.
+    let late = Leadership::new(watch::channel(true).1, shared);
+    assert!(late.is_held());
+    tokio::time::advance(SECOND).await;
+    candidate.publish();
+    assert!(!*published.borrow() && !late.is_held());
+}
