@@ -18,7 +18,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{HUB, kubeconfig};
+use super::{
+    HUB, kubeconfig,
+    ports::{self, Port},
+};
 
 /// The token of `admin`.
 const TOKEN: &str = "embedded-admin";
@@ -35,6 +38,8 @@ pub struct EmbeddedCluster {
     /// What the gate is open to.
     behind: SocketAddr,
     address: SocketAddr,
+    /// While nobody listens there, nobody else may: not even the near end of a connection to it.
+    _port: Port,
     config: Config,
     hangs: watch::Sender<bool>,
     gate: Mutex<Option<CancellationToken>>,
@@ -60,8 +65,9 @@ impl EmbeddedCluster {
         let stop = CancellationToken::new();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let behind = listener::listen(cluster.clone(), &authority, any, stop.clone()).await?;
-        let gate = TcpListener::bind(any).await?;
-        let address = gate.local_addr()?;
+        let port = ports::take()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.number));
+        let gate = TcpListener::bind(address).await?;
         let text = kubeconfig::render(name, &format!("https://{address}"), &authority.certificate, TOKEN);
         std::fs::write(dir.join("kubeconfig"), &text)?;
         let mut config =
@@ -74,6 +80,7 @@ impl EmbeddedCluster {
             authority,
             behind,
             address,
+            _port: port,
             config,
             hangs: watch::Sender::new(false),
             gate: Mutex::default(),
