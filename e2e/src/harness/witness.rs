@@ -248,3 +248,92 @@ async fn sweep(space: &Space, name: &str) -> Vec<(String, Option<bool>)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        harness::{eventually, manifests},
+        servers::Fleet,
+    };
+
+    async fn space(test: &str) -> Result<(Fleet, Space)> {
+        entourage::install_tls_provider();
+        let dir = std::env::temp_dir().join(format!("entourage-e2e-{test}-{}", std::process::id()));
+        let fleet = Fleet::embedded(2, &dir).await?;
+        std::fs::remove_dir_all(&dir)?;
+        let server = |cluster: &crate::servers::TestCluster| Server {
+            name: cluster.name().to_owned(),
+            client: cluster.client(),
+        };
+        let space = Space {
+            ns: "shop".into(),
+            hub: server(&fleet.hub),
+            members: fleet.members.iter().map(server).collect(),
+        };
+        Ok((fleet, space))
+    }
+
+    fn needs() -> Needs {
+        Needs::from([("app".to_owned(), vec![("ConfigMap", "config".to_owned())])])
+    }
+
+    async fn until_broken(witness: &Witness, says: &str) -> Result<()> {
+        eventually(says, async || {
+            let told = witness.check().err().map(|error| error.to_string());
+            ensure!(told.as_ref().is_some_and(|told| told.contains(says)), "{told:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    async fn until_well(space: &Space, member: &str) -> Result<()> {
+        eventually("the workload is well", async || {
+            let live = space.copy(member, WORKLOAD, "app").await?;
+            ensure!(is_well(&live), "{}", live["status"]);
+            Ok(())
+        })
+        .await
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_workload_without_what_it_needs_is_told() -> Result<()> {
+        let (_fleet, space) = space("witness-needs").await?;
+        let witness = Witness::start(&space, &needs());
+        space
+            .apply_on("member1", manifests::config_map("config", ""))
+            .await?;
+        space
+            .apply_on("member1", manifests::deployment("app", &["config"]))
+            .await?;
+        until_well(&space, "member1").await?;
+        witness.check()?;
+        space.delete_on("member1", "ConfigMap", "config").await?;
+        until_broken(&witness, "stands, and ConfigMap config is not there").await
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_workload_that_moves_is_not_lost_and_one_that_is_nowhere_is() -> Result<()> {
+        let (fleet, space) = space("witness-lost").await?;
+        let witness = Witness::start(&space, &needs());
+        for member in ["member1", "member2"] {
+            space
+                .apply_on(member, manifests::config_map("config", ""))
+                .await?;
+            space
+                .apply_on(member, manifests::deployment("app", &["config"]))
+                .await?;
+            until_well(&space, member).await?;
+            if member == "member2" {
+                space.delete_on("member1", WORKLOAD, "app").await?;
+            }
+        }
+        // It was there when the member answered last.
+        fleet.members[1].stop_apiserver();
+        sleep(PAUSE * 10).await;
+        witness.check()?;
+        fleet.members[1].start_apiserver().await?;
+        space.delete_on("member2", WORKLOAD, "app").await?;
+        until_broken(&witness, "Deployment app stands nowhere").await
+    }
+}
