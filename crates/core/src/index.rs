@@ -5,6 +5,7 @@
 //! cost what it affects: dependency → referrers, and policy → templates it claims. [`Index::observe`] is the one door;
 //! it answers with the keys to plan again.
 
+mod copy_state;
 mod demand;
 mod entity;
 mod floors;
@@ -25,8 +26,9 @@ use proof::{BASE, OVERRIDES, Waiting};
 pub(crate) use selecting::Selecting;
 pub(crate) use uses::follows;
 
+pub use copy_state::{CopyState, Problem, Trouble};
 pub(crate) use entity::Copied;
-pub use entity::{Binding, CopyState, Entity, Member, Policy, Problem, Stats, Tombstone, Trouble};
+pub use entity::{Binding, Entity, Member, Policy, Stats, Tombstone};
 pub use observe::content_version;
 pub(crate) use observe::{Namespaces, consents};
 

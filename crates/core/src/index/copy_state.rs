@@ -1,0 +1,113 @@
+//! What is held of each copy.
+
+use entourage_api::work::CopyRecord;
+
+use crate::{
+    delivery::fight::Fight,
+    object::{Str, Time},
+    observation::Copy,
+};
+
+/// Why a copy could not be brought in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// An object that is not ours stands there.
+    Foreign,
+    /// The member refused it.
+    Rejected,
+    /// The member, or the hub for the source, did not answer.
+    Unreachable,
+    /// There is nothing to deliver.
+    NoSource,
+    /// A rule of an override policy cannot be applied.
+    Override,
+    /// What people taught us of its kind has no answer.
+    Interpretation,
+    /// A hook that says what its copy looks like has no answer now.
+    Unanswered,
+    /// It was put right, and something on the member keeps changing it back.
+    Fought,
+}
+
+/// The last attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What kind of trouble.
+    pub trouble: Trouble,
+    /// For a person.
+    pub message: String,
+    /// The source version that was tried.
+    pub source: String,
+    /// How often in a row.
+    pub attempts: u32,
+    /// Not before then, unless the source changes.
+    pub retry_at: Time,
+}
+
+/// One template on one member.
+#[derive(Clone, Debug, Default)]
+pub struct CopyState {
+    /// The copy as last seen, if it is managed: see [`crate::delivery::ownership`].
+    pub live: Option<Copy>,
+    /// What is there instead: an object that carries our metadata and is not managed. Boxed: few places have one.
+    pub copied: Option<Box<Copy>>,
+    /// The copy as last written; from an answer, or at start from the binding's status.
+    pub record: Option<CopyRecord>,
+    /// The last failure, cleared by success.
+    pub problem: Option<Problem>,
+    /// When the copy was first wanted here.
+    pub wanted_since: Option<Time>,
+    /// Since when the record is not from the version that the copy should be written from, as far as this process knows;
+    /// `None` also while there is no record. See `observe/outdated.rs`.
+    pub outdated_since: Option<Time>,
+    /// The source version of the last attempt, successful or not.
+    pub answered: Option<String>,
+    /// Not written again before this time.
+    pub not_before: Option<Time>,
+    /// How often in a row it was put right. Boxed: few copies have it.
+    pub fight: Option<Box<Fight>>,
+    /// Since when the copy has not been healthy. The status keeps it over restarts.
+    pub unhealthy_since: Option<Time>,
+    /// A write is under way: until its outcome is known a copy may stand here.
+    pub in_flight: bool,
+    /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
+    pub uncertain: bool,
+    /// The uid of the copy whose removal is under way: plans of other keys are made meanwhile, and must not count on it.
+    pub removing: Option<Str>,
+    /// It is not wanted any more, and an edit that this process saw explains that; see [`crate::governor`].
+    pub explained: bool,
+    /// Its deletion was counted.
+    pub counted: bool,
+    /// The revision below which watch events of this copy are old news.
+    pub floor: u64,
+}
+
+impl CopyState {
+    /// Whether the live copy is the one that was last written, unchanged since.
+    #[must_use]
+    pub fn is_as_written(&self) -> bool {
+        let (Some(live), Some(record)) = (&self.live, &self.record) else {
+            return false;
+        };
+        *live.meta.uid == *record.uid
+            && match (record.generation, &record.resource_version) {
+                (Some(generation), _) => live.meta.generation == Some(generation),
+                (None, Some(version)) => *live.meta.resource_version == **version,
+                (None, None) => false,
+            }
+    }
+
+    /// Whether the copy stands and will go on standing, as far as this process knows: it is not being deleted, its removal is
+    /// not under way, and no request about it is unanswered.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| {
+            live.meta.deleting.is_none() && self.removing.as_ref() != Some(&live.meta.uid) && !self.uncertain
+        })
+    }
+
+    /// Whether nothing is there and no write is under way, where what is there is known.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.live.is_none() && !self.in_flight && !self.uncertain
+    }
+}
