@@ -5,6 +5,7 @@
 //! | a member or the hub is killed | connections break and are refused | its kube-apiserver gets `SIGKILL` |
 //! | one of them is frozen | bytes stay where they are | its kube-apiserver gets `SIGSTOP` |
 //! | a member flaps | it is killed and started, three times | it is frozen, three times: one takes seconds to start |
+//! | a member is drained | its Cluster has a NoExecute taint | the same |
 //! | the leader is killed, stopped, partitioned | as a process | the same |
 //!
 //! So there is nothing that one lane cannot do, and a seed means the same on both, flapping aside.
@@ -20,6 +21,8 @@ pub enum Way {
     Killed,
     /// Nothing is answered.
     Frozen,
+    /// It answers, and a person has everything leave it.
+    Drained,
 }
 
 impl fmt::Display for Way {
@@ -27,6 +30,7 @@ impl fmt::Display for Way {
         f.write_str(match self {
             Self::Killed => "killed",
             Self::Frozen => "frozen",
+            Self::Drained => "drained",
         })
     }
 }
@@ -106,7 +110,8 @@ impl Draw {
 }
 
 /// What may strike, and how often among all.
-const TABLE: [(Kind, u64); 7] = [
+const TABLE: [(Kind, u64); 8] = [
+    (Kind::Drained, 4),
     (Kind::KilledUntilLeft, 4),
     (Kind::Killed, 2),
     (Kind::Frozen, 3),
@@ -118,6 +123,8 @@ const TABLE: [(Kind, u64); 7] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// A member is drained until nothing is placed there any more.
+    Drained,
     /// A member is killed and comes back when nothing is placed there any more.
     KilledUntilLeft,
     /// A member is killed, and comes back soon.
@@ -210,6 +217,7 @@ impl Run {
             Kind::Killed | Kind::Frozen | Kind::Flapping => {
                 !self.has(|each| matches!(each, Mishap::Member(..)))
             }
+            Kind::Drained => self.down.is_empty(),
             // Who leads is asked before it is ended.
             Kind::Hub | Kind::Leader => !self.has(|each| matches!(each, Mishap::Hub(_) | Mishap::Leader(_))),
         }
@@ -235,6 +243,21 @@ impl Run {
                 } else {
                     self.steps.push(Step::Left(member));
                 }
+            }
+            Kind::Drained => {
+                let drained = Mishap::Member(member, Way::Drained);
+                self.fail(drained);
+                self.steps.push(Step::Pause(draw.below(200)));
+                if draw.is_one_in(2) {
+                    self.steps.push(Step::Left(member));
+                } else {
+                    // In the middle of it.
+                    let end = Mishap::Leader(draw.one(&ENDS));
+                    self.fail(end);
+                    self.steps.push(Step::Left(member));
+                    self.undo(end);
+                }
+                self.undo(drained);
             }
             Kind::FrozenUntilNoticed => {
                 self.waited = true;
@@ -277,9 +300,9 @@ mod tests {
         let told: Vec<String> = steps(1, Way::Killed).iter().map(ToString::to_string).collect();
         assert_eq!(
             told.join("; "),
-            "the leader is partitioned; 761 ms; an edit; 145 ms; member2 is killed; 170 ms; the former leader is back; \
-             member2 is back; member2 is killed; member2 is left; 741 ms; member2 is back; the leader is killed; 1985 ms; an \
-             edit; 343 ms; the former leader is back"
+            "member1 is killed; member1 is left; 348 ms; the leader is stopped; 1737 ms; an edit; 984 ms; member1 is back; \
+             the former leader is back; the leader is killed; 1741 ms; an edit; 892 ms; the former leader is back; member1 \
+             is drained; 76 ms; the leader is stopped; member1 is left; the former leader is back; member1 is back; 111 ms"
         );
     }
 
@@ -317,6 +340,6 @@ mod tests {
             .filter(|step| matches!(step, Step::Strike(_)))
             .map(|step| step.to_string())
             .collect();
-        assert_eq!(struck.len(), MEMBERS.len() * 2 + 2 + ENDS.len(), "{struck:?}");
+        assert_eq!(struck.len(), MEMBERS.len() * 3 + 2 + ENDS.len(), "{struck:?}");
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
     harness::{
         Draw, Lane, MEMBERS, Mishap, Needs, PATIENCE, Pair, SHORT_LEASE, Scene, Space, Step, Way, Witness,
-        condition, eventually_within, failovers, steps,
+        condition, eventually, eventually_within, failovers, steps,
     },
     tests,
 };
@@ -136,6 +136,7 @@ async fn strike(scene: &Scene, pair: &mut Pair, mishap: Mishap) -> Result<()> {
             Ok(())
         }
         Way::Frozen => cluster.pause(),
+        Way::Drained => drain(scene, cluster.name(), true).await,
     }
 }
 
@@ -148,7 +149,29 @@ async fn undo(scene: &Scene, pair: &mut Pair, mishap: Mishap) -> Result<()> {
     match way {
         Way::Killed => cluster.start_apiserver().await,
         Way::Frozen => cluster.resume(),
+        Way::Drained => drain(scene, cluster.name(), false).await,
     }
+}
+
+/// Puts a taint on a Cluster that nothing tolerates, beside those that it has, or takes it away.
+async fn drain(scene: &Scene, member: &str, begins: bool) -> Result<()> {
+    let change = |cluster: &mut Value| {
+        let taints = cluster["spec"]["taints"].take();
+        let others = taints
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|taint| taint["key"] != "drained");
+        let mut taints: Vec<Value> = others.cloned().collect();
+        if begins {
+            taints.push(json!({"key": "drained", "effect": "NoExecute"}));
+        }
+        cluster["spec"]["taints"] = json!(taints);
+    };
+    eventually("the hub takes a taint", async || {
+        scene.hub.edit("Cluster", "", member, change).await.map(drop)
+    })
+    .await
 }
 
 async fn until_noticed(space: &Space, member: &str, key: &str) -> Result<()> {
