@@ -36,14 +36,14 @@ main() {
     step "2. Cordon $MEMBER: what is there stays"
     "$binary" cordon "$MEMBER"
     "$binary" get copies
-    step "3. Drain $MEMBER; a workload without another place stays, and the drain says so"
+    step "3. Drain $MEMBER; a workload without another cluster stays, and the drain says so"
     "$binary" drain "$MEMBER" --timeout 10s || echo "(not everything has left: see above)"
     "$binary" get bindings
     step "4. Give $MEMBER back"
     "$binary" uncordon "$MEMBER"
     until_true "the workloads are not settled again" settled
     "$binary" get bindings
-    step "5. A drill, in clusters of its own: $MEMBER does not answer any more, and comes back"
+    step "5. A drill, in clusters of its own: $MEMBER does not respond any more, and comes back"
     env -u KUBECONFIG "$binary" drill "$MEMBER" --members 3 -f "$FILES"
     step "The game day is over: every step did what docs/game-day.md says."
 }

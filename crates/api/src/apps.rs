@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
     group = "apps.karmada.io",
     version = "v1alpha1",
     kind = "WorkloadRebalancer",
-    doc = "Has the clusters of some workloads chosen afresh, once.",
+    doc = "Reschedules some workloads once.",
     status = "WorkloadRebalancerStatus",
     derive = "PartialEq",
     derive = "Default"

@@ -20,7 +20,7 @@ use crate::work::Resources;
     group = "cluster.karmada.io",
     version = "v1alpha1",
     kind = "Cluster",
-    doc = "A member cluster: how it is reached, what is known of it, and how it fares.",
+    doc = "A member cluster: its API server, its properties, and its state.",
     status = "ClusterStatus",
     category = "karmada-io",
     derive = "PartialEq",
@@ -56,7 +56,7 @@ use crate::work::Resources;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// What tells this cluster from every other one: the uid of its kube-system namespace.
+    /// What identifies this cluster: the uid of its kube-system namespace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
 

@@ -37,12 +37,12 @@ pub const CRDS: &[CrdEntry] = &[
     },
     CrdEntry {
         name: "clusterpropagationpolicies.policy.karmada.io",
-        summary: "Which templates of any namespace or of none travel, and where to.",
+        summary: "Which templates of any namespace, and cluster-scoped ones, are propagated, and to which clusters.",
         make: || finish(policy::ClusterPropagationPolicy::crd()),
     },
     CrdEntry {
         name: "clusterresourcebindings.work.karmada.io",
-        summary: "Where one cluster-scoped template goes, why, and how it fares there.",
+        summary: "The scheduling result of one cluster-scoped template, and its state.",
         make: || {
             let older = ClusterScoped::<work::legacy::ResourceBinding>::crd();
             finish(with_older(work::ClusterResourceBinding::crd(), older))
@@ -50,7 +50,7 @@ pub const CRDS: &[CrdEntry] = &[
     },
     CrdEntry {
         name: "clusters.cluster.karmada.io",
-        summary: "A member cluster: how it is reached and how it fares.",
+        summary: "A member cluster: its API server and its state.",
         make: || finish(cluster::Cluster::crd()),
     },
     CrdEntry {
@@ -65,12 +65,12 @@ pub const CRDS: &[CrdEntry] = &[
     },
     CrdEntry {
         name: "propagationpolicies.policy.karmada.io",
-        summary: "Which templates of a namespace travel, and where to.",
+        summary: "Which templates of a namespace are propagated, and to which clusters.",
         make: || finish(policy::PropagationPolicy::crd()),
     },
     CrdEntry {
         name: "resourcebindings.work.karmada.io",
-        summary: "Where one template of a namespace goes, why, and how it fares there.",
+        summary: "The scheduling result of one namespaced template, and its state.",
         make: || {
             let older = work::legacy::ResourceBinding::crd();
             finish(with_older(work::ResourceBinding::crd(), older))
@@ -83,27 +83,27 @@ pub const CRDS: &[CrdEntry] = &[
     },
     CrdEntry {
         name: "resourceexploringwebhookconfigurations.config.karmada.io",
-        summary: "Webhooks that explore kinds, as the first proposal of them had it.",
+        summary: "Webhooks that explore kinds, as in the first proposal.",
         make: || finish(config::ResourceExploringWebhookConfiguration::crd()),
     },
     CrdEntry {
         name: "resourceinterpretercustomizations.config.karmada.io",
-        summary: "Scripts that say how a kind is understood.",
+        summary: "Scripts that interpret a kind.",
         make: || finish(config::ResourceInterpreterCustomization::crd()),
     },
     CrdEntry {
         name: "resourceinterpreterwebhookconfigurations.config.karmada.io",
-        summary: "Webhooks that say how kinds are understood.",
+        summary: "Webhooks that interpret kinds.",
         make: || finish(config::ResourceInterpreterWebhookConfiguration::crd()),
     },
     CrdEntry {
         name: "workloadrebalancers.apps.karmada.io",
-        summary: "Workloads whose clusters shall be chosen afresh.",
+        summary: "Workloads to be rescheduled once.",
         make: || finish(apps::WorkloadRebalancer::crd()),
     },
     CrdEntry {
         name: "works.work.karmada.io",
-        summary: "What one cluster in pull mode shall hold.",
+        summary: "The objects of one cluster in pull mode.",
         make: || finish(work::Work::crd()),
     },
 ];

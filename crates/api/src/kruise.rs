@@ -42,14 +42,14 @@ pub struct ResourceDistributionSpec {
     #[schemars(schema_with = "embedded_resource")]
     pub resource: Option<EmbeddedObject>,
 
-    /// Where the ConfigMap or Secret stands that is distributed. Its namespace must consent.
+    /// The ConfigMap or Secret that is distributed. Its namespace must consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_from: Option<ResourceSource>,
 
     /// The namespaces.
     pub targets: DistributionTargets,
 
-    /// What happens where an object of somebody else has the name already. Absent is as `ignore`.
+    /// What happens where an object of this name already exists and is not managed. Absent is as `ignore`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_policy: Option<WritePolicy>,
 
@@ -82,7 +82,7 @@ pub enum SourceKind {
     Secret,
 }
 
-/// What happens where an object of somebody else has the name already.
+/// What happens where an object of this name already exists and is not managed.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum WritePolicy {
@@ -201,7 +201,8 @@ impl FlatSelector {
         for (key, value) in &self.flat {
             let Value::String(value) = value else {
                 return Err(format!(
-                    "{key:?} is neither matchLabels nor matchExpressions, and its value is no text, as a label's is"
+                    "{key:?} is neither matchLabels nor matchExpressions, and its value is not a string, as a \
+                     label's is"
                 ));
             };
             if labels
@@ -269,7 +270,7 @@ pub struct ResourceDistributionStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<DistributionCondition>,
 
-    /// How it stands, in a sentence.
+    /// Its state, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 
@@ -277,7 +278,7 @@ pub struct ResourceDistributionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed: Option<DistributedObject>,
 
-    /// Namespaces where an object of somebody else has the name, with its owner; sorted, the first hundred.
+    /// Namespaces where an object of this name already exists and is not managed, with its owner; sorted, the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicting_namespaces: Vec<ConflictingNamespace>,
 
@@ -297,7 +298,7 @@ pub struct DistributedObject {
     pub name: String,
 }
 
-/// A namespace where an object of somebody else has the name.
+/// A namespace where an object of this name already exists and is not managed.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingNamespace {

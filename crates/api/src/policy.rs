@@ -80,7 +80,7 @@ pub struct PropagationSpec {
     #[serde(default)]
     pub priority: i32,
 
-    /// Whether the policy takes templates over from policies of lower priority that hold them already.
+    /// Whether the policy takes templates over from policies of lower priority that have claimed them.
     #[serde(default)]
     pub preemption: Preemption,
 
@@ -111,7 +111,7 @@ pub struct PropagationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 
-    /// Whether the copies on the clusters stay, without our marks, when a user deletes the template, the
+    /// Whether the copies on the clusters stay, without ownership metadata, when a user deletes the template, the
     /// workload or the reference that needed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,

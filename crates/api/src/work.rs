@@ -33,7 +33,7 @@ pub use status::{AggregatedStatusItem, CopyRecord, ResourceBindingStatus, Resour
     group = "work.karmada.io",
     version = "v1alpha2",
     kind = "ResourceBinding",
-    doc = "Says to which clusters one template goes, why, and how it fares there.",
+    doc = "The scheduling result of one namespaced template, and its state on each cluster.",
     namespaced,
     status = "ResourceBindingStatus",
     shortname = "rb",
@@ -57,11 +57,11 @@ pub struct ResourceBindingSpec {
     /// The template.
     pub resource: ObjectReference,
 
-    /// Whether everything that the template refers to goes to the same clusters.
+    /// Whether the dependencies of the template are propagated to the same clusters.
     #[serde(default, skip_serializing_if = "is_false")]
     pub propagate_deps: bool,
 
-    /// What one replica of the template needs. Left out for a template without replicas.
+    /// The requirements of one replica of the template. Left out for a template without replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
 
@@ -73,7 +73,7 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
 
-    /// The clusters that were chosen.
+    /// The clusters that it is scheduled to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 
@@ -102,7 +102,7 @@ pub struct ResourceBindingSpec {
     #[serde(default)]
     pub conflict_resolution: ConflictResolution,
 
-    /// Since when a user wants the clusters to be chosen afresh. Takes effect while it is later than
+    /// When a user asked for rescheduling. Takes effect while it is later than
     /// status.lastScheduledTime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reschedule_triggered_at: Option<Time>,
@@ -111,7 +111,7 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 
-    /// Whether the copies on the clusters stay, without our marks, when a user ends what needed them.
+    /// Whether the copies on the clusters stay, without ownership metadata, when a user ends what needed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
 
@@ -133,7 +133,7 @@ impl Twin for ResourceBinding {
     const CRD_NAME: &'static str = "clusterresourcebindings.work.karmada.io";
     const SHORT_NAMES: &'static [&'static str] = &["crb"];
     const DOC: &'static str =
-        "Says to which clusters one cluster-scoped template goes, why, and how it fares there.";
+        "The scheduling result of one cluster-scoped template, and its state on each cluster.";
 }
 
 /// Names a template and the state of it that the binding was made from.

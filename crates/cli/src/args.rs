@@ -13,11 +13,11 @@ const LONGEST_CLUSTER_NAME: usize = 48;
 /// Which hub.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HubArgs {
-    /// Kubeconfig of the hub; without it $KUBECONFIG or ~/.kube/config, as kubectl does
+    /// Kubeconfig of the hub (default: $KUBECONFIG or ~/.kube/config)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Context in that kubeconfig; without it the current one
+    /// Context in that kubeconfig (default: current context)
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }

@@ -25,7 +25,7 @@ pub mod unjoin;
 pub mod up;
 pub mod webhook;
 
-/// A workload never travels alone: propagates Kubernetes workloads, and everything they need, to many clusters.
+/// Propagates Kubernetes workloads, together with their dependencies, to many clusters.
 #[derive(Debug, Parser)]
 #[command(name = "entourage", version)]
 pub struct Cli {
@@ -47,11 +47,11 @@ pub enum Command {
     ///
     /// Sets the taint cluster.karmada.io/unschedulable:NoSchedule. What is there stays.
     Cordon(cordon::CordonArgs),
-    /// Print the CustomResourceDefinitions, or bring them to a hub
+    /// Print the CustomResourceDefinitions, or apply them to a hub
     Crds(crds::CrdsArgs),
-    /// See the main job done on a hub and members in this process
+    /// Show propagation with dependencies on a hub and members in this process
     Demo(demo::DemoArgs),
-    /// Cordon a cluster, have everything evicted from it, and wait for that
+    /// Cordon a cluster, evict its workloads, and wait for that
     ///
     /// Sets the taints cluster.karmada.io/unschedulable:NoSchedule and entourage.dev/drain:NoExecute; the controllers evict the
     /// bindings that do not tolerate the second one. `entourage uncordon` removes both.
@@ -61,13 +61,13 @@ pub enum Command {
     /// With the sample workloads, or with -f your own. Ends with an error if a running copy ever lacked what it refers to, or if
     /// something is left over.
     Drill(Box<drill::DrillArgs>),
-    /// Say what would move where if a member failed, what has no other place, and which data would stay behind
+    /// Say what would move where if a member failed, what has no other cluster, and which data would remain there
     ///
     /// The same decisions as the controllers', made on a model of the servers: nothing is written.
     Failover(failover::FailoverArgs),
     /// Show bindings, copies, clusters or policies: what is where, why, and what is missing
     ///
-    /// Reads the hub alone; its bindings say what stands on the members.
+    /// Reads the hub alone; its bindings say what is on the members.
     Get(get::GetArgs),
     /// Draw what refers to what, where it is, and what is missing
     ///
@@ -89,7 +89,7 @@ pub enum Command {
     /// The same decisions as the controllers', made on a model of the servers: nothing is written. Without --kubeconfig and
     /// --context the files are all there is; with a hub its present state, and that of the members, is read.
     Plan(Box<plan::PlanArgs>),
-    /// Let deletions on a member go on that the controllers have paused
+    /// Resume deletions on a member that the controllers have paused
     Resume(resume::ResumeArgs),
     /// Set taints of clusters, or remove them
     ///
@@ -106,7 +106,7 @@ pub enum Command {
     Unjoin(unjoin::UnjoinArgs),
     /// Start a hub, members and the controllers in this process, to try things out
     Up(up::UpArgs),
-    /// Judge what is written on a hub: defaults, rules, protection from deletion
+    /// Run the admission webhook: defaults, rules, protection from deletion
     ///
     /// Makes its own certificates and registers itself. In a pod, without --kubeconfig and --context, the hub is the cluster
     /// that the pod runs in.

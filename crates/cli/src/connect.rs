@@ -172,7 +172,7 @@ async fn read(kubeconfig: Option<&Path>, context: Option<&str>, flags: Flags) ->
     if let Some(user) =
         user.filter(|user| !user.is_empty() && !read.auth_infos.iter().any(|each| each.name == *user))
     {
-        return Err(unusable(format!("there is no user \"{user}\" in it")));
+        return Err(unusable(format!("user \"{user}\" not found in it")));
     }
     let mut config = Config::from_custom_kubeconfig(read, &options)
         .await
@@ -195,7 +195,7 @@ fn unreadable(file: &str, error: &KubeconfigError, given: bool, flags: Flags) ->
     let why = match error {
         KubeconfigError::ReadConfig(cause, _) => cause.to_string(),
         KubeconfigError::Parse(_) => "it is not a kubeconfig".to_owned(),
-        KubeconfigError::FindPath => "the home folder is not known".to_owned(),
+        KubeconfigError::FindPath => "the home directory is unknown".to_owned(),
         other => other.to_string(),
     };
     let remedy = if given {
@@ -214,14 +214,14 @@ fn flaw(error: &KubeconfigError) -> String {
         LoadDataError::NoBase64DataOrFile => format!("{what} is missing"),
     };
     match error {
-        KubeconfigError::LoadClusterOfContext(name) => format!("there is no cluster \"{name}\" in it"),
+        KubeconfigError::LoadClusterOfContext(name) => format!("cluster \"{name}\" not found in it"),
         KubeconfigError::MissingClusterUrl => "its cluster has no server".to_owned(),
-        KubeconfigError::ParseClusterUrl(cause) => format!("its server is no URL ({cause})"),
-        KubeconfigError::ParseProxyUrl(cause) => format!("its proxy-url is no URL ({cause})"),
+        KubeconfigError::ParseClusterUrl(cause) => format!("its server is not a URL ({cause})"),
+        KubeconfigError::ParseProxyUrl(cause) => format!("its proxy-url is not a URL ({cause})"),
         KubeconfigError::LoadCertificateAuthority(cause) => of_file("its certificate-authority", cause),
         KubeconfigError::LoadClientCertificate(cause) => of_file("its client-certificate", cause),
         KubeconfigError::LoadClientKey(cause) => of_file("its client-key", cause),
-        KubeconfigError::ParseCertificates(_) => "its certificate-authority is no PEM".to_owned(),
+        KubeconfigError::ParseCertificates(_) => "its certificate-authority is not PEM".to_owned(),
         other => other.to_string(),
     }
 }
@@ -326,13 +326,13 @@ struct NoAnswer;
 
 impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no answer within {} s", DEADLINE.as_secs())
+        write!(f, "no response within {} s", DEADLINE.as_secs())
     }
 }
 
 impl std::error::Error for NoAnswer {}
 
-/// One call to a server, which fails when there is no answer within ten seconds. Not for watches.
+/// One call to a server, which fails when there is no response within ten seconds. Not for watches.
 ///
 /// # Errors
 /// The call's own; or that there was no answer.
@@ -410,7 +410,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_never_answers_ends() {
         let error = within::<()>(std::future::pending()).await.unwrap_err();
-        assert_eq!(explain(error).to_string(), "no answer within 10 s");
+        assert_eq!(explain(error).to_string(), "no response within 10 s");
     }
 
     #[test]
@@ -460,12 +460,12 @@ mod tests {
             (
                 &broken(r#""name": "u""#, r#""name": "other""#),
                 Some("hub"),
-                &["there is no user \"u\" in it", "--context"],
+                &["user \"u\" not found in it", "--context"],
             ),
             (
                 &broken("http://127.0.0.1:1", "no url"),
                 Some("hub"),
-                &["its server is no URL", "--context"],
+                &["its server is not a URL", "--context"],
             ),
             (
                 &broken(

@@ -106,7 +106,7 @@ pub fn read_below(paths: &[PathBuf], recursive: bool) -> Result<Vec<Manifest>> {
             } else {
                 ""
             };
-            bail!("there is no object in {what}{}", path.display());
+            bail!("no object found in {what}{}", path.display());
         }
     }
     Ok(manifests)
@@ -200,7 +200,7 @@ pub fn documents(text: &str, origin: &str) -> Result<Vec<Value>> {
         let place = error.location().map_or_else(String::new, |place| {
             format!(", line {} column {}", place.line(), place.column())
         });
-        anyhow!("{origin}{place}: this is no valid YAML")
+        anyhow!("{origin}{place}: invalid YAML")
     })
 }
 
@@ -226,7 +226,7 @@ fn beginnings(text: &str) -> Vec<usize> {
 fn manifest(document: &Value, origin: String) -> Result<Manifest> {
     if !document.is_object() {
         bail!(
-            "{origin}: this is no object; an object has apiVersion, kind and metadata, and --- stands between two"
+            "{origin}: not an object; an object has apiVersion, kind and metadata, and --- stands between two"
         );
     }
     let group = document["apiVersion"].as_str().unwrap_or_default();
@@ -285,7 +285,7 @@ pub fn misfit(error: &serde_json::Error) -> String {
             _ => wanted,
         },
     };
-    format!("{found} stands where {wanted} belongs")
+    format!("{found} found where {wanted} is expected")
 }
 
 /// Applies one object server-side and takes over the fields that others own; says what was done.
@@ -349,21 +349,21 @@ mod tests {
             _map: std::collections::BTreeMap<String, bool>,
         }
         for (text, words) in [
-            (r#"{"inner": 5}"#, "integer `5` stands where an object belongs"),
+            (r#"{"inner": 5}"#, "integer `5` found where an object is expected"),
             (
                 r#"{"inner": {"count": "x"}}"#,
-                r#"string "x" stands where a number belongs"#,
+                r#"string "x" found where a number is expected"#,
             ),
             (r#"{"inner": {}}"#, "missing field `count`"),
-            (r#"{"list": "x"}"#, r#"string "x" stands where a list belongs"#),
+            (r#"{"list": "x"}"#, r#"string "x" found where a list is expected"#),
             (
                 r#"{"list": [true]}"#,
-                "boolean `true` stands where a text belongs",
+                "boolean `true` found where a text is expected",
             ),
-            (r#"{"map": []}"#, "a list stands where an object belongs"),
+            (r#"{"map": []}"#, "a list found where an object is expected"),
             (
                 r#"{"map": {"a": 1}}"#,
-                "integer `1` stands where true or false belongs",
+                "integer `1` found where true or false is expected",
             ),
         ] {
             let value: Value = serde_json::from_str(text).unwrap();
@@ -432,8 +432,8 @@ mod tests {
     fn what_cannot_be_applied_is_named_with_its_file() {
         let head = "apiVersion: v1\nkind: ConfigMap\n";
         let table = [
-            ("- a\n".to_owned(), "a.yaml: this is no object"),
-            ("a: [".to_owned(), "this is no valid YAML"),
+            ("- a\n".to_owned(), "a.yaml: not an object"),
+            ("a: [".to_owned(), "invalid YAML"),
             (
                 "kind: ConfigMap\n".to_owned(),
                 "a.yaml: the object has no apiVersion",

@@ -249,7 +249,7 @@ pub async fn eventually<T>(
         Ok(found) => Ok(found),
         Err(_) => {
             let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
-            Err(last.unwrap_or_else(|| anyhow::anyhow!("no answer within {} s", limit.as_secs())))
+            Err(last.unwrap_or_else(|| anyhow::anyhow!("no response within {} s", limit.as_secs())))
         }
     }
 }

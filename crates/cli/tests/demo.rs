@@ -37,7 +37,7 @@ fn every_claim_of_the_demo_holds_within_five_seconds_and_reads_well_in_a_log() {
         "   └─ needs ConfigMap my-config",
         "requiredBy:",
         "   kind: ClusterTaintPolicy",
-        "member3 does not answer any more; it counts as dead after 500 ms here, after 30 s by default",
+        "member3 does not respond any more; it counts as dead after 500 ms here, after 30 s by default",
         "✓ Deployment myapp is there, too, and came after its ConfigMap",
         "✓ member3 may run the Deployment still: it is accounted for, with its ConfigMap",
         "✓ the stale Deployment is deleted there, and then its ConfigMap",

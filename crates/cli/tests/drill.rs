@@ -120,9 +120,9 @@ async fn the_table_names_what_moves_where_and_the_member_can_be_chosen() {
     for part in [
         "A hub and 2 members are up after",
         "member2 is cut off.\n  Ready is False after",
-        "Has no other place, and stays on member2:\n  Deployment default/bound: 0 of 2 clusters fit:",
+        "Has no other cluster, and stays on member2:\n  Deployment default/bound: 0 of 2 clusters fit:",
         "Tolerates it, and stays on member2:\n  Deployment default/patient\n",
-        "All of it was foretold.",
+        "Everything was predicted.",
         "member2 is back.\n  Ready is True after",
         "nothing is left over.\n",
     ] {

@@ -89,7 +89,7 @@ hub
   created    resourcebinding.work.karmada.io shop/prod-settings-6g9ct2d4f8-configmap
   created    resourcebinding.work.karmada.io shop/prod-web-deployment
 east
-  created    configmap shop/prod-settings-6g9ct2d4f8  needed by Deployment shop/prod-web
+  created    configmap shop/prod-settings-6g9ct2d4f8  dependency of Deployment shop/prod-web
   created    namespace shop
   created    deployment.apps shop/prod-web            by policy shop/prod-web
 
@@ -110,7 +110,7 @@ fn what_is_wrong_with_standard_input_is_told_by_its_line() {
     );
     assert!(!error.contains("c4n4ry"));
     let (_, error, is_right) = piped("", &["plan", "-f", "-"]);
-    assert!(!is_right && error.contains("there is no object in -"), "{error}");
+    assert!(!is_right && error.contains("no object found in -"), "{error}");
 }
 
 #[test]

@@ -212,7 +212,7 @@ async fn the_sample_of_a_distribution_does_what_the_readme_says() {
         .output()
         .unwrap();
     let got = String::from_utf8(got.stdout).unwrap();
-    assert!(got.contains("2 of 2 namespaces hold it"), "{got}");
+    assert!(got.contains("Present in 2/2 namespaces"), "{got}");
     let got = Command::new(env!("CARGO_BIN_EXE_entourage"))
         .args(["get", "copies", "pull", "-A", "--kubeconfig"])
         .arg(&kubeconfig)

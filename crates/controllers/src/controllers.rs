@@ -82,7 +82,8 @@ const APPS: &str = "apps.karmada.io";
 pub const CONTROLLERS: &[Controller] = &[
     Controller {
         name: "cluster",
-        summary: "says of each Cluster whether its member answers and what it serves, taints it by that, and lets it go when nothing is left there",
+        summary: "reports for each Cluster whether its member responds and what it serves, taints it accordingly, \
+            and removes its finalizer when no copy is left there",
         module: "entourage_core::cluster",
         gate: None,
         rules: &[
@@ -105,7 +106,7 @@ pub const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "delivery",
-        summary: "brings copies to members and takes them away",
+        summary: "delivers copies to members and deletes them",
         module: "entourage_core::delivery",
         gate: None,
         rules: &[rule(
@@ -116,7 +117,7 @@ pub const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "dependencies",
-        summary: "writes bindings: where a template goes by its policy, and where because something there needs it",
+        summary: "writes bindings: where a template is propagated by its policy, and where as a dependency",
         module: "entourage_core::binding",
         gate: None,
         rules: &[
@@ -228,7 +229,7 @@ pub const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "interpreter",
-        summary: "learns kinds from customizations and webhooks",
+        summary: "reads how kinds are interpreted from customizations and webhooks",
         module: "entourage_core::interpreter",
         gate: None,
         rules: &[
@@ -281,7 +282,7 @@ pub const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "namespaces",
-        summary: "brings the hub's namespaces to every member, with their labels",
+        summary: "propagates the hub's namespaces to every member, with their labels",
         module: "entourage_core::namespaces",
         gate: None,
         rules: &[rule(
@@ -303,7 +304,7 @@ pub const CONTROLLERS: &[Controller] = &[
     },
     Controller {
         name: "rebalancer",
-        summary: "has workloads placed afresh where WorkloadRebalancers ask for it, and says what came of it",
+        summary: "reschedules workloads where WorkloadRebalancers ask for it, and reports the results",
         module: "entourage_core::rebalancer",
         gate: None,
         rules: &[

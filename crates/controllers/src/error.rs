@@ -150,7 +150,7 @@ impl Failure {
     pub fn garbled(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         Self::Garbled(format!(
-            "the answer is no JSON of the expected shape (line {line}, column {column})"
+            "the answer is not JSON of the expected shape (line {line}, column {column})"
         ))
     }
 
@@ -196,7 +196,7 @@ impl Failure {
             code: 404,
             reason: "NotFound".to_owned(),
             message: format!(
-                "{what} is served there in no version now, and objects of it may be stored: have it serve {} again, or let our \
+                "{what} is served there in no version now, and objects of it may be stored: have it serve {} again, or let the joined \
                  account list customresourcedefinitions there, so that it can see whether the definition is gone",
                 gvk.version
             ),
@@ -270,7 +270,7 @@ impl Failure {
     pub fn text(&self, gvk: &Gvk) -> String {
         match self {
             Self::Transport(text) | Self::Garbled(text) => text.clone(),
-            Self::Timeout(after) => format!("no answer within {} s", after.as_secs()),
+            Self::Timeout(after) => format!("no response within {} s", after.as_secs()),
             Self::Abandoned => "this process is not the leader any more".to_owned(),
             Self::Answer(answer) if holds_data(gvk) || answer.message.is_empty() => answer.outline(),
             Self::Answer(answer) => cut(&answer.message),

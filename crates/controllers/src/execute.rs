@@ -172,7 +172,7 @@ impl Hands {
     /// Tells the brain. It lives as long as anything is carried out, so a failure means that the process ends.
     async fn tell(&self, seen: Observation) {
         if self.brain.send(Message::Seen(Box::new(seen))).await.is_err() {
-            debug!("the brain is gone");
+            debug!("the control loop has ended");
         }
     }
 }

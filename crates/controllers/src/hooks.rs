@@ -117,7 +117,7 @@ impl Hooks {
         // Whoever chose the hook has looked; a Secret must not go out by mistake all the same, not by another kind's name.
         let is_disguised = is_secret(question.object()) && !subject.is_secret();
         if is_disguised || !hook.is_about(subject, question.operation()) {
-            return Err(unanswered("it has no rule for what it is asked".into()));
+            return Err(unanswered("it has no rule for this operation".into()));
         }
         let key = Key::of(hook, subject, question);
         if let Some(key) = &key
@@ -128,7 +128,7 @@ impl Hooks {
         }
         let uid = self.uid();
         let Some(request) = hook.request(&uid, subject, question) else {
-            return Err(unanswered("its contract has no word for what it is asked".into()));
+            return Err(unanswered("its contract does not have this operation".into()));
         };
         let line = self.line(hook).map_err(|why| {
             self.count(hook, question, Asked::LeftAlone, None);

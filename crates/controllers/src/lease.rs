@@ -209,7 +209,7 @@ pub async fn holder(client: Client, options: &LeaseOptions) -> kube::Result<Opti
     let mut first: Option<(Record, Instant)> = None;
     loop {
         let answer = timeout(options.timing.longest_call(), api.get_opt(&options.name)).await;
-        let silent = |_| kube::Error::Service("no answer in time".into());
+        let silent = |_| kube::Error::Service("no response in time".into());
         let record = answer.map_err(silent)??.as_ref().map(Record::of);
         let Some(record) = record.filter(|record| !record.holder.is_empty()) else {
             return Ok(None);
@@ -276,7 +276,7 @@ impl Candidate {
             let problem = match outcome {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some("no answer in time".to_owned()),
+                Err(_) => Some("no response in time".to_owned()),
             };
             if let Some(error) = &problem {
                 // The outcome of a write is unknown: read before the next one.

@@ -13,7 +13,7 @@ use entourage_core::object::Time;
 pub enum Verdict {
     /// Any answer that is not a sign of overload.
     Answered,
-    /// 429, 5xx or no answer in time.
+    /// 429, 5xx or no response in time.
     Overloaded,
 }
 

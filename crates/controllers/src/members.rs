@@ -110,7 +110,7 @@ pub async fn config_of(
 ) -> Result<kube::Config, String> {
     let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
     let Some(reach) = Reach::of(cluster) else {
-        return Err("it is in pull mode: its agent connects to the hub, and nobody to it".to_owned());
+        return Err("it is in pull mode: its agent connects to the hub".to_owned());
     };
     let (_never, may_write) = watch::channel(false);
     let hub = Api::new(

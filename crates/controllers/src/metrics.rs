@@ -227,11 +227,7 @@ impl Metrics {
             "Time from sending a request to its whole answer, watches left out",
             latency.clone(),
         );
-        ours.register(
-            "plans",
-            "Plans made, by controller and by what became of them",
-            plans.clone(),
-        );
+        ours.register("plans", "Plans made, by controller and outcome", plans.clone());
         ours.register("queue_depth", "Keys waiting for a server", queue.clone());
         ours.register(
             "requests_in_flight",
@@ -251,7 +247,7 @@ impl Metrics {
         let (distributions, lag) = (Family::default(), Family::default());
         ours.register(
             "distribution_copies",
-            "Namespaces of a ResourceDistribution, by how they stand: desired, succeeded, failed, conflicts",
+            "Namespaces of a ResourceDistribution, by state: desired, succeeded, failed, conflicts",
             distributions.clone(),
         );
         ours.register(
@@ -263,12 +259,12 @@ impl Metrics {
         let hook_latency = Family::new_with_constructor(latency_histogram as fn() -> Histogram);
         ours.register(
             "hook_questions",
-            "Questions to interpreter and exploring webhooks, by what became of them",
+            "Calls of interpreter and exploring webhooks, by outcome",
             hooks.clone(),
         );
         ours.register(
             "hook_request_duration_seconds",
-            "Time from sending a question to a webhook to its whole answer",
+            "Time from calling a webhook to its whole response",
             hook_latency.clone(),
         );
         ours.register("leading", "1 while this process may act", leading.clone());

@@ -169,7 +169,7 @@ impl Watcher {
         }
     }
 
-    /// Lists and watches until the brain is gone; drop the future to end it earlier.
+    /// Lists and watches until the control loop has ended; drop the future to end it earlier.
     pub async fn run(mut self) {
         loop {
             let restores = self.api.restores();

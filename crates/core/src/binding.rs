@@ -50,7 +50,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     if entity
         .binding
@@ -91,7 +91,7 @@ fn planned(index: &Index, id: &Id, entity: &Entity, now: Time) -> Plan {
             Some(binding) => match detector::is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
-                None => Plan::wait_for(Proof::Base, "whether its policy is gone is not known"),
+                None => Plan::wait_for(Proof::Base, "policies are not synced: its policy may still exist"),
             },
             None => Plan::wait("the template is being deleted"),
         },
@@ -116,7 +116,7 @@ fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now
         };
     };
     if let Some(time) = delivery::plan::grace(index, entity, deleted, now) {
-        return Plan::wait_until(time, "it was deleted while a workload needs it");
+        return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
     finish(index, id, entity, binding)
 }
@@ -140,7 +140,7 @@ fn orphaned(index: &Index, binding: &Binding) -> Plan {
     match detector::is_claim_over(index, &binding.meta) {
         Some(true) => disown(binding),
         Some(false) => Plan::wait("its template was deleted with --cascade=orphan"),
-        None => Plan::wait_for(Proof::Base, "whether its policy is gone is not known"),
+        None => Plan::wait_for(Proof::Base, "policies are not synced: its policy may still exist"),
     }
 }
 
@@ -171,7 +171,7 @@ fn template_here(
             None => Plan::nothing(),
             Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
             Some(_) if !index.is_removal_safe(&id.gvk) => Plan::not_proven(&id.gvk),
-            Some(binding) => delete(binding, "nobody needs it any more"),
+            Some(binding) => delete(binding, "no longer required"),
         };
     }
     if let Some(plan) = unanswered(index, id, (entity, template), own, !required.is_empty()) {
@@ -199,7 +199,10 @@ fn template_here(
                     && dependencies::held_by_left(index, entity, cluster).is_none()
             };
             match entity.copies.keys().find(unwanted) {
-                Some(cluster) => Plan::wait(format!("a copy that nobody needs may still stand on {cluster}")),
+                Some(cluster) => Plan::wait(format!(
+                    "a copy that is no longer required may still exist on \
+                    {cluster}"
+                )),
                 None => release(binding, "it is still wanted"),
             }
         }

@@ -152,7 +152,7 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         return Plan::nothing();
     }
     if !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, "the hub is not known yet");
+        return Plan::wait_for(Proof::Base, "the hub is not synced yet");
     }
     if let Some(identity::Objection::Conflict { older }) = identity::objection(index, name) {
         let why =
@@ -173,14 +173,14 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         return told;
     }
     if let Some((id, _)) = index.entities().find(|(id, _)| may_stand(id)) {
-        return Plan::wait(format!("{id} may still stand there"));
+        return Plan::wait(format!("{id} may still exist there"));
     }
     if let Some(gvk) = unknown().next() {
         return Plan::wait(format!(
-            "what it holds of {gvk} is not known; unjoin --force gives up on a dead cluster"
+            "unknown state of {gvk} on the member; unjoin --force gives up a dead cluster"
         ));
     }
-    without_finalizer(name, member, "nothing of ours is left there")
+    without_finalizer(name, member, "no managed object is left there")
 }
 
 fn without_finalizer(name: &Str, member: &Member, why: &str) -> Plan {
@@ -209,8 +209,8 @@ fn tell_what_holds(
     let before = status.conditions.clone();
     if refused.is_empty() && silent {
         let message = format!(
-            "the cluster {name} does not answer, so which copies are there is not known. The Cluster stays, and so do the \
-             replicas scheduled to it, until it answers or `entourage unjoin {name} --force` gives its copies up"
+            "unknown state of cluster {name}: it does not respond. The Cluster and the replicas scheduled to it are \
+             kept until it responds, or until `entourage unjoin {name} --force` orphans its copies"
         );
         conditions::set(
             &mut status.conditions,
@@ -236,9 +236,9 @@ fn tell_what_holds(
             |all| format!("--allow {}", all.join(",")),
         );
         let message = format!(
-            "copies may stand on {name} of what our account may not list and watch there any more: {told}. Give the rights with \
-             `entourage join {name} {flag}` and the --allow that it was joined with, or give the copies up with `entourage \
-             unjoin {name} --force`"
+            "copies may exist on {name} of kinds that the joined account may no longer list and watch: {told}. \
+             Grant the rights with `entourage join {name} {flag}` and the --allow that it was joined with, or \
+             orphan the copies with `entourage unjoin {name} --force`"
         );
         conditions::set(
             &mut status.conditions,

@@ -62,7 +62,7 @@ pub fn missing_overrides<'a>(index: &Index, name: &Named, policy: &'a Policy) ->
         .collect()
 }
 
-const UNKNOWN: &str = "whether the policy is gone is not known";
+const UNKNOWN: &str = "policies are not synced: the policy may still exist";
 
 /// Plans the claim of a template. Cost: O(candidate policies).
 #[must_use]
@@ -74,7 +74,7 @@ pub fn plan_template(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     let meta = &template.meta;
     if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
@@ -299,7 +299,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
         Some(why) => (
             false,
             reason::INVALID_SELECTOR,
-            format!("{why}; what the other selectors mean still counts"),
+            format!("{why}; the other selectors still apply"),
         ),
         None if let Some(why) = too_many(index, name, policy) => (false, reason::TOO_MANY_KINDS, why),
         None if let Some(why) = unlistable(index, policy) => (false, reason::INVALID_SELECTOR, why),
@@ -312,11 +312,11 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
         None if matched => (
             true,
             reason::TEMPLATES_MATCHED,
-            "It propagates what it selects.".to_owned(),
+            "Matched resources are propagated.".to_owned(),
         ),
         None => {
             if let Some(proof) = selected(policy).find(|proof| !index.has(proof)) {
-                return Plan::wait_for(proof, "what it selects is not known yet");
+                return Plan::wait_for(proof, "the selected kinds are not synced yet");
             }
             let until = policy.since.plus(FIRST_LOOK);
             if now < until {
@@ -350,7 +350,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     }
     let needed = [Proof::Base, Proof::Overrides];
     if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
-        return Plan::wait_for(proof, "what it propagates is not known as it is now");
+        return Plan::wait_for(proof, "what it propagates is not synced yet");
     }
     let body = json!({
         "metadata": { "uid": &*policy.meta.uid, "resourceVersion": &*policy.meta.resource_version },
@@ -389,8 +389,8 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
 fn waits_for(policy: &Named, missing: &[&str]) -> String {
     let kind = twin::override_policy(policy);
     format!(
-        "it waits for {kind} {}: create it, or take the name out of spec.dependentOverrides; what is propagated already \
-         stays as it is",
+        "it waits for {kind} {}: create it, or remove the name from spec.dependentOverrides; resources that are \
+         already propagated are kept as they are",
         missing.join(", ")
     )
 }
@@ -398,14 +398,15 @@ fn waits_for(policy: &Named, missing: &[&str]) -> String {
 fn nothing_selected(index: &Index, name: &Named, policy: &Policy) -> String {
     let namespace = &name.namespace;
     if namespace.is_empty() {
-        return "nothing is selected, or other policies hold what is: compare spec.resourceSelectors with kubectl get -A \
+        return "no resource matches, or another policy has claimed it: compare spec.resourceSelectors with kubectl \
+            get -A \
                 --show-labels"
             .into();
     }
     if index.config.is_reserved(namespace) {
         return format!(
-            "namespace {namespace} is reserved for the system: nothing is propagated out of it; move what is to be \
-             propagated, and this policy, to a namespace of your own"
+            "namespace {namespace} is reserved for the system: nothing is propagated out of it; move the resources, \
+             and this policy, to another namespace"
         );
     }
     let wide = policy
@@ -416,13 +417,14 @@ fn nothing_selected(index: &Index, name: &Named, policy: &Policy) -> String {
         .find(|selector| is_cluster_scoped(index, &Gvk::new(&selector.api_version, &selector.kind)));
     if let Some(selector) = wide {
         return format!(
-            "{} {} lies in no namespace, and a PropagationPolicy selects in its own only: make a ClusterPropagationPolicy \
-             for it",
+            "{} {} is cluster-scoped, and a PropagationPolicy selects in its own namespace only: use a \
+             ClusterPropagationPolicy",
             selector.api_version, selector.kind
         );
     }
     format!(
-        "nothing in namespace {namespace} is selected, or other policies hold what is: compare spec.resourceSelectors \
+        "no resource in namespace {namespace} matches, or another policy has claimed it: compare \
+         spec.resourceSelectors \
          with kubectl get -n {namespace} --show-labels"
     )
 }
@@ -471,7 +473,8 @@ fn unclaimed(index: &Index, name: &Named) -> Option<String> {
         .iter()
         .find(|(id, _)| lacks_claim(index, id) == Some(name))?;
     Some(format!(
-        "the controllers may not patch {id} on the hub ({why}), so they cannot claim it: {}; what else it selects still counts",
+        "the controllers may not patch {id} on the hub ({why}), so they cannot claim it: {}; the other matched \
+         resources are propagated",
         rights::remedy(&id.gvk.group, &id.gvk.kind)
     ))
 }

@@ -12,7 +12,7 @@
 //!   ([`Cause::HubRolledBack`]) before a person releases it.
 //! - A pause is recorded as a condition of the Cluster, and holds over restarts. A release names the pause, so it releases no
 //!   later one.
-//! - Explained deletions go on, unless [`crate::index::Config::removal_budget`] limits them, too.
+//! - Explained deletions resumed, unless [`crate::index::Config::removal_budget`] limits them, too.
 //! - While a list of the hub that every deletion needs cannot be had, nothing is deleted at all. Where a deletion waits for
 //!   it, the condition says that (`HubNotSynced`): no pause, so there is nothing to release.
 //! - Who waits for a release waits under [`crate::plan::Proof::Removals`], and is planned again when it comes.
@@ -455,7 +455,7 @@ pub(crate) fn say(
             conditions::remove(all, condition::REMOVALS_PAUSED);
         } else if is_told {
             let message = format!(
-                "Deletions on {name} go on: they were released with the annotation {}.",
+                "Deletions on {name} continue: they were released with the annotation {}.",
                 annotation::RESUME_REMOVALS
             );
             conditions::set(all, told("False", reason::REMOVALS_RESUMED, message, now));

@@ -406,7 +406,7 @@ impl Index {
         self.synced.contains(&copies) || self.kindless.contains(&copies)
     }
 
-    /// Whether a copy may still stand on the member: it is seen, or it was written and the member cannot be asked.
+    /// Whether a copy may still exist on the member: it is seen, or it was written and the member cannot be asked.
     pub(crate) fn may_exist(&self, id: &Id, cluster: &Str) -> bool {
         let Some(entity) = self.entities.get(id) else {
             return false;

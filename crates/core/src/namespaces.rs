@@ -45,8 +45,7 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
         _ => {}
     }
     if let Some(until) = index.namespaces.restless_until(cluster, name, now) {
-        let why =
-            format!("something on {cluster} changes it again and again: another hub, or a webhook there");
+        let why = format!("another writer on {cluster} keeps changing it: another hub, or a webhook there");
         return Plan::wait_until(until, why);
     }
     Plan::one(
@@ -76,7 +75,7 @@ fn target(index: &Index, name: &Str, cluster: &Str) -> Result<Marks, Plan> {
         return Err(Plan::nothing());
     }
     if !index.are_bindings_listed() {
-        return Err(Plan::wait("the bindings are not known yet"));
+        return Err(Plan::wait("the bindings are not synced yet"));
     }
     let id = id_of(name);
     // Each object has one writer: with a binding, whatever made it, that is the planner of copies.
@@ -94,7 +93,7 @@ fn target(index: &Index, name: &Str, cluster: &Str) -> Result<Marks, Plan> {
         return Err(Plan::nothing());
     }
     if !index.are_overrides_listed() {
-        return Err(Plan::wait("the overrides are not known yet"));
+        return Err(Plan::wait("the overrides are not synced yet"));
     }
     let rules = index
         .overriding

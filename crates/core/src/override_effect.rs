@@ -36,7 +36,7 @@ pub(crate) fn plan(index: &Index, name: &Named, now: Time) -> Plan {
     }
     let needed = [Proof::Base, Proof::Overrides];
     if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
-        return Plan::wait_for(proof, "what it changes is not known as it is now");
+        return Plan::wait_for(proof, "the copies that it changes are not synced");
     }
     match why_none(index, name, policy, reaches.iter()) {
         None => Plan::nothing(),
@@ -128,7 +128,7 @@ pub const NO_CLUSTER: &str =
 
 /// Why one changes no copy that selects nothing.
 pub const NO_OBJECT: &str =
-    "no propagated resource matches spec.resourceSelectors; correct them, or propagate what they name";
+    "no propagated resource matches spec.resourceSelectors; correct them, or propagate the named resources";
 
 /// Why one changes no copy whose objects are on other clusters.
 #[must_use]

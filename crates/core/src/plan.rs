@@ -171,7 +171,7 @@ impl Plan {
     pub fn not_proven(gvk: &Gvk) -> Self {
         Self::wait_for(
             Proof::Removal(gvk.clone()),
-            "that nobody needs it is not proven yet",
+            "it may still be required: not synced yet",
         )
     }
 

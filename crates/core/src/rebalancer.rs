@@ -65,7 +65,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         None if wanted == stored && stored.finish_time.is_some() => end(name, held, now),
         None => {
             wanted.finish_time = Some(now.to_k8s());
-            report(name, held, &wanted, "every workload was dealt with")
+            report(name, held, &wanted, "every workload was processed")
         }
         Some(waits) if wanted == stored => waits,
         Some(waits) => {
@@ -73,7 +73,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
             if now < until {
                 return sooner(waits, until);
             }
-            report(name, held, &wanted, "some workloads were dealt with")
+            report(name, held, &wanted, "some workloads were processed")
         }
     }
 }

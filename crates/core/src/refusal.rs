@@ -30,13 +30,13 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
         Key::Namespace(name, cluster) => (
             event::SYNC_FAILED,
             format!(
-                "namespace {name} cannot be brought in line on {cluster}: {words}; correct that (entourage join renews the \
-                 rights of the joined account), it is tried again"
+                "namespace {name} cannot be updated on {cluster}: {words}; correct that (entourage join renews the \
+                 rights of the joined account); retrying"
             ),
         ),
         _ => (
             event::SYNC_WORK_FAILED,
-            format!("the hub refuses {what}: {words}; it is tried again, change what is refused"),
+            format!("the hub rejected {what}: {words}; retrying; correct what is rejected"),
         ),
     };
     Some(Event {

@@ -245,7 +245,7 @@ impl Story {
             }
             Some(why) => {
                 self.messages.push(format!("{}; {why}", survey.failure()));
-                format!("{} does not do: {why}", survey.path())
+                format!("{} does not fit: {why}", survey.path())
             }
         };
         self.notes.push(note.clone());

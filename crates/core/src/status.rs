@@ -66,15 +66,15 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     if !stored.object.spec.required_by.is_empty() && !index.has(&Proof::Referrers) {
-        return Plan::wait_for(Proof::Referrers, "who needs it is not known yet");
+        return Plan::wait_for(Proof::Referrers, "its dependents are not synced yet");
     }
     let places = places(index, id, entity);
     // At start the members' lists come later than the hub's: what they hold must not look lost.
     if places.iter().any(|place| place.unknown) {
-        return Plan::wait("a member's list is on its way");
+        return Plan::wait("a member is not synced yet");
     }
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
@@ -82,10 +82,10 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     let selected = template.selections.iter().filter(may_take).map(|each| &each.gvk);
     let needed = entity.references.iter().map(|reference| &reference.id.gvk);
     if let Some(gvk) = needed.chain(selected).find(|gvk| !index.is_kind_listed(gvk)) {
-        return Plan::wait_for(Proof::Kind(gvk.clone()), "what it refers to is not known yet");
+        return Plan::wait_for(Proof::Kind(gvk.clone()), "its dependencies are not synced yet");
     }
     if let Some(proof) = unlisted_dependencies(index, entity, &places) {
-        return Plan::wait_for(proof, "a member's list of what it refers to is on its way");
+        return Plan::wait_for(proof, "a member's list of its dependencies is not synced yet");
     }
     let unsure: Vec<Change> = unsure(index, entity, now).map(Change::Need).collect();
     if !unsure.is_empty() {
@@ -203,13 +203,13 @@ fn fill(
     let going_on = lacks().all(|place| place.is_pending() || place.is_as_asked());
     let suspended = suspended(places);
     let is_settled = is_spec_settled(index, entity, stored, places);
-    let places = places.iter().any(|place| place.wanted);
-    if !places {
+    let wanted = places.iter().filter(|place| place.wanted).count();
+    if wanted == 0 {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
     } else if lacking.is_empty() && !is_settled {
         // The spec is about to be written: what it says then is told then.
     } else if lacking.is_empty() {
-        let message = "Every cluster holds its copy.".into();
+        let message = format!("Applied on {wanted}/{wanted} clusters.");
         set(
             &mut status.conditions,
             condition::FULLY_APPLIED,
@@ -297,14 +297,14 @@ fn fill(
         }
     }
     match ready {
-        Dependencies::Ready if !places => {
+        Dependencies::Ready { .. } if wanted == 0 => {
             conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY)
         }
         Dependencies::NotFollowed => {
             conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY)
         }
-        Dependencies::Ready => {
-            let message = "Everything it refers to is where it is.".into();
+        Dependencies::Ready { count } => {
+            let message = needed::all_present(*count);
             set(
                 &mut status.conditions,
                 condition::DEPENDENCIES_READY,
@@ -338,11 +338,23 @@ fn fill(
     }
 }
 
+/// Conditions that count what is as it should be: while they stay True, a count is no more news than the generation.
+const COUNTING: [&str; 3] = [
+    condition::SCHEDULED,
+    condition::FULLY_APPLIED,
+    condition::DEPENDENCIES_READY,
+];
+
+/// Whether nothing but generations differs, and counts of what is as it should be.
 fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindingStatus) -> bool {
     let mut same = before.clone();
     same.scheduler_observed_generation = after.scheduler_observed_generation;
     for (held, told) in same.conditions.iter_mut().zip(&after.conditions) {
         held.observed_generation = told.observed_generation;
+        let is_good = |each: &Condition| each.status == "True" && each.reason == told.reason;
+        if held.type_ == told.type_ && COUNTING.contains(&&*told.type_) && is_good(held) && is_good(told) {
+            held.message.clone_from(&told.message);
+        }
     }
     same == *after
 }

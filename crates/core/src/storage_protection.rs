@@ -25,7 +25,10 @@ pub(crate) fn plan(id: &Id, meta: &Meta, now: Time) -> Option<Plan> {
     Some(if now < until {
         Plan::wait_until(until, format!("the hub removes {finalizer}"))
     } else {
-        Plan::one(Change::Refuse(words(id, finalizer)), "it is not let go")
+        Plan::one(
+            Change::Refuse(words(id, finalizer)),
+            "its finalizer is not removed",
+        )
     })
 }
 

@@ -143,7 +143,7 @@ fn as_quantity(function: &str, index: usize, value: &Value) -> mlua::Result<Json
     match quantity::approximate(&quantity) {
         Some(_) => Ok(quantity),
         None => Err(say(format!(
-            "kube.{function}: argument {} is no quantity",
+            "kube.{function}: argument {} is not a quantity",
             index + 1
         ))),
     }

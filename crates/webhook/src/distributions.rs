@@ -155,7 +155,7 @@ impl Distributions {
     }
 }
 
-const LATE: &str = "the hub does not answer in time";
+const LATE: &str = "the hub does not respond in time";
 
 fn question(access: &Access, author: &Author) -> SubjectAccessReview {
     let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -184,6 +184,6 @@ fn question(access: &Access, author: &Author) -> SubjectAccessReview {
 fn told(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.reason),
-        _ => "the hub does not answer".to_owned(),
+        _ => "the hub does not respond".to_owned(),
     }
 }

@@ -117,7 +117,7 @@ impl Review {
         // The reader's own words may quote what it reads.
         let review: Self = serde_json::from_slice(body).map_err(|error| {
             format!(
-                "the body is no AdmissionReview: {:?} error at line {} column {}",
+                "the body is not an AdmissionReview: {:?} error at line {} column {}",
                 error.classify(),
                 error.line(),
                 error.column()

@@ -142,7 +142,7 @@ impl Server {
             )
         };
         match tokio::time::timeout(LOOK, api.list(&ListParams::default())).await {
-            Err(_) => Err(failed("the hub does not answer".to_owned())),
+            Err(_) => Err(failed("the hub does not respond".to_owned())),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Ok(Ok(list)) => {
                 let values = list

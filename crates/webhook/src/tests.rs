@@ -362,7 +362,7 @@ async fn a_customization_is_compared_with_those_on_the_hub() {
         response["status"]["message"]
             .as_str()
             .expect("text")
-            .contains("\"theirs\" has it"),
+            .contains("\"theirs\" already implements it"),
         "{response}"
     );
 }

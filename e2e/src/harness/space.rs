@@ -208,7 +208,7 @@ impl Space {
     /// The Events of a reason about an object.
     ///
     /// # Errors
-    /// When the hub does not answer.
+    /// When the hub does not respond.
     pub async fn events(&self, reason: &str, name: &str) -> Result<Vec<Value>> {
         let mut events = self.hub.list("Event", &self.ns, "").await?;
         events.retain(|event| event["reason"] == reason && event["involvedObject"]["name"] == name);

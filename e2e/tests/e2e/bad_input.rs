@@ -451,8 +451,11 @@ async fn a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_word
         .until_condition("guarded-deployment", "FullyApplied", "False", says)
         .await?;
     let message = told["message"].as_str().unwrap_or_default();
-    ensure!(message.contains("member1 could not apply"), "{message}");
-    eventually("it is tried again", async || {
+    ensure!(
+        message.contains("apply of ") && message.contains(" on member1 failed: "),
+        "{message}"
+    );
+    eventually("it is retried", async || {
         let writes = scene.writes();
         let tries = writes
             .iter()

@@ -110,7 +110,7 @@ async fn a_namespace_that_comes_or_is_relabelled_is_looked_at_again(scene: &mut 
         .distribute("rd", &manifests::secret("shared", "one"), &targets)
         .await?;
     let stored = scene.until_counts("rd", 0, 0, 0).await?;
-    assert_eq!(stored["status"]["description"], "The targets mean no namespace");
+    assert_eq!(stored["status"]["description"], "The targets select no namespace");
     let b = labelled(scene, &group).await?;
     scene.until_in("Secret", "shared", &[&a, &b], &[&b]).await?;
     relabel(scene, &a, &group).await?;
@@ -177,7 +177,7 @@ async fn a_copy_that_loses_its_owner_is_somebody_elses(scene: &mut Scene) -> Res
     let disown = |live: &mut Value| live["metadata"]["ownerReferences"] = json!([]);
     let before = scene.hub.edit("ConfigMap", &ns, "shared", disown).await?;
     scene
-        .until_failure("rd", "ConflictOccurred", "nobody's controller", &[&ns])
+        .until_failure("rd", "ConflictOccurred", "without a controller", &[&ns])
         .await?;
     scene.quiet().await?;
     let after = scene.get("ConfigMap", "shared").await?;

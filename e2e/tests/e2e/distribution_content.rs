@@ -169,7 +169,7 @@ async fn what_cannot_be_distributed_is_told_and_holds_nobody_up(scene: &mut Scen
         (
             "no-base64",
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bad"}, "data": {"key": "%%%"}}),
-            "no base64",
+            "not base64",
         ),
         (
             "list",
@@ -192,7 +192,7 @@ async fn what_cannot_be_distributed_is_told_and_holds_nobody_up(scene: &mut Scen
         (
             "number",
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad"}, "data": {"key": 1}}),
-            "no text",
+            "is not a string",
         ),
     ];
     // Servers that check rules refuse it.

@@ -202,7 +202,7 @@ async fn what_a_policy_takes_to_members_is_not_carried_out_on_the_hub(scene: &mu
                 "not claimed: {labels}"
             );
             let description = stored["status"]["description"].as_str().unwrap_or_default();
-            ensure!(description.starts_with("A policy takes it"), "{description}");
+            ensure!(description.starts_with("Propagated to "), "{description}");
             Ok(())
         })
         .await?;

@@ -218,7 +218,7 @@ async fn taken(scene: &mut Scene) -> Result<()> {
         .await?;
     assert_eq!(
         stored["status"]["description"],
-        "A policy takes it to 1 clusters: 1 of 2 namespaces there hold it"
+        "Propagated to 1 clusters: present in 1/2 namespaces there"
     );
     let conflict = condition(&stored, "ConflictOccurred");
     assert_eq!(conflict["status"], "True");

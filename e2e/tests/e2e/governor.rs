@@ -115,7 +115,7 @@ async fn deletions_that_no_edit_explains_pause_and_go_on_when_released(scene: &m
     let mut out = Vec::new();
     resume::run(args, &mut out).await?;
     let out = String::from_utf8(out)?;
-    ensure!(out.contains("deletions go on"), "{out}");
+    ensure!(out.contains("deletions resumed"), "{out}");
     until_left(scene, 0).await?;
     let over = paused(scene).await?;
     ensure!(

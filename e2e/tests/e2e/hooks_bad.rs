@@ -67,7 +67,7 @@ fn uses(kind: &str, namespace: &str, name: &str) -> Value {
     deployment
 }
 
-/// The Deployment needs something else while the hook does not answer well: who says why, and nothing is lost.
+/// The Deployment needs something else while the hook does not respond well: who says why, and nothing is lost.
 async fn says_why_and_loses_nothing(scene: &Scene, [has, wants]: [&str; 2], why: &str) -> Result<()> {
     scene.apply(uses("ConfigMap", &scene.ns, wants)).await?;
     let layer = format!(
@@ -117,7 +117,7 @@ async fn a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost(
     for (mood, why) in [
         (Mood::Lying, "the answer's uid is not that of the request"),
         (Mood::Huge, "answers with more than"),
-        (Mood::Mute, "does not answer within 1 s"),
+        (Mood::Mute, "does not respond within 1 s"),
     ] {
         hook.is(mood);
         says_why_and_loses_nothing(scene, names, why).await?;
@@ -167,7 +167,7 @@ async fn what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go(scen
     scene.apply(uses("Secret", &vault.ns, "key")).await?;
     scene.apply(manifests::policy(&BOTH)).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await?;
-    let why = format!("what it needs of namespace {} is not taken along", vault.ns);
+    let why = format!("dependencies in namespace {} are not propagated", vault.ns);
     scene
         .until_condition("myapp-deployment", "Interpreted", "False", &why)
         .await?;

@@ -104,7 +104,9 @@ async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> R
     for round in 0..3 {
         prompt_on_member1(scene, &format!("app{round}")).await?;
     }
-    let hangs = scene.until_cluster("member2", "False", "does not answer").await?;
+    let hangs = scene
+        .until_cluster("member2", "False", "does not respond")
+        .await?;
     assert_eq!(hangs["reason"], "ClusterNotReachable");
     let refuses = scene.until_cluster("member3", "False", "token").await?;
     assert_eq!(refuses["reason"], "CredentialsRefused");

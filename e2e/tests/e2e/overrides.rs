@@ -237,7 +237,7 @@ async fn a_bad_override_keeps_the_last_good_version_and_is_told_once(scene: &mut
         json!("/cache/host");
     scene.apply(bad).await?;
     let failed = scene
-        .until_condition("settings-configmap", "FullyApplied", "False", "nothing at /cache")
+        .until_condition("settings-configmap", "FullyApplied", "False", "/cache not found")
         .await?;
     let message = failed["message"].as_str().unwrap_or_default();
     for part in [
@@ -368,7 +368,7 @@ async fn an_override_in_both_forms_is_refused_by_the_hub(scene: &mut Scene) -> R
     match scene.apply(both).await {
         Err(error) => {
             let why = format!("{error:#}");
-            ensure!(why.contains("exclude each other"), "{why}");
+            ensure!(why.contains("are mutually exclusive"), "{why}");
         }
         // Without rules in the hub's CRDs, the form with rules counts.
         Ok(_) => ensure!(!scene.bed.has("cel")?, "it was taken"),

@@ -39,7 +39,12 @@ async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> 
         .apply(manifests::policy(&["member1", "member2", "member3"]))
         .await?;
     scene
-        .until_condition("keys-secret", "FullyApplied", "False", "not ours")
+        .until_condition(
+            "keys-secret",
+            "FullyApplied",
+            "False",
+            "is not managed by this hub",
+        )
         .await?;
     scene
         .until_condition("keys-secret", "FullyApplied", "False", "member3 refused")
@@ -99,7 +104,12 @@ async fn a_token_secret_never_travels(scene: &mut Scene) -> Result<()> {
         .until_held("Deployment", "myapp", &["member1", "member2"])
         .await?;
     let told = scene
-        .until_condition("myapp-deployment", "DependenciesReady", "False", "never travels")
+        .until_condition(
+            "myapp-deployment",
+            "DependenciesReady",
+            "False",
+            "is never propagated",
+        )
         .await?;
     let message = told["message"].as_str().unwrap_or_default();
     ensure!(

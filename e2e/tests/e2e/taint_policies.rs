@@ -143,7 +143,7 @@ async fn members_that_are_lost_together_are_not_tainted(scene: &mut Scene) -> Re
     }
     for member in members {
         let told = scene
-            .until_cluster(member, "Unknown", "3 of 3 members stopped answering")
+            .until_cluster(member, "Unknown", "3 of 3 members stopped responding")
             .await?;
         assert_eq!(told["reason"], "HubCutOff");
     }

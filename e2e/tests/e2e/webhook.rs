@@ -197,7 +197,7 @@ async fn what_is_protected_from_deletion_stays_until_its_label_is_gone(scene: &m
             let Err(error) = hub.delete(kind, ns, name).await else {
                 bail!("{kind} {name} was deleted")
             };
-            let words = "Always: the object is protected from deletion; remove the label first";
+            let words = "Always: the object is protected from deletion; remove the label to delete it";
             ensure!(
                 status_code(&error) == 403 && format!("{error:#}").contains(words),
                 "{error:#}"
@@ -386,7 +386,7 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
         let Err(error) = second else {
             bail!("two customizations of one operation")
         };
-        ensure!(format!("{error:#}").contains("\"one\" has it"), "{error:#}");
+        ensure!(format!("{error:#}").contains("\"one\" already implements it"), "{error:#}");
         // The other policies of a namespace are looked at.
         scene.apply(naming("kinds", &["Dream"])).await?;
         scene.delete("PropagationPolicy", "kinds").await?;

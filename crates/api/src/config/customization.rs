@@ -12,7 +12,7 @@ use super::declarative::DeclarativeRules;
     group = "config.karmada.io",
     version = "v1alpha1",
     kind = "ResourceInterpreterCustomization",
-    doc = "Says by Lua scripts how objects of one kind are understood.",
+    doc = "Defines by Lua scripts how objects of one kind are interpreted.",
     shortname = "ric",
     category = "karmada-io",
     derive = "PartialEq",

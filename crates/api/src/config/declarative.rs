@@ -14,7 +14,7 @@ pub use super::declarative_status::{
     ReflectionRule,
 };
 
-/// How objects of a kind are understood, in paths.
+/// How objects of a kind are interpreted, in paths.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DeclarativeRules {

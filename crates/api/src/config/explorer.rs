@@ -26,7 +26,7 @@ pub const OPERATIONS: &[&str] = &[
     group = "config.karmada.io",
     version = "v1alpha1",
     kind = "ResourceExploringWebhookConfiguration",
-    doc = "Names webhooks that explore objects of some kinds.",
+    doc = "Registers webhooks that explore objects of some kinds.",
     category = "karmada-io",
     no_spec,
     derive = "PartialEq",
@@ -54,7 +54,7 @@ pub struct ExploringWebhook {
     #[schemars(length(max = 64))]
     pub rules: Vec<ExploringRule>,
 
-    /// What holds when it fails to answer. Fail: nothing goes on until it answers. Ignore: as if there were no
+    /// What happens when it fails. Fail: the operation is retried until it succeeds. Ignore: as if there were no
     /// hook.
     #[serde(default)]
     pub failure_policy: FailurePolicy,

@@ -26,7 +26,7 @@ pub const OPERATIONS: &[&str] = &[
     group = "config.karmada.io",
     version = "v1alpha1",
     kind = "ResourceInterpreterWebhookConfiguration",
-    doc = "Names webhooks that say how objects of some kinds are understood.",
+    doc = "Registers webhooks that interpret objects of some kinds.",
     category = "karmada-io",
     no_spec,
     derive = "PartialEq",

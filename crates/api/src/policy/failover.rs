@@ -32,7 +32,7 @@ pub struct ApplicationFailoverBehavior {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
 
-    /// What of the old copy's status the new copy is told.
+    /// What of the old copy's status the new copy gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
@@ -63,7 +63,7 @@ pub struct ClusterFailoverBehavior {
     #[schemars(schema_with = "crate::schema::cluster_purge_mode")]
     pub purge_mode: PurgeMode,
 
-    /// What of the old copy's status the new copy is told.
+    /// What of the old copy's status the new copy gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }

@@ -31,7 +31,7 @@ pub struct Placement {
     #[schemars(length(max = 64))]
     pub spread_constraints: Vec<SpreadConstraint>,
 
-    /// How replicas are divided among the chosen clusters. Without it each cluster gets all of them.
+    /// How replicas are divided among the scheduled clusters. Without it each cluster gets all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaSchedulingStrategy>,
 

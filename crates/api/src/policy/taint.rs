@@ -12,7 +12,7 @@ use super::ClusterAffinity;
     group = "policy.karmada.io",
     version = "v1alpha1",
     kind = "ClusterTaintPolicy",
-    doc = "Puts taints on Clusters whose conditions say so, and takes them away.",
+    doc = "Sets taints on Clusters by their conditions, and removes them.",
     derive = "PartialEq",
     derive = "Default"
 )]
@@ -26,7 +26,7 @@ pub struct ClusterTaintSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_on_conditions: Vec<MatchCondition>,
 
-    /// What a Cluster's conditions must be for the taints to be taken away; all must hold. Left out: never.
+    /// What a Cluster's conditions must be for the taints to be removed; all must hold. Left out: never.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove_on_conditions: Vec<MatchCondition>,
 

@@ -16,7 +16,7 @@ use crate::twin::Twin;
     group = "work.karmada.io",
     version = "v1alpha1",
     kind = "ResourceBinding",
-    doc = "Says to which clusters one template goes. Superseded by v1alpha2.",
+    doc = "The scheduling result of one namespaced template. Superseded by v1alpha2.",
     namespaced,
     status = "ResourceBindingStatus",
     shortname = "rb",
@@ -30,7 +30,7 @@ pub struct ResourceBindingSpec {
     /// The template.
     pub resource: ObjectReference,
 
-    /// The clusters that were chosen.
+    /// The clusters that it is scheduled to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 }
@@ -40,8 +40,7 @@ impl Twin for ResourceBinding {
     const PLURAL: &'static str = super::ResourceBinding::PLURAL;
     const CRD_NAME: &'static str = super::ResourceBinding::CRD_NAME;
     const SHORT_NAMES: &'static [&'static str] = super::ResourceBinding::SHORT_NAMES;
-    const DOC: &'static str =
-        "Says to which clusters one cluster-scoped template goes. Superseded by v1alpha2.";
+    const DOC: &'static str = "The scheduling result of one cluster-scoped template. Superseded by v1alpha2.";
 }
 
 /// Names a template.
@@ -100,7 +99,7 @@ pub struct ResourceBindingStatus {
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
 
-/// How the template fares on one cluster.
+/// The state of the template on one cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
@@ -112,7 +111,7 @@ pub struct AggregatedStatusItem {
     #[schemars(schema_with = "crate::schema::free_form")]
     pub status: Option<serde_json::Value>,
 
-    /// Whether the cluster holds the copy.
+    /// Whether the copy is applied on the cluster.
     #[serde(default, skip_serializing_if = "is_false")]
     pub applied: bool,
 

@@ -15,7 +15,7 @@ use crate::embedded::EmbeddedObject;
     group = "work.karmada.io",
     version = "v1alpha1",
     kind = "Work",
-    doc = "Objects that one cluster shall hold, and how they fare there.",
+    doc = "Objects for one cluster, and their state there.",
     namespaced,
     status = "WorkStatus",
     shortname = "wk",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Quantities by resource name, such as cpu.
 pub type Resources = BTreeMap<String, Quantity>;
 
-/// What one replica needs.
+/// The requirements of one replica.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {
@@ -61,7 +61,7 @@ pub struct Component {
     /// How many replicas the part asks for.
     pub replicas: i32,
 
-    /// What one of them needs.
+    /// The requirements of one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ComponentReplicaRequirements>,
 }

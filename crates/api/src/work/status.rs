@@ -18,7 +18,7 @@ pub struct ResourceBindingStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheduler_observing_affinity_name: String,
 
-    /// When clusters were last chosen.
+    /// When it was last scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scheduled_time: Option<Time>,
 
@@ -33,7 +33,7 @@ pub struct ResourceBindingStatus {
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
 
-/// How the template fares on one cluster.
+/// The state of the template on one cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
@@ -45,7 +45,7 @@ pub struct AggregatedStatusItem {
     #[schemars(schema_with = "crate::schema::free_form")]
     pub status: Option<serde_json::Value>,
 
-    /// Whether the cluster holds the copy.
+    /// Whether the copy is applied on the cluster.
     #[serde(default, skip_serializing_if = "is_false")]
     pub applied: bool,
 

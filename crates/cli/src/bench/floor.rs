@@ -66,7 +66,7 @@ pub async fn add_definition(hub: &Server) -> Result<()> {
     let name = format!("{}.{}", Kind::Binding.plural(), Kind::Binding.group());
     let found = api.get_opt(&name).await.map_err(connect::explain)?;
     let mut definition =
-        found.with_context(|| format!("the hub does not serve {name}; entourage crds --apply brings it"))?;
+        found.with_context(|| format!("the hub does not serve {name}; entourage crds --apply creates it"))?;
     definition.metadata = kube::api::ObjectMeta {
         name: Some(definition_name()),
         ..Default::default()

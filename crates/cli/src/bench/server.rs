@@ -101,12 +101,12 @@ impl Server {
     /// Connects to a server.
     ///
     /// # Errors
-    /// The kubeconfig is not usable, or the server does not answer.
+    /// The kubeconfig is not usable, or the server does not respond.
     pub async fn connect(name: &str, kubeconfig: Option<&Path>) -> Result<Self> {
         let client = connect::client(connect::config(kubeconfig, None).await?)?;
         let version = client.apiserver_version().await.map_err(connect::explain);
         let version = version
-            .with_context(|| format!("{name} does not answer"))?
+            .with_context(|| format!("{name} does not respond"))?
             .git_version;
         Ok(Self {
             name: name.to_owned(),

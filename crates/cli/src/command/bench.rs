@@ -23,7 +23,7 @@ pub struct BenchArgs {
     )]
     pub scenarios: Vec<Scenario>,
 
-    /// Kubeconfig of the hub; without it $KUBECONFIG or ~/.kube/config, as kubectl does
+    /// Kubeconfig of the hub (default: $KUBECONFIG or ~/.kube/config)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 

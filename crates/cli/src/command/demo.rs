@@ -63,7 +63,7 @@ async fn play(look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
         out,
         "{}\n",
         look.bold(
-            "A workload never travels alone: a Deployment, and the ConfigMap it mounts, on two of three clusters."
+            "A workload with its dependencies: a Deployment, and the ConfigMap it mounts, on two of three clusters."
         )
     )?;
     let fleet = Fleet::start(MEMBERS, &Place::Nowhere, drill::options()).await?;
@@ -121,7 +121,7 @@ impl Demo<'_> {
         .await?;
         self.until(
             begin,
-            "ConfigMap my-config came along: no policy names it",
+            "ConfigMap my-config was propagated with it: no policy names it",
             async |see| {
                 see.is_exactly_on(&CONFIG_MAP, "my-config", &["member1", "member2"])
                     .await
@@ -182,7 +182,7 @@ impl Demo<'_> {
     }
 
     async fn drops(&mut self) -> Result<()> {
-        self.step("Take the reference out of the Deployment: nothing needs the ConfigMap any more")?;
+        self.step("Take the reference out of the Deployment: nothing depends on the ConfigMap any more")?;
         let patch = json!({"spec": {"template": {"spec": {"volumes": null, "containers": [
             {"name": "nginx", "image": "nginx"}]}}}});
         let begin = self.patch(&DEPLOYMENT, "myapp", &patch).await?;

@@ -38,7 +38,7 @@ use hub::Binding;
 use moves::{arrived, tell_moves, victim};
 use report::{Cleaned, Healed, Report, millis};
 
-/// What is drilled without -f: a workload that moves, one with a claim, and one that has no other place.
+/// What is drilled without -f: a workload that moves, one with a claim, and one that has no other cluster.
 const SAMPLE: [(&str, &str); 3] = [
     (
         "config/samples/failover/web.yaml",
@@ -137,7 +137,7 @@ pub async fn drill(args: &DrillArgs, out: &mut (dyn Write + Send)) -> Result<()>
         out,
     };
     drill.say(&format!(
-        "A hub and {} are up after {} ms. A member that does not answer is not ready after {} ms here, and after 30 s by default.\n",
+        "A hub and {} are up after {} ms. A member that does not respond is not ready after {} ms here, and after 30 s by default.\n",
         match args.members {
             1 => "1 member".to_owned(),
             many => format!("{many} members"),

@@ -1,5 +1,5 @@
-//! `entourage failover --dry-run CLUSTER`: what would move where if a member failed, what has no other place, and which data
-//! would stay behind. The same decisions as the controllers', made on a model of the servers: nothing is written.
+//! `entourage failover --dry-run CLUSTER`: what would move where if a member failed, what has no other cluster, and which data
+//! would remain there. The same decisions as the controllers', made on a model of the servers: nothing is written.
 
 use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 
@@ -65,7 +65,7 @@ pub struct Forecast {
     pub cluster: String,
     /// Workloads that would be moved.
     pub moves: Vec<Move>,
-    /// Workloads that would have to leave, and have no other place.
+    /// Workloads that would have to leave, and have no other cluster.
     pub blocked: Vec<Stays>,
     /// Workloads that tolerate the taint.
     pub tolerate: Vec<String>,
@@ -304,7 +304,7 @@ fn text(forecast: &Forecast, remarks: &[String]) -> Result<String> {
         }
     }
     if !forecast.blocked.is_empty() {
-        writeln!(text, "Has no other place, and stays:")?;
+        writeln!(text, "Has no other cluster, and stays:")?;
     }
     for each in &forecast.blocked {
         writeln!(text, "  {}: {}", each.object, each.why)?;
@@ -319,7 +319,7 @@ fn text(forecast: &Forecast, remarks: &[String]) -> Result<String> {
     if !forecast.data.is_empty() {
         writeln!(
             text,
-            "Data that stays behind on {cluster}:\n  {}",
+            "Data that remains on {cluster}:\n  {}",
             forecast.data.join("\n  ")
         )?;
     }
@@ -341,11 +341,11 @@ fn text(forecast: &Forecast, remarks: &[String]) -> Result<String> {
         count(forecast.moves.len(), "workload moves", "workloads move"),
         count(
             forecast.blocked.len(),
-            "has no other place",
-            "have no other place"
+            "has no other cluster",
+            "have no other cluster"
         ),
         count(forecast.tolerate.len(), "tolerates it", "tolerate it"),
-        count(forecast.data.len(), "claim stays behind", "claims stay behind"),
+        count(forecast.data.len(), "claim remains", "claims remain"),
     )?;
     Ok(text)
 }
@@ -401,14 +401,14 @@ mod tests {
             text(&forecast, &[]).unwrap(),
             "Moves off member1:
   Deployment shop/web  -> member2 (2), member3 (1, has it already)  after ConfigMap shop/settings, PersistentVolumeClaim shop/data
-Has no other place, and stays:
+Has no other cluster, and stays:
   StatefulSet shop/db: 0 of 3 clusters fit
 Tolerates it, and stays:
   DaemonSet shop/agent
-Data that stays behind on member1:
+Data that remains on member1:
   PersistentVolumeClaim shop/data
 
-1 workload moves, 1 has no other place, 1 tolerates it, 1 claim stays behind.
+1 workload moves, 1 has no other cluster, 1 tolerates it, 1 claim remains.
 "
         );
     }

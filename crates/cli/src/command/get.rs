@@ -41,22 +41,22 @@ use table::View;
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// Where each template goes, by which policy, and how far it is
+    /// Where each template is scheduled, by which policy, and its state
     #[value(alias = "binding", alias = "rb", alias = "crb")]
     Bindings,
-    /// Each object on each cluster: its state, its health, who needs it there
+    /// Each object on each cluster: its state, its health, what depends on it there
     #[value(alias = "copy")]
     Copies,
     /// The members: ready since when, version, copies, taints
     #[value(alias = "cluster")]
     Clusters,
-    /// What each policy selects and where it sends it
+    /// What each policy selects, and its target clusters
     #[value(alias = "policy", alias = "pp", alias = "cpp")]
     Policies,
     /// What each override policy selects, and how many copies it changes
     #[value(alias = "override", alias = "op", alias = "cop")]
     Overrides,
-    /// Each ConfigMap or Secret for many namespaces: how many hold it, which do not, and why
+    /// Each ConfigMap or Secret for many namespaces: where it is present, where not, and why
     #[value(alias = "distribution", alias = "distributor", alias = "rd")]
     Distributions,
 }
@@ -311,16 +311,16 @@ pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<
         format!(" in namespace {within}")
     };
     if view.rows.is_empty() {
-        let what = args
-            .what
-            .to_possible_value()
-            .map(|value| value.get_name().to_owned());
-        let what = what.unwrap_or_default();
+        let value = args.what.to_possible_value();
+        let mut words = value.iter().flat_map(|value| value.get_name_and_aliases());
+        let what = words.next().unwrap_or_default();
+        // The first alias is the word for one of them.
+        let one = words.next().unwrap_or(what);
         return match name {
-            Some(name) => bail!("there are no {what} of {name:?}{here}; entourage get {what} -A lists all"),
+            Some(name) => bail!("{one} {name:?} not found{here}; entourage get {what} -A lists all"),
             // A program gets what it reads otherwise, with nothing in it.
             None if !matches!(args.output, None | Some(Output::Wide)) => print(&view, args.output, namespace),
-            None => Ok(format!("There are no {what}{here}.\n")),
+            None => Ok(format!("No {what} found{here}.\n")),
         };
     }
     print(&view, args.output, namespace)

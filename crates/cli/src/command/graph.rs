@@ -179,14 +179,13 @@ pub fn drawn(args: &GraphArgs, drawing: Drawing) -> Result<String> {
             .flatten()
             .collect();
         anyhow::bail!(
-            "{} refers to nothing, nothing refers to it, and it does not travel; look with -A, or without --kind and --name",
+            "{} has no references and no referrers, and is not propagated; look with -A, or without --kind and \
+             --name",
             words.join(" ")
         );
     }
     Ok(match args.output {
-        Output::Text if drawing.nodes.is_empty() => {
-            "Nothing refers to anything, and nothing travels.\n".to_owned()
-        }
+        Output::Text if drawing.nodes.is_empty() => "No propagated resources found.\n".to_owned(),
         Output::Text => text::draw(&drawing),
         Output::Mermaid => mermaid::draw(&drawing),
         Output::Dot => dot::draw(&drawing),

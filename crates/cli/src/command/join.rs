@@ -36,7 +36,7 @@ pub struct JoinArgs {
     #[arg(long, value_name = "FILE")]
     pub cluster_kubeconfig: PathBuf,
 
-    /// Context in that kubeconfig; without it the current one
+    /// Context in that kubeconfig (default: current context)
     #[arg(long, value_name = "NAME")]
     pub cluster_context: Option<String>,
 
@@ -245,7 +245,7 @@ pub async fn join_beside(
     if is_loopback(&reach.endpoint) && args.api_endpoint.is_none() {
         writeln!(
             target.out,
-            "note: {} means this machine; controllers that run elsewhere need --api-endpoint",
+            "note: {} is a loopback address; controllers that run elsewhere need --api-endpoint",
             reach.endpoint
         )?;
     }
@@ -270,7 +270,7 @@ fn reach(args: &JoinArgs, config: &Config) -> Result<Reach> {
         .unwrap_or_else(|| config.cluster_url.to_string());
     let endpoint = endpoint.trim_end_matches('/').to_owned();
     if !endpoint.starts_with("https://") && !endpoint.starts_with("http://") {
-        bail!("the member's address {endpoint:?} is no URL; pass --api-endpoint https://HOST:PORT");
+        bail!("the member's address {endpoint:?} is not a URL; pass --api-endpoint https://HOST:PORT");
     }
     if endpoint.starts_with("http://") && !args.insecure_skip_tls_verification {
         bail!(

@@ -174,7 +174,7 @@ fn function_config(list: &Value) -> Result<&Value, Vec<Wrong>> {
     let is_version = |version: &str| LIST_VERSIONS.contains(&version);
     if list["kind"] != "ResourceList" || !list["apiVersion"].as_str().is_some_and(is_version) {
         return Err(wrong(format!(
-            "standard input is no ResourceList of {}; give a {KIND} as a file",
+            "standard input is not a ResourceList of {}; give a {KIND} as a file",
             LIST_VERSIONS[0]
         )));
     }

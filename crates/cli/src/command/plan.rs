@@ -68,7 +68,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name)]
     pub clusters: Vec<String>,
 
-    /// Where the members, and what stands on them, come from
+    /// Where the members, and the state of their copies, come from
     #[arg(long, value_enum, default_value_t)]
     pub members: MembersFrom,
 

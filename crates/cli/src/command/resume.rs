@@ -87,10 +87,10 @@ pub async fn resume(args: &ResumeArgs, hub: Client, out: &mut (dyn Write + Send)
         .map_err(connect::explain)
         .with_context(|| format!("cannot watch cluster {name}"))?
     {
-        Waited::Met(_) => target.say(CLUSTER, name, "deletions go on"),
+        Waited::Met(_) => target.say(CLUSTER, name, "deletions resumed"),
         Waited::TimedOut(_) => bail!(
-            "the release of cluster {name} is recorded, but no controllers took it up within {:?}: are they running? They go on \
-             when they do",
+            "the release of cluster {name} is recorded, but no controllers took it up within {:?}: are they \
+             running? Deletions resume when they do",
             args.wait
         ),
     }

@@ -43,7 +43,7 @@ pub struct UnjoinArgs {
     #[arg(long, value_name = "FILE")]
     pub cluster_kubeconfig: Option<PathBuf>,
 
-    /// Context in that kubeconfig; without it the current one
+    /// Context in that kubeconfig (default: current context)
     #[arg(long, value_name = "NAME", requires = "cluster_kubeconfig")]
     pub cluster_context: Option<String>,
 
@@ -51,7 +51,7 @@ pub struct UnjoinArgs {
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
-    /// Delete the copies on the member; without it they stay there, without our marks
+    /// Delete the copies on the member (default: resources are kept; ownership metadata is removed)
     #[arg(long)]
     pub remove_copies: bool,
 
@@ -248,8 +248,8 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
         Waited::Met(_) => {
             let what = match (args.force, args.remove_copies) {
                 (true, _) => "deleted by force",
-                (false, true) => "deleted, its copies removed",
-                (false, false) => "deleted, its copies stay without our marks",
+                (false, true) => "deleted: its copies are removed",
+                (false, false) => "deleted: resources are kept; ownership metadata is removed",
             };
             target.say(CLUSTER, name, what)?;
             if args.force {
@@ -273,7 +273,7 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
 /// Why a member that leaves is still there, and what to do: what the controllers say of its rights, else whether it
 /// answers, and the copies that are recorded there.
 async fn what_holds(target: &Target<'_>, name: &str, cluster: &Value) -> String {
-    let again = "run this again to go on waiting, or with --force to give its copies up";
+    let again = "run this again to go on waiting, or with --force to orphan its copies";
     let conditions = cluster.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.into_iter().flatten();
     let released = conditions.find(|each| each["type"] == condition::RELEASED && each["status"] == "False");
@@ -283,7 +283,7 @@ async fn what_holds(target: &Target<'_>, name: &str, cluster: &Value) -> String 
     let mut why = match ready(cluster).filter(|(status, _)| *status != "True") {
         Some((_, why)) => format!("The member is not ready ({why}): {again}"),
         None => {
-            format!("Either `entourage controllers` is not running or the member does not answer: {again}")
+            format!("Either `entourage controllers` is not running or the member does not respond: {again}")
         }
     };
     if let Some(left) = copies_on(target, name).await.filter(|left| !left.is_empty()) {
@@ -295,7 +295,7 @@ async fn what_holds(target: &Target<'_>, name: &str, cluster: &Value) -> String 
             format!(" and {more} more")
         };
         why.push_str(&format!(
-            ". Copies that may stand there: {}{more}",
+            ". Copies that may exist there: {}{more}",
             named.join(", ")
         ));
     }
@@ -336,7 +336,7 @@ fn report_left_behind(target: &mut Target<'_>, name: &str, left: Option<BTreeSet
     let Some(left) = left else {
         writeln!(
             target.out,
-            "note: the copies on {name} stay there; the bindings that tell which cannot be listed"
+            "note: the copies on {name} are kept; the bindings that name them cannot be listed"
         )?;
         return Ok(());
     };
@@ -346,7 +346,7 @@ fn report_left_behind(target: &mut Target<'_>, name: &str, left: Option<BTreeSet
     }
     writeln!(
         target.out,
-        "note: copies that stay on {name}, with our marks: {}",
+        "note: copies that are kept on {name}, with ownership metadata: {}",
         left.len()
     )?;
     for each in left.iter().take(NAMED) {

@@ -62,7 +62,7 @@ pub async fn of_hub(hub: &Client, kinds: &mut Kinds, remarks: &mut impl Extend<S
         Ok(objects) => objects,
         Err(error) => {
             remarks.extend([format!(
-                "the hub's ResourceInterpreterCustomizations cannot be listed, and do not count here: {error:#}"
+                "the hub's ResourceInterpreterCustomizations cannot be listed, and are not used here: {error:#}"
             )]);
             return Taught::default();
         }
@@ -73,7 +73,8 @@ pub async fn of_hub(hub: &Client, kinds: &mut Kinds, remarks: &mut impl Extend<S
         match serde_json::from_value(object) {
             Ok(customization) => all.push(customization),
             Err(_) => remarks.extend([format!(
-                "ResourceInterpreterCustomization {name}: its fields cannot be read, and it does not count here; compare \
+                "ResourceInterpreterCustomization {name}: its fields cannot be read, and it is not used here; \
+                 compare \
                  it with what `entourage crds` prints"
             )]),
         }
@@ -88,7 +89,7 @@ pub async fn hooks_of_hub(hub: &Client, kinds: &mut Kinds) -> Vec<String> {
         match listed(hub, kinds, contract.configuration()).await {
             Ok(objects) => remarks.extend(hooks(&objects)),
             Err(error) => remarks.push(format!(
-                "the hub's {}s cannot be listed, and whether hooks would be asked is not known: {error:#}",
+                "the hub's {}s cannot be listed, so hooks are ignored: {error:#}",
                 contract.configuration()
             )),
         }
@@ -104,7 +105,7 @@ pub fn hooks(objects: &[Value]) -> Vec<String> {
     let remark = |object: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         format!(
-            "{} {}: its hooks are not asked here; the kinds of their rules are taken as they are known without them, and \
+            "{} {}: its hooks are not called here; the kinds of their rules are interpreted without them, and \
              the controllers may decide otherwise",
             text(&object["kind"]),
             text(&object["metadata"]["name"])

@@ -129,7 +129,7 @@ impl Api {
     /// Looks at what the server serves. Cost: see the module.
     ///
     /// # Errors
-    /// [`Failure`], also when the server does not answer as API servers do: then nothing is known.
+    /// [`Failure`], also when the server does not respond as API servers do: then nothing is known.
     pub async fn catalog(&self) -> Result<Catalog, Failure> {
         let mut catalog = Catalog::default();
         let mut versions: Vec<(String, String)> = Vec::new();
@@ -140,7 +140,7 @@ impl Api {
                 Some("APIGroupDiscoveryList") => catalog.aggregated(&answer),
                 Some("APIVersions") => versions.push((String::new(), "v1".to_owned())),
                 Some("APIGroupList") => versions.extend(preferred_first(&answer)),
-                _ => return Err(Failure::Garbled(format!("the answer to {root} is no discovery"))),
+                _ => return Err(Failure::Garbled(format!("the answer to {root} is not discovery"))),
             }
         }
         let answers: Vec<_> = stream::iter(versions)
@@ -196,7 +196,7 @@ impl Api {
             .map_err(|error| Failure::garbled(&error))?;
             if meta.resource_version.is_empty() {
                 return Err(Failure::Garbled(
-                    "the answer is no list of definitions".to_owned(),
+                    "the answer is not a list of definitions".to_owned(),
                 ));
             }
             revision.get_or_insert(meta.resource_version);
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(
             find("down.example.com/v1", "Dream"),
             None,
-            "its server does not answer"
+            "its server does not respond"
         );
         assert_eq!(
             find("v1", "Dream"),

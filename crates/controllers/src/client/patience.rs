@@ -48,7 +48,7 @@ impl Patience {
         self.slowest = took.max(self.slowest.mul_f64(DECAY));
     }
 
-    /// There was no answer in time.
+    /// There was no response in time.
     pub(super) fn missed(&mut self, request: &str) {
         let answers = self.requests.entry(request.to_owned()).or_default();
         answers.missed = answers.missed.saturating_add(1);

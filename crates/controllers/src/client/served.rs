@@ -191,7 +191,7 @@ impl Api {
 
 /// Somebody answers who does not speak as API servers do: a proxy, or a server that is about to start.
 fn no_answer(path: &Path, kind: &str) -> Failure {
-    Failure::Garbled(format!("the answer to {} is no {kind}", path.uri))
+    Failure::Garbled(format!("the answer to {} is not a {kind}", path.uri))
 }
 
 #[cfg(test)]

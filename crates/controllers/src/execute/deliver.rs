@@ -67,7 +67,7 @@ impl Hands {
             }
         };
         if !matches!(delivered, Delivered::Applied { .. }) {
-            debug!(object = %order.id, cluster = %order.cluster, "a copy could not be brought in line");
+            debug!(object = %order.id, cluster = %order.cluster, "a copy could not be updated");
         }
         self.tell(Observation::Delivered(order.cluster, order.id, delivered))
             .await;

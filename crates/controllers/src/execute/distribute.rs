@@ -108,7 +108,7 @@ impl Hands {
 
     async fn told(&self, distribution: Str, place: Place, wrote: Wrote) -> Outcome {
         if let Wrote::Failed { message, .. } = &wrote {
-            debug!(distribution = %distribution, place = %place, error = message, "a copy is not as it should be");
+            debug!(distribution = %distribution, place = %place, error = message, "a copy could not be updated");
         }
         self.tell(Observation::Distributed(distribution, place, wrote))
             .await;

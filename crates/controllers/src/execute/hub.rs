@@ -111,7 +111,8 @@ impl Hands {
         match failure.class() {
             // The collection is missing: its namespace or its kind. That is no news about the object.
             Class::Missing if matches!(verb, Verb::Create(_)) => {
-                warn!(object = ?object, error = failure.text(&gvk_of(object)), "the hub has no place for an object");
+                warn!(object = ?object, error = failure.text(&gvk_of(object)), "the hub has no namespace or no kind \
+                    for an object");
                 return Outcome::Failed {
                     trouble: Trouble::Busy,
                     asked: None,

@@ -42,7 +42,7 @@ impl Hands {
                 Outcome::Done
             }
             Err(failure) => {
-                debug!(%cluster, namespace = %name, error = ?failure, "a namespace could not be brought in line");
+                debug!(%cluster, namespace = %name, error = ?failure, "a namespace could not be updated");
                 if failure.class() == Class::Refused {
                     return Outcome::Refused(failure.text(&Gvk::new("v1", "Namespace")));
                 }

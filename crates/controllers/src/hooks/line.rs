@@ -68,7 +68,7 @@ impl Line {
         let uri = format!("https://{host}:{port}{path}");
         let uri = uri
             .parse()
-            .map_err(|_| "its address is no URL; correct it".to_owned())?;
+            .map_err(|_| "its address is not a URL; correct it".to_owned())?;
         let finder = Finder {
             address: Arc::new(call.address.clone()),
             services,
@@ -117,7 +117,7 @@ impl Line {
             Err(_) => {
                 let seconds = self.timeout.as_secs();
                 let why = format!(
-                    "{} does not answer within {seconds} s; is it running, or does it need more timeoutSeconds?",
+                    "{} does not respond within {seconds} s; is it running, or does it need more timeoutSeconds?",
                     self.host
                 );
                 (why, true)
@@ -192,7 +192,7 @@ impl Trouble {
             Self::Untrusted(why) => format!(
                 "no TLS with {host}: {why}; its certificate must be for that name and by an authority in clientConfig.caBundle"
             ),
-            Self::Broken(why) => format!("{host} does not answer: {why}; its own log may say why"),
+            Self::Broken(why) => format!("{host} does not respond: {why}; its own log may say why"),
             Self::Status(status) if status.is_redirection() => {
                 format!(
                     "{host} answers with status {}; redirects are not followed: give the address itself",
@@ -251,7 +251,8 @@ fn tls(bundle: Option<&[u8]>) -> Result<ClientConfig, String> {
         return Ok(builder.with_no_client_auth());
     };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
-    let wrong = "clientConfig.caBundle holds what is no certificate; give certificates in PEM, in base64";
+    let wrong =
+        "clientConfig.caBundle holds something other than certificates; give certificates in PEM, in base64";
     let certificates = certificates.map_err(|_| wrong)?;
     if certificates.is_empty() {
         return Err("clientConfig.caBundle holds no certificate; give certificates in PEM, in base64".into());

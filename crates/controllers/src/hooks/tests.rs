@@ -300,10 +300,10 @@ async fn what_a_bad_hook_does_becomes_a_text_with_cause_and_remedy_and_without_c
         ),
         (Behaves::Hugely, "answers with more than 3145728 bytes"),
         (Behaves::Endlessly, "answers with more than 3145728 bytes"),
-        (Behaves::Slowly, "does not answer within 1 s; is it running"),
+        (Behaves::Slowly, "does not respond within 1 s; is it running"),
         (
             Behaves::WithGarbage,
-            "the answer is no JSON: Syntax error at line 1",
+            "the answer is not JSON: Syntax error at line 1",
         ),
         (
             Behaves::With(500),
@@ -536,8 +536,8 @@ async fn a_service_reference_leads_to_the_services_address_and_asks_for_its_name
             Some("has no port"),
         ),
         (
-            json!("the hub does not answer"),
-            Some("Service team/hook of the hub: the hub does not answer"),
+            json!("the hub does not respond"),
+            Some("Service team/hook of the hub: the hub does not respond"),
         ),
         (json!(null), Some("the host hook.team.svc has no address")),
     ] {
@@ -577,7 +577,7 @@ async fn a_secret_does_not_leave_for_a_hook_without_a_rule_that_names_secrets() 
         let error = hooks.ask(&hook, &subject, Question::Health(&secret)).await.err();
         let error = error.expect("it is not asked").to_string();
         assert!(
-            error.contains("no rule for what it is asked") && !error.contains(CANARY),
+            error.contains("no rule for this operation") && !error.contains(CANARY),
             "{error}"
         );
     }

@@ -233,7 +233,7 @@ fn facts(id: &Id, object: &Value) -> SecretFacts {
 fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
     let bad = |what: &str| Refused {
         reason: "InvalidEndpoint",
-        message: format!("{what} is no valid URL"),
+        message: format!("{what} is not a valid URL"),
     };
     let endpoint: http::Uri = reach.endpoint.parse().map_err(|_| bad("spec.apiEndpoint"))?;
     if endpoint.scheme().is_none() || endpoint.host().is_none() {

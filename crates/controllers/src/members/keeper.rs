@@ -104,7 +104,7 @@ impl Keeper {
         }
     }
 
-    /// Connects if necessary, probes, and tells the brain. An error means that the brain is gone.
+    /// Connects if necessary, probes, and tells the brain. An error means that the control loop has ended.
     async fn round(&mut self) -> Result<(), Gone> {
         self.look_at_secret().await;
         let mut probe = match self.connect().await {

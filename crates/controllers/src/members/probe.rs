@@ -155,7 +155,7 @@ pub(super) fn unidentified(failure: &Failure) -> Probed {
                 reason::CLUSTER_ID_UNKNOWN,
                 format!(
                     "which cluster this is cannot be read: get of the namespace kube-system failed: {text}. Nothing is written \
-                     there before; our account needs the verb get on namespaces"
+                     there before; the joined account needs the verb get on namespaces"
                 ),
             )
         }
@@ -173,7 +173,7 @@ fn failed(failure: &Failure) -> Probed {
         Class::Unknown => Probed::unhealthy(
             Health::Silent,
             reason::CLUSTER_NOT_REACHABLE,
-            format!("the API server does not answer: {text}"),
+            format!("the API server does not respond: {text}"),
         ),
         Class::Unauthorized => Probed::unhealthy(
             Health::Unauthorized,
@@ -184,7 +184,7 @@ fn failed(failure: &Failure) -> Probed {
             Health::Unhealthy,
             reason::CREDENTIALS_REFUSED,
             format!(
-                "the API server refuses to our account whether it is ready: {text}. Every account may get /readyz by default; give \
+                "the API server refuses to tell the joined account whether it is ready: {text}. Every account may get /readyz by default; give \
                  ours that right, or another token"
             ),
         ),

@@ -117,7 +117,7 @@ struct Teller {
 }
 
 impl Teller {
-    /// `None`: the brain is gone.
+    /// `None`: the control loop has ended.
     async fn tell(&self, found: Found) -> Option<()> {
         let (server, run) = (self.server.clone(), self.run);
         self.brain.send(Message::Looked { server, run, found }).await.ok()

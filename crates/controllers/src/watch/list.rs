@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Watcher {
-    /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the brain is gone.
+    /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the control loop has ended.
     pub(super) async fn list(&mut self) -> Result<Option<String>, Failure> {
         let api = self.api.clone();
         let mut turn = Some(api.list_turn().await);

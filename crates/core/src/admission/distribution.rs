@@ -27,7 +27,7 @@ pub(super) fn name(object: &Value, problems: &mut Vec<Problem>) {
     if !name.is_empty() && !is_subdomain(name) {
         problems.push(Problem::new(
             "metadata.name",
-            format!("{name:?} is no DNS name"),
+            format!("{name:?} is not a DNS name"),
             "use lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
         ));
     }
@@ -40,12 +40,12 @@ pub(super) fn source(object: &Value, problems: &mut Vec<Problem>) {
     match (is_given(&spec["resource"]), is_given(&spec["resourceFrom"])) {
         (true, true) => problems.push(Problem::new(
             "spec.resourceFrom",
-            "what is distributed is given as resource, too",
+            "resource and resourceFrom are mutually exclusive",
             remedy,
         )),
         (false, false) => problems.push(Problem::new(
             "spec.resource",
-            "neither resource nor resourceFrom says what is distributed",
+            "neither resource nor resourceFrom is set",
             remedy,
         )),
         (false, true) => found(&spec["resourceFrom"], problems),
@@ -60,7 +60,7 @@ fn found(from: &Value, problems: &mut Vec<Problem>) {
     if !KINDS.contains(&text(&from["kind"])) {
         wrong(
             "kind",
-            "it is no kind that is distributed",
+            "this kind cannot be distributed",
             "give ConfigMap or Secret",
         );
     }
@@ -68,7 +68,7 @@ fn found(from: &Value, problems: &mut Vec<Problem>) {
         wrong(
             "namespace",
             "it cannot be the name of a namespace",
-            "give the namespace in which it stands",
+            "give the namespace of the object",
         );
     }
     if !is_subdomain(text(&from["name"])) {
@@ -97,8 +97,8 @@ pub(super) fn targets(object: &Value, problems: &mut Vec<Problem>) {
         Some(Err(wrong)) => problems.extend(wrong),
         None => problems.push(Problem::new(
             "spec.targets",
-            "there are none, or not in the form of targets",
-            "see kubectl explain resourcedistribution.spec.targets; {} means no namespace",
+            "targets are missing or malformed",
+            "see kubectl explain resourcedistribution.spec.targets; {} selects no namespace",
         )),
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn same_identity(object: &Value, old: &Value, problems: &mut Vec<Prob
         if is != was {
             problems.push(Problem::new(
                 field,
-                format!("it was {was:?}, by which the copies are known, and does not change"),
+                format!("it was {was:?} and is immutable: the copies are identified by it"),
                 "keep it, and make another ResourceDistribution for another object",
             ));
         }
@@ -137,9 +137,9 @@ pub(super) fn not_emptied(object: &Value, old: &Value, problems: &mut Vec<Proble
     if *confirmed != TRUE {
         problems.push(Problem::new(
             "spec.targets",
-            "no namespace is meant any more: every copy would be deleted",
+            "no namespace is selected any more: every copy would be deleted",
             format!(
-                "mean at least one, or confirm it with the annotation {}: \"{TRUE}\"",
+                "select at least one, or confirm it with the annotation {}: \"{TRUE}\"",
                 annotation::ALLOW_EMPTY_TARGETS
             ),
         ));

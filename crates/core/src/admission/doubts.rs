@@ -31,13 +31,13 @@ pub(super) fn means_nothing(object: &Value, doubts: &mut Vec<Problem>) {
         &targets.workload_label_selector,
     ];
     let remedy = if targets.excluded_namespaces.names().next().is_some() {
-        "excluded namespaces alone choose none: add allNamespaces: true to mean all others"
+        "excluded namespaces alone select none: add allNamespaces: true to select all others"
     } else if selectors.iter().any(|selector| selector.is_some()) {
-        "an empty selector selects none: write allNamespaces: true to mean all"
+        "an empty selector selects none: write allNamespaces: true to select all"
     } else {
-        "name or select some, or write allNamespaces: true to mean all"
+        "name or select some, or write allNamespaces: true to select all"
     };
-    doubts.push(Problem::new("spec.targets", "no namespace is meant", remedy));
+    doubts.push(Problem::new("spec.targets", "no namespace is selected", remedy));
 }
 
 /// A selector with labels beside `matchLabels` and `matchExpressions`.
@@ -56,7 +56,7 @@ pub(super) fn flat_selectors(object: &Value, doubts: &mut Vec<Problem>) {
         {
             doubts.push(Problem::new(
                 format!("spec.targets.{field}"),
-                "labels beside matchLabels are read as if they stood there",
+                "labels beside matchLabels are read as matchLabels",
                 "write them under matchLabels: OpenKruise drops them where they are",
             ));
         }
@@ -83,7 +83,7 @@ pub(super) fn protected(object: &Value, doubts: &mut Vec<Problem>) {
     };
     doubts.push(Problem::new(
         "spec.targets",
-        format!("namespaces of the system get nothing: {}{more}", told.join(", ")),
+        format!("system namespaces are never targets: {}{more}", told.join(", ")),
         "take them out",
     ));
 }
@@ -94,8 +94,8 @@ pub(super) fn taken_over(object: &Value, doubts: &mut Vec<Problem>) {
     if spec["writePolicy"] == "overwrite" && spec["deletionPolicy"] != "Orphan" {
         doubts.push(Problem::new(
             "spec.deletionPolicy",
-            "objects of others that are taken over are deleted with the distribution",
-            "say Orphan if they shall stay",
+            "objects that it takes over are deleted with the distribution",
+            "set Orphan to keep them",
         ));
     }
 }

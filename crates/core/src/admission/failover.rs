@@ -80,7 +80,7 @@ pub(super) fn times(object: &Value, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(
             field,
             format!(
-                "nothing is waited for with purgeMode {}",
+                "it has no effect with purgeMode {}",
                 text(&application["purgeMode"])
             ),
             "leave it out, or set purgeMode to Gracefully",
@@ -88,7 +88,7 @@ pub(super) fn times(object: &Value, problems: &mut Vec<Problem>) {
     } else if grace <= 0 {
         problems.push(Problem::new(
             field,
-            format!("{grace} is no time"),
+            format!("{grace} is not a valid period"),
             "give a number of seconds from 1",
         ));
     }
@@ -112,7 +112,7 @@ pub(super) fn aliases(object: &Value, problems: &mut Vec<Problem>) {
                 problems.push(Problem::new(
                     format!("{path}.jsonPath"),
                     "it is empty",
-                    "say where in the status the value stands, such as {.currentRevision}",
+                    "give the path of the value in the status, such as {.currentRevision}",
                 ));
             }
         }
@@ -131,7 +131,7 @@ pub(super) fn paths(object: &Value, warnings: &mut Vec<Problem>) {
             if let Err(why) = json_path::check(path) {
                 warnings.push(Problem::new(
                     format!("spec.failover.{part}.statePreservation.rules[{at}].jsonPath"),
-                    format!("nothing is handed on by it: {why}"),
+                    format!("no state is preserved by it: {why}"),
                     "write it as {.field.sub}, {.list[0].sub} or {.list[?(@.type=='x')].sub}",
                 ));
             }
@@ -146,7 +146,7 @@ pub(super) fn fail_back(object: &Value, problems: &mut Vec<Problem>) {
     if !wait.is_null() && !duration(text(wait)).is_some_and(is_fine) {
         problems.push(Problem::new(
             format!("metadata.annotations[{}]", annotation::FAIL_BACK),
-            format!("{} is no duration of at most a year", text(wait)),
+            format!("{} is not a duration of at most a year", text(wait)),
             "say for how long the cluster must have been ready: 0s, 30s, 10m, 1h",
         ));
     }
@@ -159,7 +159,7 @@ pub(super) fn wait_for_data(object: &Value, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(
             format!("metadata.annotations[{}]", annotation::WAIT_FOR_DATA),
             format!("{} is neither true nor false", text(wish)),
-            "say \"true\", or take it off",
+            "set \"true\", or remove it",
         ));
     }
 }
@@ -170,8 +170,8 @@ pub(super) fn data_without_claims(object: &Value, warnings: &mut Vec<Problem>) {
     if *wish == TRUE && object["spec"]["propagateDeps"] != true {
         warnings.push(Problem::new(
             format!("metadata.annotations[{}]", annotation::WAIT_FOR_DATA),
-            "nothing is waited for without propagateDeps: true",
-            "set it, so that the claims of a workload are known and go along",
+            "it has no effect without propagateDeps: true",
+            "set it, so that the claims of a workload are propagated with it",
         ));
     }
 }

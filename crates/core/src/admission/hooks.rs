@@ -28,14 +28,14 @@ pub(super) fn operations(object: &Value, request: &Request<'_>, problems: &mut V
             if operations.is_empty() || operations.contains(&"*") && operations.len() > 1 {
                 problems.push(Problem::new(
                     &field,
-                    "they name what the webhook is asked, or everything",
+                    "operations and * are mutually exclusive",
                     "give * alone, or the operations",
                 ));
             }
             for unknown in operations.iter().filter(|each| !known.contains(each)) {
                 problems.push(Problem::new(
                     &field,
-                    format!("{unknown:?} is no operation"),
+                    format!("{unknown:?} is not an operation"),
                     format!("give {}", known.join(", ")),
                 ));
             }

@@ -187,7 +187,7 @@ impl Rights {
             problems.push(Problem::new(
                 "spec.targets",
                 format!("{} more rights are missing", denied.len() - TOLD),
-                "grant them all in one ClusterRole, or let somebody write the distribution who has them",
+                "grant them all in one ClusterRole, or have it written by an account that has them",
             ));
         }
         Refusal {
@@ -217,7 +217,7 @@ impl Rights {
         }
         let remedy = match self.names {
             _ if !access.namespace.is_empty() => {
-                "grant it with a Role there, or take the namespace out of the targets".to_owned()
+                "grant it with a Role there, or remove the namespace from the targets".to_owned()
             }
             Some(names) if names > MOST_NAMESPACES => format!(
                 "grant it with a ClusterRole, or name at most {MOST_NAMESPACES} namespaces instead of {names}: then each is \
@@ -248,7 +248,7 @@ pub fn tried(answer: &Answer) -> Result<Option<String>, Refusal> {
     let why = match answer {
         Answer::Taken => return Ok(None),
         Answer::Error(code @ (400 | 422), reason, fields) => {
-            let remedy = "put it right; kubectl create --dry-run=server with the object itself tells more";
+            let remedy = "correct it; kubectl create --dry-run=server with the object itself shows more";
             let mut problems: Vec<Problem> = fields
                 .iter()
                 .map(|(field, reason)| {
@@ -272,10 +272,10 @@ pub fn tried(answer: &Answer) -> Result<Option<String>, Refusal> {
             });
         }
         Answer::Error(code, reason, _) => format!("{code} {}", word(reason)),
-        Answer::Silence => "no answer in time".to_owned(),
+        Answer::Silence => "no response in time".to_owned(),
     };
     Ok(Some(format!(
-        "whether a server takes spec.resource was not found out: {}",
+        "spec.resource could not be checked by a dry run: {}",
         why.trim_end()
     )))
 }

@@ -42,12 +42,12 @@ pub(super) fn alone(object: &Value, request: &Request<'_>, problems: &mut Vec<Pr
             problems.push(Problem::new(
                 field.clone(),
                 format!(
-                    "{:?} has it for {} {} already",
+                    "{:?} already implements it for {} {}",
                     name(rival),
                     text(&target["apiVersion"]),
                     text(&target["kind"])
                 ),
-                "change that one, or take it out there first",
+                "change that one, or remove it there first",
             ));
         }
     }
@@ -107,7 +107,7 @@ pub(super) fn names(object: &Value, problems: &mut Vec<Problem>) {
         if parts.len() > 253 || parts.split('.').count() < 2 || !parts.split('.').all(is_part) {
             problems.push(Problem::new(
                 field,
-                format!("{name:?} is no full domain name"),
+                format!("{name:?} is not a full domain name"),
                 "name it as workloads.example.com",
             ));
         } else if !seen.insert(name) {
@@ -156,7 +156,7 @@ pub(super) fn clients(object: &Value, request: &Request<'_>, problems: &mut Vec<
         if !versions.iter().any(|version| VERSIONS.contains(&text(version))) {
             problems.push(Problem::new(
                 format!("{path}.{spoken}"),
-                "no version is among them that is spoken here",
+                "none of them is a supported version",
                 format!("add {}", VERSIONS.join(" or ")),
             ));
         }

@@ -14,7 +14,7 @@ pub(super) fn one_form(object: &Value, problems: &mut Vec<Problem>) {
     if has_old && !items(&spec["overrideRules"]).is_empty() {
         problems.push(Problem::new(
             "spec.overrideRules",
-            "it excludes the deprecated targetCluster and overriders",
+            "overrideRules and the deprecated targetCluster and overriders are mutually exclusive",
             "move those into a rule of overrideRules",
         ));
     }
@@ -79,7 +79,7 @@ fn starts_with_slash(field: String, path: &Value, problems: &mut Vec<Problem>) {
     if !path.starts_with('/') {
         problems.push(Problem::new(
             field,
-            format!("{path:?} is no JSON pointer"),
+            format!("{path:?} is not a JSON pointer"),
             "begin with a slash, as in /spec/replicas",
         ));
     }

@@ -33,7 +33,7 @@ pub(super) fn one_affinity(object: &Value, problems: &mut Vec<Problem>) {
     if !placement["clusterAffinity"].is_null() && !placement["clusterAffinities"].is_null() {
         problems.push(Problem::new(
             "spec.placement",
-            "clusterAffinity and clusterAffinities exclude each other",
+            "clusterAffinity and clusterAffinities are mutually exclusive",
             "keep one: clusterAffinities when there is a second choice, else clusterAffinity",
         ));
     }
@@ -84,7 +84,7 @@ pub(super) fn overflow(object: &Value, problems: &mut Vec<Problem>) {
         if !(divides && by_room) {
             problems.push(Problem::new(
                 format!("{path}.overflowAffinities"),
-                "replicas overflow only where they are divided by the room that clusters have",
+                "replicas overflow only where they are divided by the available replicas of clusters",
                 "set replicaSchedulingType Divided with replicaDivisionPreference Aggregated or with dynamicWeight",
             ));
         }

@@ -164,7 +164,7 @@ pub(super) fn same_id(object: &Value, old: &Value, problems: &mut Vec<Problem>) 
         if !is_unset(before) && !is_unset(after) && before != after {
             problems.push(Problem::new(
                 format!("metadata.labels[{key}]"),
-                "it is what templates and bindings know this policy by, and cannot change",
+                "it identifies the policy on templates and bindings, and is immutable",
                 "leave the label out, or keep its value",
             ));
         }
@@ -183,7 +183,7 @@ pub(super) fn same_scheduler(object: &Value, old: &Value, problems: &mut Vec<Pro
     if before != after {
         problems.push(Problem::new(
             "spec.schedulerName",
-            format!("it was {before:?} and cannot change"),
+            format!("it was {before:?} and is immutable"),
             "make a new policy for another scheduler",
         ));
     }

@@ -11,7 +11,7 @@ pub(super) fn protected(old: &Value, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(
             format!("metadata.labels[{}]", label::DELETION_PROTECTED),
             format!("{DELETION_PROTECTED_ALWAYS}: the object is protected from deletion"),
-            "remove the label first if it is to go",
+            "remove the label to delete it",
         ));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn check(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let gvk = Gvk::new(&format!("{}/v1alpha1", request.group), request.kind);
     if let Some(field) = misread::field(&gvk, object) {
-        let cause = format!("it cannot be read as that of a {}", request.kind);
+        let cause = format!("it is not valid for a {}", request.kind);
         problems.push(Problem::new(field, cause, REMEDY));
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn by_one(object: &Value, problems: &mut Vec<Problem>) {
         if !is_unset(&constraint["spreadByField"]) && !is_unset(&constraint["spreadByLabel"]) {
             problems.push(Problem::new(
                 path,
-                "spreadByField and spreadByLabel exclude each other",
+                "spreadByField and spreadByLabel are mutually exclusive",
                 "use one constraint for each",
             ));
         }
@@ -83,7 +83,7 @@ pub(super) fn once(object: &Value, problems: &mut Vec<Problem>) {
             if !given.is_empty() && !seen.insert((part, given)) {
                 problems.push(Problem::new(
                     format!("{path}.{part}"),
-                    format!("{given:?} is spread by in another constraint too"),
+                    format!("{given:?} is used by another constraint too"),
                     "keep one constraint for it",
                 ));
             }

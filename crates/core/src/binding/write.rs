@@ -60,7 +60,7 @@ pub(super) fn finish(index: &Index, id: &Id, entity: &Entity, binding: &Binding)
         .iter()
         .find(|(cluster, _)| index.may_stand(id, cluster))
     {
-        return Plan::wait(format!("a copy may still stand on {cluster}"));
+        return Plan::wait(format!("a copy may still exist on {cluster}"));
     }
     release(binding, "no copy is left")
 }

@@ -28,10 +28,10 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
     }
     // Policies and bindings say which kinds are in use, and bindings what is accounted for.
     if !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, "the hub is not known yet");
+        return Plan::wait_for(Proof::Base, "the hub is not synced yet");
     }
     if !are_copies_known(index, name) {
-        return Plan::wait("what the member has is not known yet");
+        return Plan::wait("the member is not synced yet");
     }
     let settled = copied
         .and_then(|copied| copied.changed)
@@ -51,7 +51,7 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
         name,
         member,
         json!({"annotations": {annotation::COPIED_OBJECTS: value}}),
-        "objects that are not managed carry our metadata",
+        "objects that are not managed carry ownership metadata of this hub",
     )
 }
 

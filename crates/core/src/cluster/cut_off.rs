@@ -44,7 +44,8 @@ impl CutOff {
     pub(super) fn message(&self, cluster: &str) -> Option<String> {
         self.together.contains(cluster).then(|| {
             format!(
-                "{} of {} members stopped answering at the same time: the fault is most likely on the side of the hub (its \
+                "{} of {} members stopped responding at the same time: the fault is most likely on the side of the \
+                 hub (its \
                  network, DNS or proxy). Nothing is tainted or evicted because of it; if these clusters are down, taint them \
                  with kubectl",
                 self.together.len(),

@@ -134,7 +134,7 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
                 }
                 .into(),
                 message: if empty {
-                    "It serves no API that we may see."
+                    "It serves no API that the joined account may see."
                 } else {
                     "The list is complete."
                 }
@@ -221,8 +221,8 @@ fn say_what_is_not_watched(
     }
     if !lasting.is_empty() {
         let message = format!(
-            "what {name} holds of some kinds is not known as it is now: {}. Until it lists them, changes of copies there are \
-             not seen, nothing of them is removed, and their bindings tell what was seen last",
+            "unknown state of some kinds on {name}: {}. Until it lists them, changes of copies there are not seen, \
+             no copy of them is deleted, and their bindings show the last known state",
             told_kinds(&lasting)
         );
         conditions::set(

@@ -98,8 +98,8 @@ impl Fight {
             _ => format!("changing {}", paths.join(", ")),
         };
         Some(format!(
-            "something keeps {what}, which is put right ever more rarely: stop it, write what it wants into the resource, or \
-             exclude the namespace"
+            "another writer keeps {what} (contended); it is corrected with back-off: stop that writer, write its \
+             change into the resource, or exclude the namespace"
         ))
     }
 
@@ -119,8 +119,8 @@ impl Fight {
             String::new()
         };
         Some(format!(
-            "something on {cluster} keeps changing {} of {id}, which is put right ever more rarely: stop it there, or set \
-             what it wants by an OverridePolicy for {cluster}{retained}",
+            "another writer on {cluster} keeps changing {} of {id} (contended); it is corrected with back-off: stop \
+             it there, or set its value by an OverridePolicy for {cluster}{retained}",
             paths.join(", ")
         ))
     }
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(fought(2).message(&id, "m1"), None);
         let message = fought(3).message(&id, "m1").unwrap();
         assert!(
-            message.contains("something on m1 keeps changing spec.paused"),
+            message.contains("another writer on m1 keeps changing spec.paused"),
             "{message}"
         );
         assert!(!message.contains(label::RETAIN_REPLICAS), "{message}");

@@ -28,15 +28,18 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
         return Plan::wait("a write is under way");
     }
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not known yet");
+        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     if !index.copies_known(cluster, &id.gvk) {
-        return Plan::wait(format!("what {cluster} holds is not known"));
+        return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
     if member.meta.deleting.is_some() {
         let stands = state.live.is_some() || state.uncertain;
         if stands && !index.is_base_synced() {
-            return Plan::wait_for(Proof::Base, "whether the cluster still leaves is not known");
+            return Plan::wait_for(
+                Proof::Base,
+                "Clusters are not synced: the cluster may no longer be deleted",
+            );
         }
         let remove = member.meta.annotation(annotation::ON_UNJOIN) == Some(ON_UNJOIN_REMOVE);
         let how = if remove { How::Delete } else { How::Release };
@@ -102,16 +105,27 @@ fn standing(
         return Plan::not_proven(&id.gvk);
     }
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
-        return Plan::wait(format!("{holder} still stands there"));
+        return Plan::wait(format!("{holder} still exists there"));
     }
     if let Some(gvk) = dependencies::unheard(index, entity, cluster) {
-        let why = format!("whether a {} that needs it stands there is not known", gvk.kind);
+        let why = format!(
+            "unknown state of {cluster}: a {} that depends on it may exist there",
+            gvk.kind
+        );
         return Plan::wait_for(Proof::Copies(cluster.clone(), gvk), why);
     }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
     let how = if keeps { How::Release } else { How::Delete };
     let ended = (entity, state, state.explained);
-    end_unless_retained(index, id, cluster, ended, how, now, "nobody needs it there")
+    end_unless_retained(
+        index,
+        id,
+        cluster,
+        ended,
+        how,
+        now,
+        &format!("no longer scheduled to {cluster}"),
+    )
 }
 
 /// The template is gone from the hub, or seems to be.
@@ -127,7 +141,7 @@ fn template_gone(
         // This process saw the binding that accounted for it. It may have been released a moment ago, because its
         // deletion was told before the template's: the grace is the same.
         (None, Some(vanished)) => Some(vanished.meta.deleting.unwrap_or(Time(0))),
-        (None, None) => return Plan::wait("nobody accounts for it: it is left alone"),
+        (None, None) => return Plan::wait("orphaned: it is left unchanged"),
     };
     if entity.is_orphaned() {
         return Plan::wait("its template was deleted with --cascade=orphan: it stays");
@@ -149,10 +163,10 @@ fn template_gone(
         return end(index, id, cluster, (state, true), How::Release, now, why);
     }
     if let Some(time) = grace(index, entity, deleted, now) {
-        return Plan::wait_until(time, "it was deleted while a workload needs it");
+        return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
     if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
-        return Plan::wait(format!("{holder} still stands there"));
+        return Plan::wait(format!("{holder} still exists there"));
     }
     let how = if dependencies::preserves(index, entity, cluster) {
         How::Release
@@ -282,7 +296,7 @@ fn deliver(
             None if state.uncertain => return confirm(id, cluster, state, now),
             None => return Plan::nothing(),
             Some(fight) if now < fight.over_at() => {
-                return Plan::wait_until(fight.over_at(), "it was put right");
+                return Plan::wait_until(fight.over_at(), "drift was corrected");
             }
             Some(_) => {}
         }
@@ -290,7 +304,7 @@ fn deliver(
         && is_from(state, &source)
         && now < fight.retry_at()
     {
-        return Plan::wait_until(fight.retry_at(), "it was put right a moment ago");
+        return Plan::wait_until(fight.retry_at(), "drift was corrected a moment ago");
     }
     if index.kindless.contains(&index.copies(cluster, &id.gvk)) {
         return Plan::wait(format!("{cluster} does not serve the kind"));

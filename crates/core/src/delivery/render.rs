@@ -30,7 +30,7 @@ use crate::{
 pub enum Refusal {
     /// Service-account tokens are credentials of the hub: they are worth nothing, or too much, on a member.
     #[error(
-        "it is a service-account token Secret, which never travels; create a token on the member instead"
+        "it is a service-account token Secret, which is never propagated; create a token on the member instead"
     )]
     Token,
     /// A rule of an override policy cannot be applied.

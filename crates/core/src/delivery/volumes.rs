@@ -78,13 +78,16 @@ pub(super) fn goes_with_its_namespace(
     if now < until {
         return Err(Plan::wait_until(
             until,
-            "whether its namespace is deleted is not known yet",
+            "namespaces are not synced: its namespace may be deleted",
         ));
     }
     let is_known = index.synced.contains(&Watch::Namespaces);
     if !is_known && !index.unlistable.contains_key(&Watch::Namespaces) {
         let again = now.plus(NAMESPACE_NEWS);
-        return Err(Plan::wait_until(again, "the namespaces of the hub are not known"));
+        return Err(Plan::wait_until(
+            again,
+            "the namespaces of the hub are not synced",
+        ));
     }
     let namespace = index.namespaces.hub.get(&id.namespace);
     Ok(namespace.is_none_or(|meta| meta.deleting.is_some()))
@@ -102,8 +105,8 @@ pub(super) fn told(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Ve
     let claim = entity.template.is_some().then(|| on(id, entity)).flatten();
     regarding.extend(claim.or_else(|| on_binding(entity)));
     let message = format!(
-        "{id} holds data on {cluster} and is kept there, without ownership metadata: it is managed again when it is scheduled to \
-         {cluster} again; delete it on {cluster} if its data is not needed any more"
+        "{id} holds data on {cluster} and is kept there, without ownership metadata: it is managed again when it is \
+         scheduled to {cluster} again; delete it on {cluster} if its data is not needed any more"
     );
     let event = |regarding| {
         Change::Emit(Event {

@@ -62,7 +62,7 @@ impl Drawing {
             let template = observation::template(&taught(&id.gvk), id, object);
             if let Some(unanswered) = template.lacks(Operation::References) {
                 all.remarks.insert(format!(
-                    "{id}: {unanswered}; what it needed before stays in force and is not drawn"
+                    "{id}: {unanswered}; its last known dependencies stay in force and are not drawn"
                 ));
             }
             let may_take = |gvk: &Gvk, namespace: &Str| may_take(&known, id, gvk, namespace);

@@ -64,9 +64,7 @@ fn told(index: &Index, policy: &Policy) -> Vec<String> {
             ));
         }
         if excludes_all(index, affinity) {
-            all.push(format!(
-                "{path}.exclude leaves no cluster of those that are selected"
-            ));
+            all.push(format!("{path}.exclude excludes every selected cluster"));
         }
     }
     let weightless = weightless(index, placement, &affinities);

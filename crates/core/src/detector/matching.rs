@@ -95,7 +95,7 @@ pub fn best<'a>(
 pub fn check(spec: &PropagationSpec, policy_namespace: &str) -> Result<(), String> {
     if spec.resource_selectors.is_empty() {
         return Err(
-            "spec.resourceSelectors is empty: nothing is selected; name the kinds to propagate".into(),
+            "spec.resourceSelectors is empty: no resource matches; name the kinds to propagate".into(),
         );
     }
     for (position, selector) in spec.resource_selectors.iter().enumerate() {
@@ -169,14 +169,11 @@ fn check_selector(selector: &ResourceSelector, policy_namespace: &str) -> Result
     }
     let gvk = Gvk::new(&selector.api_version, &selector.kind);
     if is_event(&gvk) {
-        return Err(
-            ": an Event tells what happened on one cluster and is never propagated: take the selector out"
-                .into(),
-        );
+        return Err(": Events belong to one cluster and are never propagated: remove the selector".into());
     }
     if is_skipped_kind(&gvk) {
         return Err(format!(
-            ": {} {} belongs to the control plane and is never propagated: take the selector out",
+            ": {} {} belongs to the control plane and is never propagated: remove the selector",
             selector.api_version, selector.kind
         ));
     }

@@ -49,7 +49,7 @@ pub struct Spec {
     pub targets: Targets,
     /// The members whose namespaces are meant; `None` for the hub's.
     pub clusters: Option<ClusterAffinity>,
-    /// What happens where an object of somebody else has the name already.
+    /// What happens where an object of this name already exists and is not managed.
     pub write_policy: WritePolicy,
     /// What becomes of the copies when the distribution is deleted.
     pub deletion_policy: DeletionPolicy,
@@ -80,7 +80,7 @@ impl Distribution {
         is_claimed(&self.meta)
     }
 
-    /// Whether somebody confirmed that copies go although no namespace is meant.
+    /// Whether somebody confirmed that copies go although no namespace is selected.
     #[must_use]
     pub fn may_be_empty(&self) -> bool {
         self.meta.annotation(annotation::ALLOW_EMPTY_TARGETS) == Some(entourage_api::keys::TRUE)

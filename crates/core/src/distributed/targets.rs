@@ -76,7 +76,7 @@ impl Targets {
             problems.push(problem(
                 "excludedNamespaces.list",
                 format!("{name:?} is both named and excluded"),
-                "take it out of one of the two",
+                "remove it from one of the two",
             ));
         }
         if targets.selector().is_err() {

@@ -53,7 +53,7 @@ pub fn read(resource: &Value) -> Result<Subject, Vec<Problem>> {
     let Some(fields) = fields else {
         let cause = match resource {
             Value::Null | Value::Object(_) => "there is nothing in it",
-            _ => "it is no object",
+            _ => "it is not an object",
         };
         return Err(vec![problem(
             "",
@@ -174,7 +174,7 @@ fn check_metadata(meta: &Value, problems: &mut Vec<Problem>) {
     match meta["name"].as_str() {
         None | Some("") => problems.push(problem("metadata.name", "there is none", remedy)),
         Some(name) if !is_subdomain(name) => {
-            problems.push(problem("metadata.name", "it is no DNS-1123 subdomain", remedy));
+            problems.push(problem("metadata.name", "it is not a DNS-1123 subdomain", remedy));
         }
         Some(_) => {}
     }
@@ -182,7 +182,7 @@ fn check_metadata(meta: &Value, problems: &mut Vec<Problem>) {
         problems.push(problem(
             "metadata.generateName",
             "copies with a name that a server makes up would be made again and again",
-            "take it out, and give metadata.name",
+            "remove it, and give metadata.name",
         ));
     }
     for field in ["labels", "annotations"] {
@@ -200,7 +200,7 @@ fn check_content(kind: &str, resource: &Value, problems: &mut Vec<Problem>) {
         if !matches!(resource["type"], Value::Null | Value::String(_)) {
             problems.push(problem(
                 "type",
-                "it is no text",
+                "it is not a string",
                 "write a type, or leave it out for Opaque",
             ));
         }
@@ -218,7 +218,7 @@ fn check_content(kind: &str, resource: &Value, problems: &mut Vec<Problem>) {
         problems.push(problem(
             "",
             format!("its values are {bytes} bytes together, and a server takes {MOST_BYTES}"),
-            "take some of them out, or distribute them as several objects",
+            "remove some of them, or distribute them as several objects",
         ));
     }
     if !matches!(resource["immutable"], Value::Null | Value::Bool(_)) {
@@ -237,12 +237,12 @@ fn texts<'a>(value: &'a Value, field: &str, problems: &mut Vec<Problem>) -> Opti
         Value::Object(map) => {
             if map.values().any(|value| normal::text(value).is_none()) {
                 let remedy = "quote numbers, true and false; write a structure as one text";
-                problems.push(problem(field, "a value of it is no text", remedy));
+                problems.push(problem(field, "a value of it is not a string", remedy));
             }
             Some(map)
         }
         _ => {
-            problems.push(problem(field, "it is no map", "write keys, each with a text"));
+            problems.push(problem(field, "it is not a map", "write keys, each with a text"));
             None
         }
     }
@@ -302,7 +302,7 @@ fn encoded_bytes(
             "data" => "encode it, or write it as it is under stringData",
             _ => "encode it, or write a text under data",
         };
-        problems.push(problem(field, "a value of it is no base64", remedy));
+        problems.push(problem(field, "a value of it is not base64", remedy));
     }
     all
 }
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(
             problems[0].to_string(),
             "spec.resource: its values are 1048577 bytes together, and a server takes 1048576; \
-             take some of them out, or distribute them as several objects"
+             remove some of them, or distribute them as several objects"
         );
         // What stringData hides does not count.
         let mut hidden = secret(&json!({"a": "YWFhYQ=="}));

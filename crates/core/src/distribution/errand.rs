@@ -259,7 +259,7 @@ impl<'a> Errand<'a> {
                     seen: Some(Part::of(live)),
                     next: Next::End(Wrote::Failed {
                         step: Step::Create,
-                        message: "an object of somebody else stands there".into(),
+                        message: "an object that is not managed by it already exists there".into(),
                     }),
                 };
             }

@@ -69,7 +69,7 @@ pub(crate) struct Spot {
     /// What was written or read last was not what is known: news of it is on its way, or its server was restored. Nothing is
     /// asked before then, so that no server is asked again and again for what it does not have.
     pub(crate) not_before: Option<Time>,
-    /// How often in a row it was put right. Boxed: few have it.
+    /// How often in a row drift was corrected. Boxed: few have it.
     pub(crate) fight: Option<Box<Fight>>,
     /// It counts as failed for that: see [`Fight::told_until`].
     pub(crate) is_fought: bool,

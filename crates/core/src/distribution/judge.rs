@@ -251,7 +251,7 @@ impl Index {
         }
     }
 
-    /// How many copies stay although no namespace is meant. Cost: O(verdicts).
+    /// How many copies stay although no namespace is selected. Cost: O(verdicts).
     pub(crate) fn held_back(&self, held: &Held) -> usize {
         if self.is_held_back(held) {
             held.count(Verdict::Kept)
@@ -260,7 +260,7 @@ impl Index {
         }
     }
 
-    /// Whether copies stay although no namespace is meant: what the distribution says was changed so since it was last
+    /// Whether copies stay although no namespace is selected: what the distribution says was changed so since it was last
     /// reported on, which may be a mistake, and nobody confirmed it. The generation in the status stays behind until then, so
     /// that a restart knows.
     pub(crate) fn is_held_back(&self, held: &Held) -> bool {

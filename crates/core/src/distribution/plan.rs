@@ -63,7 +63,7 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
         || !index.are_namespaces_listed(place)
         || !index.listed.contains(&at.watch())
     {
-        return Plan::wait("distributions, namespaces, or the objects of this name are not known yet");
+        return Plan::wait("distributions, namespaces, or the objects of this name are not synced yet");
     }
     if spec.needs_finalizer() && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
         return Plan::wait("the distribution gets its finalizer first");
@@ -138,11 +138,11 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
         may_write: !super::judge::is_shut(held, spec),
     };
     let why = if !order.may_write {
-        "what stands there is looked at: nothing is written while there is a conflict"
+        "the present object is read: nothing is written while there is a conflict"
     } else if part.is_some() {
-        "what stands there is not known to be as it should"
+        "the present object may be outdated"
     } else {
-        "it is meant there and not there"
+        "it is missing"
     };
     Plan::one(Change::Distribute(Box::new(order)), why)
 }
@@ -153,7 +153,7 @@ fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place
         return Plan::wait("the distribution ends: garbage collection takes its copies");
     }
     if !index.is_distribution_known(spec, at, place) {
-        return Plan::wait("something that may mean this namespace is not known as it is now");
+        return Plan::wait("a distribution that may target this namespace is not synced");
     }
     let Some(part) = index.distributions.part(at, &place.namespace) else {
         return Plan::nothing();
@@ -167,7 +167,7 @@ fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place
         return Plan::wait_until(failure.retry_at, "the last attempt failed");
     }
     if let Some(time) = spot.and_then(|spot| spot.not_before).filter(|time| now < *time) {
-        return Plan::wait_until(time, "what stands there is not what is known of it");
+        return Plan::wait_until(time, "the present object changed meanwhile");
     }
     let released = ending && spec.deletion_policy == DeletionPolicy::Orphan;
     let (explained, counted) = spot.map_or((false, false), |spot| (spot.explained, spot.counted));
@@ -192,7 +192,7 @@ fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place
         },
         how: if released { How::Release } else { How::Delete },
     };
-    Plan::one(change, "it is not meant there any more")
+    Plan::one(change, "it is no longer targeted")
 }
 
 /// Plans the distribution itself: its finalizer. Cost: O(members), and O(1) without one.
@@ -232,7 +232,7 @@ pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
     }
     let known = |spec| index.is_all_known(name, held, spec);
     if !held.object.spec.as_ref().is_ok_and(known) {
-        return Plan::wait("it is not known whether copies of it are still somewhere");
+        return Plan::wait("it is not known whether copies of it still exist");
     }
     finalizers(held, name, false, "no copy of it is left")
 }

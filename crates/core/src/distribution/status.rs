@@ -56,7 +56,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
         return list(name, held, &unlisted);
     }
     if !index.are_distributions_judged(name) {
-        return Plan::wait("namespaces, or the objects of its name, are not known yet");
+        return Plan::wait("namespaces, or the objects of its name, are not synced yet");
     }
     let wanted = report(index, name, held, now);
     if is_same(&held.object.status, &wanted) {
@@ -238,15 +238,18 @@ fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) ->
                         .map(super::observed::Part::owner)
                 })
                 .filter(|owner| !owner.is_empty())
-                .map_or_else(|| "nobody's controller".to_owned(), |owner| format!("of {owner}"));
+                .map_or_else(
+                    || "without a controller".to_owned(),
+                    |owner| format!("of {owner}"),
+                );
             format!(
-                "namespace {place}: an object of this kind and name, {owner}, is there already: delete or rename it, exclude \
-                 the namespace, or say writePolicy: overwrite where it has no controller"
+                "namespace {place}: an object of this kind and name, {owner}, already exists: delete or rename it, \
+                 exclude the namespace, or set writePolicy: overwrite where it has no controller"
             )
         }
         "NamespaceNotExists" => {
             format!(
-                "namespace {place} does not exist or is being deleted: create it, or take it out of the targets"
+                "namespace {place} does not exist or is being deleted: create it, or remove it from the targets"
             )
         }
         _ => {
@@ -265,7 +268,8 @@ fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: us
     }
     if kept > 0 {
         return format!(
-            "The targets mean no namespace any more; {kept} copies are kept. If they shall go, annotate it {}: \"true\"",
+            "The targets select no namespace any more; {kept} copies are kept. To delete them, set the annotation \
+             {}: \"true\"",
             annotation::ALLOW_EMPTY_TARGETS
         );
     }
@@ -273,16 +277,16 @@ fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: us
     let strict = matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
     if conflicts > 0 && strict {
         return format!(
-            "Name conflict in {conflicts} of {desired} namespaces: nothing is written (writePolicy strict)"
+            "Name conflict in {conflicts}/{desired} namespaces: nothing is written (writePolicy strict)"
         );
     }
     if conflicts > 0 {
-        return format!("Name conflict in {conflicts} of {desired} namespaces; {succeeded} hold it");
+        return format!("Name conflict in {conflicts}/{desired} namespaces; present in {succeeded}");
     }
     if desired == 0 {
-        return "The targets mean no namespace".into();
+        return "The targets select no namespace".into();
     }
-    format!("{succeeded} of {desired} namespaces hold it")
+    format!("Present in {succeeded}/{desired} namespaces")
 }
 
 fn conflicting(index: &Index, name: &Str, held: &Held) -> Vec<Value> {

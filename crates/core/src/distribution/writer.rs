@@ -99,13 +99,13 @@ fn written(claimed: bool) -> [Option<String>; 2] {
 #[test]
 fn who_carries_a_distribution_out_is_the_one_writer_of_its_status() {
     let [here, members] = written(false);
-    assert_eq!(here.as_deref(), Some("The targets mean no namespace"));
+    assert_eq!(here.as_deref(), Some("The targets select no namespace"));
     assert_eq!(members, None, "a policy that took it there once has let it go");
     let [here, members] = written(true);
     assert_eq!(here, None, "the members carry it out");
     assert_eq!(
         members.as_deref(),
-        Some("A policy takes it to 0 clusters: 0 of 0 namespaces there hold it")
+        Some("Propagated to 0 clusters: present in 0/0 namespaces there")
     );
 }
 

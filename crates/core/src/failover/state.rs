@@ -51,7 +51,7 @@ pub(super) fn preserved(
                 Some(value) => {
                     labels.insert(alias.to_owned(), value.to_string());
                 }
-                None => lacks.push(format!("{alias} is not handed on, because {why}")),
+                None => lacks.push(format!("{alias} is not preserved, because {why}")),
             },
         }
     }
@@ -60,10 +60,10 @@ pub(super) fn preserved(
 
 fn read(rule: &StatePreservationRule, status: Option<&Value>) -> Result<String, String> {
     let path = &rule.json_path;
-    let status = status.ok_or("no status of the copy is known")?;
+    let status = status.ok_or("the status of the copy is unknown")?;
     let found = json_path::read(path, status)?;
     let value = match &found[..] {
-        [] => return Err(format!("{path} leads to nothing in the status")),
+        [] => return Err(format!("{path} was not found in the status")),
         [Value::String(text)] => text.clone(),
         [value @ (Value::Number(_) | Value::Bool(_))] => value.to_string(),
         [_] => return Err(format!("{path} leads to no single value")),
@@ -155,8 +155,8 @@ mod tests {
             ("{.empty}", Ok("")),
             ("{.list[1]}", Ok("b")),
             (r#"{.conditions[?(@.type=="Ready")].status}"#, Ok("True")),
-            ("{.missing}", Err("{.missing} leads to nothing in the status")),
-            ("{.nothing}", Err("{.nothing} leads to nothing in the status")),
+            ("{.missing}", Err("{.missing} was not found in the status")),
+            ("{.nothing}", Err("{.nothing} was not found in the status")),
             ("{.list[*]}", Err("{.list[*]} leads to several values")),
             ("{.jobStatus}", Err("{.jobStatus} leads to no single value")),
             (
@@ -174,7 +174,8 @@ mod tests {
             (
                 "{..state}",
                 Err(
-                    "{..state} is no path that is known here: character 2: a descent to any depth is not known here: name the steps",
+                    "{..state} is not a supported path: character 2: recursive descent is not supported: name the \
+                     steps",
                 ),
             ),
         ];
@@ -184,7 +185,7 @@ mod tests {
         }
         assert_eq!(
             read(&rule("{.a}"), None),
-            Err("no status of the copy is known".to_owned())
+            Err("the status of the copy is unknown".to_owned())
         );
     }
 }

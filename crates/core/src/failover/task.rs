@@ -187,13 +187,13 @@ pub(crate) fn told(
             let what = match may_delete(index, id, (entity, binding), task, now) {
                 // What is there is not known, so a restart must not change what is told.
                 _ if !index.answers(&task.from_cluster) => {
-                    "the copy there is dealt with when the cluster answers".to_owned()
+                    "the copy there is handled when the cluster responds".to_owned()
                 }
                 Ok(why) => match kept(binding, &task.from_cluster) {
-                    Some(by) => format!("the copy there stays: {by}"),
+                    Some(by) => format!("the copy there is kept: {by}"),
                     None => format!("the copy there is being deleted, because {why}"),
                 },
-                Err((why, _)) => format!("the copy there stays: {why}"),
+                Err((why, _)) => format!("the copy there is kept: {why}"),
             };
             format!("Evicted from {} ({cause}); {what}", task.from_cluster)
         })
@@ -206,7 +206,7 @@ fn kept(binding: &Binding, cluster: &str) -> Option<&'static str> {
     let spec = &binding.object.spec;
     let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
     if required.any(|target| target.name == cluster) {
-        return Some("something else needs it there (see spec.requiredBy)");
+        return Some("it is still required there (see spec.requiredBy)");
     }
     delivery::suspension::holds(spec, cluster).then_some("delivery is suspended")
 }

@@ -30,7 +30,8 @@ pub(super) fn message(name: &Str, pause: &Pause) -> String {
              explains it (at most {limit}: a tenth of the member's copies, and {LEAST} at least)"
         ),
         Cause::HubLooksEmpty => format!(
-            "the hub looks empty: of the more than {LEAST} objects whose copies {name} holds, none is on the hub any more, and no \
+            "the hub looks empty: of the more than {LEAST} objects with copies on {name}, none exists on the hub \
+             any more, and no \
              edit that these controllers saw explains it"
         ),
         Cause::HubRolledBack => format!(
@@ -51,7 +52,8 @@ pub(super) fn message(name: &Str, pause: &Pause) -> String {
         _ => " that no edit explains",
     };
     format!(
-        "Deletions{limited} are paused on {name}: {cause}. {waiting}. Check that the hub holds what it should, then release them \
+        "Deletions{limited} are paused on {name}: {cause}. {waiting}. Check that the objects of the hub are \
+         complete, then release them \
          with `entourage resume {name}`, or with the annotation {}={}.",
         annotation::RESUME_REMOVALS,
         pause_name(pause.since)

@@ -8,7 +8,7 @@ use crate::{
     observation::Copy,
 };
 
-/// Why a copy could not be brought in line.
+/// Why a copy could not be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// An object that is not ours stands there.
@@ -64,7 +64,7 @@ pub struct CopyState {
     pub answered: Option<String>,
     /// Not written again before this time.
     pub not_before: Option<Time>,
-    /// How often in a row it was put right. Boxed: few copies have it.
+    /// How often in a row drift was corrected. Boxed: few copies have it.
     pub fight: Option<Box<Fight>>,
     /// Since when the copy has not been healthy. The status keeps it over restarts.
     pub unhealthy_since: Option<Time>,

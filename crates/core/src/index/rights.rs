@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Index {
-    /// Whether a copy may still stand on the member, where it cannot be asked because it refuses the kind to our account or
+    /// Whether a copy may still exist on the member, where it cannot be asked because it refuses the kind to our account or
     /// does not serve it, too. Cost: that of [`Self::is_unwritten`] there, else O(1).
     pub(crate) fn may_stand(&self, id: &Id, cluster: &Str) -> bool {
         self.may_exist(id, cluster) && !self.is_unwritten(cluster, &id.gvk)

@@ -142,7 +142,9 @@ pub fn nobody(gvk: &Gvk, operation: Operation) -> Unanswered {
     Unanswered {
         layer: format!("{} {}", gvk.api_version(), gvk.kind),
         operation,
-        why: Cow::Borrowed("no customization, no hook, no shipped and no native rule has this operation"),
+        why: Cow::Borrowed(
+            "no customization, no hook, no shipped and no native rule implements this operation",
+        ),
         until: Until::Changed,
     }
 }

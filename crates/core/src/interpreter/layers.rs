@@ -289,7 +289,7 @@ impl Interpretation {
             Some(Said::Told(answer)) => Some(answer.clone()),
             Some(Said::Ignored(_) | Said::Nobody) => None,
             Some(Said::Unused) => Some(Err(Unanswered {
-                why: Cow::Borrowed("nobody uses its answer"),
+                why: Cow::Borrowed("its answer is not used"),
                 until: Until::Used,
                 ..self.unheard(operation)
             })),
@@ -334,7 +334,7 @@ impl Interpretation {
         let misfit = |layer: String| Unanswered {
             layer,
             operation: question.operation(),
-            why: Cow::Borrowed("the answer is no object"),
+            why: Cow::Borrowed("the answer is not an object"),
             until: Until::Changed,
         };
         Some(match self.answer(question)? {

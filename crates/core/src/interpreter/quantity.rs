@@ -11,7 +11,7 @@ pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
 }
 
 /// The amount in units of 10⁻⁹, the smallest an API server keeps; finer amounts are rounded up, as it does. `None` for
-/// what is no quantity.
+/// what is not a quantity.
 pub(super) fn amount(value: &Value) -> Option<i128> {
     match value {
         Value::String(text) => parse(text),
@@ -38,7 +38,7 @@ pub(super) fn display(resource: &str, amount: i128) -> String {
     }
 }
 
-/// The sum, in the form of the first quantity that is not zero, as an API server's library writes it; `None` if one is no
+/// The sum, in the form of the first quantity that is not zero, as an API server's library writes it; `None` if one is not a
 /// quantity or the sum is out of range. An empty list is "0".
 ///
 /// Source: `resource.Quantity` (Add, String): amounts in powers of 1024 only while they are at least 1024.
@@ -87,7 +87,7 @@ pub fn sum(quantities: &[Value]) -> Option<String> {
     })
 }
 
-/// The amount as a number, as near as one can be; `None` for what is no quantity.
+/// The amount as a number, as near as one can be; `None` for what is not a quantity.
 #[must_use]
 pub fn approximate(quantity: &Value) -> Option<f64> {
     Some(amount(quantity)? as f64 / 1e9)

@@ -127,7 +127,7 @@ pub(crate) fn told(answer: Result<Answer, Unanswered>) -> Result<Option<Arc<[Com
     let Answer::Components(all) = answer? else {
         return Err(Unanswered::of_components(
             "interpretation",
-            "the answer is not one to what was asked".into(),
+            "the answer does not match the operation".into(),
         ));
     };
     check_components(&all).map_err(|why| Unanswered::of_components("interpretation", why))?;

@@ -80,10 +80,10 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
         return Plan::nothing();
     }
     if !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, "the hub is not known yet");
+        return Plan::wait_for(Proof::Base, "the hub is not synced yet");
     }
     if !index.synced.contains(&Watch::Namespaces) {
-        return Plan::wait("the hub's namespaces are not known");
+        return Plan::wait("the hub's namespaces are not synced");
     }
     if let Some(id) = index.stands_in(cluster, name) {
         return Plan::wait(format!("{id} may still be there"));
@@ -116,10 +116,10 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     };
     let why = match &survey.contents {
         Contents::Nothing => return end(How::Delete, "the hub deleted it, and nothing is in it"),
-        Contents::Held(words) => return end(How::Release, &format!("it holds {words}")),
+        Contents::Held(words) => return end(How::Release, &format!("it contains {words}")),
         Contents::Unknown(words) => return end(How::Release, &not_known(words)),
         Contents::OnHub => return look(index, at),
-        Contents::Leaving(words) => format!("it holds {words}, which should leave"),
+        Contents::Leaving(words) => format!("it contains {words}, which should be deleted soon"),
         Contents::Unanswered(words) => not_known(words),
     };
     if survey.looks >= LOOKS {
@@ -132,7 +132,7 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
 }
 
 fn not_known(words: &str) -> String {
-    format!("what it holds is not known: {words}")
+    format!("its content is unknown: {words}")
 }
 
 fn look(index: &Index, (name, cluster): (&Str, &Str)) -> Plan {
@@ -169,8 +169,8 @@ fn kept(index: &Index, (name, cluster): (&Str, &Str), why: &str) -> Event {
         warning: true,
         reason: event::NAMESPACE_KEPT,
         message: format!(
-            "Namespace {name} was deleted on the hub and stays on {cluster}: {why}. It is no longer managed; delete it there \
-             when nothing in it is needed"
+            "Namespace {name} was deleted on the hub and is kept on {cluster}: {why}. It is no longer managed; \
+             delete it there when its content is no longer needed"
         ),
     }
 }

@@ -118,7 +118,7 @@ fn failed(answer: Result<Answer, Unanswered>, operation: Operation) -> Unanswere
     answer.err().unwrap_or_else(|| Unanswered {
         layer: "interpretation".to_owned(),
         operation,
-        why: Cow::Borrowed("the answer is not one to what was asked"),
+        why: Cow::Borrowed("the answer does not match the operation"),
         until: Until::Changed,
     })
 }

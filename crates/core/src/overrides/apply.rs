@@ -267,12 +267,12 @@ impl Fixed {
     fn check(&self, object: &Value) -> Result<(), String> {
         for (field, was) in ["apiVersion", "kind"].iter().zip(&self.identity) {
             if object[*field] != *was {
-                return Err(format!("{field} cannot be overridden: take this out of the rule"));
+                return Err(format!("{field} cannot be overridden: remove this from the rule"));
             }
         }
         if object.get("status").is_some() {
             return Err(
-                "status cannot be overridden, the cluster reports it: take this out of the rule".into(),
+                "status cannot be overridden, the cluster reports it: remove this from the rule".into(),
             );
         }
         let Some(metadata) = object["metadata"].as_object() else {
@@ -282,7 +282,7 @@ impl Fixed {
         for field in fields.filter(|field| !MAPS.contains(&field.as_str())) {
             if metadata.get(field) != self.metadata.get(field) {
                 return Err(format!(
-                    "metadata.{field} cannot be overridden: take this out of the rule"
+                    "metadata.{field} cannot be overridden: remove this from the rule"
                 ));
             }
         }
@@ -304,8 +304,8 @@ impl Fixed {
                 .find(|key| now.get(*key) != was.get(*key));
             if let Some(key) = changed {
                 return Err(format!(
-                    "metadata.{field} {key} cannot be overridden, it is kept by the control plane or does not travel: take \
-                     this out of the rule"
+                    "metadata.{field} {key} cannot be overridden, it is kept by the control plane or is not \
+                     propagated: remove this from the rule"
                 ));
             }
         }

@@ -19,7 +19,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 pub(super) fn revise_images(gvk: &Gvk, object: &mut Value, change: &ImageOverrider) -> Result<(), String> {
     if let Some(predicate) = &change.predicate {
         let Value::String(image) = patch::find(object, &predicate.path)? else {
-            return Err(format!("{} holds no text", predicate.path));
+            return Err(format!("{} is not a string", predicate.path));
         };
         *image = image::revise(image, change).map_err(|why| format!("{}: {why}", predicate.path))?;
         return Ok(());
@@ -55,7 +55,7 @@ pub(super) fn revise_words(
         let mut words = match container.remove(field) {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(words)) => words,
-            Some(_) => return Err(format!("{field} of container {name} is no list")),
+            Some(_) => return Err(format!("{field} of container {name} is not a list")),
         };
         match change.operator {
             ListOperator::Add => words.extend(change.value.iter().map(|word| json!(word))),

@@ -46,11 +46,11 @@ pub(super) fn revise(is_secret: bool, object: &mut Value, change: &FieldOverride
         }
     };
     let Value::String(field) = patch::find(object, path)? else {
-        return Err(format!("{path} holds no text"));
+        return Err(format!("{path} is not a string"));
     };
     let encoded = is_secret && path.starts_with("/data/");
     let text = if encoded {
-        Zeroizing::new(decode(field).ok_or_else(|| format!("{path} holds no text in base64"))?)
+        Zeroizing::new(decode(field).ok_or_else(|| format!("{path} is not base64 text"))?)
     } else {
         Zeroizing::new(field.clone())
     };
@@ -83,7 +83,7 @@ fn revised(form: Form, text: &str, operations: &[PatchOperation]) -> Result<Stri
 
 /// Reads a document as Kubernetes' own tools would: YAML 1.1 where the versions differ.
 fn read(form: Form, text: &str) -> Result<Value, String> {
-    let unreadable = || format!("what is there is not one {} document", form.name());
+    let unreadable = || format!("the value is not one {} document", form.name());
     let document = Wiped(match form {
         Form::Json => serde_json::from_str(text).map_err(|_| unreadable())?,
         Form::Yaml => read_yaml(text).ok_or_else(unreadable)?,

@@ -20,8 +20,7 @@ const SHORTEST_HASH: usize = 32;
 /// # Errors
 /// What is wrong: the image cannot be read, or what would come out is none. The image itself is not named.
 pub(super) fn revise(image: &str, change: &ImageOverrider) -> Result<String, String> {
-    let mut parts =
-        Image::read(image).map_err(|why| format!("the image that is there cannot be read: {why}"))?;
+    let mut parts = Image::read(image).map_err(|why| format!("the present image is not valid: {why}"))?;
     let value = &change.value;
     let alter = |part: &mut String| match change.operator {
         OverriderOperator::Add => part.push_str(value),
@@ -34,7 +33,7 @@ pub(super) fn revise(image: &str, change: &ImageOverrider) -> Result<String, Str
         ImageComponent::Tag => parts.retag(change.operator, value)?,
     }
     let revised = parts.written();
-    Image::read(&revised).map_err(|why| format!("what would come out is no image: {why}"))?;
+    Image::read(&revised).map_err(|why| format!("the result is not an image: {why}"))?;
     Ok(revised)
 }
 
@@ -52,7 +51,7 @@ impl Image {
             .split_once('@')
             .map_or((image, None), |(rest, digest)| (rest, Some(digest)));
         if digest.is_some_and(|digest| !is_digest(digest)) {
-            return Err("what follows the @ is no digest such as sha256:…");
+            return Err("the part after the @ is not a digest such as sha256:…");
         }
         let name_at = rest.rfind('/').map_or(0, |slash| slash + 1);
         let (name, tag) = match rest[name_at..].split_once(':') {

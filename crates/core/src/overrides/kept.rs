@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 
 const NUMBER: &str = "it holds a number with more digits than can be kept: write that one as a string";
-const KEY: &str = "it holds a key that is no text, such as a number or yes: write that one in quotes";
+const KEY: &str = "it has a key that is not a string, such as a number or yes: write that one in quotes";
 const TAG: &str = "it holds a tag, and tags cannot be kept: take it out";
 const DIRECTIVE: &str = "it holds a directive such as %YAML, and directives cannot be kept: take it out";
 

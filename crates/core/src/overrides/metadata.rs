@@ -18,7 +18,7 @@ pub(super) fn revise(
         *map = Value::Object(Map::new());
     }
     let Some(map) = map.as_object_mut() else {
-        return Err(format!("metadata.{field} is no map"));
+        return Err(format!("metadata.{field} is not a map"));
     };
     for (key, value) in &change.value {
         match change.operator {

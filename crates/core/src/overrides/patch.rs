@@ -88,7 +88,9 @@ fn steps(pointer: &str) -> Result<Vec<String>, String> {
         return Ok(Vec::new());
     }
     let Some(rest) = pointer.strip_prefix('/') else {
-        return Err(format!("{pointer:?} is no JSON pointer: begin it with a slash"));
+        return Err(format!(
+            "{pointer:?} is not a JSON pointer: begin it with a slash"
+        ));
     };
     if pointer.len() > LONGEST {
         return Err(format!("the path is longer than {LONGEST} bytes"));
@@ -126,7 +128,7 @@ fn index(step: &str, len: usize) -> Result<usize, String> {
         .parse()
         .ok()
         .filter(|number: &i64| number.to_string() == step)
-        .ok_or_else(|| format!("{step:?} is no position in a list"))?;
+        .ok_or_else(|| format!("{step:?} is not a position in a list"))?;
     let distance = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
     let at = if number < 0 {
         len.checked_sub(distance)
@@ -138,7 +140,7 @@ fn index(step: &str, len: usize) -> Result<usize, String> {
 }
 
 fn nothing_there(pointer: &str) -> String {
-    format!("there is nothing at {pointer}: correct the path, or make it with operator add first")
+    format!("{pointer} not found: correct the path, or make it with operator add first")
 }
 
 fn shown<'a>(steps: impl Iterator<Item = &'a String>) -> String {
@@ -255,7 +257,10 @@ mod tests {
             assert!(outcome(&json!({"a": {}, "l": [1]}), pointer, operator, &json!(1)).is_err());
         }
         let why = outcome(&json!({"a": {}}), "/a/b~1c/d", "add", &json!("canary")).unwrap_err();
-        assert!(why.contains("/a/b~1c:") && !why.contains("canary"), "{why}");
+        assert!(
+            why.contains("/a/b~1c not found:") && !why.contains("canary"),
+            "{why}"
+        );
         assert!(
             outcome(&json!({}), "a", "add", &json!(1))
                 .unwrap_err()
@@ -276,7 +281,7 @@ mod tests {
     fn a_position_is_written_in_one_way() {
         for step in ["+1", "01", "-0", "-01", "", "1.0", " 1"] {
             let told = outcome(&json!([1, 2, 3]), &format!("/{step}"), "replace", &json!(0)).unwrap_err();
-            assert!(told.contains("no position in a list"), "{told}");
+            assert!(told.contains("not a position in a list"), "{told}");
         }
     }
 

@@ -274,7 +274,7 @@ fn why_not(name: &Str, held: &Held, verdict: Verdict, place: &Place) -> Option<(
                 format!("nothing is written while {conflicts} {namespaces} in conflict (writePolicy strict)");
             Some((Fate::Waiting, why))
         }
-        Verdict::Pending => Some((Fate::Waiting, "it is not known what is there".into())),
+        Verdict::Pending => Some((Fate::Waiting, "the present state is unknown".into())),
         Verdict::Failed(_) => {
             let why = held.spots.get(place).and_then(|spot| spot.why_failed());
             Some((Fate::Refused, why.unwrap_or_else(|| "it cannot be read".into())))

@@ -34,18 +34,19 @@ pub fn why(id: &Id, object: &Value) -> Option<String> {
             .into_iter()
             .find(|field| !is_map_of_texts(&object[*field]))?;
         return Some(format!(
-            "its {field} is no map of names to texts: write each key with its value, and quote what YAML takes for a number \
+            "its {field} is not a map of strings: write each key with its value, and quote what YAML takes for a \
+             number \
              or a truth value"
         ));
     }
     let at = field(&id.gvk, object)?;
     let kind = &id.gvk.kind;
-    Some(format!("{at} cannot be read as that of a {kind}: {REMEDY}"))
+    Some(format!("{at} is not valid for a {kind}: {REMEDY}"))
 }
 
 /// What to do about an object that cannot be read.
 pub(crate) const REMEDY: &str =
-    "correct its type (entourage crds prints the definition), or nothing would go by it";
+    "correct its type (entourage crds prints the definition), or it would have no effect";
 
 /// The part of an object that keeps it from being read as what it says it is; `None` when it can be, or is not ours to read.
 ///
@@ -169,7 +170,7 @@ mod tests {
             (
                 policy(&json!({"resourceSelectors": selectors,
                     "placement": {"clusterAffinity": {"clusterNames": "member1"}}})),
-                "spec.placement.clusterAffinity.clusterNames cannot be read as that of a PropagationPolicy",
+                "spec.placement.clusterAffinity.clusterNames is not valid for a PropagationPolicy",
             ),
             (
                 policy(
@@ -179,7 +180,7 @@ mod tests {
             ),
             (
                 policy(&json!({"resourceSelectors": 5, "placement": {}})),
-                "spec.resourceSelectors cannot be read",
+                "spec.resourceSelectors is not valid",
             ),
             (
                 json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m"},
@@ -198,7 +199,7 @@ mod tests {
     fn an_object_of_very_many_parts_is_not_searched_for_as_long_as_it_takes() {
         let many: Vec<Value> = (0..TRIED / 4).map(|_| json!({"kind": 7})).collect();
         let told = of(&policy(&json!({"resourceSelectors": many, "placement": []}))).unwrap();
-        assert!(told.starts_with("the object cannot be read"), "{told}");
+        assert!(told.starts_with("the object is not valid"), "{told}");
     }
 
     #[test]

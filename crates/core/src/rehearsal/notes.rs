@@ -113,10 +113,10 @@ fn left_behind(rehearsal: &Rehearsal) -> Vec<Note> {
             return None;
         }
         Some(if interpreter::never_travels(object) {
-            let why = "a service-account token is a credential of the hub and never travels";
+            let why = "a service-account token is a credential of the hub and is never propagated";
             ("NeverTravels", why.into())
         } else {
-            let why = "no policy selects it and no workload that travels refers to it: it stays on the hub";
+            let why = "no policy selects it and no propagated workload refers to it: it stays on the hub";
             ("NotSelected", why.into())
         })
     };

@@ -233,7 +233,7 @@ fn on_member(rehearsal: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcom
         }
         if outcome.fate == Fate::Changed && was != is {
             (outcome.fate, outcome.message) = if is {
-                (Fate::Changed, "taken over: it was not ours".into())
+                (Fate::Changed, "taken over: it was not managed by this hub".into())
             } else {
                 (Fate::Released, String::new())
             };
@@ -318,7 +318,7 @@ fn because(rehearsal: &Rehearsal, id: &Id, cluster: &str) -> String {
         })
         .collect();
     if !needed.is_empty() {
-        words.push(format!("needed by {}", needed.join(", ")));
+        words.push(format!("dependency of {}", needed.join(", ")));
     }
     words.join("; ")
 }

@@ -79,7 +79,10 @@ fn the_example_arrives_with_what_it_needs() {
         .filter(|each| each.place != Place::Hub)
         .map(|each| each.message.as_str())
         .collect();
-    assert_eq!(why, ["needed by Deployment default/web", "by policy default/web"]);
+    assert_eq!(
+        why,
+        ["dependency of Deployment default/web", "by policy default/web"]
+    );
 }
 
 #[test]
@@ -113,13 +116,14 @@ fn what_is_needed_over_an_account_arrives_too_and_says_for_whom() {
         .find(|each| each.place != Place::Hub && each.object.to_string() == "Secret default/registry");
     assert_eq!(
         of_registry.map(|each| each.message.as_str()),
-        Some("needed by Deployment default/web")
+        Some("dependency of Deployment default/web")
     );
     let told: Vec<&str> = report.notes.iter().map(|note| note.message.as_str()).collect();
     assert_eq!(
         told,
         [
-            "Secret default/gone does not exist on the hub: create it, or drop the reference in ServiceAccount default/robot"
+            "Secret default/gone does not exist on the hub: create it, or remove the reference in ServiceAccount \
+             default/robot"
         ]
     );
 }
@@ -267,9 +271,8 @@ fn what_stands_there_and_is_not_ours_is_told_as_refused() {
     let refused = report.outcomes.iter().find(|each| each.fate == Fate::Refused);
     // `entourage get copies` knows a conflict by these words.
     assert!(
-        refused.is_some_and(
-            |each| each.message.contains("conflictResolution") && each.message.contains("is not ours")
-        ),
+        refused.is_some_and(|each| each.message.contains("conflictResolution")
+            && each.message.contains("is not managed by this hub")),
         "{refused:?}"
     );
 }

@@ -38,13 +38,13 @@ pub(super) fn zones(cluster: &Cluster) -> &[String] {
 pub(super) fn check(requirement: &FieldRequirement) -> Result<(), String> {
     if !["provider", "region", "zone"].contains(&requirement.key.as_str()) {
         return Err(format!(
-            "{:?} is no field: the fields are provider, region and zone",
+            "{:?} is not a field: the fields are provider, region and zone",
             requirement.key
         ));
     }
     if !["In", "NotIn"].contains(&requirement.operator.as_str()) {
         return Err(format!(
-            "{:?} is no operator: the operators are In and NotIn",
+            "{:?} is not an operator: the operators are In and NotIn",
             requirement.operator
         ));
     }

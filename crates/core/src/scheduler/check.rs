@@ -19,8 +19,8 @@ pub(super) fn supported(request: &Request<'_>) -> Result<(), String> {
         && (wish.affinity.is_some() || wish.anti_affinity.is_some())
     {
         return Err(
-            "placement.workloadAffinity is not supported by this version: take it out, and tell workloads \
-                    apart by clusterAffinity"
+            "placement.workloadAffinity is not supported by this version: remove it, and separate workloads by \
+             clusterAffinity"
                 .into(),
         );
     }
@@ -36,8 +36,8 @@ fn check_division(placement: &Placement) -> Result<(), String> {
     let Some(strategy) = &placement.replica_scheduling else {
         return Ok(());
     };
-    let instead = "is not supported by this version, which does not know how many replicas a cluster has room for: \
-                   take it out to give every cluster the same, or give weightPreference.staticWeightList";
+    let instead = "is not supported by this version, which does not estimate the available replicas of a cluster: \
+        remove it to give every cluster the same, or give weightPreference.staticWeightList";
     if strategy.replica_division_preference == Some(DivisionPreference::Aggregated) {
         return Err(format!(
             "placement.replicaScheduling.replicaDivisionPreference: Aggregated {instead}"
@@ -82,7 +82,7 @@ fn check_affinities(placement: &Placement) -> Result<(), String> {
         }
         if !term.overflow_affinities.is_empty() {
             return Err(at(
-                "overflowAffinities is not supported by this version: take it out, or list its groups as \
+                "overflowAffinities is not supported by this version: remove it, or list its groups as \
                            further clusterAffinities, which are used when no cluster of an earlier group fits"
                     .into(),
             ));

@@ -125,7 +125,7 @@ impl<'a> Survey<'a> {
         };
         let it = if self.unknown.len() == 1 { "it" } else { "them" };
         Some(format!(
-            "{names}: no such Cluster; join {it} or correct placement.{}.clusterNames",
+            "{names} not found; join {it} or correct placement.{}.clusterNames",
             self.round.path
         ))
     }

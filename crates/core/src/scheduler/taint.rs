@@ -63,13 +63,13 @@ pub(super) fn check(toleration: &Toleration) -> Result<(), String> {
         "" | "Equal" if !has_key => Err("without a key the operator must be Exists".into()),
         "" | "Equal" => Ok(()),
         other => Err(format!(
-            "{other:?} is no operator: the operators are Equal and Exists"
+            "{other:?} is not an operator: the operators are Equal and Exists"
         )),
     }?;
     match value(&toleration.effect) {
         "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute" => Ok(()),
         other => Err(format!(
-            "{other:?} is no effect: the effects are NoSchedule, PreferNoSchedule and NoExecute"
+            "{other:?} is not an effect: the effects are NoSchedule, PreferNoSchedule and NoExecute"
         )),
     }
 }

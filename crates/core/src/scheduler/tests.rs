@@ -96,7 +96,7 @@ fn a_long_list_of_unknown_names_is_cut() {
     assert_eq!(reason, reason::NO_CLUSTER_FIT);
     assert_eq!(
         message,
-        "0 of 0 clusters fit: no cluster has joined; m0, m1, m2, m3, m4 and 4 more: no such Cluster; join them or \
+        "0 of 0 clusters fit: no cluster has joined; m0, m1, m2, m3, m4 and 4 more not found; join them or \
          correct placement.clusterAffinity.clusterNames"
     );
 }

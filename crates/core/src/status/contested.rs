@@ -40,7 +40,7 @@ pub(crate) fn is_of_others(index: &Index, gvk: &Gvk) -> Option<&'static str> {
     index
         .contested
         .contains(gvk)
-        .then_some("something on the hub writes the status of this kind, too")
+        .then_some("another writer on the hub writes the status of this kind, too")
 }
 
 impl Index {
@@ -93,8 +93,9 @@ impl Index {
         contest.replaced += 1;
         if contest.replaced >= TIMES && self.contested.insert(id.gvk.clone()) {
             self.notices.push(format!(
-                "something else on the hub writes the status of {id}: the status of {} templates is left alone from now on. A hub \
-                 runs no workload controllers (docs/concepts.md, \"The status of a template\"); what members report is in the bindings",
+                "another writer on the hub writes the status of {id}: the status of {} templates is no longer \
+                 written. A hub runs no workload controllers (docs/concepts.md, \"The status of a template\"); what \
+                 members report is in the bindings",
                 id.gvk.kind
             ));
         }

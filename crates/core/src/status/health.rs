@@ -54,7 +54,7 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told
                 .and_then(|live| live.why_unhealthy.as_deref())
                 .unwrap_or_default();
             let why = match live {
-                None => "it does not answer, and the copy was not healthy when it was last seen",
+                None => "it does not respond, and the copy was not healthy when it was last seen",
                 Some(_) if why.is_empty() => "its status does not say why",
                 Some(_) => why,
             };

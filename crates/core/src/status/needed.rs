@@ -68,7 +68,10 @@ fn named_in(index: &Index, entity: &Entity, id: &Id) -> String {
 pub(super) enum Dependencies {
     /// The binding takes nothing along.
     NotFollowed,
-    Ready,
+    /// All of them are on every target cluster: how many.
+    Ready {
+        count: usize,
+    },
     Missing(String),
     NotDelivered {
         message: String,
@@ -81,6 +84,15 @@ pub(super) enum Dependencies {
     },
 }
 
+/// What is told of dependencies that are all there.
+pub(super) fn all_present(count: usize) -> String {
+    match count {
+        0 => "There are no dependencies.".to_owned(),
+        1 => "1 dependency is present on every target cluster.".to_owned(),
+        _ => format!("All {count} dependencies are present on every target cluster."),
+    }
+}
+
 pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Dependencies {
     if !index.is_following(entity) {
         return Dependencies::NotFollowed;
@@ -89,13 +101,13 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
     // With whether something went wrong with it.
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
     let (mut trouble, mut data_awaited) = (false, false);
-    let mut since = Vec::new();
+    let (mut since, mut count) = (Vec::new(), 0);
     for reference in entity.references.iter() {
         let id = referred(reference);
         let needed = index.entity(&id);
         if needed.is_some_and(|each| each.never_travels) {
             missing.push(format!(
-                "{id} is a service-account token, which never travels: create it on the members"
+                "{id} is a service-account token, which is never propagated: create it on the members"
             ));
             continue;
         }
@@ -108,12 +120,13 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
                 ));
             } else if !reference.optional {
                 missing.push(format!(
-                    "{id} does not exist on the hub: create it, or drop the reference{}",
+                    "{id} does not exist on the hub: create it, or remove the reference{}",
                     named_in(index, entity, &id)
                 ));
             }
             continue;
         };
+        count += 1;
         for place in places.iter().filter(|place| place.wanted && !place.suspended) {
             let state = needed.copies.get(place.cluster);
             let stands = state.is_some_and(|state| {
@@ -152,7 +165,7 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
         return Dependencies::Missing(missing.join("; "));
     }
     if lacking.is_empty() {
-        return Dependencies::Ready;
+        return Dependencies::Ready { count };
     }
     Dependencies::NotDelivered {
         message: listed(|_| true).collect::<Vec<_>>().join("; "),

@@ -141,7 +141,7 @@ pub(super) fn suspended(places: &[Place<'_>]) -> Option<String> {
     }
     if !held.is_empty() {
         told.push(format!(
-            "What is not wanted any more stays, as delivery is suspended, on {held}."
+            "Copies that are no longer scheduled are kept, as delivery is suspended, on {held}."
         ));
     }
     (!told.is_empty()).then(|| told.join(" "))

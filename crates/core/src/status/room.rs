@@ -30,7 +30,7 @@ fn share_of(room: usize, items: &mut [AggregatedStatusItem]) {
         item.status = None;
         if item.applied_message.is_empty() {
             item.applied_message = format!(
-                "its status is left out here, as it is too large (the places of a binding share {} KiB): see it on {}",
+                "its status is left out here, as it is too large (the clusters of a binding share {} KiB): see it on {}",
                 room / 1024,
                 item.cluster_name
             );

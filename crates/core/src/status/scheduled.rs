@@ -2,7 +2,7 @@
 
 use entourage_api::{
     keys::{condition, reason},
-    work::ResourceBindingStatus,
+    work::{ResourceBindingStatus, TargetCluster},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -17,6 +17,9 @@ use crate::{
 /// Added to why clusters cannot be chosen, when somebody asked for that.
 const PENDING: &str =
     "; the fresh choice that spec.rescheduleTriggeredAt asks for is made as soon as it can be";
+
+/// How many clusters are named in the condition `Scheduled`.
+const NAMED: usize = 10;
 
 /// Fills in the scheduler's part of a status. Where another scheduler chooses, or scheduling is suspended, it stays as
 /// it is; so it does when the policy is gone. That an eviction is blocked is told in any case.
@@ -56,20 +59,25 @@ pub(super) fn fill(
     };
     let (good, reason, message) = match decision.outcome {
         Outcome::Placed {
-            clusters,
+            clusters: decided,
             affinity,
             note,
         } => {
             // Otherwise the spec is about to be written: what it says then is told then.
-            if clusters == spec.clusters {
+            if decided == spec.clusters {
                 status.scheduler_observing_affinity_name = affinity;
                 chosen(entity, stored, status, now);
             }
-            let message = if note.is_empty() {
-                "Clusters were chosen.".into()
+            let targets = if spec.clusters.is_empty() {
+                &decided
             } else {
-                note
+                &spec.clusters
             };
+            let mut message = result(targets);
+            if !note.is_empty() {
+                message.push(' ');
+                message.push_str(&note);
+            }
             (true, reason::SUCCESS, message)
         }
         Outcome::Failed { reason, mut message } => {
@@ -92,6 +100,23 @@ pub(super) fn fill(
         },
     );
     status.scheduler_observed_generation = generation.unwrap_or_default();
+}
+
+/// Where a binding is scheduled, with the replicas of each cluster: what its spec says, so that it changes with it alone.
+fn result(clusters: &[TargetCluster]) -> String {
+    if clusters.is_empty() {
+        return "Scheduled to no cluster.".to_owned();
+    }
+    let named = clusters.iter().take(NAMED).map(|target| match target.replicas {
+        0 => target.name.clone(),
+        replicas => format!("{} ({replicas})", target.name),
+    });
+    let named: Vec<String> = named.collect();
+    let more = match clusters.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("Scheduled to {}{more}.", named.join(", "))
 }
 
 /// That a cluster should be left and is not.

@@ -50,7 +50,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     if !index.is_kind_listed(&id.gvk) {
         return Plan::wait_for(
             Proof::Kind(id.gvk.clone()),
-            "how the kind is understood is not known yet",
+            "the interpreters of the kind are not synced yet",
         );
     }
     if template.taught.has(Operation::Aggregate) {
@@ -75,7 +75,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
         .iter()
         .any(|(cluster, _)| !index.was_probed(cluster) || (index.answers(cluster) && !told(cluster)))
     {
-        return Plan::wait("a member's list is on its way");
+        return Plan::wait("a member is not synced yet");
     }
     // What a member that cannot be asked reported last is still the best that is known of it.
     let stored = stored
@@ -159,7 +159,7 @@ fn by_rule(
     if entity.aggregated == Some(asked) {
         return match entity.aggregate_again {
             Some(again) if again <= now => ask_for(id, template, items, asked),
-            Some(again) => Plan::wait_until(again, "whoever was asked had no answer"),
+            Some(again) => Plan::wait_until(again, "the interpreter failed"),
             None => Plan::nothing(),
         };
     }

@@ -6,23 +6,38 @@ use entourage_api::work::AggregatedStatusItem;
 
 use crate::overrides::BadOverride;
 
-/// Between the object and the cluster where an object of somebody else stands; a test holds it to what is written.
-const STANDS: &str = " already stands on ";
-const FOREIGN: &str = " and is not ours";
-/// Before and after the name of a member on which something works against us; a test holds them to what is written.
-const SOMETHING: &str = "something on ";
-const FIGHTS: &str = " keeps changing ";
-pub(crate) const NO_ANSWER: &str = " did not answer ";
-const SILENT: &str = " does not answer;";
+/// Between the object and the cluster where an object exists that is not managed; a test holds it to what is written.
+const EXISTS: &str = " already exists on ";
+const NOT_MANAGED: &str = " and is not managed by this hub";
+/// Before and after the name of a member on which another writer changes the copy back; a test holds them to what is
+/// written.
+const ANOTHER: &str = "another writer on ";
+const CONTENDS: &str = " keeps changing ";
+/// Before the name of a member that did not respond to a write, and after it.
+pub(crate) const NO_RESPONSE: &str = "no response from ";
+const TO: &str = " to the ";
+const SILENT: &str = " does not respond;";
 const UNUSED: &str = " is not used: ";
-const WHAT: &str = "what ";
-const UNLISTABLE: &str = " holds cannot be listed ";
+const RESOURCES: &str = "resources on ";
+const UNLISTABLE: &str = " cannot be listed ";
+
+/// What comes before and after the name of the member in the words of earlier versions: a stored status has them until it is
+/// written again.
+const EARLIER: [(&str, &str, Told); 4] = [
+    ("", " did not answer ", Told::Unknown),
+    ("", " does not answer;", Told::Unknown),
+    ("what ", " holds cannot be listed ", Told::Unknown),
+    ("something on ", " keeps changing ", Told::Fought),
+];
+const EARLIER_SUSPENDED: &str =
+    "delivery is suspended by spec.suspension; take it out of the policy to go on";
+const EARLIER_FOREIGN: (&str, &str) = (" already stands on ", " and is not ours");
 
 /// Nothing is wrong: it is on its way.
 pub(super) const PENDING: &str = "not delivered yet";
 /// A user holds it back.
 pub(super) const SUSPENDED: &str =
-    "delivery is suspended by spec.suspension; take it out of the policy to go on";
+    "delivery is suspended by spec.suspension; remove it from the policy to resume";
 
 /// There is nothing to deliver now: the end of the template is on its way here.
 const NO_SOURCE: [&str; 2] = ["it does not exist on the hub", "the template is being deleted"];
@@ -60,20 +75,31 @@ pub fn told(item: &AggregatedStatusItem) -> Told {
     match message {
         _ if item.applied => Told::Applied,
         "" | PENDING => Told::Pending,
-        SUSPENDED => Told::Suspended,
+        SUSPENDED | EARLIER_SUSPENDED => Told::Suspended,
         _ if NO_SOURCE.contains(&message) => Told::Pending,
         _ if begins("", " refused ") => Told::Refused,
         _ if begins("", SILENT)
             || begins("", UNUSED)
-            || begins("", NO_ANSWER)
-            || begins(WHAT, UNLISTABLE) =>
+            || begins(NO_RESPONSE, TO)
+            || begins(RESOURCES, UNLISTABLE) =>
         {
             Told::Unknown
         }
-        _ if begins(SOMETHING, FIGHTS) => Told::Fought,
+        _ if begins(ANOTHER, CONTENDS) => Told::Fought,
         _ if BadOverride::is_told_by(message) => Told::Override,
-        _ if message.contains(&format!("{STANDS}{cluster}{FOREIGN}")) => Told::Foreign,
-        _ => Told::Refused,
+        _ if message.contains(&format!("{EXISTS}{cluster}{NOT_MANAGED}")) => Told::Foreign,
+        _ => told_earlier(cluster, message, begins),
+    }
+}
+
+/// What an entry tells in the words of an earlier version.
+fn told_earlier(cluster: &str, message: &str, begins: impl Fn(&str, &str) -> bool) -> Told {
+    let found = EARLIER.iter().find(|(before, after, _)| begins(before, after));
+    let (exists, not_managed) = EARLIER_FOREIGN;
+    match found {
+        Some((_, _, told)) => *told,
+        None if message.contains(&format!("{exists}{cluster}{not_managed}")) => Told::Foreign,
+        None => Told::Refused,
     }
 }
 
@@ -88,7 +114,7 @@ pub(crate) fn steady(held: &str, new: String) -> String {
 
 /// Of a member that does not answer.
 pub(super) fn silent(cluster: &str) -> String {
-    format!("{cluster}{SILENT} it is delivered when it does (see the Ready condition of the Cluster)")
+    format!("{cluster}{SILENT} it is applied when it does (see the Ready condition of the Cluster)")
 }
 
 /// Of a member that is not the cluster that it should be, or is another Cluster's, too.
@@ -98,7 +124,7 @@ pub(super) fn unused(cluster: &str, why: &str) -> String {
 
 /// Of a member that answers, and does not tell what it holds.
 pub(super) fn unlistable(cluster: &str, why: &str) -> String {
-    format!("{WHAT}{cluster}{UNLISTABLE}({why}); check the rights of the joined account")
+    format!("{RESOURCES}{cluster}{UNLISTABLE}({why}); check the rights of the joined account")
 }
 
 #[cfg(test)]
@@ -146,7 +172,7 @@ mod tests {
         let table = [
             (Delivered::Foreign, Told::Foreign),
             (
-                Delivered::Rejected("y already stands on m1 and is not ours".into()),
+                Delivered::Rejected("y already exists on m1 and is not managed by this hub".into()),
                 Told::Refused,
             ),
             (Delivered::Unreachable("timeout".into()), Told::Unknown),
@@ -182,6 +208,52 @@ mod tests {
             (PENDING, Told::Pending),
             ("", Told::Pending),
             ("what another writer reports", Told::Refused),
+        ];
+        for (message, wanted) in table {
+            assert_eq!(of(message), wanted, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_version_stored_is_told_from_its_message() {
+        let table = [
+            (
+                "Secret shop/login already stands on m1 and is not ours; delete it there, or set conflictResolution: \
+                 Overwrite to take it over",
+                Told::Foreign,
+            ),
+            (
+                "m1 did not answer for Deployment shop/web: timeout; retrying",
+                Told::Unknown,
+            ),
+            (
+                "m1 did not answer when Deployment shop/web was to be removed: timeout",
+                Told::Unknown,
+            ),
+            (
+                "m1 does not answer; it is delivered when it does (see the Ready condition of the Cluster)",
+                Told::Unknown,
+            ),
+            (
+                "what m1 holds cannot be listed (403); check the rights of the joined account",
+                Told::Unknown,
+            ),
+            (
+                "something on m1 keeps changing spec.paused of Deployment shop/web, which is put right ever more rarely",
+                Told::Fought,
+            ),
+            (
+                "delivery is suspended by spec.suspension; take it out of the policy to go on",
+                Told::Suspended,
+            ),
+            (
+                "m1 could not apply Deployment shop/web: Internal error; retrying",
+                Told::Refused,
+            ),
+            (
+                "m1 refused x: y already stands on m1 and is not ours",
+                Told::Refused,
+            ),
         ];
         for (message, wanted) in table {
             assert_eq!(of(message), wanted, "{message}");

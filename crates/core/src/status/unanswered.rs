@@ -32,8 +32,8 @@ pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &E
     );
     if entity.is_cut {
         all.push(
-            "what it needs refers to more than is followed: what is farthest stays where it is; propagate that by a policy \
-             of its own"
+            "its dependency graph is larger than is followed: the farthest dependencies are not propagated; \
+             propagate them by a policy of their own"
                 .to_owned(),
         );
     }
@@ -101,13 +101,17 @@ const fn subject(operation: Operation) -> &'static str {
 
 fn kept_out(index: &Index, id: &Id, namespace: &str) -> String {
     if index.config.is_reserved(namespace) {
-        return format!("what it needs of namespace {namespace} is never taken along: that is the system's");
+        return format!(
+            "dependencies in namespace {namespace} are never propagated: it is a system namespace"
+        );
     }
     if namespace.is_empty() {
-        return "what has no namespace is not taken along by what has one; propagate it by a policy of its own".to_owned();
+        return "cluster-scoped dependencies of a namespaced template are not propagated; propagate them by a policy \
+            of their own".to_owned();
     }
     format!(
-        "what it needs of namespace {namespace} is not taken along: let it by annotating that namespace with {}: {}",
+        "dependencies in namespace {namespace} are not propagated: permit it by annotating that namespace with {}: \
+         {}",
         annotation::REFERENCES_FROM,
         id.namespace
     )

@@ -270,7 +270,8 @@ fn credentials_that_are_missing_are_told_with_who_names_them_and_follow_when_the
     assert_eq!(world.holders("ServiceAccount", "robot"), ["member1"]);
     assert_eq!(
         condition(&world, "app-deployment", "DependenciesReady")["message"],
-        "Secret default/registry does not exist on the hub: create it, or drop the reference in ServiceAccount default/robot"
+        "Secret default/registry does not exist on the hub: create it, or remove the reference in ServiceAccount \
+         default/robot"
     );
     world.apply(secret("registry"));
     assert!(world.settle());

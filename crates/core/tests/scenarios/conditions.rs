@@ -145,7 +145,10 @@ fn the_words_of_a_member_whose_webhook_is_down_reach_the_condition_and_are_told_
         told_first.contains("failed calling webhook \"guard.example.com\"") && is_current,
         "{told_first}"
     );
-    assert!(told_first.contains("member1 could not apply"), "{told_first}");
+    assert!(
+        told_first.contains("apply of ") && told_first.contains(" on member1 failed: "),
+        "{told_first}"
+    );
     let wrote = world.writes.len();
     for port in 2..6 {
         world.breaks = Some(words(port));
@@ -324,7 +327,7 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     for part in [
         "schedulePriority",
         "cluster \\\"nope\\\" not found",
-        "exclude leaves no cluster",
+        "exclude excludes every selected cluster",
     ] {
         assert!(words.contains(part), "{part}: {words}");
     }

@@ -506,7 +506,7 @@ fn what_lies_in_another_namespace_goes_along_only_if_that_lets_it() {
     let message = condition(&world, "corner-shop", "Interpreted")["message"].clone();
     assert_eq!(
         message,
-        "what it needs of namespace vault is not taken along: let it by annotating that namespace with \
+        "dependencies in namespace vault are not propagated: permit it by annotating that namespace with \
          entourage.dev/references-from: default"
     );
 

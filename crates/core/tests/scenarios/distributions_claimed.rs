@@ -75,7 +75,7 @@ fn a_distribution_that_a_policy_takes_is_not_carried_out_here_and_reports_what_m
     assert_eq!(told["conditions"][4]["failedNamespace"], json!(["member2/shop"]));
     assert_eq!(
         told["description"],
-        "A policy takes it to 2 clusters: 3 of 4 namespaces there hold it"
+        "Propagated to 2 clusters: present in 3/4 namespaces there"
     );
 
     let wrote = world.writes.len();
@@ -88,7 +88,7 @@ fn a_distribution_that_a_policy_takes_is_not_carried_out_here_and_reports_what_m
     world.delete("ClusterPropagationPolicy", "all");
     assert!(world.settle_for(60_000));
     assert_eq!(held(&world).into_keys().collect::<Vec<_>>(), ["red"]);
-    assert_eq!(status(&world)["description"], "1 of 1 namespaces hold it");
+    assert_eq!(status(&world)["description"], "Present in 1/1 namespaces");
     report(&mut world, "member2", 2, &[]);
     assert!(world.settle_for(60_000));
     assert_eq!(status(&world)["desired"], 1);

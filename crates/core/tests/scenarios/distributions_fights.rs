@@ -75,7 +75,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
     assert_eq!(statuses.count(), 1, "it is told once: {writes:#?}");
     assert_eq!(failure(&world)["status"], "True");
     assert!(
-        reason(&world).contains("namespace a: something keeps changing data"),
+        reason(&world).contains("namespace a: another writer keeps changing data"),
         "{}",
         reason(&world)
     );
@@ -106,7 +106,7 @@ fn what_keeps_deleting_a_copy_is_told_and_the_copy_made_again_ever_more_rarely()
     let rounds = fought(&mut world, 600_000, |world| world.delete_at(&key("a")));
     assert!((10..=19).contains(&rounds), "{rounds} rounds in ten minutes");
     assert!(
-        reason(&world).contains("something keeps deleting it"),
+        reason(&world).contains("another writer keeps deleting it"),
         "{}",
         reason(&world)
     );
@@ -125,7 +125,7 @@ fn what_keeps_making_a_copy_immutable_has_it_made_again_ever_more_rarely() {
     });
     assert!((10..=19).contains(&rounds), "{rounds} rounds in ten minutes");
     assert!(
-        reason(&world).contains("something keeps changing"),
+        reason(&world).contains("another writer keeps changing"),
         "{}",
         reason(&world)
     );

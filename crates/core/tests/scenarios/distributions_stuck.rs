@@ -229,7 +229,7 @@ fn a_copy_that_becomes_what_is_distributed_stays_and_so_do_others_in_its_namespa
         distribution["status"]["observedGeneration"], distribution["metadata"]["generation"],
         "nothing waits for anybody to confirm it"
     );
-    let told = |each: &&String| each.contains("mean no namespace");
+    let told = |each: &&String| each.contains("select no namespace");
     assert_eq!(world.events.iter().find(told), None);
 }
 

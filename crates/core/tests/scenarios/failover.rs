@@ -123,7 +123,8 @@ fn a_workload_leaves_a_tainted_cluster_when_its_replacement_is_healthy() {
         (
             &json!("True"),
             &json!(
-                "Evicted from member1 (the taint {broken:NoExecute} of member1 is not tolerated); the copy there stays: \
+                "Evicted from member1 (the taint {broken:NoExecute} of member1 is not tolerated); the copy there is \
+                 kept: \
                  waits until the copy on member2 is healthy"
             )
         )

@@ -117,8 +117,8 @@ fn what_cannot_be_handed_on_is_told_and_keeps_nothing_in_place() {
         .as_str()
         .expect("text");
     for lack in [
-        "missing is not handed on, because {.checkpoint} leads to nothing in the status",
-        "odd is not handed on, because {..x} is no path that is known here",
+        "missing is not preserved, because {.checkpoint} was not found in the status",
+        "odd is not preserved, because {..x} is not a supported path",
     ] {
         assert!(told.contains(lack), "{told}");
     }

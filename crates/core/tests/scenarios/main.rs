@@ -903,7 +903,7 @@ fn a_secret_that_becomes_a_token_leaves_its_members() {
     assert!(
         told["message"]
             .as_str()
-            .is_some_and(|text| text.contains("never travels")),
+            .is_some_and(|text| text.contains("is never propagated")),
         "{told}"
     );
 }

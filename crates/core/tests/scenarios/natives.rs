@@ -299,7 +299,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
     );
     let message = told(&world);
     assert!(
-        message.contains("something on member1 keeps changing spec.paused"),
+        message.contains("another writer on member1 keeps changing spec.paused"),
         "{message}"
     );
 

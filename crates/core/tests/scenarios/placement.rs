@@ -187,7 +187,10 @@ fn the_group_in_use_is_kept_until_a_choice_is_asked_for_afresh() {
     let told = condition(&world, "myapp-deployment", "Scheduled")["message"]
         .as_str()
         .expect("message");
-    assert!(told.starts_with("clusterAffinities[0] fits again"), "{told}");
+    assert!(
+        told.starts_with("Scheduled to member2 (2). clusterAffinities[0] fits again"),
+        "{told}"
+    );
     world.delete("ResourceBinding", "myapp-deployment");
     assert!(world.settle());
     assert_eq!(

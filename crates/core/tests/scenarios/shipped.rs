@@ -102,9 +102,9 @@ fn what_a_shipped_rule_finds_in_another_namespace_goes_along_only_if_that_lets_i
         let message = &condition(world, "shop-helmrelease", "Interpreted")["message"];
         message.as_str().unwrap_or_default().to_owned()
     };
-    let system = "what it needs of namespace kube-system is never taken along: that is the system's";
+    let system = "dependencies in namespace kube-system are never propagated: it is a system namespace";
     let kept_out = format!(
-        "what it needs of namespace flux-system is not taken along: let it by annotating that namespace with \
+        "dependencies in namespace flux-system are not propagated: permit it by annotating that namespace with \
          entourage.dev/references-from: default; {system}"
     );
     assert_eq!(world.holders("Secret", "password"), ["member1"]);

@@ -301,7 +301,7 @@ fn a_hub_that_does_not_know_taint_policies_or_does_not_show_them_stops_nothing()
         assert_eq!(
             world.holders("Deployment", "myapp"),
             ["member1"],
-            "deletions go on"
+            "deletions resumed"
         );
         assert_eq!(taints(&world, "member2"), [""; 0]);
     }
@@ -369,7 +369,7 @@ fn members_that_stop_answering_together_are_frozen_until_some_answer_again() {
         .filter(|event| event.starts_with("ClusterNotReady Cluster member1"));
     let told: Vec<_> = told.collect();
     assert!(
-        told.len() == 1 && told[0].contains("of 5 members stopped answering"),
+        told.len() == 1 && told[0].contains("of 5 members stopped responding"),
         "{told:?}"
     );
     assert_quiet(&mut world);

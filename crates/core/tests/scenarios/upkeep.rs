@@ -223,7 +223,7 @@ fn a_removal_that_a_suspension_holds_back_is_told() {
         (&told["reason"], &told["message"]),
         (
             &json!("SuspendDispatching"),
-            &json!("What is not wanted any more stays, as delivery is suspended, on member1.")
+            &json!("Copies that are no longer scheduled are kept, as delivery is suspended, on member1.")
         )
     );
     let applied = condition(&world, "one-deployment", "FullyApplied");
@@ -273,7 +273,7 @@ fn a_policy_that_selects_what_lies_in_no_namespace_says_what_to_make_instead() {
     ));
     assert!(world.settle());
     let message = matched(&world, "PropagationPolicy", "default", "p");
-    assert!(message.contains("make a ClusterPropagationPolicy"), "{message}");
+    assert!(message.contains("use a ClusterPropagationPolicy"), "{message}");
 }
 
 #[test]
@@ -482,7 +482,7 @@ fn a_namespace_that_cannot_be_brought_in_line_is_told_on_its_cluster() {
     assert!(
         event
             .message
-            .starts_with("namespace shop cannot be brought in line on member1: no rights; ")
+            .starts_with("namespace shop cannot be updated on member1: no rights; ")
     );
 }
 

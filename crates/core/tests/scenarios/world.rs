@@ -92,7 +92,7 @@ pub(crate) struct World {
     /// Events of templates of this kind, or of policies, are late: they wait in `late`.
     slow: Option<&'static str>,
     late: VecDeque<Observation>,
-    /// Watches that the hub does not answer now.
+    /// Watches that the hub does not respond now.
     pub(crate) shut: BTreeSet<Watch>,
     /// What the webhooks of members refuse to have written.
     pub(crate) refuses: Option<fn(&Value) -> bool>,

@@ -51,7 +51,7 @@ impl Message {
         let mut message: Value = serde_json::from_slice(body).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!(
-                "the body is no JSON: {:?} error at line {line} column {column}",
+                "the body is not JSON: {:?} error at line {line} column {column}",
                 error.classify()
             )
         })?;

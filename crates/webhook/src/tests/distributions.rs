@@ -70,7 +70,7 @@ async fn whoever_may_write_everywhere_may_distribute_everywhere() {
 async fn what_may_not_be_meant_is_allowed_with_a_warning_beside_that_of_a_trial() {
     let hub = hub_where_jane_may(&EVERYWHERE);
     let flat = distribution(&json!({"namespaceSelector": {"a": "b"}}));
-    let warning = "spec.targets.namespaceSelector: labels beside matchLabels are read as if they stood there; write them \
+    let warning = "spec.targets.namespaceSelector: labels beside matchLabels are read as matchLabels; write them \
                    under matchLabels: OpenKruise drops them where they are";
     let response = told(&hub, &written_by("jane", &flat, None)).await;
     assert_eq!(
@@ -90,7 +90,7 @@ async fn what_may_not_be_meant_is_allowed_with_a_warning_beside_that_of_a_trial(
         response["warnings"][0]
             .as_str()
             .expect("text")
-            .contains("no namespace is meant"),
+            .contains("no namespace is selected"),
         "{response}"
     );
     // A write that leaves it as it was says nothing again, and one that is refused only why.
@@ -129,7 +129,7 @@ async fn whoever_may_write_in_some_namespaces_names_them() {
     assert_eq!(
         response["status"]["message"],
         "spec.targets: \"jane\" may not update secrets \"registry\" in namespace \"b\", and this would do it for them; \
-         grant it with a Role there, or take the namespace out of the targets"
+         grant it with a Role there, or remove the namespace from the targets"
     );
     let response = told(
         &hub,
@@ -269,7 +269,7 @@ async fn a_hub_that_hangs_is_waited_for_no_longer_than_the_hub_waits_for_us() {
     let response = judged(&server, "/validate", &written_by("jane", &new, Some(&old))).await;
     assert_eq!(response["status"]["code"], 503);
     let message = response["status"]["message"].as_str().expect("text");
-    assert!(message.contains("the hub does not answer in time"), "{message}");
+    assert!(message.contains("the hub does not respond in time"), "{message}");
     assert!(
         began.elapsed() < Duration::from_millis(990),
         "{:?}",

@@ -41,13 +41,13 @@ pub(super) const RULES: &[Rule] = &[
         crds: &[INTERPRETING],
         paths: &[&["webhooks", "[]", "interpreterContextVersions"]],
         rule: "self.exists(version, version == 'v1alpha1')",
-        message: "interpreterContextVersions lists v1alpha1: no other version is spoken",
+        message: "interpreterContextVersions lists v1alpha1: no other version is supported",
     },
     Rule {
         crds: &[EXPLORING],
         paths: &[&["webhooks", "[]", "exploreReviewVersions"]],
         rule: "self.exists(version, version == 'v1alpha1')",
-        message: "exploreReviewVersions lists v1alpha1: no other version is spoken",
+        message: "exploreReviewVersions lists v1alpha1: no other version is supported",
     },
     Rule {
         crds: BOTH,

@@ -82,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
         crds: OVERRIDES,
         paths: &[&["spec"]],
         rule: "!has(self.overrideRules) || !has(self.targetCluster)",
-        message: "overrideRules and the deprecated targetCluster exclude each other: move it into a rule",
+        message: "overrideRules and the deprecated targetCluster are mutually exclusive: move it into a rule",
     },
     // Clients written in Go send an empty `overriders` along.
     Rule {
@@ -96,6 +96,6 @@ pub(super) const RULES: &[Rule] = &[
                (!has(self.overriders.labelsOverrider) || self.overriders.labelsOverrider.size() == 0) && \
                (!has(self.overriders.annotationsOverrider) || self.overriders.annotationsOverrider.size() == 0) && \
                (!has(self.overriders.fieldOverrider) || self.overriders.fieldOverrider.size() == 0)",
-        message: "overrideRules and the deprecated overriders exclude each other: move them into a rule",
+        message: "overrideRules and the deprecated overriders are mutually exclusive: move them into a rule",
     },
 ];

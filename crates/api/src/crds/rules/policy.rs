@@ -104,13 +104,13 @@ pub(super) const RULES: &[Rule] = &[
         paths: &[&["spec", "suspension"]],
         rule: "!(has(self.dispatching) && self.dispatching && has(self.dispatchingOnClusters) && \
                has(self.dispatchingOnClusters.clusterNames) && self.dispatchingOnClusters.clusterNames.size() > 0)",
-        message: "suspension.dispatching and suspension.dispatchingOnClusters exclude each other",
+        message: "suspension.dispatching and suspension.dispatchingOnClusters are mutually exclusive",
     },
     Rule {
         crds: POLICIES,
         paths: &[&["spec", "placement"]],
         rule: "!(has(self.clusterAffinity) && has(self.clusterAffinities))",
-        message: "clusterAffinity and clusterAffinities exclude each other",
+        message: "clusterAffinity and clusterAffinities are mutually exclusive",
     },
     Rule {
         crds: POLICIES,
@@ -168,7 +168,7 @@ pub(super) const RULES: &[Rule] = &[
         crds: POLICIES,
         paths: &[&["spec", "placement", "spreadConstraints", "[]"]],
         rule: "!has(self.spreadByField) || !has(self.spreadByLabel) || self.spreadByLabel == ''",
-        message: "spreadByField and spreadByLabel exclude each other",
+        message: "spreadByField and spreadByLabel are mutually exclusive",
     },
     Rule {
         crds: POLICIES,

@@ -1,6 +1,6 @@
 //! S6, failover: workloads with four dependencies each are on one of two members, and that member is tainted with NoExecute.
 //! Each time runs from sending the taint to the moment at which the other member shows the workload and all that it needs.
-//! Done when it shows them all. Once more with a member that does not answer, where the bench may stop its API server.
+//! Done when it shows them all. Once more with a member that does not respond, where the bench may stop its API server.
 
 use std::{collections::BTreeMap, process::Command, sync::Arc};
 
@@ -78,7 +78,10 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
             set_taints(bench, member, &json!([])).await?;
         }
         let (name, title) = if stops {
-            ("S6 dead", "failover: workloads off a member that does not answer")
+            (
+                "S6 dead",
+                "failover: workloads off a member that does not respond",
+            )
         } else {
             (Scenario::Failover.name(), Scenario::Failover.title())
         };

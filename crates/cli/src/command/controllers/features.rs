@@ -18,7 +18,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: PROPAGATE_DEPS,
         default: true,
-        summary: "a workload whose policy says propagateDeps takes along what it refers to",
+        summary: "the dependencies of a workload whose policy says propagateDeps are propagated with it",
     },
     Feature {
         name: FAILOVER,
@@ -28,7 +28,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: RESOURCE_DISTRIBUTION,
         default: false,
-        summary: "ResourceDistributions are carried out; takes the rights of config/rbac-distribution on the hub",
+        summary: "ResourceDistributions are processed; requires the rights of config/rbac-distribution on the hub",
     },
 ];
 

@@ -35,7 +35,7 @@ impl Demo<'_> {
         self.fleet.cut(DEAD)?;
         let begin = Instant::now();
         self.say(&format!(
-            "{DEAD} does not answer any more; it counts as dead after {} ms here, after 30 s by default",
+            "{DEAD} does not respond any more; it counts as dead after {} ms here, after 30 s by default",
             THRESHOLD.as_millis()
         ))?;
         self.until(

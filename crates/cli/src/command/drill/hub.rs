@@ -229,9 +229,7 @@ pub(super) async fn left_over(
                     bail!("{cluster} shows a {} without a name", served.resource.kind);
                 };
                 if !missing.remove(&id) {
-                    wrong.push(format!(
-                        "{id} is left over on {cluster}: no binding accounts for it"
-                    ));
+                    wrong.push(format!("{id} is orphaned on {cluster}: no binding includes it"));
                 }
             }
         }

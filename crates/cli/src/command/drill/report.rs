@@ -21,11 +21,11 @@ pub struct Report {
     pub not_ready_after_ms: Option<u64>,
     /// Workloads that moved.
     pub moved: Vec<Moved>,
-    /// Workloads that have no other place.
+    /// Workloads that have no other cluster.
     pub blocked: Vec<Stays>,
     /// Workloads that tolerate the taint.
     pub tolerate: Vec<String>,
-    /// Claims whose data stays behind.
+    /// Claims whose data remains there.
     pub data: Vec<String>,
     /// Where it went otherwise than foretold.
     pub differences: Vec<String>,
@@ -93,7 +93,7 @@ impl Report {
         for each in &said.moves {
             let moved = self.moved.iter().find(|moved| moved.object == each.object);
             let Some(moved) = moved else {
-                found.push(format!("{} was to move, and did not", each.object));
+                found.push(format!("{} was predicted to move, and did not", each.object));
                 continue;
             };
             let to: BTreeMap<&str, i64> = each
@@ -108,7 +108,7 @@ impl Report {
             if let Some((name, count)) = other {
                 let want: Vec<String> = each.to.iter().map(|(name, count)| placed(name, *count)).collect();
                 found.push(format!(
-                    "{} went to {}; foretold was {}",
+                    "{} moved to {}; predicted was {}",
                     each.object,
                     placed(name, *count),
                     want.join(", ")
@@ -120,22 +120,22 @@ impl Report {
         found.extend(
             moved
                 .filter(|object| unforeseen(object))
-                .map(|object| format!("{object} moved, and was to stay")),
+                .map(|object| format!("{object} moved, and was predicted to stay")),
         );
         let objects = |all: &[Stays]| all.iter().map(|each| each.object.clone()).collect::<Vec<_>>();
         for (what, said, is) in [
             (
-                "to have no other place",
+                "to have no other cluster",
                 objects(&said.blocked),
                 objects(&self.blocked),
             ),
             ("to tolerate it", said.tolerate.clone(), self.tolerate.clone()),
-            ("to leave its data behind", said.data.clone(), self.data.clone()),
+            ("to leave its data there", said.data.clone(), self.data.clone()),
         ] {
             let lost = said.iter().filter(|each| !is.contains(each));
-            found.extend(lost.map(|each| format!("{each} was foretold {what}, and did not turn out so")));
+            found.extend(lost.map(|each| format!("{each} was predicted {what}, and was not")));
             let new = is.iter().filter(|each| !said.contains(each));
-            found.extend(new.map(|each| format!("{each} turned out {what}, which was not foretold")));
+            found.extend(new.map(|each| format!("{each} was found {what}, which was not predicted")));
         }
         self.differences = found;
     }
@@ -153,7 +153,7 @@ impl Report {
             text.push_str(&table(&self.moved)?);
         }
         if !self.blocked.is_empty() {
-            writeln!(text, "Has no other place, and stays on {cluster}:")?;
+            writeln!(text, "Has no other cluster, and stays on {cluster}:")?;
         }
         for each in &self.blocked {
             writeln!(text, "  {}: {}", each.object, each.why)?;
@@ -163,14 +163,10 @@ impl Report {
             &format!("Tolerates it, and stays on {cluster}:"),
             &self.tolerate,
         )?;
-        section(
-            &mut text,
-            &format!("Data that stays behind on {cluster}:"),
-            &self.data,
-        )?;
+        section(&mut text, &format!("Data that remains on {cluster}:"), &self.data)?;
         match self.differences.as_slice() {
-            [] => writeln!(text, "All of it was foretold.")?,
-            all => section(&mut text, "Otherwise than foretold:", all)?,
+            [] => writeln!(text, "Everything was predicted.")?,
+            all => section(&mut text, "Different from the prediction:", all)?,
         }
         Ok(text)
     }
@@ -201,7 +197,8 @@ impl Report {
         match self.problems.as_slice() {
             [] => writeln!(
                 text,
-                "Held in all {} changes of copies: no running copy lacked what it refers to, and nothing is left over.",
+                "Held in all {} changes of copies: no running copy lacked what it refers to, and nothing is \
+                 orphaned.",
                 self.changes
             )?,
             all => section(&mut text, "Did not hold:", all)?,

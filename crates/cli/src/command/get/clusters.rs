@@ -51,7 +51,7 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
         .filter_map(|zone| zone.as_str().map(str::to_owned))
         .collect();
     let (status, problem) = match text(ready, "/status") {
-        "" => ("Unknown", "nobody has looked yet: are the controllers running?"),
+        "" => ("Unknown", "not synced yet: are the controllers running?"),
         "True" => ("True", ""),
         status => (status, text(ready, "/message")),
     };
@@ -62,7 +62,7 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
     };
     let leaving = !text(cluster, "/metadata/deletionTimestamp").is_empty();
     let problem = if leaving {
-        "it is being taken off the hub"
+        "it is being removed from the hub"
     } else {
         problem
     };

@@ -142,7 +142,7 @@ fn copied_row(cluster: &str, object: &str, asked: Option<&str>) -> Option<Row> {
 }
 
 /// How the copy is: `Applied`; `Pending`, not written yet; `Suspended` by the policy; `Conflict`, kept out by an object of
-/// somebody else; `Override`, an override policy cannot be applied; `Fought`, something there keeps changing it; `Refused`
+/// somebody else; `Override`, an override policy cannot be applied; `Contended`, another writer there keeps changing it; `Refused`
 /// by the member; `Leaving`, not wanted any more and not known to be gone; `Unknown`, as last recorded, since the member
 /// does not answer.
 fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static str, String) {
@@ -152,7 +152,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
         .iter()
         .find(|each| text(each, "/metadata/name") == cluster);
     let Some(member) = member else {
-        return ("Unknown", format!("there is no Cluster {cluster}"));
+        return ("Unknown", format!("cluster {cluster:?} not found"));
     };
     let ready = condition_of(member, condition::READY);
     let silent = !ready.is_null() && ready["status"] != "True";
@@ -166,7 +166,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
             Ok(Told::Suspended) => "Suspended",
             Ok(Told::Foreign) => "Conflict",
             Ok(Told::Override) => "Override",
-            Ok(Told::Fought) => "Fought",
+            Ok(Told::Fought) => "Contended",
             Ok(Told::Unknown) => "Unknown",
             Ok(Told::Refused) => "Refused",
         },

@@ -108,7 +108,7 @@ fn told(seen: &Seen, object: &Value, maker: &str) -> Told {
     let mut all = seen.distributions.iter();
     let Some(distribution) = all.find(|each| text(each, "/metadata/name") == maker) else {
         return unknown(format!(
-            "its ResourceDistribution {maker} does not exist: nothing keeps it in step"
+            "its ResourceDistribution {maker} does not exist: it is orphaned"
         ));
     };
     let uid = text(distribution, "/metadata/uid");
@@ -117,7 +117,7 @@ fn told(seen: &Seen, object: &Value, maker: &str) -> Told {
         .any(|owner| owner["controller"] == true && text(owner, "/uid") == uid);
     if !is_owned {
         return unknown(format!(
-            "it carries the mark of ResourceDistribution {maker}, which does not own it and leaves it alone"
+            "it carries the ownership metadata of ResourceDistribution {maker} and is not managed by it"
         ));
     }
     let source = Source::of(distribution);

@@ -134,9 +134,10 @@ fn message(distribution: &Value) -> Cow<'_, str> {
     }
     if distribution["status"]["observedGeneration"].is_null() {
         if !claimed_by(distribution).is_empty() {
-            return "a policy takes it to members, and nothing is reported yet".into();
+            return "a policy propagates it to members, and nothing is reported yet".into();
         }
-        return "nothing has looked at it yet: are controllers running with the feature gate ResourceDistributionGate?".into();
+        return "not synced yet: are controllers running with the feature gate ResourceDistributionGate?"
+            .into();
     }
     let failed = items(distribution, "/status/conditions").iter();
     let mut failed = failed.filter(|each| each["status"] == "True");
@@ -175,8 +176,10 @@ fn failures(distribution: &Value) -> View {
         for (at, place) in named.iter().filter_map(Value::as_str).enumerate() {
             let owner = owner(distribution, place).filter(|_| type_ == "ConflictOccurred");
             let reason = match owner {
-                Some("") => "an object of somebody else has the name; it has no controller".to_owned(),
-                Some(owner) => format!("an object of {owner} has the name"),
+                Some("") => {
+                    "an object that is not managed by it already exists; it has no controller".to_owned()
+                }
+                Some(owner) => format!("an object of {owner} already exists"),
                 None if at == 0 => told.to_owned(),
                 None => String::new(),
             };

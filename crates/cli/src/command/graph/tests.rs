@@ -163,12 +163,13 @@ async fn what_cannot_be_drawn_of_a_hub_is_told() {
     let drawing = of_hub(&server.client(), "").await.unwrap();
     let remarks: Vec<&str> = drawing.remarks.iter().map(String::as_str).collect();
     assert!(
-        remarks[0].starts_with("ResourceInterpreterWebhookConfiguration hooks: its hooks are not asked here"),
+        remarks[0]
+            .starts_with("ResourceInterpreterWebhookConfiguration hooks: its hooks are not called here"),
         "{remarks:?}"
     );
     assert!(
         remarks[1].starts_with("Shop shop/corner: ResourceInterpreterCustomization \"shops\": script")
-            && remarks[1].ends_with("is not drawn"),
+            && remarks[1].ends_with("are not drawn"),
         "{remarks:?}"
     );
     assert_eq!((remarks.len(), drawing.nodes.len()), (2, 0));

@@ -52,7 +52,7 @@ pub(super) async fn ask(
             Err(unanswered) if hook.policy() == Policy::Ignore => {
                 writeln!(
                     notes,
-                    "note: {unanswered}; its failurePolicy is Ignore: the next layer is asked"
+                    "note: {unanswered}; skipped by failurePolicy Ignore: the next layer is called"
                 )?;
             }
             Err(unanswered) => return Err(unanswered.into()),

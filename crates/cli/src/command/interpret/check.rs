@@ -157,7 +157,7 @@ fn operations(configuration: &Configuration, entry: &serde_json::Value) -> Optio
         .filter_map(|(operation, _)| contract.word(*operation))
         .collect::<Vec<_>>();
     Some(format!(
-        "there is no operation {unknown:?}; use {}, or *",
+        "unknown operation {unknown:?}; use {}, or *",
         all.join(", ")
     ))
 }

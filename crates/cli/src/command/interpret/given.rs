@@ -94,7 +94,7 @@ impl Given {
             "ResourceInterpreterWebhookConfiguration" => Contract::Interpreter,
             "ResourceExploringWebhookConfiguration" => Contract::Explorer,
             _ => bail!(
-                "{origin}: {manifest} is no ResourceInterpreterCustomization, no configuration of hooks and no \
+                "{origin}: {manifest} is not a ResourceInterpreterCustomization, a configuration of hooks or a \
                  CustomResourceDefinition; give objects with --desired-file or --observed-file"
             ),
         };

@@ -36,14 +36,14 @@ pub(super) fn run(given: &Given, gvk: &Gvk, object: &Value, out: &mut impl Write
 
 fn words(all: &[Layer]) -> String {
     if all.is_empty() {
-        return "nobody".to_owned();
+        return "none".to_owned();
     }
     let mut words = String::new();
     for layer in all {
         words.push_str(match layer.role {
             Role::Answers => "",
             Role::Adds => ", and ",
-            Role::StandsIn => "; when it has no answer ",
+            Role::StandsIn => "; if it does not respond ",
         });
         words.push_str(&layer.name);
     }

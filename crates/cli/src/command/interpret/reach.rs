@@ -31,9 +31,9 @@ pub(super) fn hook_url(text: &str) -> Result<HookUrl, String> {
         .split_once('=')
         .ok_or_else(|| format!("there is no URL; {FORM}"))?;
     if !hook.contains('/') {
-        return Err(format!("{hook:?} names no hook; {FORM}"));
+        return Err(format!("{hook:?} is not the name of a hook; {FORM}"));
     }
-    let uri: Uri = url.parse().map_err(|_| format!("{url:?} is no URL; {FORM}"))?;
+    let uri: Uri = url.parse().map_err(|_| format!("{url:?} is not a URL; {FORM}"))?;
     let host = uri.host().filter(|_| uri.scheme_str() == Some("https"));
     let host = host.ok_or_else(|| format!("{url:?} does not begin with https:// and a host; {FORM}"))?;
     Ok(HookUrl {

@@ -38,7 +38,8 @@ pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str, replace
     {
         let other = other.metadata.name.as_deref().unwrap_or_default();
         bail!(
-            "this cluster is a member already, as {other}; its copies would be delivered twice. Use that name, or run \
+            "this cluster is already a member, as {other}; its copies would be delivered twice. Use that name, or \
+             run \
              `entourage unjoin {other}` first"
         );
     }
@@ -48,7 +49,8 @@ pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str, replace
     let held = id(cluster);
     if !held.is_empty() && held != member_id && !replace {
         bail!(
-            "{name} stands for another cluster (id {held}, this one is {member_id}); choose another name, run `entourage \
+            "{name} is the name of another cluster (id {held}, this one is {member_id}); choose another name, run \
+             `entourage \
              unjoin {name}` first, or pass --replace if this cluster takes its place"
         );
     }

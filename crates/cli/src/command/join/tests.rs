@@ -277,7 +277,7 @@ async fn a_name_that_stands_for_another_cluster_is_refused() {
     let other = member("another-id");
     let error = refused("m1", &hub, &other).await;
     assert!(
-        error.contains("stands for another cluster") && error.contains("unjoin m1"),
+        error.contains("is the name of another cluster") && error.contains("unjoin m1"),
         "{error}"
     );
     assert_eq!(other.take_writes(), Vec::<String>::new());
@@ -291,7 +291,7 @@ async fn a_member_is_not_joined_under_a_second_name() {
     let (hub, member) = (hub(), member("member-id"));
     joined("m1", &hub, &member).await.0.unwrap();
     let error = refused("m2", &hub, &member).await;
-    assert!(error.contains("already, as m1"), "{error}");
+    assert!(error.contains("already a member, as m1"), "{error}");
 }
 
 #[tokio::test]
@@ -320,7 +320,7 @@ async fn a_member_that_leaves_is_given_the_rights_that_it_waits_for_and_no_more(
     );
     let other = self::member("other-id");
     let error = refused("m1 --admin", &hub, &other).await;
-    assert!(error.contains("stands for another cluster"), "{error}");
+    assert!(error.contains("is the name of another cluster"), "{error}");
 }
 
 #[tokio::test]

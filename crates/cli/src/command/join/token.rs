@@ -137,7 +137,7 @@ async fn request(target: &mut Target<'_>, namespace: &str, account: &str) -> Res
     let answer: kube::Result<TokenRequest> = connect::within(call).await;
     let status = answer
         .map_err(connect::explain)
-        .with_context(|| format!("the member gives no token for the serviceaccount {namespace}/{account}"))?
+        .with_context(|| format!("the member issued no token for the serviceaccount {namespace}/{account}"))?
         .status;
     let expires = status
         .as_ref()

@@ -13,7 +13,7 @@ use super::Reach;
 /// Why it cannot be had, and what to do about it.
 pub(super) fn load(here: &Path, reach: Reach, path: &str) -> Result<Vec<u8>, String> {
     let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file; paths begin at the current directory".to_owned(),
+        io::ErrorKind::NotFound => "not found; paths begin at the current directory".to_owned(),
         _ => format!("the file cannot be read: {error}"),
     };
     if reach == Reach::Anywhere {
@@ -31,7 +31,7 @@ pub(super) fn load(here: &Path, reach: Reach, path: &str) -> Result<Vec<u8>, Str
     }
     // Reading a pipe or a device may never end.
     if !fs::metadata(&real).map_err(unreadable)?.is_file() {
-        return Err("it is no file; name the files in it one by one".to_owned());
+        return Err("it is not a file; name the files in it one by one".to_owned());
     }
     fs::read(real).map_err(unreadable)
 }
@@ -73,8 +73,8 @@ mod tests {
             ("folder-out/here/sub/../../out", "the path leads out"),
             ("link-too", "a link leads out"),
             ("link-of-link", "a link leads out"),
-            ("sub", "it is no file"),
-            ("absent", "there is no such file"),
+            ("sub", "it is not a file"),
+            ("absent", "not found"),
         ] {
             let error = load(&here, Reach::Below, path).unwrap_err();
             assert!(error.contains(why), "{path}: {error}");

@@ -82,13 +82,10 @@ fn errors_of_flags_name_flags() {
             ["--from-literal", "canary"].as_slice(),
             "--from-literal[0]: is not KEY=VALUE",
         ),
-        (
-            &["--from-file", "a=canary"],
-            "--from-file[0]: there is no such file",
-        ),
+        (&["--from-file", "a=canary"], "--from-file[0]: not found"),
         (
             &["--namespace", "a", "B"],
-            "--namespace[1]: is no name of a namespace",
+            "--namespace[1]: is not a namespace name",
         ),
         (
             &["--from-literal", "--canary"],
@@ -126,12 +123,12 @@ fn what_is_no_resource_list_is_answered_with_the_reason() {
     for (text, why) in [
         ("", "there is nothing in it"),
         ("a: b\n---\nc: d\n", "more than one"),
-        ("a: 'canary", "no valid YAML"),
-        ("- canary", "no ResourceList"),
-        ("{apiVersion: v1, kind: ResourceList}", "no ResourceList"),
+        ("a: 'canary", "invalid YAML"),
+        ("- canary", "not a ResourceList"),
+        ("{apiVersion: v1, kind: ResourceList}", "not a ResourceList"),
         (
             "{apiVersion: config.kubernetes.io/v1, kind: List}",
-            "no ResourceList",
+            "not a ResourceList",
         ),
         (
             "{apiVersion: config.kubernetes.io/v1, kind: ResourceList}",

@@ -20,7 +20,7 @@ pub fn text(report: &Report, remarks: &[String], show_unchanged: bool, diff: boo
     for (cluster, why) in &report.unread {
         writeln!(
             text,
-            "note: {cluster} is not read: {why}; what stands there is taken to be as the hub recorded it"
+            "note: {cluster} is not read: {why}; its copies are assumed to be as the hub recorded them"
         )?;
     }
     if !text.is_empty() {
@@ -52,7 +52,7 @@ pub fn text(report: &Report, remarks: &[String], show_unchanged: bool, diff: boo
         text.push_str(&diffs(report)?);
     }
     if !report.notes.is_empty() {
-        writeln!(text, "\nTo look at:")?;
+        writeln!(text, "\nWarnings:")?;
         report.notes.iter().try_for_each(|note| tell(&mut text, note))?;
     }
     writeln!(text, "\n{}", counted(report))?;

@@ -148,7 +148,7 @@ async fn a_cluster_that_never_stops_changing_is_an_error_after_some_attempts() {
     let (done, out) = tainted("m1 ours:NoSchedule", &hub).await;
     let error = done.unwrap_err().to_string();
     assert!(
-        error.contains("cluster m1: somebody else changed it 5 times") && error.contains("run this again"),
+        error.contains("cluster m1: another client changed it 5 times") && error.contains("run this again"),
         "{error}"
     );
     assert_eq!((hub.take_writes().len(), out.as_str()), (5, ""));

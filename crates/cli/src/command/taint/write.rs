@@ -109,6 +109,7 @@ async fn write(
             .with_context(|| format!("cluster {name:?} was deleted meanwhile"))?;
     }
     bail!(
-        "cannot write the taints of cluster {name}: somebody else changed it {ATTEMPTS} times meanwhile; run this again"
+        "cannot write the taints of cluster {name}: another client changed it {ATTEMPTS} times meanwhile; run this \
+         again"
     )
 }

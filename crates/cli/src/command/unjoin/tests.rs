@@ -82,7 +82,7 @@ async fn copies_stay_and_cluster_secret_and_account_go() {
     let (done, out) = unjoined("m1", &hub, Some(&member)).await;
     done.unwrap();
     assert!(
-        out.contains("m1 deleted, its copies stay without our marks"),
+        out.contains("m1 deleted: resources are kept; ownership metadata is removed"),
         "{out}"
     );
     assert!(out.contains("hub: secret/m1 deleted"), "{out}");
@@ -124,15 +124,15 @@ async fn what_holds_a_member_is_told_with_the_way_out() {
     let hub = hub();
     let (done, _) = unjoined("m1", &hub, None).await;
     let error = format!("{:#}", done.unwrap_err());
-    let copies = "Copies that may stand there: ConfigMap shop/cfg, Deployment shop/web";
+    let copies = "Copies that may exist there: ConfigMap shop/cfg, Deployment shop/web";
     assert!(
-        error.contains("the member does not answer") && error.ends_with(copies),
+        error.contains("the member does not respond") && error.ends_with(copies),
         "{error}"
     );
 
     let hub = self::hub();
     let mut cluster = hub.object(CLUSTER_PATH).unwrap();
-    let why = "copies may stand on m1 of networking.k8s.io/v1 NetworkPolicy: `entourage join m1 --allow \
+    let why = "copies may exist on m1 of kinds that the joined account may no longer list and watch: networking.k8s.io/v1 NetworkPolicy: `entourage join m1 --allow \
                networking.k8s.io/networkpolicies`";
     cluster["status"] = json!({"conditions": [
         {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""},
@@ -142,7 +142,7 @@ async fn what_holds_a_member_is_told_with_the_way_out() {
     let (done, _) = unjoined("m1", &hub, None).await;
     let error = format!("{:#}", done.unwrap_err());
     assert!(
-        error.ends_with(why) && !error.contains("does not answer"),
+        error.ends_with(why) && !error.contains("does not respond"),
         "{error}"
     );
 }
@@ -153,7 +153,8 @@ async fn force_gives_the_member_up_and_says_what_stays_there() {
     let (done, out) = unjoined("m1 --force", &hub, None).await;
     done.unwrap();
     assert_eq!(hub.object(CLUSTER_PATH), None);
-    let left = "copies that stay on m1, with our marks: 2\n  ConfigMap shop/cfg\n  Deployment shop/web\n";
+    let left = "copies that are kept on m1, with ownership metadata: 2\n  ConfigMap shop/cfg\n  Deployment \
+        shop/web\n";
     assert!(out.contains(left), "{out}");
     assert!(out.contains("note: the member keeps the serviceaccount"), "{out}");
 }

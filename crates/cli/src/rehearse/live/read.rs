@@ -72,7 +72,7 @@ impl Live<'_> {
     /// A client of a member, or why there is none.
     async fn connect(&self, name: &Str, rehearsal: &Rehearsal) -> Result<Client, String> {
         let cluster = rehearsal.index().cluster(name);
-        let cluster = cluster.ok_or("it is no member of the hub")?;
+        let cluster = cluster.ok_or("it is not a member of the hub")?;
         if self.options.members != MembersFrom::Fromhub {
             return Err("it is not asked (--members)".into());
         }
@@ -117,7 +117,7 @@ impl Live<'_> {
                         return Ok(Vec::new());
                     }
                     let served = served.ok_or(
-                        "the hub does not serve them; entourage crds --apply brings the control plane's own",
+                        "the hub does not serve them; entourage crds --apply creates the control plane's own",
                     )?;
                     list(self.hub, served, "", &params(watch, &self.hub_id))
                         .await

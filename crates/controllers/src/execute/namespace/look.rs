@@ -121,7 +121,7 @@ async fn list<'a>(
             .ok()
             // Anything may answer with an object: a list says which version it is of.
             .filter(|page| !page.resource_version.is_empty())
-            .ok_or_else(|| Blind::Unanswered(format!("{}: the answer is no list", what())))?;
+            .ok_or_else(|| Blind::Unanswered(format!("{}: the answer is not a list", what())))?;
         next = page.next;
         if next.is_empty() || look.has_enough() {
             return Ok(look);

@@ -153,7 +153,7 @@ async fn definitions(api: &Api) -> Result<Vec<String>, Blind> {
             names.extend(item["metadata"]["name"].as_str().map(str::to_owned));
         });
         let page = page.ok().filter(|page| !page.resource_version.is_empty());
-        let page = page.ok_or_else(|| Blind::Unanswered(format!("{what}: the answer is no list")))?;
+        let page = page.ok_or_else(|| Blind::Unanswered(format!("{what}: the answer is not a list")))?;
         if page.next.is_empty() {
             return Ok(names);
         }

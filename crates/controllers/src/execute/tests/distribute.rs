@@ -364,7 +364,10 @@ async fn a_name_that_is_taken_by_somebody_else_is_told_and_not_written() {
         let (seen, wrote) = bring(&mut bench, order).await;
         assert_eq!(
             failed(&wrote),
-            (Step::Create, "an object of somebody else stands there")
+            (
+                Step::Create,
+                "an object that is not managed by it already exists there"
+            )
         );
         assert!(matches!(&seen[..], [Subject::Distributed(None, ..)]), "{seen:?}");
         assert_eq!(asked(&bench), [POST, READ]);
@@ -418,7 +421,7 @@ async fn every_refusal_and_every_silence_fails_the_step_that_it_answers() {
             "namespace ns does not exist on the server any more",
         ),
         (Reply::Broken, "connection reset"),
-        (Reply::Silence, "no answer within 10 s"),
+        (Reply::Silence, "no response within 10 s"),
     ];
     for (reply, words) in replies {
         let corrected = || vec![(READ, ok(drifted("9")))];
@@ -524,7 +527,7 @@ async fn what_stands_by_itself_is_distributed_only_if_its_owner_consents_and_it_
     let refused: [(Edit, &str); 2] = [
         (
             |object| object["metadata"]["annotations"] = json!({}),
-            "does not let it",
+            "does not permit its distribution",
         ),
         (
             |object| object["type"] = json!("kubernetes.io/service-account-token"),

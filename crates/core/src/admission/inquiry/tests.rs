@@ -124,7 +124,7 @@ fn an_author_without_rights_is_told_which_where_and_what_to_do() {
     assert_eq!(
         refusal.to_string(),
         "spec.targets: \"jane\" may not update secrets \"registry\" in namespace \"a\", and this would do it for them; \
-         grant it with a Role there, or take the namespace out of the targets"
+         grant it with a Role there, or remove the namespace from the targets"
     );
     let rights = asked(&distribution_from(&json!({"all": []})), None)
         .unwrap()
@@ -186,7 +186,7 @@ fn a_server_that_refuses_is_heard_and_one_that_cannot_say_is_not() {
         (error(403, "Forbidden", &[]), "403 Forbidden"),
         (error(404, "NotFound", &[]), "404 NotFound"),
         (error(500, CANARY, &[]), "500 YzRuNHJ5"),
-        (tried(&Answer::Silence), "no answer in time"),
+        (tried(&Answer::Silence), "no response in time"),
     ] {
         let warning = answer.unwrap().unwrap();
         assert!(warning.ends_with(words), "{warning}");

@@ -246,8 +246,8 @@ fn it_is_told_of_which_objects_nobody_can_say_what_they_need() {
     assert_eq!(
         remarks,
         [
-            "Shop shop/corner: ResourceInterpreterCustomization \"shops\": the script is empty; what it needed before \
-          stays in force and is not drawn"
+            "Shop shop/corner: ResourceInterpreterCustomization \"shops\": the script is empty; its last known \
+             dependencies stay in force and are not drawn"
         ]
     );
 }

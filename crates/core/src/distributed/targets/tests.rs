@@ -180,7 +180,7 @@ fn everything_that_is_wrong_is_told_at_once_with_field_cause_and_remedy() {
     let said = problems[6].to_string();
     assert_eq!(
         said,
-        "spec.targets.excludedNamespaces.list: \"a\" is both named and excluded; take it out of one of the two"
+        "spec.targets.excludedNamespaces.list: \"a\" is both named and excluded; remove it from one of the two"
     );
 }
 

@@ -71,7 +71,7 @@ pub fn content<'a>(order: &Order, fetched: &'a Value) -> (Subject, Result<Conten
     let bare = Rendered(template::sanitised(fetched));
     let content = if !part.consents_to(&order.distribution) {
         Err(failed(format!(
-            "the owner of {id} does not let it be distributed"
+            "the owner of {id} does not permit its distribution"
         )))
     } else {
         // By the same rules as what stands in a distribution: a token Secret and the like are refused.

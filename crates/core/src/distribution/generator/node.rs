@@ -55,7 +55,7 @@ impl<'a> Node<'a> {
     }
 
     /// Its text; empty when nothing is given. A number or truth value counts as it is written, as it does for the original.
-    /// None: it is no text, which is told.
+    /// None: it is not a string, which is told.
     pub(super) fn text(&self, wrong: &mut Vec<Wrong>) -> Option<String> {
         match self.value {
             Value::Null => Some(String::new()),
@@ -86,7 +86,8 @@ impl<'a> Node<'a> {
             wrong.push(self.wrong("is missing; give a name"));
         } else if !selector::is_dns_subdomain(&name) {
             wrong.push(self.wrong(
-                "is no name of an object: lower-case letters, digits, '-' and '.', at most 253, and a letter or digit at \
+                "is not an object name: lower-case letters, digits, '-' and '.', at most 253, and a letter or digit \
+                 at \
                  both ends",
             ));
         }
@@ -100,7 +101,8 @@ impl<'a> Node<'a> {
         };
         if name.len() > LONGEST_LABEL || name.contains('.') || !selector::is_dns_subdomain(&name) {
             wrong.push(self.wrong(
-                "is no name of a namespace: lower-case letters, digits and '-', at most 63, and a letter or digit at both \
+                "is not a namespace name: lower-case letters, digits and '-', at most 63, and a letter or digit at \
+                 both \
                  ends",
             ));
         }
@@ -133,8 +135,8 @@ impl<'a> Node<'a> {
         entries.collect()
     }
 
-    /// Tells every key but these: a mistyped `excludedNamespaces` would put a Secret where it must not be. False: it is
-    /// no map, which is told.
+    /// Tells every key but these: a mistyped `excludedNamespaces` would put a Secret where it must not be.
+    /// False: it is not a map, which is told.
     pub(super) fn only(&self, known: &[&str], wrong: &mut Vec<Wrong>) -> bool {
         let Some(map) = self.map(wrong) else {
             return !self.is_given();

@@ -172,7 +172,7 @@ impl<'a> Pairs<'a> {
             };
             return self.refuse(
                 place,
-                &format!("repeats the key of {first}; take out one of the two"),
+                &format!("repeats the key of {first}; remove one of the two"),
             );
         }
         self.places.insert(key.to_owned(), place);

@@ -60,7 +60,7 @@ pub(super) fn read(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Value {
     }
     if targets.is_empty() && wrong.len() == faults {
         wrong.push(node.wrong(format!(
-            "chooses no namespace; give one of {}",
+            "selects no namespace; give one of {}",
             CHOOSING.join(", ")
         )));
     }
@@ -133,7 +133,7 @@ fn requirement(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> (String, Value) {
         } else if let Err(why) = selector::check_value(&value) {
             wrong.push(value_node.wrong(why));
         } else if values.contains(&value) {
-            wrong.push(value_node.wrong("is given twice; take out one of the two"));
+            wrong.push(value_node.wrong("is given twice; remove one of the two"));
         } else {
             values.push(value);
         }
@@ -168,7 +168,7 @@ fn workloads(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Map<String, Value> {
     node.only(&parts, wrong);
     let selector = selector_of(node, wrong);
     if selector.is_empty() {
-        wrong.push(node.wrong("chooses no workload; give matchLabels or matchExpressions"));
+        wrong.push(node.wrong("selects no workload; give matchLabels or matchExpressions"));
     }
     selector
 }

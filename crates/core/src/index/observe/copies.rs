@@ -248,7 +248,8 @@ impl Index {
                 state.live = None;
                 state.uncertain = false;
                 let message = format!(
-                    "{id} already stands on {cluster} and is not ours; delete it there, or set conflictResolution: Overwrite to take it over"
+                    "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
+                     conflictResolution: Overwrite to take it over"
                 );
                 fail(state, Trouble::Foreign, message, source, now);
             }
@@ -267,12 +268,15 @@ impl Index {
             }
             Delivered::Failed(why) => {
                 state.uncertain = true;
-                let message = format!("{cluster} could not apply {id}: {why}; retrying");
+                let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
             Delivered::Unreachable(why) => {
                 state.uncertain = true;
-                let message = format!("{cluster}{}for {id}: {why}; retrying", told::NO_ANSWER);
+                let message = format!(
+                    "{}{cluster} to the apply of {id}: {why}; retrying",
+                    told::NO_RESPONSE
+                );
                 fail(state, Trouble::Unreachable, message, source, now);
             }
         }
@@ -362,7 +366,10 @@ impl Index {
             Removed::Unreachable(why) => {
                 // It may have been carried out, or be carried out yet.
                 state.uncertain |= removing.is_some();
-                let message = format!("{cluster} did not answer when {id} was to be removed: {why}");
+                let message = format!(
+                    "{}{cluster} to the removal of {id}: {why}; retrying",
+                    told::NO_RESPONSE
+                );
                 fail(state, Trouble::Unreachable, message, String::new(), now);
             }
         }

@@ -78,7 +78,7 @@ impl Index {
         self.note_completeness(name);
     }
 
-    /// Where every place holds its copy, a conflict that comes later takes nothing back; one that something keeps changing
+    /// Where every place holds its copy, a conflict that comes later takes nothing back; one that another writer keeps changing
     /// back holds it while it is right. Cost: O(verdicts), O(copies fought over) when no others are left, and O(copies made)
     /// once.
     fn note_completeness(&mut self, name: &Str) {

@@ -60,7 +60,7 @@ fn dependency(rule: &DependencyRule, field: &str) -> Result<Dependency> {
     if kind.is_none() && kind_from.is_none() {
         return wrong(
             format!("{field}.kind"),
-            "it is not said of which kind the named object is".to_owned(),
+            "the kind of the named object is missing".to_owned(),
             "give kind, or kindFrom with the path of the kind",
         );
     }
@@ -74,7 +74,7 @@ fn dependency(rule: &DependencyRule, field: &str) -> Result<Dependency> {
         if version.is_empty() || version.matches('/').count() > 1 {
             return wrong(
                 format!("{field}.apiVersion"),
-                format!("{version:?} is no group and version"),
+                format!("{version:?} is not a group and version"),
                 "write it as in a manifest: v1, apps/v1",
             );
         }
@@ -87,7 +87,7 @@ fn dependency(rule: &DependencyRule, field: &str) -> Result<Dependency> {
     {
         return wrong(
             format!("{field}.apiVersion"),
-            format!("{kind} is no kind of v1"),
+            format!("{kind} is not a kind of v1"),
             "give apiVersion",
         );
     }
@@ -122,7 +122,7 @@ fn test(rule: &When, field: &str) -> Result<Test> {
     if rule.one_of.is_empty() && rule.not_in.is_empty() && rule.exists.is_none() {
         return wrong(
             field.to_owned(),
-            "it does not say what has to be so".to_owned(),
+            "the condition is missing".to_owned(),
             "give in, notIn or exists",
         );
     }
@@ -195,7 +195,7 @@ fn number(at: &NumberAt, field: &str) -> Result<Number> {
     if at.path.is_empty() && at.default.is_none() {
         return wrong(
             field.to_owned(),
-            "it says neither where the number is nor what it is".to_owned(),
+            "neither path nor default is set".to_owned(),
             "give path, default or both",
         );
     }

@@ -39,7 +39,7 @@ fn parse(text: &str) -> Result<Path, String> {
         let begins = text.find(inner).map_or(0, |at| text[..at].chars().count());
         let at = (error.at + begins).saturating_sub(put_before.len()).max(1);
         format!(
-            "{text} is no path that is known here: character {at}: {}",
+            "{text} is not a supported path: character {at}: {}",
             error.problem
         )
     })

@@ -265,7 +265,7 @@ impl Parser<'_> {
             if self.rest.starts_with('[') {
                 steps.push(self.bracket()?);
             } else if self.rest.starts_with("..") {
-                return self.wrong("a descent to any depth is not known here: name the steps");
+                return self.wrong("recursive descent is not supported: name the steps");
             } else if is_first || self.takes(".") {
                 if self.takes("*") {
                     steps.push(Step::All);
@@ -273,7 +273,7 @@ impl Parser<'_> {
                     steps.push(Step::Members(vec![self.name()?]));
                 }
             } else {
-                return self.wrong("a dot or a bracket belongs here");
+                return self.wrong("a dot or a bracket is expected here");
             }
             is_first = false;
         }
@@ -285,7 +285,7 @@ impl Parser<'_> {
 
     /// `[*]`, `[0]`, `['a']`, `['a','b']`, `[?@.a == 'x']`, `[?(@.a == 'x')]`.
     fn bracket(&mut self) -> Result<Step, PathError> {
-        self.expect("[", "a bracket belongs here")?;
+        self.expect("[", "a bracket is expected here")?;
         self.spaces();
         let step = if self.takes("*") {
             Step::All
@@ -295,7 +295,7 @@ impl Parser<'_> {
             let filter = self.filter()?;
             if is_in_parentheses {
                 self.spaces();
-                self.expect(")", "a closing parenthesis belongs here")?;
+                self.expect(")", "a closing parenthesis is expected here")?;
             }
             Step::Fitting(filter)
         } else if self.rest.starts_with(['\'', '"']) {
@@ -308,7 +308,7 @@ impl Parser<'_> {
                 if names.contains(&name) {
                     // Each step of that sort would double the walk.
                     self.rest = before;
-                    return self.wrong("the name stands there twice");
+                    return self.wrong("the name is repeated");
                 }
                 names.push(name);
                 self.spaces();
@@ -318,11 +318,13 @@ impl Parser<'_> {
             let digits = self.while_is(|c| c.is_ascii_digit());
             match digits.parse() {
                 Ok(number) => Step::Element(number),
-                Err(_) => return self.wrong("*, a number, a quoted name or a filter ?@.name belongs here"),
+                Err(_) => {
+                    return self.wrong("*, a number, a quoted name or a filter ?@.name is expected here");
+                }
             }
         };
         self.spaces();
-        self.expect("]", "a closing bracket belongs here")?;
+        self.expect("]", "a closing bracket is expected here")?;
         Ok(step)
     }
 
@@ -336,7 +338,7 @@ impl Parser<'_> {
             } else if self.rest.starts_with("['") || self.rest.starts_with("[\"") {
                 self.takes("[");
                 field.push(self.quoted()?);
-                self.expect("]", "a closing bracket belongs here")?;
+                self.expect("]", "a closing bracket is expected here")?;
             } else {
                 break;
             }
@@ -369,7 +371,7 @@ impl Parser<'_> {
         value.map_or_else(
             || {
                 self.rest = before;
-                self.wrong("a quoted text, a whole number, true, false or null belongs here")
+                self.wrong("a quoted text, a whole number, true, false or null is expected here")
             },
             Ok,
         )
@@ -378,7 +380,7 @@ impl Parser<'_> {
     fn name(&mut self) -> Result<String, PathError> {
         let name = self.while_is(|c| c.is_alphanumeric() || c == '_' || c == '-');
         if name.is_empty() {
-            return self.wrong("a name belongs here; quote one with other characters: ['a/b']");
+            return self.wrong("a name is expected here; quote one with other characters: ['a/b']");
         }
         Ok(name.to_owned())
     }
@@ -386,7 +388,7 @@ impl Parser<'_> {
     /// A text in either kind of quotes; a backslash takes the character behind it as it is.
     fn quoted(&mut self) -> Result<String, PathError> {
         let Some(quote) = self.rest.chars().next().filter(|c| ['\'', '"'].contains(c)) else {
-            return self.wrong("a quoted name belongs here");
+            return self.wrong("a quoted name is expected here");
         };
         let mut text = String::new();
         let mut characters = self.rest.char_indices().skip(1);

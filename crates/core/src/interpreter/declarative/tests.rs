@@ -32,22 +32,22 @@ fn a_rule_that_cannot_be_kept_is_named_with_its_place_and_a_remedy() {
         (
             json!({"dependencies": [{"paths": ["a"], "kind": "Secret"}, {"paths": ["a", "b..c"], "kind": "Secret"}]}),
             "dependencies[1].paths[1]",
-            "character 2: a descent",
+            "character 2: recursive descent",
         ),
         (
             json!({"dependencies": [{"paths": ["a"]}]}),
             "dependencies[0].kind",
-            "of which kind",
+            "the kind of the named object is missing",
         ),
         (
             json!({"dependencies": [{"paths": ["a"], "kind": "Farm"}]}),
             "dependencies[0].apiVersion",
-            "Farm is no kind of v1",
+            "Farm is not a kind of v1",
         ),
         (
             json!({"dependencies": [{"paths": ["a"], "kind": "Farm", "apiVersion": "a/b/c"}]}),
             "dependencies[0].apiVersion",
-            "no group and version",
+            "not a group and version",
         ),
         (
             json!({"dependencies": [{"paths": [], "kind": "Secret"}]}),
@@ -57,7 +57,7 @@ fn a_rule_that_cannot_be_kept_is_named_with_its_place_and_a_remedy() {
         (
             json!({"dependencies": [{"paths": ["a"], "kind": "Secret", "when": [{"path": "b"}]}]}),
             "dependencies[0].when[0]",
-            "what has to be so",
+            "the condition is missing",
         ),
         (
             json!({"podTemplates": [{"paths": ["a"], "nameFrom": "["}]}),
@@ -107,7 +107,7 @@ fn a_rule_that_cannot_be_kept_is_named_with_its_place_and_a_remedy() {
         (
             json!({"health": {"comparisons": [{"number": {}, "atLeast": {"default": 1}}]}}),
             "health.comparisons[0].number",
-            "neither where",
+            "neither path nor default",
         ),
     ] {
         let error = compiled(&rules).unwrap_err();

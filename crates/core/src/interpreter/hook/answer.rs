@@ -41,7 +41,7 @@ impl Hook {
         let message: Value = serde_json::from_slice(bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             let class = error.classify();
-            format!("the answer is no JSON: {class:?} error at line {line} column {column}")
+            format!("the answer is not JSON: {class:?} error at line {line} column {column}")
         })?;
         let response = self.response(&message, uid)?;
         self.check_success(response, question.object())?;
@@ -73,7 +73,7 @@ impl Hook {
                 match &response[name] {
                     Value::Null => Ok(Answer::Status(None)),
                     status @ Value::Object(_) => Ok(Answer::Status(Some(status.clone()))),
-                    _ => Err(format!("the answer's {name} is no object").into()),
+                    _ => Err(format!("the answer's {name} is not an object").into()),
                 }
             }
             Question::Health(_) => match field(response, "healthy", "true or false")? {
@@ -169,7 +169,7 @@ fn amounts(requirements: &mut Value) -> Checked<()> {
     };
     for amount in amounts.values_mut() {
         if quantity::approximate(amount).is_none() {
-            return Err("a resourceRequest of the answer is no quantity".into());
+            return Err("a resourceRequest of the answer is not a quantity".into());
         }
         if amount.is_number() {
             *amount = Value::String(amount.to_string());

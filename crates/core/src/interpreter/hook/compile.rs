@@ -112,7 +112,7 @@ fn call(
     let spoken = |theirs: &String| VERSIONS.iter().find(|ours| *ours == theirs);
     let version = versions.iter().find_map(spoken).ok_or_else(|| {
         let ours = VERSIONS.join(" or ");
-        wrong(field, format!("none of them is spoken here; add {ours}"))
+        wrong(field, format!("none of them is supported; add {ours}"))
     })?;
     let bundle = client.ca_bundle.as_ref().map(|bundle| bundle.0.clone());
     Ok(Call {
@@ -144,14 +144,15 @@ fn url(url: &str) -> Result<Address, String> {
     let path = &rest[authority.len()..];
     if url.len() > LONGEST || authority.contains('@') || !is_plain(authority) || !is_path(path) {
         return Err(
-            "it has a user, a query, a fragment or characters that do not stand in a URL; give https://host:port/path"
+            "it has a user, a query, a fragment or characters that are not allowed in a URL; give \
+             https://host:port/path"
                 .into(),
         );
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => {
             let port = port.parse().ok().filter(|port| *port > 0);
-            (host, port.ok_or("its port is no number from 1 to 65535")?)
+            (host, port.ok_or("its port is not a number from 1 to 65535")?)
         }
         _ => (authority, 443),
     };
@@ -185,14 +186,14 @@ fn service(reference: &ServiceReference) -> Result<Address, Wrong> {
     let port = u16::try_from(port).ok().filter(|port| *port > 0);
     let path = reference.path.as_deref().unwrap_or_default();
     if path.len() > LONGEST || !is_path(path) {
-        let why = "it holds characters that do not stand in a path; begin it with a slash".into();
+        let why = "it has characters that are not allowed in a path; begin it with a slash".into();
         return Err(wrong("clientConfig.service.path", why));
     }
     Ok(Address::Service {
         namespace: name("clientConfig.service.namespace", &reference.namespace)?,
         name: name("clientConfig.service.name", &reference.name)?,
         port: port.ok_or_else(|| {
-            let why = "it is no port; give a number from 1 to 65535".into();
+            let why = "it is not a port; give a number from 1 to 65535".into();
             wrong("clientConfig.service.port", why)
         })?,
         path: rooted(path),

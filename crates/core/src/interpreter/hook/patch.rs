@@ -40,7 +40,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 /// Which operation is wrong, counted from 0, and why; without content.
 pub(super) fn apply(document: &Value, patch: &[u8]) -> Result<Value, String> {
     let steps: Vec<Value> =
-        serde_json::from_slice(patch).map_err(|_| "the patch is no list of operations".to_owned())?;
+        serde_json::from_slice(patch).map_err(|_| "the patch is not a list of operations".to_owned())?;
     if steps.len() > MOST {
         return Err(format!("the patch has more than {MOST} operations"));
     }
@@ -48,7 +48,7 @@ pub(super) fn apply(document: &Value, patch: &[u8]) -> Result<Value, String> {
     for (position, step) in steps.into_iter().enumerate() {
         let wrong = |why: &str| format!("operation {position} of the patch: {why}");
         let step: Step = serde_json::from_value(step)
-            .map_err(|_| wrong("it has no op or path, or one that is no text"))?;
+            .map_err(|_| wrong("it has no op or path, or one that is not a string"))?;
         carry_out(&mut document, step, &mut copied).map_err(wrong)?;
     }
     Ok(document)
@@ -267,7 +267,7 @@ mod tests {
             of(json!({"a": 1}), json!([{"op": "add", "path": "a", "value": 1}]), json!("a slash")),
             of(json!({"a": 1}), json!([{"op": "add", "path": 5, "value": 1}]), json!("operation 0 of the patch: it has no op or path")),
             of(json!({"a": 1}), json!([{"op": "add", "path": "/b", "value": 1}, 7]), json!("operation 1 of the patch: it has no op")),
-            of(json!({"a": 1}), json!({"a": 2}), json!("no list of operations")),
+            of(json!({"a": 1}), json!({"a": 2}), json!("not a list of operations")),
         ]
     }
 

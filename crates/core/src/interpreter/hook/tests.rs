@@ -440,7 +440,7 @@ fn an_entry_that_cannot_be_called_keeps_its_kinds_and_names_itself_and_the_field
         };
         let unspoken = (
             json!({versions: ["v2"]}),
-            &*format!("{versions}: none of them is spoken here"),
+            &*format!("{versions}: none of them is supported"),
         );
         for (entry, wanted) in table
             .iter()
@@ -665,7 +665,7 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
         (
             Question::Reflect(&object),
             with("/response/rawStatus", json!("c4n4ry")),
-            "rawStatus is no object",
+            "rawStatus is not an object",
         ),
         (
             Question::Components(&object),
@@ -753,7 +753,7 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
     let garbage = hook.answer("u", health, b"{\"c4n4ry\": c4n4ry", LARGEST);
     assert_eq!(
         garbage.err().unwrap(),
-        "the answer is no JSON: Syntax error at line 1 column 12"
+        "the answer is not JSON: Syntax error at line 1 column 12"
     );
     let long = hook.answer("u", health, good.to_string().as_bytes(), 10);
     assert_eq!(long.err().unwrap(), "the answer is larger than 10 bytes");

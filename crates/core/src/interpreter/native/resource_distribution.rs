@@ -112,7 +112,7 @@ impl NativeKind for ResourceDistribution {
             .collect();
         status["conditions"] = merged.into();
         status["description"] = json!(format!(
-            "A policy takes it to {} clusters: {} of {} namespaces there hold it",
+            "Propagated to {} clusters: present in {}/{} namespaces there",
             items.len(),
             count(&status, "succeeded"),
             count(&status, "desired"),

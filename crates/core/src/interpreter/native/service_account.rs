@@ -23,7 +23,7 @@ impl NativeKind for ServiceAccount {
     }
 
     fn summary(&self) -> &'static str {
-        "dependency: the identity of pods; takes the registry credentials that it names along"
+        "dependency: the identity of pods; the registry credentials that it names are propagated with it"
     }
 
     /// The same entries made by the hub's controllers name Secrets that do not travel. Source: Karmada reference 1.4.

@@ -1,4 +1,4 @@
-//! What a report says of a drill that went as foretold, and of one that did not.
+//! What a report says of a drill that went as predicted, and of one that did not.
 
 use super::*;
 use crate::command::failover::Move;
@@ -58,9 +58,9 @@ fn a_drill_that_went_as_foretold_reads_so() {
 
 WORKLOAD             FROM     TO       DEPENDENCIES     REPLACEMENT   GAP
 Deployment shop/web  member1  member3  1, after 520 ms  after 540 ms  540 ms
-Data that stays behind on member1:
+Data that remains on member1:
   PersistentVolumeClaim shop/data
-All of it was foretold.
+Everything was predicted.
 "
     );
     assert_eq!(
@@ -69,7 +69,7 @@ All of it was foretold.
   deleted   Deployment shop/web  after 230 ms
   Nothing is left to do after 260 ms.
 
-Held in all 7 changes of copies: no running copy lacked what it refers to, and nothing is left over.
+Held in all 7 changes of copies: no running copy lacked what it refers to, and nothing is orphaned.
 "
     );
 }
@@ -92,16 +92,16 @@ fn each_way_to_differ_from_the_forecast_is_told() {
     assert_eq!(
         report.differences,
         [
-            "Deployment shop/web went to member2 (4); foretold was member2 (2), member3",
-            "Deployment shop/other moved, and was to stay",
-            "StatefulSet shop/db was foretold to have no other place, and did not turn out so",
-            "DaemonSet shop/agent turned out to tolerate it, which was not foretold",
-            "PersistentVolumeClaim shop/data was foretold to leave its data behind, and did not turn out so",
+            "Deployment shop/web moved to member2 (4); predicted was member2 (2), member3",
+            "Deployment shop/other moved, and was predicted to stay",
+            "StatefulSet shop/db was predicted to have no other cluster, and was not",
+            "DaemonSet shop/agent was found to tolerate it, which was not predicted",
+            "PersistentVolumeClaim shop/data was predicted to leave its data there, and was not",
         ]
     );
     report.moved.clear();
     report.compare();
-    assert!(report.differences[0].contains("was to move, and did not"));
+    assert!(report.differences[0].contains("was predicted to move, and did not"));
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn what_did_not_hold_is_the_verdict() {
     let mut report = report();
     report
         .problems
-        .push("Secret shop/token is left over on member1".into());
+        .push("Secret shop/token is orphaned on member1".into());
     report.moved[0].gap_ms = None;
     let text = report.healing().unwrap();
     assert!(
-        text.ends_with("Did not hold:\n  Secret shop/token is left over on member1\n"),
+        text.ends_with("Did not hold:\n  Secret shop/token is orphaned on member1\n"),
         "{text}"
     );
     assert!(report.failure().unwrap().contains("not closed"));

@@ -260,7 +260,7 @@ async fn a_hook_without_an_answer_is_an_error_or_where_it_may_be_ignored_a_note(
         "{notes}"
     );
     assert!(
-        notes.ends_with("its failurePolicy is Ignore: the next layer is asked\n"),
+        notes.ends_with("skipped by failurePolicy Ignore: the next layer is called\n"),
         "{notes}"
     );
     let nobody = printed(&ignored, line).await.unwrap_err();
