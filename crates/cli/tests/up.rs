@@ -177,7 +177,7 @@ async fn it_serves_until_it_is_interrupted_and_leaves_nothing() {
     assert!(!directory.exists());
 }
 
-/// The example of the README, with what it says happens next.
+/// The example of docs/getting-started.md, with what it says happens next.
 #[tokio::test]
 async fn the_sample_of_a_distribution_does_what_the_readme_says() {
     let up = Up::start(

@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long one such look may take.
 const LOOK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// What a hub runs besides, as the README says: it lets claims and volumes go that are deleted. Members of the tests have no
+/// What a hub runs besides, as docs/getting-started.md says: it lets claims and volumes go that are deleted. Members of the tests have no
 /// Pods, and what binds claims there is a test.
 const HUB_CONTROLLERS: &str = ",pvc-protection,pv-protection";
 
