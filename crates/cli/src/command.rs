@@ -59,7 +59,7 @@ pub enum Command {
     /// Have a member fail on clusters in this process, and see what moves, how fast, and what is cleaned up
     ///
     /// With the sample workloads, or with -f your own. Ends with an error if a running copy ever lacked what it refers to, or if
-    /// something is left over.
+    /// a copy is orphaned.
     Drill(Box<drill::DrillArgs>),
     /// Say what would move where if a member failed, what has no other cluster, and which data would remain there
     ///

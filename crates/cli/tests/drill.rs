@@ -124,7 +124,7 @@ async fn the_table_names_what_moves_where_and_the_member_can_be_chosen() {
         "Tolerates it, and stays on member2:\n  Deployment default/patient\n",
         "Everything was predicted.",
         "member2 is back.\n  Ready is True after",
-        "nothing is left over.\n",
+        "nothing is orphaned.\n",
     ] {
         assert!(text.contains(part), "{part:?} is missing in {text}");
     }

@@ -79,7 +79,10 @@ async fn with_no_webhook_an_edit_that_cannot_be_carried_out_leaves_the_copies_as
             "generateName",
         ),
         (with("items", json!([{}])), "a list"),
-        (with("data", json!({"key": {"a": "structure"}})), "is not a string"),
+        (
+            with("data", json!({"key": {"a": "structure"}})),
+            "is not a string",
+        ),
         (with("kind", json!("Pod")), "Pod"),
     ];
     for (resource, says) in &hostile {

@@ -23,6 +23,41 @@ fn scaled(replicas: i64) -> serde_json::Value {
 }
 
 #[test]
+fn what_is_as_it_should_be_is_told_in_counts_that_a_restart_does_not_write_again() {
+    let mut world = settled();
+    world.apply(scaled(3));
+    let words = [
+        (
+            "Scheduled",
+            "True Success: Scheduled to member1 (3), member2 (3).",
+        ),
+        (
+            "FullyApplied",
+            "True FullyAppliedSuccess: Applied on 2/2 clusters.",
+        ),
+        (
+            "DependenciesReady",
+            "True DependenciesDelivered: 1 dependency is present on every target cluster.",
+        ),
+    ];
+    for restarts in [false, true] {
+        let wrote = world.writes.len();
+        if restarts {
+            world.restart();
+        }
+        assert!(world.settle_for(60_000));
+        for (type_, wanted) in words {
+            assert_eq!(told(&world, "myapp-deployment", type_), (wanted.to_owned(), true));
+        }
+        assert!(
+            !restarts || world.writes[wrote..].is_empty(),
+            "{:?}",
+            &world.writes[wrote..]
+        );
+    }
+}
+
+#[test]
 fn a_member_that_is_down_is_not_told_to_be_applied_after_its_template_changed() {
     for restarts in [false, true] {
         let mut world = settled();
