@@ -18,9 +18,9 @@ use crate::{
     error::{Class, Failure},
     inbox::Message,
     member::Member,
-    runtime::retries::Trouble,
     source::Sources,
     taught::Taught,
+    trouble::Trouble,
 };
 
 mod aggregate;

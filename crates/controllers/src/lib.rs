@@ -54,6 +54,7 @@ pub mod serve;
 pub mod source;
 pub mod supervise;
 pub mod taught;
+pub mod trouble;
 pub mod watch;
 
 pub use client::{ClientFactory, plain_clients};

@@ -184,7 +184,7 @@ pub(crate) fn current_line(lua: &Lua) -> Option<usize> {
                 let is_script = debug
                     .source()
                     .short_src
-                    .is_some_and(|name| name == crate::sandbox::CHUNK);
+                    .is_some_and(|name| name == crate::chunks::CHUNK);
                 debug.current_line().filter(|_| is_script)
             })
         })

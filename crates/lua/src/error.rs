@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::budget::{Budget, Reached};
-use crate::sandbox::{CHUNK, PRELUDE};
+use crate::chunks::{CHUNK, PRELUDE};
 
 /// When a script that hit a limit is run for the object again.
 const AGAIN: &str = "it is asked about this object again when that changes";

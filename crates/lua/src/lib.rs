@@ -17,6 +17,7 @@
 //! | [`error`] | what went wrong, without anything of the object |
 
 mod budget;
+mod chunks;
 pub mod engine;
 pub mod error;
 mod functions;

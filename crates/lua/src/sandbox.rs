@@ -24,17 +24,11 @@ use mlua::{
 
 use crate::{
     budget::{Budget, Reached, current_line},
+    chunks::PRELUDE,
     error::without_traceback,
     functions, kube,
     limits::Limits,
 };
-
-/// What scripts are called inside the virtual machine: a place is `script:12:`. Their own names are not the script
-/// author's to choose there.
-pub(crate) const CHUNK: &str = "script";
-
-/// What the part of it that is written in Lua is called there.
-pub(crate) const PRELUDE: &str = "prelude";
 
 /// Instructions between two looks at the clock. One instruction can copy a string as large as the memory allows, so it
 /// is few; a look costs about as much as ten of them.

@@ -13,6 +13,7 @@ use mlua::{Function, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
 use crate::{
+    chunks::CHUNK,
     error::{self, ScriptError},
     json::to_lua,
     limits::Limits,
@@ -72,7 +73,7 @@ impl Script {
             });
         }
         let compiled =
-            sandbox::compile(source, sandbox::CHUNK).map_err(|error| error::of_syntax(name, &error))?;
+            sandbox::compile(source, CHUNK).map_err(|error| error::of_syntax(name, &error))?;
         Ok(Self {
             name: name.to_owned(),
             source: source.to_owned(),
@@ -131,7 +132,7 @@ impl Script {
         let failed = |error: &mlua::Error| error::of_run(&self.name, &self.source, budget, error);
 
         let (environment, given) = self.prepared(question, sandbox).map_err(|error| failed(&error))?;
-        let main = sandbox::binary(lua, &self.compiled, sandbox::CHUNK).map_err(|error| failed(&error))?;
+        let main = sandbox::binary(lua, &self.compiled, CHUNK).map_err(|error| failed(&error))?;
         main.set_environment(environment.clone())
             .map_err(|error| failed(&error))?;
         main.call::<()>(()).map_err(|error| failed(&error))?;

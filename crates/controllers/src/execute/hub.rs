@@ -15,7 +15,7 @@ use super::{FORBIDDEN, Hands, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
-    runtime::retries::Trouble,
+    trouble::Trouble,
 };
 
 impl Hands {

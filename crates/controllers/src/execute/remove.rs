@@ -16,7 +16,7 @@ use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
     member::Member,
-    runtime::retries::Trouble,
+    trouble::Trouble,
 };
 
 /// How often a copy that changes while it is released is read again.

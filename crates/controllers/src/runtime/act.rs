@@ -8,8 +8,8 @@ use entourage_core::{
 use tokio::time::{Instant, timeout_at};
 use tracing::{error, trace, warn};
 
-use super::{Brain, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority, retries::Trouble};
-use crate::{clock, execute::Outcome, metrics};
+use super::{Brain, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority};
+use crate::{clock, execute::Outcome, metrics, trouble::Trouble};
 
 impl<D: Decide> Brain<D> {
     /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
