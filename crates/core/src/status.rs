@@ -303,8 +303,8 @@ fn fill(
         Dependencies::NotFollowed => {
             conditions::remove(&mut status.conditions, condition::DEPENDENCIES_READY)
         }
-        Dependencies::Ready { count } => {
-            let message = needed::all_present(*count);
+        Dependencies::Ready { count, suspended } => {
+            let message = needed::all_present(*count, *suspended);
             set(
                 &mut status.conditions,
                 condition::DEPENDENCIES_READY,

@@ -72,8 +72,7 @@ impl Script {
                 what: format!("longer than {MAX_SOURCE} bytes"),
             });
         }
-        let compiled =
-            sandbox::compile(source, CHUNK).map_err(|error| error::of_syntax(name, &error))?;
+        let compiled = sandbox::compile(source, CHUNK).map_err(|error| error::of_syntax(name, &error))?;
         Ok(Self {
             name: name.to_owned(),
             source: source.to_owned(),

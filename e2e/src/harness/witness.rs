@@ -88,10 +88,11 @@ impl Witness {
     /// The end of it: how many times a member was looked at.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// As [`check`](Self::check), and when it never saw a member.
     pub fn end(self) -> Result<usize> {
         self.check()?;
         let looks = lock(&self.seen).looks;
+        ensure!(looks > 0, "no member could be looked at, so nothing was checked");
         Ok(looks)
     }
 }

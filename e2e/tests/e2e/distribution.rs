@@ -68,7 +68,7 @@ async fn copies_are_where_the_targets_say_and_follow_them_and_the_status_tells(
         ensure!(found["failedNamespace"].is_null(), "{found}");
     }
     let told = scene.until_told_of("rd", "Distributed").await?;
-    ensure!(told.contains("3 of 3"), "{told}");
+    ensure!(told.contains("3/3"), "{told}");
     let copy = scene.until_there("ConfigMap", c, "shared", |_| Ok(())).await?;
     assert_eq!(copy["data"], shared["data"]);
     let annotations = &copy["metadata"]["annotations"];

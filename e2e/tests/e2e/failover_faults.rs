@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use entourage_e2e::{
     harness::{
         Draw, Lane, MEMBERS, Mishap, Needs, PATIENCE, Pair, SHORT_LEASE, Scene, Space, Step, Way, Witness,
@@ -17,7 +17,7 @@ use entourage_e2e::{
     tests,
 };
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 #[path = "failover_faults/apps.rs"]
 mod apps;
@@ -28,6 +28,9 @@ tests![nothing_is_lost_or_doubled_whatever_fails_during_a_failover];
 
 /// How many workloads there are.
 const APPS: u64 = 3;
+
+/// No seed takes longer, on a busy machine either: less than what the runner lets three of them take.
+const LONGEST: Duration = Duration::from_secs(190);
 
 /// Members are found down soon, and whatever a workload needs is waited for.
 const FLAGS: [&str; 3] = [
@@ -48,7 +51,9 @@ async fn nothing_is_lost_or_doubled_whatever_fails_during_a_failover(scene: &mut
         let steps = steps(seed, flaps);
         let told: Vec<String> = steps.iter().map(ToString::to_string).collect();
         println!("seed {seed}: {}", told.join("; "));
-        let looks = run(scene, seed, &key, &steps).await.with_context(|| {
+        let run = timeout(LONGEST, run(scene, seed, &key, &steps)).await;
+        let run = run.unwrap_or_else(|_| bail!("it is not over after {LONGEST:?}"));
+        let looks = run.with_context(|| {
             format!(
                 "seed {seed} ({}); again by: ENTOURAGE_E2E_SEED={seed} cargo test -p entourage-e2e --test e2e {}::failover_faults",
                 told.join("; "),

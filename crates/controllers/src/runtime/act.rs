@@ -128,7 +128,7 @@ impl<D: Decide> Brain<D> {
         }
         let server = key.server();
         if let Some(queue) = self.lanes.get_mut(&server) {
-            queue.finish(&key, now);
+            queue.finish(&key);
         }
         let counted = match outcome {
             Outcome::Done => {

@@ -427,7 +427,8 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
                 Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
             )
         });
-        let is_delivered = state.record.is_some() && state.is_lasting();
+        // One whose removal was not answered is looked at first.
+        let is_delivered = state.record.is_some() && state.is_lasting() && !state.uncertain;
         !is_delivered && !kept_out
     })
 }

@@ -109,8 +109,10 @@ pub(crate) fn may_delete(
     if now < until {
         return Err((unready, Some(until)));
     }
-    let is_well = |cluster: &str| is_well(index, id, entity, &cluster.into());
-    let is_last = is_well(&task.from_cluster) && !spec.clusters.iter().any(|target| is_well(&target.name));
+    let is_replaced = |target: &TargetCluster| is_well(index, id, entity, &target.name.as_str().into());
+    // Also where its removal was tried before: that it is about to go is no reason to let it go.
+    let is_last = is_seen_healthy(index, id, entity, &task.from_cluster.as_str().into())
+        && !spec.clusters.iter().any(is_replaced);
     let stands = |target: &TargetCluster| {
         let state = entity.copies.get(target.name.as_str());
         index.answers(&target.name) && state.is_some_and(CopyState::is_lasting)
@@ -144,11 +146,16 @@ fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -
 /// Whether a copy is seen, healthy, and lasting: what a member that does not answer held once is no replacement, nor is what is
 /// about to be removed.
 fn is_well(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let state = entity.copies.get(cluster).filter(|state| state.is_lasting());
-    let live = state.and_then(|state| state.live.as_ref());
+    let state = entity.copies.get(cluster);
+    state.is_some_and(CopyState::is_lasting) && is_seen_healthy(index, id, entity, cluster)
+}
+
+/// Whether a copy is seen, is not being deleted, and is healthy.
+fn is_seen_healthy(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
+    let live = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
     index.answers(cluster)
         && index.copies_known(cluster, &id.gvk)
-        && live.is_some_and(|live| is_healthy(live.health))
+        && live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
 }
 
 /// Whether a copy counts as healthy: a kind that tells nothing of it is.

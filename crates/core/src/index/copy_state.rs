@@ -97,12 +97,12 @@ impl CopyState {
             }
     }
 
-    /// Whether the copy stands and will go on standing, as far as this process knows: it is not being deleted, its removal is
-    /// not under way, and no request about it is unanswered.
+    /// Whether the copy stands and will go on standing, as far as this process knows: it is not being deleted, and its removal
+    /// is not under way. To be asked about a copy that others count on, never about one that is to go.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         self.live.as_ref().is_some_and(|live| {
-            live.meta.deleting.is_none() && self.removing.as_ref() != Some(&live.meta.uid) && !self.uncertain
+            live.meta.deleting.is_none() && self.removing.as_ref() != Some(&live.meta.uid)
         })
     }
 

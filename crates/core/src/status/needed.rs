@@ -68,9 +68,12 @@ fn named_in(index: &Index, entity: &Entity, id: &Id) -> String {
 pub(super) enum Dependencies {
     /// The binding takes nothing along.
     NotFollowed,
-    /// All of them are on every target cluster: how many.
+    /// All of them are on every target cluster where delivery is not suspended.
     Ready {
+        /// How many there are.
         count: usize,
+        /// Whether there is a target cluster where it is.
+        suspended: bool,
     },
     Missing(String),
     NotDelivered {
@@ -85,11 +88,15 @@ pub(super) enum Dependencies {
 }
 
 /// What is told of dependencies that are all there.
-pub(super) fn all_present(count: usize) -> String {
+pub(super) fn all_present(count: usize, suspended: bool) -> String {
+    let clusters = match suspended {
+        false => "every target cluster",
+        true => "every target cluster where delivery is not suspended",
+    };
     match count {
         0 => "There are no dependencies.".to_owned(),
-        1 => "1 dependency is present on every target cluster.".to_owned(),
-        _ => format!("All {count} dependencies are present on every target cluster."),
+        1 => format!("1 dependency is present on {clusters}."),
+        _ => format!("All {count} dependencies are present on {clusters}."),
     }
 }
 
@@ -165,7 +172,8 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
         return Dependencies::Missing(missing.join("; "));
     }
     if lacking.is_empty() {
-        return Dependencies::Ready { count };
+        let suspended = places.iter().any(|place| place.wanted && place.suspended);
+        return Dependencies::Ready { count, suspended };
     }
     Dependencies::NotDelivered {
         message: listed(|_| true).collect::<Vec<_>>().join("; "),

@@ -316,6 +316,38 @@ fn a_copy_that_is_given_back_while_it_is_being_removed_replaces_nothing() {
 }
 
 #[test]
+fn the_last_healthy_copy_stays_also_after_a_removal_that_did_not_come_about() {
+    for unanswered in [false, true] {
+        let mut world = settled(&policy());
+        let taints = no_execute(&world);
+        taint(&mut world, "member1", &taints);
+        assert!(world.settle_for(3_600_000));
+        report(&mut world, "member2", 1);
+        let workload = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
+        let removal = world.begin(&Key::Copy(workload, "member1".into()));
+        assert!(removal.removes(), "the replacement is healthy");
+        // It fails again, and the old copy changes, or its member is not heard, before the removal comes about.
+        report(&mut world, "member2", 0);
+        if unanswered {
+            world.unanswered_removals = 1;
+        } else {
+            report(&mut world, "member1", 2);
+        }
+        assert!(world.land(removal));
+        assert!(world.settle_for(600_000));
+        assert_eq!(
+            world.holders("Deployment", "web"),
+            ["member1", "member2"],
+            "unanswered: {unanswered}"
+        );
+        // The cluster recovers while the replacement is not healthy: the workload goes back.
+        taint(&mut world, "member1", &json!([]));
+        assert!(world.settle());
+        assert_eq!(clusters(&world), ["member1"], "unanswered: {unanswered}");
+    }
+}
+
+#[test]
 fn a_dead_cluster_is_left_and_cleaned_up_when_it_is_back() {
     let mut world = settled(&policy());
     world.set_down("member1", true);

@@ -98,6 +98,8 @@ pub(crate) struct World {
     pub(crate) refuses: Option<fn(&Value) -> bool>,
     /// Members refuse to have anything removed.
     pub(crate) refuses_removal: bool,
+    /// So many removals are not carried out, and not answered either.
+    pub(crate) unanswered_removals: usize,
     /// It does so as if the object had changed, as a webhook may.
     pub(crate) refuses_as_changed: bool,
     /// What a look into a namespace finds beside what it sees: a kind that cannot be listed.
@@ -192,6 +194,7 @@ impl World {
             shut: BTreeSet::new(),
             refuses: None,
             refuses_removal: false,
+            unanswered_removals: 0,
             refuses_as_changed: false,
             unlisted: None,
             comes_after_a_look: None,
@@ -1030,6 +1033,10 @@ impl World {
                 let held = self.members[&*cluster].objects.get(&key).cloned();
                 let outcome = match held {
                     _ if down => Removed::Unreachable("down".into()),
+                    _ if self.unanswered_removals > 0 => {
+                        self.unanswered_removals -= 1;
+                        Removed::Unreachable("timeout".into())
+                    }
                     _ if self.refuses_removal => Removed::Rejected("denied".into()),
                     Some(live) if live["metadata"]["resourceVersion"] != json!(&*guard.resource_version) => {
                         return None;

@@ -361,7 +361,9 @@ impl Index {
             Removed::Rejected(why) => {
                 let message = format!("{cluster} refused to remove {id}: {why}");
                 fail(state, Trouble::Rejected, message, String::new(), now);
-                self.stays(id, cluster, dirty);
+                if removing.is_some() {
+                    self.stays(id, cluster, dirty);
+                }
             }
             Removed::Unreachable(why) => {
                 // It may have been carried out, or be carried out yet.
@@ -378,7 +380,7 @@ impl Index {
     }
 
     /// A copy that was about to be removed stays for now: whoever counts on it may do so again.
-    fn stays(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
+    pub(super) fn stays(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
         self.dirty_neighbours(id, cluster, dirty);
         self.dirty_failover(id, dirty);
     }

@@ -45,14 +45,18 @@ impl Index {
         }
         match watch {
             Watch::Copies(cluster, gvk) => {
-                let (mut absent, mut affected) = (Vec::new(), Vec::new());
+                let (mut absent, mut affected, mut certain) = (Vec::new(), Vec::new(), Vec::new());
                 for (id, entity) in self.entities.range_mut(first(gvk)..) {
                     if id.gvk != *gvk {
                         break;
                     }
                     if let Some(state) = entity.copies.get_mut(cluster) {
                         affected.push(id.clone());
+                        let was_uncertain = state.uncertain;
                         state.uncertain &= state.in_flight;
+                        if was_uncertain && !state.uncertain && state.live.is_some() {
+                            certain.push(id.clone());
+                        }
                         if state.live.is_none() {
                             absent.push(id.clone());
                         }
@@ -66,6 +70,9 @@ impl Index {
                     for id in &affected {
                         self.lists_came(id, now);
                     }
+                }
+                for id in &certain {
+                    self.stays(id, cluster, dirty);
                 }
                 // What waited to know whether it stands there knows now.
                 for id in absent {
