@@ -563,7 +563,7 @@ async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) ->
             renamed["spec"]["resource"]["metadata"]["name"] = json!("other");
             refused(
                 422,
-                "does not change",
+                "is immutable",
                 hub.call("PUT", &path, Some(&renamed)).await,
             )?;
             let mut emptied = held;

@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
                !(has(oldSelf.resource) || has(oldSelf.resourceFrom)) || \
                (has(self.resource) ? self.resource.kind : self.resourceFrom.kind) == \
                (has(oldSelf.resource) ? oldSelf.resource.kind : oldSelf.resourceFrom.kind)",
-        message: "the kind of what is distributed does not change: make another ResourceDistribution",
+        message: "the kind of what is distributed is immutable: make another ResourceDistribution",
     },
     Rule {
         crds: DISTRIBUTIONS,
@@ -39,6 +39,6 @@ pub(super) const RULES: &[Rule] = &[
                (has(self.resource) ? (has(self.resource.metadata) && has(self.resource.metadata.name) ? \
                self.resource.metadata.name : '') : self.resourceFrom.name) == \
                (has(oldSelf.resource) ? oldSelf.resource.metadata.name : oldSelf.resourceFrom.name)",
-        message: "the name of what is distributed does not change: make another ResourceDistribution",
+        message: "the name of what is distributed is immutable: make another ResourceDistribution",
     },
 ];
