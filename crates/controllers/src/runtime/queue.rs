@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_has_waited_long_enough_gets_a_quarter_of_the_turns() {
+    fn a_status_that_has_waited_long_enough_gets_a_fifth_of_the_turns() {
         let mut queue = Queue::default();
         for name in 0..100 {
             queue.push(status(&name.to_string()), Priority::Live, Time(0));
