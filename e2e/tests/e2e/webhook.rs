@@ -561,11 +561,7 @@ async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) ->
             let held = jane.call("PUT", &path, Some(&held)).await?;
             let mut renamed = held.clone();
             renamed["spec"]["resource"]["metadata"]["name"] = json!("other");
-            refused(
-                422,
-                "is immutable",
-                hub.call("PUT", &path, Some(&renamed)).await,
-            )?;
+            refused(422, "is immutable", hub.call("PUT", &path, Some(&renamed)).await)?;
             let mut emptied = held;
             emptied["spec"]["targets"] = json!({});
             let result = hub.call("PUT", &path, Some(&emptied)).await;
