@@ -72,6 +72,9 @@ pub(crate) struct Decision {
     pub(crate) blocked: String,
     /// What the binding should remember beside them.
     pub(crate) records: Records,
+    /// The clusters that it begins to leave and that count for a budget. That a cluster recovers in time, and its replacement is
+    /// not needed, does not.
+    leaves: Clusters,
     /// When to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -100,10 +103,23 @@ enum Leave {
 pub(crate) fn decide(
     index: &Index,
     id: &Id,
+    of: (&Entity, &Template),
+    behaviour: (&Placement, Option<&FailoverBehavior>),
+    held: &ResourceBinding,
+    now: Time,
+) -> Option<Decision> {
+    let slot = |cluster: &str| index.eviction_slot(id, cluster);
+    decide_by(index, id, of, behaviour, held, (&slot, now))
+}
+
+/// As [`decide`]; `slot` says when a cluster may be left, and `None` at once.
+fn decide_by(
+    index: &Index,
+    id: &Id,
     (entity, template): (&Entity, &Template),
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     held: &ResourceBinding,
-    now: Time,
+    (slot, now): (&dyn Fn(&str) -> Option<Time>, Time),
 ) -> Option<Decision> {
     let spec = &held.spec;
     if !binding::is_scheduled_by_us(spec) {
@@ -171,15 +187,24 @@ pub(crate) fn decide(
             Leave::Now(cause) => due.push((target, cause)),
         }
     }
-    // Slots of a budget: what has its turn later stays until then.
-    due.retain(|(target, _)| match index.eviction_slot(id, &target.name) {
-        Some(slot) if now < slot => {
+    // Slots of a budget: what has its turn later stays until then. A cluster that is left without being due is left for a home.
+    let later = |cluster: &str| slot(cluster).filter(|slot| now < *slot);
+    let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
+    let left_for_home = spec.clusters.iter().filter(|target| !is_due(&due, &target.name));
+    if let Some(slot) = left_for_home.filter_map(|target| later(&target.name)).max()
+        && !homes.is_empty()
+    {
+        again_at = again_at.into_iter().chain([slot]).min();
+        homes.clear();
+    }
+    due.retain(|(target, _)| match later(&target.name) {
+        Some(slot) => {
             again_at = again_at.into_iter().chain([slot]).min();
             false
         }
-        _ => true,
+        None => true,
     });
-    let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, blocked, again_at| {
+    let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
         let chosen = match &outcome {
             Outcome::Placed { clusters, .. } => clusters,
             Outcome::Failed { .. } => &spec.clusters,
@@ -200,6 +225,7 @@ pub(crate) fn decide(
             tasks,
             blocked,
             records,
+            leaves,
             again_at,
         })
     };
@@ -222,6 +248,7 @@ pub(crate) fn decide(
         return decision(
             schedule(&spec.clusters, &open, &[]),
             open,
+            Clusters::new(),
             String::new(),
             again_at,
         );
@@ -240,17 +267,22 @@ pub(crate) fn decide(
             let stays = back.iter().filter(|task| !has(&task.from_cluster));
             tasks.extend(stays.map(|task| (*task).clone()));
             let before: Vec<&str> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
+            let name = |target: &TargetCluster| Str::from(target.name.as_str());
+            let mut left: Clusters = due.iter().map(|(target, _)| name(target)).collect();
             if let Some(returned) = returning.iter().find(|task| has(&task.from_cluster)) {
-                let leaves = |target: &&TargetCluster| {
-                    let is_due = due.iter().any(|(each, _)| each.name == target.name);
-                    !is_due && !has(&target.name) && index.may_stand(id, &target.name.as_str().into())
+                let is_surplus = |target: &&TargetCluster| {
+                    !is_due(&due, &target.name)
+                        && !has(&target.name)
+                        && index.may_stand(id, &target.name.as_str().into())
                 };
-                tasks.extend(
-                    spec.clusters
-                        .iter()
-                        .filter(leaves)
-                        .map(|target| surplus(target, &returned.from_cluster, now)),
-                );
+                let all: Vec<&TargetCluster> = spec.clusters.iter().filter(is_surplus).collect();
+                if back.is_empty() {
+                    left.extend(all.iter().map(|target| name(target)));
+                }
+                let tasks_of_all = all
+                    .into_iter()
+                    .map(|target| surplus(target, &returned.from_cluster, now));
+                tasks.extend(tasks_of_all);
             }
             for (target, cause) in due {
                 tasks.push(new_task(id, target, &cause, (failover, held), &before, now));
@@ -260,14 +292,15 @@ pub(crate) fn decide(
                 affinity,
                 note,
             };
-            decision(outcome, tasks, String::new(), again_at)
+            decision(outcome, tasks, left, String::new(), again_at)
         }
         Outcome::Failed { message, .. } => {
             let mut tasks = open;
             tasks.extend(back.into_iter().cloned());
             let why = format!("because no replacement can be scheduled: {message}");
             let blocked = blocked(&due, &why);
-            decision(schedule(&spec.clusters, &tasks, &[]), tasks, blocked, again_at)
+            let outcome = schedule(&spec.clusters, &tasks, &[]);
+            decision(outcome, tasks, Clusters::new(), blocked, again_at)
         }
     }
 }
@@ -319,21 +352,24 @@ fn staying(
     all
 }
 
-/// The clusters that a binding is to leave now, whatever its budget. Cost: O(candidate policies + its clusters ×
-/// taints).
+/// The clusters that a binding would begin to leave now without any budget: those of evictions that are due and have a
+/// replacement, and those that are left for a home. Cost: O(its clusters × taints + home clusters); that of [`decide`] where one
+/// may be left.
 pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> Clusters {
-    let Some(entity) = index.entity(id) else {
-        return Clusters::new();
+    let leaves = || {
+        let entity = index.entity(id)?;
+        let held = &entity.binding.as_ref()?.object;
+        let behaviour = binding::in_force(index, id, entity)?;
+        let due =
+            |target: &TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
+        let is_any_due = held.spec.clusters.iter().any(due);
+        if !is_any_due && home::ways(index, id, held, behaviour.0, now).open.is_empty() {
+            return None;
+        }
+        let of = (entity, entity.template.as_ref()?);
+        Some(decide_by(index, id, of, behaviour, held, (&|_| None, now))?.leaves)
     };
-    let Some(stored) = entity.binding.as_ref().map(|binding| &binding.object.spec) else {
-        return Clusters::new();
-    };
-    let Some(behaviour) = binding::in_force(index, id, entity) else {
-        return Clusters::new();
-    };
-    let due = |target: &&TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
-    let all = stored.clusters.iter().filter(due);
-    all.map(|target| target.name.as_str().into()).collect()
+    leaves().unwrap_or_default()
 }
 
 fn leave(

@@ -1,7 +1,8 @@
 //! How fast bindings are evicted: at most so many a second in the fleet, in a region and from a member.
 //!
-//! A binding that is to leave a cluster gets the next free slot of all budgets that concern it, in the order in which the
-//! bindings are planned, and keeps it until it has left or need not leave any more. Without budgets nothing is kept.
+//! A binding that is to leave a cluster, and has a replacement, gets the next free slot of all budgets that concern it, in the
+//! order in which the bindings are planned, and keeps it until it has left or need not leave any more. One that goes back to
+//! its home leaves what took its place in the same way. Without budgets nothing is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +50,8 @@ impl Index {
         self.evictions.slots.get(id)?.get(cluster).copied()
     }
 
-    /// Before a binding is planned: takes slots for the clusters that it is to leave. Cost: O(1) without budgets; O(its
-    /// clusters × taints).
+    /// Before a binding is planned: takes slots for the clusters that it is to leave. Cost: O(1) without budgets, else that of
+    /// [`super::to_leave`].
     pub(crate) fn reserve_evictions(&mut self, key: &Key, now: Time) {
         let Key::Binding(id) = key else { return };
         if self.config.eviction_budget.is_unlimited() {

@@ -198,7 +198,7 @@ pub(crate) fn told(
                 }
                 Ok(why) => match kept(binding, &task.from_cluster) {
                     Some(by) => format!("the copy there is kept: {by}"),
-                    None => format!("the copy there is being deleted, because {why}"),
+                    None => format!("the copy there is to be deleted, because {why}"),
                 },
                 Err((why, _)) => format!("the copy there is kept: {why}"),
             };

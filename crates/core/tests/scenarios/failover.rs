@@ -50,7 +50,11 @@ pub(crate) fn settled(policy: &Value) -> World {
 
 /// What the controllers of a member report of the workload: so many replicas of one are ready.
 pub(crate) fn report(world: &mut World, member: &str, ready: i64) {
-    world.meddle(member, "Deployment", "web", |mut object| {
+    report_of(world, member, "web", ready);
+}
+
+fn report_of(world: &mut World, member: &str, name: &str, ready: i64) {
+    world.meddle(member, "Deployment", name, |mut object| {
         object["status"] = json!({
             "observedGeneration": object["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
             "readyReplicas": ready, "availableReplicas": ready,
@@ -251,6 +255,48 @@ fn what_is_purged_directly_is_deleted_before_its_replacement_is_made() {
     assert!(gone < write(&world, wrote, "member2 POST Deployment"));
     assert!(gone < write(&world, wrote, "member1 Delete ConfigMap"));
     assert!(evicted(&world).is_empty());
+}
+
+#[test]
+fn divided_replicas_that_are_purged_directly_grow_elsewhere_when_they_are_gone() {
+    let mut policy = purging("Directly");
+    policy["spec"]["placement"] = json!({
+        "clusterAffinity": {"clusterNames": ["member1", "member2"]},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    });
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    let mut object = deployment("web", &[]);
+    object["spec"]["replicas"] = json!(4);
+    world.apply(object);
+    world.apply(policy);
+    assert!(world.settle());
+    let replicas = |world: &World, member: &str| {
+        let copy = world.on(member, "Deployment", "web");
+        copy.and_then(|copy| copy["spec"]["replicas"].as_i64())
+    };
+    assert_eq!(
+        [replicas(&world, "member1"), replicas(&world, "member2")],
+        [Some(2), Some(2)]
+    );
+    world.set_down("member1", true);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(600_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    assert_eq!(
+        replicas(&world, "member2"),
+        Some(2),
+        "those on member1 may be running"
+    );
+    let wrote = world.writes.len();
+    world.set_down("member1", false);
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(replicas(&world, "member2"), Some(4));
+    assert!(
+        write(&world, wrote, "member1 Delete Deployment") < write(&world, wrote, "member2 PUT Deployment")
+    );
 }
 
 #[test]
@@ -471,7 +517,7 @@ fn budgeted(tolerations: &Value) -> World {
         world.apply(policy_for(name, tolerations));
     }
     assert!(world.settle());
-    assert_eq!(left(&world), 0);
+    assert_eq!(scheduled_to(&world, "member2"), 0);
     world
 }
 
@@ -483,30 +529,30 @@ fn policy_for(name: &str, tolerations: &Value) -> Value {
     policy
 }
 
-/// How many of them have left.
-fn left(world: &World) -> usize {
+/// How many of them are scheduled to a member.
+fn scheduled_to(world: &World, member: &str) -> usize {
     let moved = |name: &&&str| {
         let spec = &binding(world, &format!("{name}-deployment"))["spec"];
-        names(&spec["clusters"], "name") == ["member2"]
+        names(&spec["clusters"], "name") == [member]
     };
     BUDGETED.iter().filter(moved).count()
 }
 
-/// All of them leave, and no sooner than the budget says.
-fn assert_budgeted(world: &mut World) {
+/// All of them move there, and no sooner than the budget says.
+fn assert_budgeted(world: &mut World, to: &str) {
     let began = world.now;
     let mut seen = Vec::new();
-    while left(world) < BUDGETED.len() && world.now < began.plus(60_000) {
+    while scheduled_to(world, to) < BUDGETED.len() && world.now < began.plus(60_000) {
         assert!(world.settle_for(100));
         world.now = world.now.plus(100);
-        seen.push((left(world), world.now.0 - began.0));
+        seen.push((scheduled_to(world, to), world.now.0 - began.0));
     }
     for (count, after) in seen {
         let budget = usize::try_from(after / 2_000).unwrap_or_default() + 1;
         assert!(count <= budget, "{count} after {after} ms");
     }
     let took = world.now.0 - began.0;
-    assert_eq!(left(world), BUDGETED.len());
+    assert_eq!(scheduled_to(world, to), BUDGETED.len());
     assert!((8_000..9_000).contains(&took), "{took}");
 }
 
@@ -515,7 +561,7 @@ fn evictions_keep_to_their_budget() {
     let mut world = budgeted(&json!([]));
     let taints = no_execute(&world);
     taint(&mut world, "member1", &taints);
-    assert_budgeted(&mut world);
+    assert_budgeted(&mut world, "member2");
 }
 
 #[test]
@@ -524,11 +570,53 @@ fn policies_that_tolerate_a_taint_no_more_keep_to_the_budget_too() {
     let taints = no_execute(&world);
     taint(&mut world, "member1", &taints);
     assert!(world.settle());
-    assert_eq!(left(&world), 0, "it is tolerated");
+    assert_eq!(scheduled_to(&world, "member2"), 0, "it is tolerated");
     for name in BUDGETED {
         world.apply(policy_for(name, &json!([])));
     }
-    assert_budgeted(&mut world);
+    assert_budgeted(&mut world, "member2");
+}
+
+#[test]
+fn what_has_no_other_cluster_uses_up_no_budget() {
+    let mut world = budgeted(&json!([]));
+    // Planned before the others, by name.
+    for name in ["a", "b", "c", "d"] {
+        world.apply(deployment(name, &[]));
+        let mut policy = policy_for(name, &json!([]));
+        policy["spec"]["placement"]["clusterAffinity"] = json!({"clusterNames": ["member1"]});
+        world.apply(policy);
+    }
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert_budgeted(&mut world, "member2");
+    for name in ["a", "b", "c", "d"] {
+        let name = format!("{name}-deployment");
+        assert_eq!(condition(&world, &name, "EvictionBlocked")["status"], "True");
+    }
+}
+
+#[test]
+fn going_home_keeps_to_the_budget_too() {
+    let mut world = budgeted(&json!([]));
+    for name in BUDGETED {
+        let stored = world.hub_object("PropagationPolicy", name).cloned();
+        let mut policy = stored.expect("policy");
+        policy["metadata"]["annotations"] = json!({"entourage.dev/fail-back": "0s"});
+        world.replace(policy);
+    }
+    assert!(world.settle());
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert_budgeted(&mut world, "member2");
+    for name in BUDGETED {
+        report_of(&mut world, "member2", name, 1);
+    }
+    assert!(world.settle());
+    assert!(world.settle_for(60_000));
+    taint(&mut world, "member1", &json!([]));
+    assert_budgeted(&mut world, "member1");
 }
 
 #[test]
