@@ -19,6 +19,8 @@ pub struct Options {
     pub member_pids: Vec<(String, u32)>,
     /// Deployments in S1 to S5.
     pub workloads: usize,
+    /// Deployments in each run of S6.
+    pub failover_sizes: Vec<usize>,
     /// Namespaces that they lie in.
     pub namespaces: usize,
     /// How often each scenario runs.

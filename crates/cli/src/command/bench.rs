@@ -40,6 +40,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 300, value_parser = positive)]
     pub workloads: usize,
 
+    /// Deployments in each run of S6
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 1000], value_parser = positive)]
+    pub failover_sizes: Vec<usize>,
+
     /// Namespaces that they lie in
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = positive)]
     pub namespaces: usize,
@@ -139,6 +143,7 @@ fn options(args: &BenchArgs) -> (Options, Control) {
         members: args.member.clone(),
         member_pids: args.member_pid.clone(),
         workloads: args.workloads,
+        failover_sizes: args.failover_sizes.clone(),
         namespaces: args.namespaces,
         runs: args.runs,
         in_flight: args.in_flight,

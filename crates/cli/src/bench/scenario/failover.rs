@@ -19,9 +19,6 @@ use crate::bench::{
     stats::Spread,
 };
 
-/// The sizes, in Deployments.
-const SIZES: [usize; 2] = [10, 1000];
-
 /// The key of the taint.
 const TAINT: &str = "bench.entourage.dev/broken";
 
@@ -64,7 +61,8 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
         })
         .collect();
     let may_stop = pids.len() == 2;
-    for (workloads, stops) in SIZES.into_iter().flat_map(|size| [(size, false), (size, true)]) {
+    let sizes = bench.options.failover_sizes.clone();
+    for (workloads, stops) in sizes.into_iter().flat_map(|size| [(size, false), (size, true)]) {
         if stops && !may_stop {
             continue;
         }
