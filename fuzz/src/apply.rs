@@ -7,15 +7,16 @@ use std::{
 
 use arbitrary::{Result, Unstructured};
 use entourage_apiserver::{
+    Object,
     apply::{
         self, Manager,
         compare::{compare, fields},
         entries::{self, Managed, Operation, Owner},
         shape::{Form, Shape},
     },
+    decode::{self, FieldValidation},
     meta,
-    resource::{Object, Resource},
-    schema::decode::{self, FieldValidation},
+    resource::Resource,
     status::Status,
 };
 use serde::{Deserialize, Serialize};

@@ -7,13 +7,11 @@ use std::{
 
 use arbitrary::{Result, Unstructured};
 use entourage_apiserver::{
-    kinds::Kinds,
+    decode::{self, FieldValidation},
+    kinds,
     patch::{PatchKind, patched},
-    resource::Resource,
-    schema::{
-        Schema, builtin,
-        decode::{self, FieldValidation},
-    },
+    resource::{Kinds, Resource},
+    schema::{Schema, builtin},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -42,7 +40,7 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-static BUILTIN: LazyLock<Kinds> = LazyLock::new(Kinds::builtin);
+static BUILTIN: LazyLock<Kinds> = LazyLock::new(kinds::builtin);
 
 /// The built-in resource of a plural.
 pub fn resource(plural: &str) -> Option<Arc<Resource>> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
-use entourage_apiserver::{Cluster, Options, Service, kinds::Kinds};
+use entourage_apiserver::{Cluster, Options, Service, kinds, resource::Kinds};
 use futures::FutureExt as _;
 use http::{Method, Request, header};
 use http_body_util::{BodyExt as _, Full};
@@ -36,7 +36,7 @@ pub struct One {
     pub body: String,
 }
 
-static BUILTIN: LazyLock<Kinds> = LazyLock::new(Kinds::builtin);
+static BUILTIN: LazyLock<Kinds> = LazyLock::new(kinds::builtin);
 
 /// Requests of one case: more add nothing.
 const MOST: usize = 6;

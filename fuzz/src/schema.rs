@@ -4,10 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use arbitrary::{Result, Unstructured};
 use entourage_apiserver::{
-    crd,
-    kinds::Kinds,
-    resource::{Object, Resource},
-    schema::decode::{self, FieldValidation, Media},
+    Object, crd,
+    decode::{self, FieldValidation, Media},
+    kinds,
+    resource::Resource,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ pub struct Custom {
 }
 
 static CRDS: LazyLock<Option<Arc<Resource>>> = LazyLock::new(|| {
-    let found = Kinds::builtin();
+    let found = kinds::builtin();
     found
         .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         .cloned()

@@ -1,11 +1,7 @@
 //! Label and field selectors: any text is read or refused; what is written of requirements is read back as they are.
 
 use arbitrary::{Result, Unstructured};
-use entourage_apiserver::{
-    resource::{Object, Resource},
-    selector::Selection,
-    store::Entry,
-};
+use entourage_apiserver::{Entry, Object, resource::Resource, selector::Selection};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

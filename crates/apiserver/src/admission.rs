@@ -4,7 +4,6 @@
 //! Costs: one list of the limit ranges or the quotas of the namespace for each create.
 
 mod limits;
-pub(crate) mod pod_security;
 pub(crate) mod policies;
 mod quota;
 pub(crate) mod request;
@@ -13,14 +12,15 @@ pub(crate) mod webhooks;
 pub(crate) use quota::{Charged, refund};
 
 use crate::{
-    cluster::Inner,
-    registry::{about, field},
-    resource::{Object, Resource, Surroundings as _},
+    kinds::pod_security,
+    object::{Object, field},
+    resource::{Resource, Surroundings as _, about},
+    server::Server,
     status::{Result, Status},
 };
 
 /// Fills in what the namespace's limit ranges say, before the kind prepares the object.
-pub(crate) fn fill(cluster: &Inner, resource: &Resource, object: &mut Object) {
+pub(crate) fn fill(cluster: &Server, resource: &Resource, object: &mut Object) {
     if is(resource, "Pod") {
         limits::fill(cluster, object);
     }
@@ -29,7 +29,7 @@ pub(crate) fn fill(cluster: &Inner, resource: &Resource, object: &mut Object) {
 /// Refuses a valid object that goes beyond a limit range, a quota or its namespace's pod security, and charges the quotas
 /// unless `dry_run`. Returns warnings, and what was charged.
 pub(crate) fn admit(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     object: &Object,
     dry_run: bool,
@@ -48,7 +48,7 @@ pub(crate) fn admit(
 
 /// Pods that violate what their namespace enforces are refused; what it warns of is told, of workloads too.
 fn security(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     object: &Object,
 ) -> std::result::Result<Vec<String>, String> {

@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use crate::{
-    registry::{metadata, metadata_mut},
-    resource::{Object, Resource},
-    schema::decode,
+    decode,
+    object::{Object, metadata, metadata_mut},
+    resource::Resource,
 };
 
 pub mod compare;
@@ -21,7 +21,6 @@ pub mod shape;
 mod typed;
 
 pub use request::apply;
-pub(crate) use typed::printed;
 
 use compare::{Comparison, compare};
 use element::Element;

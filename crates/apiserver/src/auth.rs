@@ -4,35 +4,39 @@
 //! further static tokens, tokens of service accounts; nobody is `system:anonymous`. Authorization: `system:masters` may everything, everybody else what
 //! RBAC grants.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use http::{HeaderMap, header};
+use jiff::Timestamp;
 
 use crate::{
-    cluster::Inner,
     status::{Result, Status},
     store::Store,
 };
 
-pub mod certificate;
-pub mod escalation;
-pub mod impersonate;
-pub mod policy;
-pub mod rbac;
-pub mod review;
-pub mod token;
+pub(crate) mod about;
+pub(crate) mod certificate;
+pub(crate) mod escalation;
+pub(crate) mod impersonate;
+pub(crate) mod policy;
+pub(crate) mod rbac;
+pub(crate) mod token;
 
 /// The group whose members may everything.
-pub const MASTERS: &str = "system:masters";
+pub(crate) const MASTERS: &str = "system:masters";
 
 /// The group of everybody who is known.
-pub const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
 /// The group of everybody who is not.
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// The name of whoever gives none.
-pub const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 /// What the names of service accounts begin with.
 const ACCOUNT: &str = "system:serviceaccount:";
@@ -93,8 +97,11 @@ impl User {
 }
 
 /// What authentication and authorization keep for one cluster.
-#[derive(Default)]
 pub struct Auth {
+    /// The admin's token.
+    admin: String,
+    /// Further static tokens, and whom they belong to.
+    tokens: Vec<(String, User)>,
     key: OnceLock<token::Key>,
     rbac: rbac::Cache,
 }
@@ -106,6 +113,16 @@ impl std::fmt::Debug for Auth {
 }
 
 impl Auth {
+    /// With the admin's token and further static ones.
+    pub(crate) fn new(admin: String, tokens: Vec<(String, User)>) -> Self {
+        Self {
+            admin,
+            tokens,
+            key: OnceLock::new(),
+            rbac: rbac::Cache::default(),
+        }
+    }
+
     /// The key that signs tokens of service accounts; made when first needed.
     pub(crate) fn key(&self, store: &Store) -> &token::Key {
         self.key.get_or_init(|| token::Key::of(store))
@@ -120,25 +137,72 @@ impl Auth {
         Some(self.key.get_or_init(|| kept))
     }
 
-    /// What RBAC grants now.
-    pub(crate) fn rbac(&self, cluster: &Inner) -> std::sync::Arc<rbac::Index> {
-        self.rbac.current(&cluster.store)
+    /// Whom a bearer token or a client certificate belongs to; `certified` is the user of the certificate, if one was shown.
+    ///
+    /// A token that belongs to nobody is refused even where anybody may ask.
+    pub(crate) fn authenticate(
+        &self,
+        store: &Store,
+        now: Timestamp,
+        headers: &HeaderMap,
+        certified: Option<&User>,
+    ) -> Result<User> {
+        if let Some(user) = certified {
+            return Ok(user.clone().authenticated());
+        }
+        let Some(token) = bearer(headers) else {
+            return Ok(User::anonymous());
+        };
+        self.of_token(store, now, &token, &[])
+            .map(|(user, _)| user.authenticated())
+            .map_err(|_| Status::new(401, "Unauthorized", "Unauthorized"))
+    }
+
+    /// The user of a token that is good for one of `audiences` (none named: for this server), and for which of them it is;
+    /// otherwise why it is not. Static tokens are good for this server alone.
+    pub(crate) fn of_token(
+        &self,
+        store: &Store,
+        now: Timestamp,
+        token: &str,
+        audiences: &[String],
+    ) -> std::result::Result<(User, Vec<String>), String> {
+        let server = [token::ISSUER.to_owned()];
+        let wanted = if audiences.is_empty() { &server } else { audiences };
+        let Some(user) = self.of_static_token(token) else {
+            return token::user(self, store, now, token, wanted);
+        };
+        let good = common(wanted, &server);
+        if good.is_empty() {
+            return Err("invalid bearer token".to_owned());
+        }
+        Ok((user, good))
+    }
+
+    fn of_static_token(&self, token: &str) -> Option<User> {
+        if same(token, &self.admin) {
+            let mut admin = User::new("admin", &[MASTERS]);
+            "admin".clone_into(&mut admin.uid);
+            return Some(admin);
+        }
+        let mut tokens = self.tokens.iter();
+        let known = tokens.find(|(known, _)| same(token, known));
+        known.map(|(_, user)| user.clone())
     }
 }
 
-/// Whom a bearer token or a client certificate belongs to; `certified` is the user of the certificate, if one was shown.
-///
-/// A token that belongs to nobody is refused even where anybody may ask.
-pub(crate) fn authenticate(cluster: &Inner, headers: &HeaderMap, certified: Option<&User>) -> Result<User> {
-    if let Some(user) = certified {
-        return Ok(user.clone().authenticated());
+/// Keys and grants together with the store that they are read from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access<'a> {
+    pub(crate) auth: &'a Auth,
+    pub(crate) store: &'a Store,
+}
+
+impl Access<'_> {
+    /// What RBAC grants now.
+    pub(crate) fn rbac(self) -> Arc<rbac::Index> {
+        self.auth.rbac.current(self.store)
     }
-    let Some(token) = bearer(headers) else {
-        return Ok(User::anonymous());
-    };
-    of_token(cluster, &token, &[])
-        .map(|(user, _)| user.authenticated())
-        .map_err(|_| Status::new(401, "Unauthorized", "Unauthorized"))
 }
 
 /// The second word of the header when the first is `Bearer`. A second space is an empty token to the real server, which is as
@@ -149,36 +213,6 @@ fn bearer(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let scheme = words.next()?;
     let token = words.next()?;
     (scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty()).then(|| String::from_utf8_lossy(token))
-}
-
-/// The user of a token that is good for one of `audiences` (none named: for this server), and for which of them it is;
-/// otherwise why it is not. Static tokens are good for this server alone.
-pub(crate) fn of_token(
-    cluster: &Inner,
-    token: &str,
-    audiences: &[String],
-) -> std::result::Result<(User, Vec<String>), String> {
-    let server = [token::ISSUER.to_owned()];
-    let wanted = if audiences.is_empty() { &server } else { audiences };
-    let Some(user) = of_static_token(cluster, token) else {
-        return token::user(cluster, token, wanted);
-    };
-    let good = common(wanted, &server);
-    if good.is_empty() {
-        return Err("invalid bearer token".to_owned());
-    }
-    Ok((user, good))
-}
-
-fn of_static_token(cluster: &Inner, token: &str) -> Option<User> {
-    if same(token, &cluster.options.admin_token) {
-        let mut admin = User::new("admin", &[MASTERS]);
-        "admin".clone_into(&mut admin.uid);
-        return Some(admin);
-    }
-    let mut tokens = cluster.options.tokens.iter();
-    let known = tokens.find(|(known, _)| same(token, known));
-    known.map(|(_, user)| user.clone())
 }
 
 /// What is in both lists, in the order of the first.

@@ -13,11 +13,12 @@ use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Inner},
+    server::Server,
     store::{Entry, Happened, Revision},
 };
 
 mod accounts;
+mod definitions;
 mod garbage;
 mod namespaces;
 mod protection;
@@ -69,7 +70,7 @@ pub(crate) trait Controller: Send {
     fn kinds_changed(&mut self) {}
 
     /// Does one noted piece of work; false when there is none.
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool;
+    fn work(&mut self, cluster: &Arc<Server>) -> bool;
 
     /// When there will be work even if nothing changes.
     fn wakes(&self) -> Option<Instant> {
@@ -90,20 +91,19 @@ fn controllers() -> Vec<Box<dyn Controller>> {
 }
 
 /// Starts the controllers of a cluster as a task of the current runtime, if there is one. It ends with the cluster.
-pub(crate) fn start(cluster: &Cluster) {
-    crate::crd::lifecycle::start(cluster);
+pub(crate) fn start(cluster: &Arc<Server>) {
+    definitions::start(cluster);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        let inner = cluster.inner();
         runtime.spawn(run(
-            Arc::downgrade(inner),
-            inner.store.ticks(),
-            inner.kinds_changes(),
+            Arc::downgrade(cluster),
+            cluster.store.ticks(),
+            cluster.kinds_changes(),
         ));
     }
 }
 
 /// Holds the cluster only while it works, so that the last clone of the cluster ends it.
-async fn run(cluster: Weak<Inner>, mut ticks: watch::Receiver<Revision>, mut kinds: watch::Receiver<u64>) {
+async fn run(cluster: Weak<Server>, mut ticks: watch::Receiver<Revision>, mut kinds: watch::Receiver<u64>) {
     let mut state = Loop::new();
     loop {
         ticks.mark_unchanged();
@@ -152,7 +152,7 @@ impl Loop {
     }
 
     /// Sees what changed and does some work. False when there was nothing to do.
-    pub(crate) fn turn(&mut self, cluster: &Arc<Inner>) -> bool {
+    pub(crate) fn turn(&mut self, cluster: &Arc<Server>) -> bool {
         let changed = self.observe(cluster);
         let kinds = *cluster.kinds_changes().borrow();
         if self.kinds != kinds {
@@ -180,7 +180,7 @@ impl Loop {
             .min()
     }
 
-    fn observe(&mut self, cluster: &Inner) -> bool {
+    fn observe(&mut self, cluster: &Server) -> bool {
         let Some(Ok((changes, reached))) = self.at.map(|at| cluster.store.changes(at)) else {
             self.begin_again(cluster);
             return true;
@@ -193,7 +193,7 @@ impl Loop {
     }
 
     /// Shows everything that is stored. What changes meanwhile is seen once more, which does no harm.
-    fn begin_again(&mut self, cluster: &Inner) {
+    fn begin_again(&mut self, cluster: &Server) {
         for controller in &mut self.controllers {
             controller.reset();
         }

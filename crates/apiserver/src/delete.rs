@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::{
     admission::{request::Request, webhooks},
-    cluster::{self, Inner},
-    endpoint::{Call, Item, Reply},
-    registry::{self, field, finalizers, find, metadata, metadata_mut},
-    resource::{Object, Resource, Surroundings as _},
+    call::{Call, Item, Reply},
+    object::{Object, field, finalizers, metadata, metadata_mut},
+    registry::{find, remove},
+    resource::{self, Resource, Surroundings as _, stored},
+    server::Server,
     status::{About, Result, Status},
     store::{Entry, Expect, Mismatch},
 };
@@ -26,7 +27,7 @@ pub(crate) use options::{DeleteOptions, Propagation};
 const BREATH: usize = 32;
 
 /// DELETE of one object.
-pub(crate) async fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn delete(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     let resource = &*call.resource;
     let (deleted, mut warnings) = asked(cluster, call, &call.namespace, &call.name, &options).await?;
@@ -54,7 +55,7 @@ pub(crate) async fn delete(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
 }
 
 /// DELETE of a collection: each object that a list with the same parameters shows. Answers that list.
-pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn collection(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     let reply = crate::list::list(cluster, call).await?;
     let Reply::List { items, .. } = &reply else {
@@ -78,7 +79,7 @@ pub(crate) async fn collection(cluster: &Arc<Inner>, call: &Call) -> Result<Repl
 /// Deletes an object when neither policies nor webhooks refuse it; again when it changed while they were asked. Returns
 /// warnings too.
 async fn asked(
-    cluster: &Inner,
+    cluster: &Server,
     call: &Call,
     namespace: &str,
     name: &str,
@@ -96,14 +97,14 @@ async fn asked(
 
 /// Refuses a deletion that an admission policy or a webhook denies. Returns warnings.
 async fn admitted(
-    cluster: &Inner,
+    cluster: &Server,
     call: &Call,
     entry: &Entry,
     (namespace, name): (&str, &str),
     options: &DeleteOptions,
 ) -> Result<Vec<String>> {
     let resource = &*call.resource;
-    let old = cluster::shown(resource, &entry.object);
+    let old = stored::shown(resource, &entry.object);
     may_go(resource, name, &old, options)?;
     let request = Request {
         cluster,
@@ -140,7 +141,7 @@ enum Step {
 
 /// Deletes one object, again when somebody was faster. Nobody is asked.
 pub(crate) fn object(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     namespace: &str,
     name: &str,
@@ -156,13 +157,13 @@ pub(crate) fn object(
 
 /// Deletes an object in the state of `entry`; `None` when somebody was faster.
 fn attempt(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     name: &str,
     options: &DeleteOptions,
     entry: Arc<Entry>,
 ) -> Result<Option<Deleted>> {
-    let old = cluster::shown(resource, &entry.object);
+    let old = stored::shown(resource, &entry.object);
     may_go(resource, name, &old, options)?;
     let step = step(cluster, resource, &old, options);
     if options.dry_run {
@@ -188,19 +189,19 @@ fn attempt(
         Step::Remove(None) => entry,
     };
     let removed = remove(cluster, resource, &entry).ok();
-    Ok(removed.map(|last| Deleted::Gone(cluster::shown(resource, &last.object))))
+    Ok(removed.map(|last| Deleted::Gone(stored::shown(resource, &last.object))))
 }
 
 /// Refuses the deletion of what cannot be deleted, and of another state than the one that is meant.
 fn may_go(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions) -> Result<()> {
     if let Some(why) = resource.rules.undeletable(name) {
-        return Err(Status::forbidden(registry::about(resource, name), why));
+        return Err(Status::forbidden(resource::about(resource, name), why));
     }
     preconditions(resource, name, old, options)
 }
 
 fn write(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     entry: &Entry,
     object: Object,
@@ -209,20 +210,7 @@ fn write(
     cluster
         .store
         .put(&resource.collection, &entry.key, expect, |revision| {
-            cluster::encode_as(resource, object, revision)
-        })
-}
-
-/// Takes an object out of the store. Its last state is the stored one with the revision of the deletion.
-pub(crate) fn remove(
-    cluster: &Inner,
-    resource: &Resource,
-    entry: &Entry,
-) -> std::result::Result<Arc<Entry>, Mismatch> {
-    cluster
-        .store
-        .delete(&resource.collection, &entry.key, entry.revision, |revision| {
-            cluster::encode(cluster::decode(&entry.object), revision)
+            stored::encode_as(resource, object, revision)
         })
 }
 
@@ -253,7 +241,7 @@ fn preconditions(resource: &Resource, name: &str, old: &Object, options: &Delete
     Ok(())
 }
 
-fn step(cluster: &Inner, resource: &Resource, old: &Object, options: &DeleteOptions) -> Step {
+fn step(cluster: &Server, resource: &Resource, old: &Object, options: &DeleteOptions) -> Step {
     let leaving = !field(old, "deletionTimestamp").is_empty();
     if !leaving {
         let mut object = old.clone();

@@ -1,12 +1,10 @@
 //! `/api`, `/apis` and aggregated discovery: what is served, for clients that want to know.
 
-use std::cmp::Ordering;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::{kinds::Kinds, resource::Resource};
+use crate::resource::{Kinds, Resource, by_priority};
 
 /// Built-in groups by their priority, as upstream orders them; groups of CRDs follow by name.
 const GROUPS: &[&str] = &[
@@ -32,13 +30,13 @@ const GROUPS: &[&str] = &[
 
 /// Whether a group is built in: what is missing below it is told as a Status.
 #[must_use]
-pub fn is_builtin(group: &str) -> bool {
+pub(crate) fn is_builtin(group: &str) -> bool {
     GROUPS.contains(&group)
 }
 
 /// A subresource: its verbs and the kind of its bodies; an empty group: that of the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sub {
+pub(crate) struct Sub {
     /// Verbs, sorted.
     pub verbs: &'static [&'static str],
     /// Group of the kind, where it is another one than the resource's.
@@ -55,7 +53,7 @@ const CONNECT: &[&str] = &["create", "get"];
 
 /// What is known of a subresource of a resource.
 #[must_use]
-pub fn subresource(resource: &Resource, name: &str) -> Sub {
+pub(crate) fn subresource(resource: &Resource, name: &str) -> Sub {
     let own = |verbs| Sub {
         verbs,
         group: "",
@@ -88,7 +86,7 @@ pub fn subresource(resource: &Resource, name: &str) -> Sub {
 
 /// The groups beside the core group, in order.
 #[must_use]
-pub fn groups(kinds: &Kinds) -> Vec<(String, Vec<String>)> {
+pub(crate) fn groups(kinds: &Kinds) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<_> = kinds
         .groups()
         .iter()
@@ -114,44 +112,16 @@ fn ordered(group: &str, versions: &[String]) -> Vec<String> {
     versions
 }
 
-/// `v2` before `v1` before `v2beta1` before `v1alpha1` before everything else by name. The first is preferred. Source:
-/// `CompareKubeAwareVersionStrings` of k8s.io/apimachinery.
-#[must_use]
-pub fn by_priority(a: &str, b: &str) -> Ordering {
-    match (parsed(a), parsed(b)) {
-        (Some(a), Some(b)) => b.cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => a.cmp(b),
-    }
-}
-
-/// Stability, major, minor.
-fn parsed(version: &str) -> Option<(u8, u64, u64)> {
-    let rest = version.strip_prefix('v')?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let major = rest[..digits].parse().ok()?;
-    let word = &rest[digits..];
-    if word.is_empty() {
-        return Some((2, major, 0));
-    }
-    let (stability, minor) = match word.strip_prefix("beta") {
-        Some(minor) => (1, minor),
-        None => (0, word.strip_prefix("alpha")?),
-    };
-    Some((stability, major, minor.parse().ok()?))
-}
-
 /// `/api`. `server` is the address clients are told.
 #[must_use]
-pub fn api(server: &str) -> Value {
+pub(crate) fn api(server: &str) -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server}]})
 }
 
 /// `/apis`.
 #[must_use]
-pub fn apis(kinds: &Kinds) -> Value {
+pub(crate) fn apis(kinds: &Kinds) -> Value {
     let groups: Vec<Value> = groups(kinds)
         .iter()
         .map(|(group, versions)| group_value(group, versions))
@@ -161,7 +131,7 @@ pub fn apis(kinds: &Kinds) -> Value {
 
 /// `/apis/GROUP`; `None` when it is not served.
 #[must_use]
-pub fn group(kinds: &Kinds, name: &str) -> Option<Value> {
+pub(crate) fn group(kinds: &Kinds, name: &str) -> Option<Value> {
     let (group, versions) = groups(kinds).into_iter().find(|(group, _)| group == name)?;
     let mut value = group_value(&group, &versions);
     value["kind"] = "APIGroup".into();
@@ -177,7 +147,7 @@ fn group_value(group: &str, versions: &[String]) -> Value {
 
 /// `/apis/GROUP/VERSION` and `/api/v1`; `None` when it is not served.
 #[must_use]
-pub fn version(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn version(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
     for resource in kinds.in_version(group, version) {
         let mut value = json!({
@@ -219,7 +189,7 @@ pub fn version(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
 
 /// `APIGroupDiscoveryList`: of the core group, or of all the others.
 #[must_use]
-pub fn aggregated(kinds: &Kinds, core: bool) -> Value {
+pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
     let groups = if core {
         vec![(String::new(), vec!["v1".to_owned()])]
     } else {
@@ -282,7 +252,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
 
 fn verbs(resource: &Resource) -> &[&'static str] {
     if resource.custom.is_some() {
-        &crate::crd::VERBS
+        &crate::resource::custom::VERBS
     } else {
         &resource.verbs
     }
@@ -330,38 +300,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_by_stability_first() {
-        let mut versions = vec![
-            "foo10",
-            "v1alpha1",
-            "v2beta1",
-            "v10",
-            "v1",
-            "v3beta2",
-            "foo1",
-            "v11alpha2",
-            "v2",
-        ];
-        versions.sort_by(|a, b| by_priority(a, b));
-        assert_eq!(
-            versions,
-            [
-                "v10",
-                "v2",
-                "v1",
-                "v3beta2",
-                "v2beta1",
-                "v11alpha2",
-                "v1alpha1",
-                "foo1",
-                "foo10"
-            ]
-        );
-    }
-
-    #[test]
     fn every_built_in_group_has_a_place() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         for (group, _) in kinds.groups() {
             assert!(is_builtin(group), "{group}");
         }
@@ -371,7 +311,7 @@ mod tests {
 
     #[test]
     fn storage_hashes_are_those_of_the_real_server() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         let hash = |group: &str, version: &str, plural: &str| {
             storage_hash(&kinds, kinds.find(group, version, plural).expect("served"))
         };
@@ -382,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_group_with_two_versions_prefers_the_newer_one() {
-        let group = group(&Kinds::builtin(), "autoscaling").expect("served");
+        let group = group(&crate::kinds::builtin(), "autoscaling").expect("served");
         assert_eq!(group["preferredVersion"]["version"], "v2");
     }
 }

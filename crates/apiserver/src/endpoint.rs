@@ -2,120 +2,30 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use serde_json::Value;
-
 use crate::{
-    auth::{self, User},
-    cluster::Inner,
-    delete, kinds, list, registry,
-    resource::{Object, Resource},
+    call::{Call, Item, Reply},
+    delete, list, registry,
+    server::Server,
     status::{Result, Status},
-    store::{Entry, Revision},
+    store::Revision,
     watch,
 };
 
-pub mod query;
+mod binding;
+mod eviction;
+mod node;
+mod review;
 
-pub use query::Query;
-
-/// A request for a resource, routed: the path leads to something that is served.
-#[derive(Clone)]
-pub struct Call {
-    /// HTTP method.
-    pub method: http::Method,
-    /// Resource of the path.
-    pub resource: Arc<Resource>,
-    /// Namespace of the path, empty for all or none.
-    pub namespace: String,
-    /// Name of the path, empty for the collection.
-    pub name: String,
-    /// Subresource of the path, empty for the object.
-    pub subresource: String,
-    /// Query parameters.
-    pub query: Query,
-    /// Who asks.
-    pub user: User,
-    /// User-Agent, whose first word names the field manager when nothing else does.
-    pub agent: String,
-    /// Content-Type as sent.
-    pub content_type: Option<String>,
-    /// The whole body.
-    pub body: Bytes,
-}
-
-/// Without the body: it may be a Secret.
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call")
-            .field("method", &self.method)
-            .field("resource", &self.resource.plural)
-            .field("namespace", &self.namespace)
-            .field("name", &self.name)
-            .field("subresource", &self.subresource)
-            .field("query", &self.query)
-            .field("user", &self.user.name)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Call {
-    /// The media type of the body as it was written, without parameters; empty when none was named.
-    #[must_use]
-    pub fn media_type(&self) -> &str {
-        let text = self.content_type.as_deref().unwrap_or_default();
-        text.split(';').next().unwrap_or_default().trim()
-    }
-}
-
-/// One object of an answer: as stored, or made for the answer.
-#[derive(Clone)]
-pub enum Item {
-    /// As stored; apiVersion and kind are the resource's.
-    Stored(Arc<Entry>),
-    /// Complete, with apiVersion and kind.
-    Made(Object),
-}
-
-/// What a request is answered, before it is negotiated and written.
-pub enum Reply {
-    /// An object of the resource.
-    Object {
-        /// 200 or 201 (202 for a deletion that takes time is never sent).
-        code: u16,
-        /// The object.
-        item: Item,
-        /// Texts for the Warning header.
-        warnings: Vec<String>,
-    },
-    /// A list of the resource.
-    List {
-        /// The objects.
-        items: Vec<Item>,
-        /// `metadata.resourceVersion`.
-        revision: u64,
-        /// `metadata.continue`, empty at the end.
-        next: String,
-        /// `metadata.remainingItemCount`.
-        remaining: Option<usize>,
-    },
-    /// A watch that has begun.
+/// What a routed call is answered.
+pub(crate) enum Answer {
+    /// At once.
+    Reply(Reply),
+    /// With a watch that has begun.
     Watch(Box<watch::Watch>),
-    /// Another object: a Status of success, a Scale, a review, a TokenRequest.
-    Other {
-        /// HTTP status.
-        code: u16,
-        /// The object.
-        value: Value,
-        /// Texts for the Warning header.
-        warnings: Vec<String>,
-    },
 }
-
-crate::hidden::without_content!(Item, Reply);
 
 /// Answers a routed call. What the answer shows would survive a crash when it is given.
-pub async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Answer> {
     if call.method != http::Method::GET
         && let Some(broken) = cluster.store.broken()
     {
@@ -124,7 +34,9 @@ pub async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     }
     let reply = done(cluster, call).await;
     let shown = match &reply {
-        Ok(reply) => reply.shows(&call.method),
+        Ok(Answer::Reply(reply)) => shows(reply, &call.method),
+        // It waits for itself.
+        Ok(Answer::Watch(_)) => None,
         Err(status) => error_shows(status),
     };
     if let Some(shown) = shown {
@@ -138,20 +50,16 @@ pub async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
 /// What of the store an answer shows: nothing, the state of a revision, or (`Some(None)`) the latest.
 type Shows = Option<Option<Revision>>;
 
-impl Reply {
-    fn shows(&self, method: &http::Method) -> Shows {
-        match self {
-            // It waits for itself.
-            Self::Watch(_) => None,
-            // A write may have done more than its answer shows.
-            _ if method != http::Method::GET => Some(None),
-            Self::Object {
-                item: Item::Stored(entry),
-                ..
-            } => Some(Some(entry.revision)),
-            Self::List { revision, .. } => Some(Some(*revision)),
-            Self::Object { .. } | Self::Other { .. } => Some(None),
-        }
+fn shows(reply: &Reply, method: &http::Method) -> Shows {
+    match reply {
+        // A write may have done more than its answer shows.
+        _ if method != http::Method::GET => Some(None),
+        Reply::Object {
+            item: Item::Stored(entry),
+            ..
+        } => Some(Some(entry.revision)),
+        Reply::List { revision, .. } => Some(Some(*revision)),
+        Reply::Object { .. } | Reply::Other { .. } => Some(None),
     }
 }
 
@@ -160,38 +68,49 @@ fn error_shows(status: &Status) -> Shows {
     matches!(status.code, 404 | 409).then_some(None)
 }
 
-async fn done(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
-    use http::Method;
-    let collection = call.name.is_empty();
-    if !call.subresource.is_empty() && !call.resource.has(&call.subresource) {
-        return Err(Status::no_such_path());
+async fn done(cluster: &Arc<Server>, call: &Call) -> Result<Answer> {
+    if let Some(reply) = aside(cluster, call) {
+        return reply.map(Answer::Reply);
     }
-    if call.method == Method::POST {
-        if auth::review::is_review(&call.resource) {
-            return auth::review::answer(cluster, call);
-        }
-        if call.subresource == "token" {
-            return auth::review::token_request(cluster, call);
+    if call.subresource != "scale"
+        && call.method == http::Method::GET
+        && call.name.is_empty()
+        && call.query.flag("watch")
+    {
+        let watch = watch::start(cluster, call).await?;
+        return Ok(Answer::Watch(Box::new(watch)));
+    }
+    verb(cluster, call).await.map(Answer::Reply)
+}
+
+/// The answer of a call that is none of the eight verbs: a question, a subresource of its own, or nothing that is served.
+fn aside(cluster: &Arc<Server>, call: &Call) -> Option<Result<Reply>> {
+    if !call.subresource.is_empty() && !call.resource.has(&call.subresource) {
+        return Some(Err(Status::no_such_path()));
+    }
+    if call.method == http::Method::POST {
+        if review::is_review(&call.resource) {
+            return Some(review::answer(cluster, call));
         }
         match call.subresource.as_str() {
-            "binding" => return kinds::pods::binding::bind(cluster, call),
-            "eviction" => return kinds::pods::eviction::evict(cluster, call),
+            "token" => return Some(review::token_request(cluster, call)),
+            "binding" => return Some(binding::bind(cluster, call)),
+            "eviction" => return Some(eviction::evict(cluster, call)),
             _ => {}
         }
     }
-    if kinds::pods::node::is_connection(call) {
-        return kinds::pods::node::answer(cluster, call);
+    if node::is_connection(call) {
+        return Some(node::answer(cluster, call));
     }
-    if !allowed(call) {
-        return Err(Status::method_not_allowed());
-    }
+    (!allowed(call)).then(|| Err(Status::method_not_allowed()))
+}
+
+async fn verb(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+    use http::Method;
     if call.subresource == "scale" {
         return registry::scale::answer(cluster, call).await;
     }
-    match (&call.method, collection) {
-        (&Method::GET, true) if call.query.flag("watch") => watch::start(cluster, call)
-            .await
-            .map(|watch| Reply::Watch(Box::new(watch))),
+    match (&call.method, call.name.is_empty()) {
         (&Method::GET, true) => list::list(cluster, call).await,
         (&Method::GET, false) => registry::get(cluster, call).await,
         (&Method::POST, true) => registry::create(cluster, call).await,
@@ -231,11 +150,14 @@ fn allowed(call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::{auth::User, object::Object, query::Query, store::Entry};
 
     #[tokio::test]
     async fn a_file_that_cannot_be_written_takes_no_writes_and_still_shows_what_is_in_it() {
-        let dir = std::env::temp_dir().join(format!("entourage-broken-{}", crate::cluster::new_uid()));
+        let dir = std::env::temp_dir().join(format!("entourage-broken-{}", crate::random::new_uid()));
         std::fs::create_dir_all(&dir).expect("a directory");
         let cluster = crate::Cluster::open(crate::Options {
             data: Some(dir.join("store")),
@@ -296,15 +218,15 @@ mod tests {
             remaining: None,
         };
         let stored = object(Item::Stored(entry));
-        assert_eq!(stored.shows(&http::Method::GET), Some(Some(7)));
-        assert_eq!(stored.shows(&http::Method::PUT), Some(None));
+        assert_eq!(shows(&stored, &http::Method::GET), Some(Some(7)));
+        assert_eq!(shows(&stored, &http::Method::PUT), Some(None));
         assert_eq!(
-            object(Item::Made(Object::new())).shows(&http::Method::GET),
+            shows(&object(Item::Made(Object::new())), &http::Method::GET),
             Some(None)
         );
-        assert_eq!(list.shows(&http::Method::GET), Some(Some(9)));
+        assert_eq!(shows(&list, &http::Method::GET), Some(Some(9)));
         // The list of what was deleted is that of before.
-        assert_eq!(list.shows(&http::Method::DELETE), Some(None));
+        assert_eq!(shows(&list, &http::Method::DELETE), Some(None));
         let missing = Status::no_such_path();
         assert_eq!(error_shows(&missing), Some(None));
         assert_eq!(error_shows(&Status::bad_request("no")), None);

@@ -20,11 +20,14 @@ mod tests {
     use serde_json::json;
 
     use crate::{
-        cluster::{Cluster, Options},
+        call::{Call, Item, Reply},
+        cluster::Cluster,
+        decode::{Decoded, Media, envelope},
         delete::Deleted,
-        endpoint::{Call, Item, Query, Reply},
-        resource::Object,
-        schema::decode::{Decoded, Media, envelope, json::Node, yaml},
+        object::Object,
+        query::Query,
+        read::{json::Node, yaml},
+        server::Options,
         store::{Entry, Event, Happened},
         watch::Frame,
     };

@@ -10,33 +10,33 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header
 use http_body_util::{BodyExt as _, Limited};
 
 use crate::{
-    auth::{self, User},
-    cluster::{Body, Cluster, Inner},
+    auth::{self, User, about::About},
+    call::Call,
     discovery,
-    endpoint::{self, Call, Query, Reply, query::percent_decoded},
-    openapi,
+    endpoint::{self, Answer},
+    json, openapi,
+    query::{Query, percent_decoded},
     selector::Selection,
+    server::Server,
     status::{Result, Status},
 };
 
-pub mod accept;
+pub(crate) mod accept;
+mod documents;
 mod duration;
 mod fixed;
-pub mod json;
-pub mod path;
 mod pieces;
 mod protobuf;
 mod route;
 mod stream;
 mod write;
-pub mod yaml;
+pub(crate) mod yaml;
 
 use accept::{Offer, Transform};
 use fixed::Fixed;
-use path::About;
+
 use route::{Miss, Route};
 use write::Form;
-pub(crate) use write::respond;
 
 /// The largest body that is read, in bytes.
 const LARGEST: usize = 3 << 20;
@@ -53,12 +53,15 @@ const DRAINING: Duration = Duration::from_secs(1);
 /// How long a request other than a watch may take, its body included.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// The body of an answer: one piece, or the frames of a watch.
+pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, std::convert::Infallible>;
+
 /// The user of the client certificate of the connection, as a request extension. Set it only behind a verified handshake.
 #[derive(Clone, Debug)]
-pub struct Certified(pub User);
+pub(crate) struct Certified(pub User);
 
 /// Answers one request; never fails, never panics.
-pub async fn answer<B>(cluster: &Cluster, request: Request<B>) -> Response<Body>
+pub(crate) async fn answer<B>(cluster: &Arc<Server>, request: Request<B>) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -66,7 +69,6 @@ where
     let (parts, body) = request.into_parts();
     let mut body = Some(body);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let cluster = cluster.inner();
     let mut response = match handled(cluster, &parts, &query, &mut body).await {
         Ok(response) => response,
         Err(Miss::Page) => write::text(404, "404 page not found\n"),
@@ -128,10 +130,10 @@ fn refusal(parts: &Parts, query: &Query, status: &Status) -> Response<Body> {
     response
 }
 
-fn common_headers(cluster: &Inner, parts: &Parts, response: &mut Response<Body>) {
+fn common_headers(cluster: &Server, parts: &Parts, response: &mut Response<Body>) {
     const AUDIT: HeaderName = HeaderName::from_static("audit-id");
     let given = parts.headers.get(&AUDIT).filter(|id| !id.is_empty()).cloned();
-    let audit = given.or_else(|| HeaderValue::from_str(&crate::cluster::new_uid()).ok());
+    let audit = given.or_else(|| HeaderValue::from_str(&crate::random::new_uid()).ok());
     let unauthorized = response.status().as_u16() == 401;
     let headers = response.headers_mut();
     if let Some(audit) = audit {
@@ -159,7 +161,7 @@ type Routed<T> = std::result::Result<T, Miss>;
 const TIMED_OUT: &str = "Timeout: request did not complete within the allotted timeout";
 
 async fn handled<B>(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     parts: &Parts,
     query: &Query,
     body: &mut Option<B>,
@@ -173,9 +175,11 @@ where
     let about = About::of(&parts.method, &path, query);
     let limit = time_limit(query)?;
     let certified = parts.extensions.get::<Certified>().map(|Certified(user)| user);
-    let user = auth::authenticate(cluster, &parts.headers, certified)?;
-    let user = auth::impersonate::impersonated(cluster, &parts.headers, user, &about)?;
-    auth::policy::authorize(cluster, &user, &about)?;
+    let user = cluster
+        .auth
+        .authenticate(&cluster.store, cluster.timestamp(), &parts.headers, certified)?;
+    let user = auth::impersonate::impersonated(cluster.access(), &parts.headers, user, &about)?;
+    auth::policy::authorize(cluster.access(), &user, &about)?;
     let work = async {
         if about.resource_request {
             return resources(cluster, parts, query, &about, user, body).await;
@@ -210,9 +214,9 @@ fn time_limit(query: &Query) -> Result<Duration> {
 }
 
 /// Everything that is no resource: discovery, documents, health.
-fn outside(cluster: &Arc<Inner>, parts: &Parts, query: &Query) -> Routed<Response<Body>> {
+fn outside(cluster: &Arc<Server>, parts: &Parts, query: &Query) -> Routed<Response<Body>> {
     let path = parts.uri.path();
-    if let Some(response) = openapi::answer(cluster, parts, query) {
+    if let Some(response) = documents::answer(cluster, parts, query) {
         return Ok(response);
     }
     let accept = text(&parts.headers, &header::ACCEPT);
@@ -237,7 +241,7 @@ fn outside(cluster: &Arc<Inner>, parts: &Parts, query: &Query) -> Routed<Respons
     }
 }
 
-fn discovered(cluster: &Inner, parts: &Parts, query: &Query, accept: &str) -> Routed<Response<Body>> {
+fn discovered(cluster: &Server, parts: &Parts, query: &Query, accept: &str) -> Routed<Response<Body>> {
     let kinds = cluster.kinds();
     let path = parts.uri.path();
     let words: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
@@ -280,9 +284,9 @@ fn discovered(cluster: &Inner, parts: &Parts, query: &Query, accept: &str) -> Ro
         }
         return Ok(response);
     }
-    let (document, etag) = openapi::discovered(cluster, &kinds, words == ["api"]);
+    let (document, etag) = cluster.documents.discovery(&kinds, words == ["api"]);
     let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    Ok(openapi::tagged(parts, media, &etag, "Accept", document))
+    Ok(documents::tagged(parts, media, &etag, "Accept", document))
 }
 
 /// The address that clients are told: the one they used.
@@ -296,7 +300,7 @@ fn server_address(headers: &HeaderMap) -> String {
 }
 
 async fn resources<B>(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     parts: &Parts,
     query: &Query,
     about: &About,
@@ -331,7 +335,7 @@ where
 
 /// A request for a resource that is served.
 async fn routed<B>(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     parts: &Parts,
     query: &Query,
     route: Route,
@@ -370,8 +374,8 @@ where
     let call = call(parts, &query, route, user, body).await?;
     let form = Form::of(&parts.headers, &query, accepted);
     match endpoint::answer(cluster, &call).await? {
-        Reply::Watch(watch) => Ok(stream::watched(cluster, &form, *watch)),
-        reply => Ok(form.reply(cluster, &call.resource, reply)?),
+        Answer::Watch(watch) => Ok(stream::watched(cluster, &form, *watch)),
+        Answer::Reply(reply) => Ok(form.reply(cluster, &call.resource, reply)?),
     }
 }
 

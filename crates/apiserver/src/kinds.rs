@@ -1,8 +1,8 @@
 //! The kinds that are built in: one table, and who finds what in it and in the CRDs.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use crate::resource::{LazySchema, Resource, Rules};
+use crate::resource::{Kinds, LazySchema, Resource, Rules};
 
 mod admission_objects;
 pub(crate) mod amounts;
@@ -25,6 +25,7 @@ mod leases;
 pub(crate) mod namespaces;
 mod networks;
 mod nodes;
+pub(crate) mod pod_security;
 mod pod_spec;
 pub(crate) mod pods;
 mod quotas;
@@ -37,7 +38,6 @@ mod service_accounts;
 mod services;
 mod stateful_sets;
 mod storage;
-pub(crate) mod tree;
 pub(crate) mod workloads;
 
 /// A row of the table.
@@ -197,160 +197,14 @@ const BUILTIN: &[Row] = rows! {
     ]
 };
 
-/// All that is served now. A change of a CRD makes a new one; requests keep the one they began with.
-#[derive(Clone, Debug, Default)]
-pub struct Kinds {
-    by_path: BTreeMap<(String, String, String), Arc<Resource>>,
-    /// Groups with their versions, in the order of discovery: built-in ones first, then those of CRDs by name; the preferred
-    /// version first.
-    groups: Vec<(String, Vec<String>)>,
-}
-
-impl Kinds {
-    /// The built-in resources. O(table).
-    #[must_use]
-    pub fn builtin() -> Self {
-        let mut kinds = Self::default();
-        for row in BUILTIN {
-            kinds.add(Arc::new(resource(row)));
-        }
-        kinds
+/// The built-in resources. O(table).
+#[must_use]
+pub fn builtin() -> Kinds {
+    let mut kinds = Kinds::default();
+    for row in BUILTIN {
+        kinds.add(Arc::new(resource(row)));
     }
-
-    /// The resource behind a path.
-    #[must_use]
-    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path
-            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
-    }
-
-    /// The resource of a kind, as owner references and bodies name it.
-    #[must_use]
-    pub fn of_kind<'a>(&'a self, group: &'a str, version: &'a str, kind: &str) -> Option<&'a Arc<Resource>> {
-        self.in_version(group, version)
-            .find(|resource| resource.kind == kind)
-    }
-
-    /// The resources of a version, by plural.
-    pub fn in_version<'a>(
-        &'a self,
-        group: &'a str,
-        version: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<Resource>> {
-        self.by_path
-            .range((group.to_owned(), version.to_owned(), String::new())..)
-            .take_while(move |((g, v, _), _)| g == group && v == version)
-            .map(|(_, resource)| resource)
-    }
-
-    /// The resource whose objects are in a collection of the store, in the version that they are stored in, if it is
-    /// served: any other version would prune what it does not know. O(resources).
-    #[must_use]
-    pub fn of_collection(&self, collection: &str) -> Option<&Arc<Resource>> {
-        let is_stored = |resource: &Arc<Resource>| match &resource.custom {
-            Some(custom) => custom.storage == resource.version,
-            None => true,
-        };
-        let mut candidates = self.all().filter(|resource| resource.collection == collection);
-        let first = candidates.next()?;
-        if is_stored(first) {
-            return Some(first);
-        }
-        candidates.find(|resource| is_stored(resource)).or(Some(first))
-    }
-
-    /// Every resource in every version.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.by_path.values()
-    }
-
-    /// Groups with their versions, preferred first; the core group is `""`.
-    #[must_use]
-    pub fn groups(&self) -> &[(String, Vec<String>)] {
-        &self.groups
-    }
-
-    /// Removes the resources of a CRD, and with the last one their versions and their group. O(resources).
-    pub fn remove_custom(&mut self, collection: &str) {
-        let gone: Vec<_> = self
-            .by_path
-            .iter()
-            .filter(|(_, resource)| resource.custom.is_some() && resource.collection == collection)
-            .map(|(path, _)| path.clone())
-            .collect();
-        for path in gone {
-            self.by_path.remove(&path);
-            let (group, version, _) = path;
-            let left = self.in_version(&group, &version).next().is_some();
-            let Some(at) = self
-                .groups
-                .iter()
-                .position(|(name, _)| *name == group)
-                .filter(|_| !left)
-            else {
-                continue;
-            };
-            self.groups[at].1.retain(|known| *known != version);
-            if self.groups[at].1.is_empty() {
-                self.groups.remove(at);
-            }
-        }
-    }
-
-    /// Whether the objects of a CRD with these names would be those of a built-in kind.
-    #[must_use]
-    pub fn is_builtin(&self, group: &str, plural: &str) -> bool {
-        let mut all = self.by_path.values();
-        all.any(|known| known.custom.is_none() && known.group == group && known.plural == plural)
-    }
-
-    /// Adds the resource of a CRD where discovery tells it: groups by name, versions by their priority. A built-in kind
-    /// is not replaced.
-    pub fn add_custom(&mut self, resource: Arc<Resource>) {
-        if self.is_builtin(&resource.group, &resource.plural) {
-            return;
-        }
-        let group = resource.group.clone();
-        self.add(resource);
-        let builtin = self
-            .by_path
-            .values()
-            .any(|resource| resource.group == group && resource.custom.is_none());
-        let Some(at) = self
-            .groups
-            .iter()
-            .position(|(name, _)| *name == group)
-            .filter(|_| !builtin)
-        else {
-            return;
-        };
-        let mut versions = self.groups.remove(at);
-        versions.1.sort_by(|a, b| crate::discovery::by_priority(a, b));
-        let is_custom = |group: &str| {
-            !self
-                .by_path
-                .values()
-                .any(|resource| resource.group == group && resource.custom.is_none())
-        };
-        let place = self
-            .groups
-            .iter()
-            .position(|(name, _)| *name > group && is_custom(name))
-            .unwrap_or(self.groups.len());
-        self.groups.insert(place, versions);
-    }
-
-    /// Adds one resource; its group and version appear with it.
-    pub fn add(&mut self, resource: Arc<Resource>) {
-        let (group, version) = (resource.group.clone(), resource.version.clone());
-        match self.groups.iter_mut().find(|(name, _)| *name == group) {
-            Some((_, versions)) if versions.contains(&version) => {}
-            Some((_, versions)) => versions.push(version.clone()),
-            None => self.groups.push((group.clone(), vec![version.clone()])),
-        }
-        self.by_path
-            .insert((group, version, resource.plural.clone()), resource);
-    }
+    kinds
 }
 
 /// What is only ever sent to a subresource.
@@ -458,7 +312,7 @@ fn resource(row: &'static Row) -> Resource {
 pub(crate) fn convert(
     (group, version): (&str, &str),
     resource: &Resource,
-    object: &mut crate::resource::Object,
+    object: &mut crate::object::Object,
 ) {
     rules_of(group, version, &resource.kind).to_stored(object);
     resource.rules.show_stored(object);

@@ -1,70 +1,62 @@
 //! An embedded Kubernetes API server: a hub or a member cluster in a few megabytes, for tests, demos and laptops.
 //!
 //! It speaks the wire protocol of a kube-apiserver 1.36 (the recorded exchanges in `conformance/` are its standard),
-//! learns custom resources from CRDs as any API server does, and knows no kind of this project. One request goes
-//! through these modules, in this order:
+//! learns custom resources from CRDs as any API server does, and knows no kind of this project. One request goes down
+//! through these floors, each of which knows only those below it:
 //!
-//! `listener` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (which resource, which verb) →
-//! `registry` (create, update, delete …: decode, defaults, ownership, validation) → `store` (revisions, watches).
+//! `listener` → `cluster` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (which resource, which verb) →
+//! `delete`, `registry`, `watch`, `list` (read, make the new state, admit, write) → `admission` → `server` (what the modules
+//! share) → `auth`, `apply`, `decode` → `kinds`, `crd` (the rules of each kind) → `resource` → `schema` → `store`
+//! (revisions, events). `controllers` stand beside `http`: they change objects without a request.
 //!
 //! It is not for production: no cluster of yours should depend on it.
 
+mod admission;
+mod auth;
+mod call;
+mod cluster;
+mod controllers;
+mod delete;
+mod discovery;
+mod endpoint;
 mod hidden;
+mod http;
+mod json;
+mod list;
+mod names;
+mod object;
+mod openapi;
+mod query;
+mod random;
+mod read;
+mod registry;
+mod scale;
+mod server;
+mod store;
+mod table;
+mod watch;
 
+// Parts of the server that are used without one: for checks before anything is sent, and by fuzz targets.
+pub mod apply;
+pub mod crd;
+pub mod decode;
+pub mod kinds;
+pub mod meta;
+pub mod patch;
+pub mod quantity;
+pub mod resource;
+pub mod schema;
+pub mod selector;
 pub mod status;
 
-pub mod schema;
-
-pub mod store;
-
-pub mod resource;
-
-pub mod kinds;
-
-pub mod meta;
-
-pub mod names;
-
-pub mod quantity;
-
-pub mod selector;
-
-pub mod patch;
-
-mod admission;
-
-pub mod apply;
-
-pub mod table;
-
-pub mod crd;
-
-pub mod scale;
-
-pub mod registry;
-
-pub mod endpoint;
-
-pub mod auth;
-
-pub mod discovery;
-
-pub mod openapi;
-
-pub mod http;
-
+// Doors beside the service.
 pub mod listener;
-
-pub mod cluster;
-
-pub mod controllers;
-
-pub mod list;
-
-pub mod watch;
-
-pub mod delete;
-
 pub mod workloads;
 
-pub use cluster::{Cluster, Options, Service};
+pub use crate::http::Body;
+pub use auth::User;
+pub use cluster::{Cluster, Service};
+pub use object::Object;
+pub use random::random;
+pub use server::{Options, Server};
+pub use store::Entry;

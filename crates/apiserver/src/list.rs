@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Map, json};
 
 use crate::{
-    cluster::Inner,
-    endpoint::{Call, Item, Reply},
+    call::{Call, Item, Reply},
     resource::Resource,
     selector::Selection,
+    server::Server,
     status::{Result, Status},
     store::{Entry, Page, Revision, TooOld},
 };
@@ -39,7 +39,7 @@ enum State {
 }
 
 /// GET of a collection. O(objects of the collection), or of a page what is on it and behind it.
-pub(crate) async fn list(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn list(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let options = Options::of(call, false)?;
     let prefix = prefix(call);
     let (state, after) = asked(&options, &prefix)?;
@@ -86,14 +86,14 @@ pub(crate) fn prefix(call: &Call) -> String {
 }
 
 /// For a GET of one object: waits until the store is as new as the request wants it; a revision too far ahead is a timeout.
-pub(crate) async fn wait_for_revision(cluster: &Inner, call: &Call) -> Result<()> {
+pub(crate) async fn wait_for_revision(cluster: &Server, call: &Call) -> Result<()> {
     let text = call.query.get("resourceVersion").unwrap_or_default();
     let revision = revision_of(text).map_err(Status::unforeseen)?;
     reach(cluster, revision).await
 }
 
 /// Waits until the store has reached `revision`, for three seconds at most.
-pub(crate) async fn reach(cluster: &Inner, revision: Revision) -> Result<()> {
+pub(crate) async fn reach(cluster: &Server, revision: Revision) -> Result<()> {
     if cluster.store.revision() >= revision {
         return Ok(());
     }
@@ -169,7 +169,7 @@ struct Found {
 }
 
 impl Wanted<'_> {
-    async fn find(&self, cluster: &Inner, state: State) -> std::result::Result<Found, TooOld> {
+    async fn find(&self, cluster: &Server, state: State) -> std::result::Result<Found, TooOld> {
         let everything = self.selection.is_everything();
         if let Some(page) = self.one(cluster, state) {
             return Ok(Found { page, more: false });
@@ -210,7 +210,7 @@ impl Wanted<'_> {
     }
 
     /// The latest state of a list of one name, without looking at the others. O(log n).
-    fn one(&self, cluster: &Inner, state: State) -> Option<Page> {
+    fn one(&self, cluster: &Server, state: State) -> Option<Page> {
         let name = self.selection.name()?;
         let pinned = self.after.is_none()
             && !matches!(state, State::Exact(_))

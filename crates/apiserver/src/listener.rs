@@ -16,7 +16,11 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::{auth::certificate, cluster::Cluster, http::Certified};
+use crate::{
+    auth::certificate,
+    cluster::Cluster,
+    http::{Certified, answer},
+};
 
 mod authority;
 mod kubeconfig;
@@ -138,7 +142,7 @@ async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, li
         if let Some(certified) = &certified {
             request.extensions_mut().insert(certified.clone());
         }
-        async move { Ok::<_, std::convert::Infallible>(crate::http::answer(cluster, request).await) }
+        async move { Ok::<_, std::convert::Infallible>(answer(cluster.inner(), request).await) }
     });
     // How a connection ends is the client's affair.
     let _ = hyper::server::conn::http1::Builder::new()
@@ -175,7 +179,7 @@ mod tests {
         async fn open(limits: Limits) -> Self {
             let authority = Authority::new().expect("an authority");
             let stop = CancellationToken::new();
-            let cluster = Cluster::new(crate::cluster::tests_support::admins());
+            let cluster = Cluster::new(crate::server::tests_support::admins());
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let address = listen_with(cluster, &authority, any, stop.clone(), limits)
                 .await

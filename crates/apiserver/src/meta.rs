@@ -7,15 +7,17 @@ use serde_json::Value;
 
 use crate::{
     names,
-    registry::{field, finalizers, metadata},
-    resource::{Object, Resource},
+    object::{Object, field, finalizers, metadata},
+    resource::Resource,
     status::{FieldError, Problem},
 };
 
 mod fields;
 mod owners;
 
-pub(crate) use fields::{finalizer_warnings, standard_finalizer};
+pub(crate) use fields::{
+    LONGEST_MANAGER, finalizer_warnings, manager_problems, printable, standard_finalizer,
+};
 
 /// What a rule says about a name; the flag: it is a prefix of one.
 type NameRule<'a> = &'a dyn Fn(&str, bool) -> Vec<String>;
@@ -160,7 +162,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::kinds::Kinds;
 
     fn object(metadata: &Value) -> Object {
         match json!({"metadata": metadata}) {
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_its_type_is_no_reason_to_panic() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         let resource = kinds.find("", "v1", "configmaps").expect("built in");
         for odd in [
             json!(null),
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_update_tells_each_change_of_what_is_fixed_twice() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         let resource = kinds.find("", "v1", "services").expect("built in");
         let old = object(&json!({"name": "a", "namespace": "n", "uid": "1"}));
         let new = object(&json!({"name": "a", "namespace": "n", "uid": "2"}));
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn finalizers_that_exclude_each_other_are_told() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         let resource = kinds.find("", "v1", "configmaps").expect("built in");
         let both =
             object(&json!({"name": "a", "namespace": "n", "finalizers": ["orphan", "foregroundDeletion"]}));

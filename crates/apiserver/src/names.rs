@@ -3,13 +3,12 @@
 //! The functions about objects' names take `prefix`: the name is a generateName, which may end with a dash.
 //! Source: k8s.io/apimachinery `util/validation` and `api/validate/content`; texts are theirs, since clients match on them.
 
-pub mod labels;
-pub mod values;
+pub(crate) mod labels;
+pub(crate) mod values;
 
-pub use labels::{label_selector, label_value, labels, qualified_name};
-pub use values::{
-    cidr, config_map_key, env_name, group_id, http_header_name, in_range, ip, percent, port_name,
-    port_number, user_id,
+pub(crate) use labels::{label_selector, label_value, labels, qualified_name};
+pub(crate) use values::{
+    cidr, config_map_key, env_name, http_header_name, in_range, ip, percent, port_name, port_number,
 };
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -17,14 +16,14 @@ const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
 /// The longest DNS label, in bytes.
-pub const LABEL_LENGTH: usize = 63;
+pub(crate) const LABEL_LENGTH: usize = 63;
 
 /// The longest DNS subdomain, in bytes.
-pub const SUBDOMAIN_LENGTH: usize = 253;
+pub(crate) const SUBDOMAIN_LENGTH: usize = 253;
 
 /// A DNS-1123 subdomain, what most names are; `prefix`: the name is a generateName and may end with a dash.
 #[must_use]
-pub fn dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
+pub(crate) fn dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     let name = &unmasked(name, prefix);
     let mut problems = too_long(name, SUBDOMAIN_LENGTH);
     if !is_subdomain(name) {
@@ -39,7 +38,7 @@ pub fn dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
 
 /// A DNS-1123 label: namespaces, Services, container names.
 #[must_use]
-pub fn dns_label(name: &str, prefix: bool) -> Vec<String> {
+pub(crate) fn dns_label(name: &str, prefix: bool) -> Vec<String> {
     let name = &unmasked(name, prefix);
     let mut problems = too_long(name, LABEL_LENGTH);
     if is_label(name) {
@@ -59,7 +58,7 @@ pub fn dns_label(name: &str, prefix: bool) -> Vec<String> {
 
 /// A DNS-1035 label: like [`dns_label`], beginning with a letter.
 #[must_use]
-pub fn dns1035_label(name: &str, prefix: bool) -> Vec<String> {
+pub(crate) fn dns1035_label(name: &str, prefix: bool) -> Vec<String> {
     let name = &unmasked(name, prefix);
     let mut problems = too_long(name, LABEL_LENGTH);
     if !(is_label(name) && name.starts_with(|first: char| first.is_ascii_lowercase())) {
@@ -74,7 +73,7 @@ pub fn dns1035_label(name: &str, prefix: bool) -> Vec<String> {
 
 /// `*.` and a subdomain: hosts of Ingress rules.
 #[must_use]
-pub fn wildcard_subdomain(name: &str) -> Vec<String> {
+pub(crate) fn wildcard_subdomain(name: &str) -> Vec<String> {
     let mut problems = too_long(name, SUBDOMAIN_LENGTH);
     if !name.strip_prefix("*.").is_some_and(is_subdomain) {
         problems.push(shape(
@@ -88,7 +87,7 @@ pub fn wildcard_subdomain(name: &str) -> Vec<String> {
 
 /// Whatever may stand in a path: names of RBAC objects, and of every object beside the kind's own rule.
 #[must_use]
-pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
+pub(crate) fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
     }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    schema::{Schema, decode::Node},
+    read::Node,
+    schema::Schema,
     status::{Result, Status},
 };
 

@@ -8,26 +8,26 @@ use std::sync::Arc;
 
 use crate::{
     admission::{self, policies::States},
-    apply,
-    cluster::{self, Inner},
-    endpoint::{Call, Item, Reply},
+    apply, auth,
+    call::{Call, Item, Reply},
+    decode::{self, Decoded, Media},
     meta,
-    resource::{Object, Resource},
-    schema::decode::{self, Decoded, Media},
-    status::{About, Result, Status},
-    store::{Entry, Expect},
+    object::Object,
+    resource::{Resource, about, about_kind, stored},
+    server::Server,
+    status::{Result, Status},
+    store::{Entry, Expect, Mismatch},
 };
 
 mod create;
-mod metadata;
 mod patching;
 mod rewrite;
 pub(crate) mod scale;
+mod system;
 pub(crate) mod terms;
 
 pub(crate) use create::create;
 use create::{create_object, fits};
-pub(crate) use metadata::{field, finalizers, metadata, metadata_mut, text};
 pub(crate) use patching::patch;
 pub(crate) use rewrite::{rewrite, rewrite_as};
 pub(crate) use terms::{Terms, dry_run_problems, options};
@@ -36,7 +36,7 @@ pub(crate) use terms::{Terms, dry_run_problems, options};
 const TRIES: usize = 20;
 
 /// The object of a GET.
-pub(crate) async fn get(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn get(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     crate::list::wait_for_revision(cluster, call).await?;
     let entry = find(cluster, &call.resource, &call.namespace, &call.name)?;
     Ok(Reply::Object {
@@ -47,46 +47,29 @@ pub(crate) async fn get(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
 }
 
 /// The stored object, or the NotFound of it.
-pub(crate) fn find(cluster: &Inner, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Entry>> {
+pub(crate) fn find(cluster: &Server, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Entry>> {
     cluster
         .store
         .get(&resource.collection, &resource.key(namespace, name))
         .ok_or_else(|| Status::not_found(about(resource, name)))
 }
 
-/// The group whose objects these are: events of `events.k8s.io` belong to the core group.
-fn own_group(resource: &Resource) -> &str {
-    match resource.group.as_str() {
-        "events.k8s.io" => "",
-        group => group,
-    }
-}
-
-/// How errors name an object.
-pub(crate) fn about<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
-    About {
-        group: own_group(resource),
-        resource: match resource.plural.as_str() {
-            // The server's own slip.
-            "componentstatuses" => "componentstatus",
-            plural => plural,
-        },
-        name,
-    }
-}
-
-/// How field errors name an object: by its kind.
-pub(crate) fn about_kind<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
-    About {
-        group: own_group(resource),
-        resource: &resource.kind,
-        name,
-    }
+/// Takes an object out of the store. Its last state is the stored one with the revision of the deletion.
+pub(crate) fn remove(
+    cluster: &Server,
+    resource: &Resource,
+    entry: &Entry,
+) -> std::result::Result<Arc<Entry>, Mismatch> {
+    cluster
+        .store
+        .delete(&resource.collection, &entry.key, entry.revision, |revision| {
+            stored::encode(stored::decode(&entry.object), revision)
+        })
 }
 
 /// A write as admission sees it.
 pub(crate) fn asked<'a>(
-    cluster: &'a Inner,
+    cluster: &'a Server,
     call: &'a Call,
     terms: &Terms,
     operation: &'static str,
@@ -105,11 +88,11 @@ pub(crate) fn asked<'a>(
 }
 
 /// PUT.
-pub(crate) async fn update(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn update(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let media = media(call)?;
     let decoded = decode::body(&call.resource, &call.body, media, terms.validation)?;
-    metadata::same_name(call, &decoded.object)?;
+    system::same_name(call, &decoded.object)?;
     let change = || -> Attempt<'_> {
         Box::pin(async {
             let mut next = |_: &Object| Ok(decoded.clone());
@@ -128,7 +111,7 @@ type Attempt<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Reply>> + Send +
 
 /// Creates what is not there and changes what is; when somebody was faster, the other way round.
 async fn create_or_change<'a>(
-    cluster: &Inner,
+    cluster: &Server,
     call: &Call,
     create: &(dyn Fn() -> Attempt<'a> + Sync),
     change: &(dyn Fn() -> Attempt<'a> + Sync),
@@ -149,7 +132,7 @@ async fn create_or_change<'a>(
     }
     Err(Status::conflict(
         about(&call.resource, &call.name),
-        metadata::MODIFIED,
+        system::MODIFIED,
     ))
 }
 
@@ -163,7 +146,7 @@ pub(crate) enum Source {
 
 /// Reads, makes the new state with `next`, checks and writes it; again when somebody was faster.
 pub(crate) async fn change(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     call: &Call,
     terms: &Terms,
     source: Source,
@@ -172,29 +155,29 @@ pub(crate) async fn change(
     let resource = &*call.resource;
     for _ in 0..TRIES {
         let entry = find(cluster, resource, &call.namespace, &call.name)?;
-        let old = cluster::shown(resource, &entry.object);
+        let old = stored::shown(resource, &entry.object);
         let Decoded {
             object: mut new,
             mut warnings,
         } = next(&old)?;
-        metadata::preconditions(resource, call, source, &new, &old)?;
-        warnings.extend(metadata::dedupe_owners(&mut new, source != Source::Put));
-        metadata::keep_system_fields(&mut new, &old);
+        system::preconditions(resource, call, source, &new, &old)?;
+        warnings.extend(system::dedupe_owners(&mut new, source != Source::Put));
+        system::keep_system_fields(&mut new, &old);
         resource.rules.defaults(&mut new);
-        metadata::keep_other_part(resource, &call.subresource, &mut new, &old);
+        system::keep_other_part(resource, &call.subresource, &mut new, &old);
         if source != Source::Apply {
             apply::track(resource, Some(&old), &mut new, terms.manager(call));
         }
         let request = asked(cluster, call, terms, "UPDATE", &call.name);
         admission::policies::mutate(&request, &mut new, Some(&old))?;
         warnings.extend(admission::webhooks::mutate(&request, &mut new, Some(&old)).await?);
-        metadata::keep_system_fields(&mut new, &old);
+        system::keep_system_fields(&mut new, &old);
         // Policies and webhooks may not write through this request either what its sender may not.
-        metadata::keep_other_part(resource, &call.subresource, &mut new, &old);
+        system::keep_other_part(resource, &call.subresource, &mut new, &old);
         resource
             .rules
             .prepare_update(&call.subresource, &mut new, &old, &**cluster)?;
-        metadata::count_generation(resource, &call.subresource, &mut new, &old);
+        system::count_generation(resource, &call.subresource, &mut new, &old);
         let mut errors = meta::validate_update(resource, &new, &old);
         errors.extend(resource.rules.validate_update(&call.subresource, &new, &old));
         if !errors.is_empty() {
@@ -203,7 +186,14 @@ pub(crate) async fn change(
             }
             return Err(Status::invalid(about_kind(resource, &call.name), &errors).with_warnings(warnings));
         }
-        crate::auth::escalation::check(cluster, &call.user, resource, &call.namespace, &new, Some(&old))?;
+        auth::escalation::check(
+            cluster.access(),
+            &call.user,
+            resource,
+            &call.namespace,
+            &new,
+            Some(&old),
+        )?;
         warnings.extend(resource.rules.warnings(&new, Some(&old)));
         let states = States {
             new: Some(&new),
@@ -211,8 +201,8 @@ pub(crate) async fn change(
         };
         warnings.extend(admission::policies::validate(&request, states)?);
         warnings.extend(admission::webhooks::validate(&request, states).await?);
-        if metadata::is_finished(resource, &new, &old) {
-            if !terms.dry_run && crate::delete::remove(cluster, resource, &entry).is_err() {
+        if system::is_finished(resource, &new, &old) {
+            if !terms.dry_run && crate::registry::remove(cluster, resource, &entry).is_err() {
                 continue;
             }
             return Ok(Reply::Object {
@@ -241,7 +231,7 @@ pub(crate) async fn change(
             &resource.collection,
             &entry.key,
             Expect::At(entry.revision),
-            |revision| cluster::encode_as(resource, new, revision),
+            |revision| stored::encode_as(resource, new, revision),
         );
         if let Ok(entry) = written {
             return Ok(Reply::Object {
@@ -251,7 +241,7 @@ pub(crate) async fn change(
             });
         }
     }
-    Err(Status::conflict(about(resource, &call.name), metadata::MODIFIED))
+    Err(Status::conflict(about(resource, &call.name), system::MODIFIED))
 }
 
 /// How the body of a POST or PUT is written, by its Content-Type.

@@ -2,16 +2,19 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use serde_json::{Map, Value};
-
 use crate::{
+    object::Object,
     schema::Schema,
-    status::FieldError,
+    status::{About, FieldError},
     store::{Event, Page, Revision},
 };
 
-/// A JSON object.
-pub type Object = Map<String, Value>;
+pub(crate) mod custom;
+mod kinds;
+pub(crate) mod stored;
+
+pub use custom::Custom;
+pub use kinds::{Kinds, by_priority};
 
 /// One served resource in one version: `apps/v1 deployments`.
 #[derive(Clone, Debug)]
@@ -45,7 +48,7 @@ pub struct Resource {
     /// The kind's own rules.
     pub rules: Arc<dyn Rules>,
     /// For custom resources: the CRD's version as the `crd` module understood it.
-    pub custom: Option<Arc<crate::crd::Custom>>,
+    pub custom: Option<Arc<crate::resource::Custom>>,
 }
 
 /// A schema that is built when first used.
@@ -99,6 +102,36 @@ impl Resource {
     #[must_use]
     pub fn has(&self, subresource: &str) -> bool {
         self.subresources.contains(&subresource)
+    }
+}
+
+/// The group whose objects these are: events of `events.k8s.io` belong to the core group.
+fn own_group(resource: &Resource) -> &str {
+    match resource.group.as_str() {
+        "events.k8s.io" => "",
+        group => group,
+    }
+}
+
+/// How errors name an object.
+pub(crate) fn about<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
+    About {
+        group: own_group(resource),
+        resource: match resource.plural.as_str() {
+            // The server's own slip.
+            "componentstatuses" => "componentstatus",
+            plural => plural,
+        },
+        name,
+    }
+}
+
+/// How field errors name an object: by its kind.
+pub(crate) fn about_kind<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
+    About {
+        group: own_group(resource),
+        resource: &resource.kind,
+        name,
     }
 }
 

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    registry::metadata,
-    resource::Object,
+    object::{Object, metadata},
     status::{Result, Status},
 };
 
@@ -53,7 +52,7 @@ impl Path {
 
 /// The steps of a simple JSON path: dots and names, `['name']` for names with dots.
 #[must_use]
-pub fn steps(path: &str) -> Option<Vec<String>> {
+pub(crate) fn steps(path: &str) -> Option<Vec<String>> {
     let mut rest = path.strip_prefix('.')?;
     let mut steps = Vec::new();
     loop {
@@ -111,7 +110,7 @@ impl Paths {
 }
 
 /// The Scale of an object. An object without wanted replicas has none: that is an internal error, as in a kube-apiserver.
-pub fn of(paths: &Paths, object: &Object) -> Result<Value> {
+pub(crate) fn of(paths: &Paths, object: &Object) -> Result<Value> {
     let Some(wanted) = paths.spec_replicas.get(object).and_then(Value::as_i64) else {
         return Err(Status::internal(&format!(
             "the spec replicas field {:?} does not exist",
@@ -154,18 +153,18 @@ fn shell(paths: &Paths, object: &Object) -> Value {
 
 /// The Scale that a patch is applied to: an object without wanted replicas has zero.
 #[must_use]
-pub fn to_patch(paths: &Paths, object: &Object) -> Value {
+pub(crate) fn to_patch(paths: &Paths, object: &Object) -> Value {
     of(paths, object).unwrap_or_else(|_| shell(paths, object))
 }
 
 /// Puts the replicas of a Scale into the object.
-pub fn set(paths: &Paths, object: &mut Object, scale: &Value) {
+pub(crate) fn set(paths: &Paths, object: &mut Object, scale: &Value) {
     paths.spec_replicas.set(object, wanted(scale).into());
 }
 
 /// The replicas that a Scale asks for.
 #[must_use]
-pub fn wanted(scale: &Value) -> i64 {
+pub(crate) fn wanted(scale: &Value) -> i64 {
     scale
         .get("spec")
         .and_then(|spec| spec.get("replicas"))
@@ -175,7 +174,7 @@ pub fn wanted(scale: &Value) -> i64 {
 
 /// A selector as one string: as it stands, or the label selector or plain map of labels as kubectl writes it.
 #[must_use]
-pub fn selector_text(selector: &Value) -> String {
+pub(crate) fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
     }
@@ -229,7 +228,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Paths, of, selector_text, set, steps};
-    use crate::resource::Object;
+    use crate::object::Object;
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read best as they are")]
     fn object(value: Value) -> Object {

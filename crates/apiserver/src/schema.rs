@@ -125,7 +125,7 @@ pub struct Rules {
     /// `not`.
     pub not: Option<Arc<Schema>>,
     /// `x-kubernetes-validations`, compiled.
-    pub validations: Vec<crate::crd::cel::Rule>,
+    pub validations: Vec<crate::schema::cel::Rule>,
 }
 
 impl Schema {
@@ -137,4 +137,8 @@ impl Schema {
 }
 
 pub mod builtin;
-pub mod decode;
+pub(crate) mod cel;
+pub(crate) mod declared;
+pub(crate) mod formats;
+pub(crate) mod prune;
+pub(crate) mod validate;

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    cluster,
-    resource::{Object, Resource},
+    object::Object,
+    resource::{Resource, stored},
     status::{Result, Status},
     store::Entry,
 };
@@ -145,7 +145,7 @@ impl Selection {
             return true;
         }
         let place = entry.key.split_once('/').unwrap_or(("", &entry.key));
-        if !self.fits(resource, place, || cluster::shown(resource, &entry.object)) {
+        if !self.fits(resource, place, || stored::shown(resource, &entry.object)) {
             return false;
         }
         if self.labels.is_empty() {

@@ -23,10 +23,10 @@ mod durable;
 mod tests;
 
 use collection::Collection;
-pub use durable::{Broken, OpenError};
+pub(crate) use durable::{Broken, OpenError};
 
 /// A revision of the store: grows by one with each write.
-pub type Revision = u64;
+pub(crate) type Revision = u64;
 
 /// The revision of an empty store. Not 1: clients ask for 1 to ask for something long gone.
 const FIRST: Revision = 2;
@@ -113,7 +113,7 @@ pub struct Page {
 /// The store. Cheap to share behind an `Arc`; every method holds the lock only for the time that its comment says.
 #[derive(Debug)]
 pub struct Store {
-    inner: RwLock<Inner>,
+    inner: RwLock<Server>,
     /// The last revision that watchers may see, for those who wait for any write.
     tick: Arc<watch::Sender<Revision>>,
     /// The file behind the store, if there is one.
@@ -121,7 +121,7 @@ pub struct Store {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Server {
     revision: Revision,
     /// What is older is forgotten in every collection.
     floor: Revision,
@@ -159,7 +159,7 @@ impl Store {
         let tick = Arc::new(watch::Sender::new(revision));
         Self {
             durable: durable(tick.clone()),
-            inner: RwLock::new(Inner {
+            inner: RwLock::new(Server {
                 revision,
                 floor: revision,
                 collections: objects,
@@ -315,7 +315,7 @@ impl Store {
     }
 
     /// Remembers the event, and tells of it: at once in memory, after the commit with a file.
-    fn done(&self, mut inner: RwLockWriteGuard<'_, Inner>, collection: &Arc<str>, event: Event) {
+    fn done(&self, mut inner: RwLockWriteGuard<'_, Server>, collection: &Arc<str>, event: Event) {
         let revision = event.entry.revision;
         inner.revision = revision;
         let gone = event.happened == Happened::Deleted;
@@ -420,16 +420,16 @@ impl Store {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+    fn read(&self) -> RwLockReadGuard<'_, Server> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+    fn write(&self) -> RwLockWriteGuard<'_, Server> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl Server {
     /// The collection of that name, which is made when it is not there.
     fn collection(&mut self, name: &str) -> (Arc<str>, &mut Collection) {
         let name = match self.collections.get_key_value(name) {

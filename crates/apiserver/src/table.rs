@@ -6,10 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    resource::{Object, Resource},
-    schema::builtin,
-};
+use crate::{object::Object, resource::Resource, schema::builtin};
 
 mod admission;
 mod column;
@@ -30,7 +27,7 @@ use view::View;
 
 /// How much of each object a row carries (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Include {
+pub(crate) enum Include {
     /// Its metadata.
     #[default]
     Metadata,
@@ -98,7 +95,7 @@ fn printer(resource: &Resource) -> &'static Printer {
 
 /// `columnDefinitions` of a resource.
 #[must_use]
-pub fn columns(resource: &Resource) -> Vec<Value> {
+pub(crate) fn columns(resource: &Resource) -> Vec<Value> {
     if let Some(custom) = &resource.custom {
         return custom::columns(&custom.columns);
     }
@@ -113,7 +110,7 @@ pub fn columns(resource: &Resource) -> Vec<Value> {
 
 /// One row, of an object of the resource or of its scale. `now`: seconds since 1970, for ages.
 #[must_use]
-pub fn row(resource: &Resource, object: &Object, include: Include, now: i64) -> Value {
+pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i64) -> Value {
     let view = View { object, now };
     let cells = match &resource.custom {
         _ if is_scale(object) => (SCALE.cells)(&view),
@@ -132,14 +129,14 @@ pub fn row(resource: &Resource, object: &Object, include: Include, now: i64) -> 
 
 /// Whether an answer is the scale of an object.
 #[must_use]
-pub fn is_scale(object: &Object) -> bool {
+pub(crate) fn is_scale(object: &Object) -> bool {
     let is = |field: &str, value: &str| object.get(field).and_then(Value::as_str) == Some(value);
     is("kind", SCALE.kind) && is("apiVersion", "autoscaling/v1")
 }
 
 /// `columnDefinitions` of the scale of an object of `resource`.
 #[must_use]
-pub fn scale_columns(resource: &Resource) -> Vec<Value> {
+pub(crate) fn scale_columns(resource: &Resource) -> Vec<Value> {
     let custom = resource
         .custom
         .is_some()

@@ -11,12 +11,13 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cluster::{self, Inner},
-    endpoint::{Call, Item},
+    call::{Call, Item},
     list::{self, Options},
-    registry::metadata_mut,
-    resource::Resource,
+    object::metadata_mut,
+    random,
+    resource::{Resource, stored},
     selector::Selection,
+    server::Server,
     status::{Result, Status},
     store::{Entry, Event, Happened, Revision},
 };
@@ -40,7 +41,7 @@ const LONGEST: i64 = 10 * 365 * 24 * 3600;
 const BATCH: usize = 64;
 
 /// A frame of a watch before it is negotiated and written.
-pub enum Frame {
+pub(crate) enum Frame {
     /// ADDED, MODIFIED or DELETED with the object.
     Object(&'static str, Item),
     /// A bookmark at a revision; `true`: the initial events are over.
@@ -53,8 +54,8 @@ crate::hidden::without_content!(Frame);
 
 /// A watch under way. It holds no queue: only how far it has come.
 #[derive(Debug)]
-pub struct Watch {
-    cluster: Arc<Inner>,
+pub(crate) struct Watch {
+    cluster: Arc<Server>,
     /// The watched resource.
     pub resource: Arc<Resource>,
     prefix: String,
@@ -84,7 +85,7 @@ enum Beginning {
 }
 
 /// Begins a watch.
-pub(crate) async fn start(cluster: &Arc<Inner>, call: &Call) -> Result<Watch> {
+pub(crate) async fn start(cluster: &Arc<Server>, call: &Call) -> Result<Watch> {
     let options = Options::of(call, true)?;
     let resource = call.resource.clone();
     let asked = list::revision_of(&options.revision).map_err(Status::unforeseen)?;
@@ -119,7 +120,7 @@ pub(crate) async fn start(cluster: &Arc<Inner>, call: &Call) -> Result<Watch> {
 fn lasts(timeout: Option<i64>) -> Duration {
     let seconds = match timeout {
         Some(seconds) if seconds != 0 => seconds.clamp(0, LONGEST).unsigned_abs(),
-        _ => LASTS + u64::from(u16::from_be_bytes([cluster::random()[0], cluster::random()[1]])) % LASTS,
+        _ => LASTS + u64::from(u16::from_be_bytes([random::random()[0], random::random()[1]])) % LASTS,
     };
     Duration::from_secs(seconds)
 }
@@ -135,7 +136,7 @@ fn next_bookmark(now: Instant, end: Instant) -> Instant {
 
 impl Watch {
     /// The next frames, at least one; `None` at the end.
-    pub async fn next(&mut self) -> Option<Vec<Frame>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<Frame>> {
         if self.over {
             return None;
         }
@@ -257,10 +258,10 @@ impl Watch {
     /// An object as it last matched, with the revision of what ended that.
     fn last(&self, event: &Event, last: &Entry) -> Item {
         // Of what is deleted the store made just that; by which definition it was written, its own revision tells.
-        if event.happened == Happened::Deleted && cluster::is_shown_as_stored(&self.resource, last) {
+        if event.happened == Happened::Deleted && stored::is_shown_as_stored(&self.resource, last) {
             return Item::Stored(event.entry.clone());
         }
-        let mut object = cluster::shown(&self.resource, &last.object);
+        let mut object = stored::shown(&self.resource, &last.object);
         let revision = Value::String(event.entry.revision.to_string());
         metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision);
         Item::Made(object)

@@ -18,8 +18,10 @@ use tokio::time::{Instant, sleep_until};
 use tower::ServiceExt as _;
 
 use crate::{
-    cluster::{self, Cluster, Inner},
-    resource::Object,
+    cluster::{self, Cluster},
+    object::Object,
+    resource::stored,
+    server::Server,
     store::{Entry, Happened, Revision},
 };
 
@@ -145,7 +147,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
 
 impl State {
     /// What changed since the last look, and whose children changed.
-    fn observe(&mut self, inner: &Inner, dirty: &mut Dirty) {
+    fn observe(&mut self, inner: &Server, dirty: &mut Dirty) {
         for (number, collection) in WATCHED.iter().enumerate() {
             let events =
                 self.seen[number].map(|revision| inner.store.events(collection, "", revision, usize::MAX));
@@ -175,7 +177,7 @@ impl State {
 
     fn mark(&mut self, number: usize, entry: &Entry, gone: bool, dirty: &mut Dirty) {
         let at = (number, entry.key.clone());
-        let object = cluster::decode(&entry.object);
+        let object = stored::decode(&entry.object);
         let owner = owners::controller_uid(&object).filter(|_| !gone);
         self.set_owner(&at, owner);
         if gone {
@@ -212,12 +214,12 @@ impl State {
     }
 
     /// What is to be done about one object, and when to look at it again.
-    fn decide(&self, inner: &Inner, (number, key): &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
+    fn decide(&self, inner: &Server, (number, key): &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
         let collection = WATCHED[*number];
         let Some(entry) = inner.store.get(collection, key) else {
             return (Vec::new(), None);
         };
-        let object = cluster::decode(&entry.object);
+        let object = stored::decode(&entry.object);
         let namespace = key.split('/').next().unwrap_or_default();
         let children = |collection: &str| -> Vec<Object> {
             let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -227,7 +229,7 @@ impl State {
                     WATCHED[*number] == collection && key.split('/').next() == Some(namespace)
                 })
                 .filter_map(|(_, key)| inner.store.get(collection, key));
-            entries.map(|entry| cluster::decode(&entry.object)).collect()
+            entries.map(|entry| stored::decode(&entry.object)).collect()
         };
         let now = crate::resource::Surroundings::now(inner);
         match collection {

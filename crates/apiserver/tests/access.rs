@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ask, ask_as};
-use entourage_apiserver::{Cluster, Options, auth::User};
+use entourage_apiserver::{Cluster, Options, User};
 use serde_json::{Value, json};
 
 const ADMIN: &str = "the-admin";

@@ -7,16 +7,19 @@ use serde_json::Value;
 
 use super::request::{Request, all, spec};
 use crate::{
-    cluster::Inner,
-    crd::cel::free::{self, Expression, Seen},
-    kinds::{
+    decode,
+    kinds::workloads::selects,
+    object::{
+        Object, field, metadata,
         tree::{below, list, object, text},
-        workloads::selects,
     },
     patch::{self, PatchKind},
-    registry::{about, field, metadata},
-    resource::{Object, Resource, Surroundings as _},
-    schema::{Schema, decode},
+    resource::{Resource, Surroundings as _, about},
+    schema::{
+        Schema,
+        cel::free::{self, Expression, Seen},
+    },
+    server::Server,
     status::{Result, Status},
 };
 
@@ -104,7 +107,7 @@ pub(crate) fn mutate(request: &Request<'_>, object: &mut Object, old: Option<&Ob
     Ok(())
 }
 
-fn has_any(cluster: &Inner, collection: &str) -> bool {
+fn has_any(cluster: &Server, collection: &str) -> bool {
     let collection = format!("admissionregistration.k8s.io/{collection}");
     !cluster.store.list(&collection, "", None, 1).entries.is_empty()
 }

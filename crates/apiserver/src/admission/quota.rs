@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::{
     apply::{self, Manager},
-    cluster::{self, Inner},
-    kinds::{
-        amounts::{self, nano},
+    kinds::amounts::{self, nano},
+    object::{
+        Object, field,
         tree::{below, list, made, object, text},
     },
-    registry::field,
-    resource::{Object, Resource, Surroundings as _},
+    resource::{Resource, Surroundings as _, stored},
+    server::Server,
     store::Expect,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
 
 /// Charges the quotas of the namespace with a new object, or tells why it does not fit and charges none.
 pub(super) fn charge(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     one: &Object,
     dry_run: bool,
@@ -76,7 +76,7 @@ pub(super) fn charge(
 }
 
 /// Gives back what was charged for an object that was not stored after all.
-pub(crate) fn refund(cluster: &Inner, charged: Charged) {
+pub(crate) fn refund(cluster: &Server, charged: Charged) {
     for (key, amounts) in charged.0 {
         while let Some(quota) = cluster.get("resourcequotas", &key) {
             let mut used = below(below(&quota, "status"), "used").clone();
@@ -95,20 +95,20 @@ pub(crate) fn refund(cluster: &Inner, charged: Charged) {
 }
 
 /// Writes what is used of a quota; false when somebody was faster.
-fn write(cluster: &Inner, key: &str, quota: &Object, used: Object) -> bool {
+fn write(cluster: &Server, key: &str, quota: &Object, used: Object) -> bool {
     let revision = field(quota, "resourceVersion").parse().unwrap_or(0);
     let next = used_up(cluster, quota, used);
     let written = cluster
         .store
         .put("resourcequotas", key, Expect::At(revision), |revision| {
-            cluster::encode(next, revision)
+            stored::encode(next, revision)
         });
     written.is_ok()
 }
 
 /// Charges one quota. Returns how much of what, nothing when it does not count the object or in a dry run.
 fn charge_one(
-    cluster: &Inner,
+    cluster: &Server,
     quota: Object,
     resource: &Resource,
     one: &Object,
@@ -167,7 +167,7 @@ fn charge_one(
 }
 
 /// The quota with what is used now, as the server itself writes it.
-fn used_up(cluster: &Inner, quota: &Object, used: Object) -> Object {
+fn used_up(cluster: &Server, quota: &Object, used: Object) -> Object {
     let mut next = quota.clone();
     made(&mut next, "status").insert("used".to_owned(), Value::Object(used));
     let now = cluster.now();
@@ -299,9 +299,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::tests_support::bare;
+    use crate::server::tests_support::bare;
 
-    fn quota(cluster: &Inner, name: &str, most: &str) {
+    fn quota(cluster: &Server, name: &str, most: &str) {
         let Value::Object(quota) = json!({"metadata": {"namespace": "a", "name": name},
             "status": {"hard": {"configmaps": most}, "used": {"configmaps": "2"}}})
         else {
@@ -311,12 +311,12 @@ mod tests {
             "resourcequotas",
             &format!("a/{name}"),
             Expect::Absent,
-            |revision| cluster::encode(quota, revision),
+            |revision| stored::encode(quota, revision),
         );
         put.expect("written");
     }
 
-    fn used(cluster: &Inner, name: &str) -> Value {
+    fn used(cluster: &Server, name: &str) -> Value {
         let quota = cluster
             .get("resourcequotas", &format!("a/{name}"))
             .expect("there");

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::User,
-    cluster::Inner,
-    kinds::{
+    kinds::workloads::selects,
+    object::{
+        Object, metadata,
         tree::{at, below, list, text},
-        workloads::selects,
     },
-    registry::metadata,
-    resource::{Object, Resource, Surroundings as _},
+    resource::{Resource, Surroundings as _},
+    server::Server,
 };
 
 /// The group whose objects no policy and no webhook may judge.
@@ -20,7 +20,7 @@ const OWN_GROUP: &str = "admissionregistration.k8s.io";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     /// The cluster.
-    pub(crate) cluster: &'a Inner,
+    pub(crate) cluster: &'a Server,
     /// What is written.
     pub(crate) resource: &'a Resource,
     /// Through which subresource; empty for the object.
@@ -142,7 +142,7 @@ impl Request<'_> {
 }
 
 /// Objects of a collection of cluster-scoped ones, in order of their names.
-pub(super) fn all(cluster: &Inner, collection: &str) -> Vec<Object> {
+pub(super) fn all(cluster: &Server, collection: &str) -> Vec<Object> {
     cluster.list(&format!("{OWN_GROUP}/{collection}"), "")
 }
 

@@ -17,11 +17,13 @@ use super::{
     request::{Request, all},
 };
 use crate::{
-    cluster::Inner,
-    kinds::tree::{list, text},
+    object::{
+        Object, field, metadata, metadata_mut,
+        tree::{list, text},
+    },
     patch::{self, PatchKind},
-    registry::{about, field, metadata, metadata_mut},
-    resource::Object,
+    resource::about,
+    server::Server,
     status::{Result, Status},
 };
 

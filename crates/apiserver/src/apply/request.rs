@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Manager, compare, entries,
-    entries::{Managed, Operation, Owned, Owner},
+    Manager, compare,
+    entries::{self, Managed, Operation, Owned, Owner},
     merge::{merge, without},
     note_update, only_writable,
     set::FieldSet,
@@ -12,9 +12,9 @@ use super::{
     strip, typed, write,
 };
 use crate::{
-    registry::{field, metadata, metadata_mut},
-    resource::{Object, Resource},
-    schema::decode::{self, FieldValidation},
+    decode::{self, FieldValidation},
+    object::{Object, field, metadata, metadata_mut},
+    resource::Resource,
     status::{Result, Status},
 };
 

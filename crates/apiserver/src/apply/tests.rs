@@ -13,8 +13,8 @@ use super::{
     track,
 };
 use crate::{
-    registry::metadata,
-    resource::{LazySchema, Object, Plain, Resource},
+    object::{Object, metadata},
+    resource::{LazySchema, Plain, Resource},
     schema::builtin,
 };
 

@@ -8,7 +8,7 @@ use super::{
     element::Element,
     shape::{Form, Shape},
 };
-use crate::schema::Type;
+use crate::{json::printed, schema::Type};
 
 /// More problems are not told: the message stays readable, and in bounds.
 const MOST: usize = 100;
@@ -148,26 +148,6 @@ fn type_name(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// A value, as Go prints it without its type: `map[a:1 b:[x y]]`.
-pub(crate) fn printed(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => {
-            let all: Vec<String> = list.iter().map(printed).collect();
-            format!("[{}]", all.join(" "))
-        }
-        Value::Object(map) => {
-            let all: Vec<String> = map
-                .iter()
-                .map(|(name, value)| format!("{name}:{}", printed(value)))
-                .collect();
-            format!("map[{}]", all.join(" "))
-        }
-        other => other.to_string(),
     }
 }
 

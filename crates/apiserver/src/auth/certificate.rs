@@ -13,7 +13,7 @@ const EXPLICIT_0: u8 = 0xa0;
 
 /// The user of an X.509 certificate (DER) whose signature was checked before; `None` when it names nobody.
 #[must_use]
-pub fn user(der: &[u8]) -> Option<User> {
+pub(crate) fn user(der: &[u8]) -> Option<User> {
     let (certificate, _) = element(der, SEQUENCE)?;
     let (mut rest, _) = element(certificate, SEQUENCE)?;
     if rest.first() == Some(&EXPLICIT_0) {

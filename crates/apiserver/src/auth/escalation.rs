@@ -7,8 +7,9 @@ use super::{
     rbac::{self, Index, RoleRef, Rule},
 };
 use crate::{
-    cluster::Inner,
-    resource::{Object, Resource},
+    auth::Access,
+    object::Object,
+    resource::Resource,
     status::{About, Result, Status},
 };
 
@@ -16,7 +17,7 @@ use crate::{
 ///
 /// Source: the storages of RBAC in the real server; `escalate` and `bind` lift the check.
 pub(crate) fn check(
-    cluster: &Inner,
+    access: Access<'_>,
     user: &User,
     resource: &Resource,
     namespace: &str,
@@ -34,8 +35,8 @@ pub(crate) fn check(
     if old.is_some_and(|old| only_collected(new, old)) {
         return Ok(());
     }
-    let name = crate::registry::field(new, "name");
-    let index = cluster.auth.rbac(cluster);
+    let name = crate::object::field(new, "name");
+    let index = access.rbac();
     let wanted = rbac::Wanted {
         group: &resource.group,
         resource: &resource.plural,
@@ -120,7 +121,7 @@ fn only_collected(new: &Object, old: &Object) -> bool {
     let rest = |object: &Object| {
         let mut object = object.clone();
         for field in OF_COLLECTION {
-            crate::registry::metadata_mut(&mut object).remove(field);
+            crate::object::metadata_mut(&mut object).remove(field);
         }
         object
     };

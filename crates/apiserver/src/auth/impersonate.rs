@@ -2,18 +2,22 @@
 
 use http::HeaderMap;
 
-use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
+use super::{ANONYMOUS, AUTHENTICATED, Access, UNAUTHENTICATED, User};
 use crate::{
-    cluster::Inner,
-    endpoint::query::percent_decoded,
-    http::path::About,
+    auth::about::About,
+    query::percent_decoded,
     status::{Result, Status},
 };
 
 const EXTRA: &str = "impersonate-extra-";
 
 /// The user that the headers name, if they name one and `user` may act as it; otherwise `user`.
-pub(crate) fn impersonated(cluster: &Inner, headers: &HeaderMap, user: User, about: &About) -> Result<User> {
+pub(crate) fn impersonated(
+    access: Access<'_>,
+    headers: &HeaderMap,
+    user: User,
+    about: &About,
+) -> Result<User> {
     let Some(mut other) = asked(headers)? else {
         return Ok(user);
     };
@@ -24,7 +28,7 @@ pub(crate) fn impersonated(cluster: &Inner, headers: &HeaderMap, user: User, abo
             verb,
             ..about.clone()
         };
-        if !may_impersonate(cluster, &user, &other) {
+        if !may_impersonate(access, &user, &other) {
             return Err(super::policy::forbidden(&user, &about));
         }
     }
@@ -121,8 +125,8 @@ fn in_go(user: &User) -> String {
 }
 
 /// Whether RBAC grants the verb `impersonate` on everything that the headers name.
-fn may_impersonate(cluster: &Inner, user: &User, other: &User) -> bool {
-    let index = cluster.auth.rbac(cluster);
+fn may_impersonate(access: Access<'_>, user: &User, other: &User) -> bool {
+    let index = access.rbac();
     let may = |group: &str, resource: &str, subresource: &str, name: &str, namespace: &str| {
         let wanted = super::rbac::Wanted {
             verb: "impersonate",

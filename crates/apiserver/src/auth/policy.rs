@@ -1,51 +1,59 @@
 //! Whether a user may do what it asks for, and the roles every cluster begins with.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::{User, rbac::Wanted};
+use super::{Access, User, rbac::Wanted};
 use crate::{
-    cluster::{Inner, encode, new_uid},
-    endpoint::Call,
-    http::path::About,
-    resource::Surroundings as _,
+    auth::about::About,
+    random::new_uid,
+    resource::{Resource, stored::encode},
     status::{self, Result, Status},
-    store::Expect,
+    store::{Expect, Store},
 };
 
 /// Refuses what neither `system:masters` nor RBAC allows.
-pub(crate) fn authorize(cluster: &Inner, user: &User, about: &About) -> Result<()> {
-    if user.is_master() || cluster.auth.rbac(cluster).allows(user, &wanted(about)).is_some() {
+pub(crate) fn authorize(access: Access<'_>, user: &User, about: &About) -> Result<()> {
+    if user.is_master() || access.rbac().allows(user, &wanted(about)).is_some() {
         return Ok(());
     }
     Err(forbidden(user, about))
 }
 
+/// What a write is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) resource: &'a Resource,
+    pub(crate) subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
 /// Refuses a PUT or an apply that would create, when its user may not create: the request was authorized as what it is, and
 /// turns out to be more. Source: `withAuthorization` of the update and patch handlers in k8s.io/apiserver.
-pub(crate) fn authorize_create(cluster: &Inner, call: &Call) -> Result<()> {
-    if call.method == http::Method::POST || call.user.is_master() {
-        return Ok(());
-    }
-    let resource = &*call.resource;
+pub(crate) fn authorize_create(access: Access<'_>, user: &User, target: &Target<'_>) -> Result<()> {
+    let Target {
+        resource,
+        subresource,
+        namespace,
+        name,
+    } = *target;
     let wanted = Wanted {
         verb: "create",
         group: &resource.group,
         resource: &resource.plural,
-        subresource: &call.subresource,
-        name: &call.name,
-        namespace: &call.namespace,
+        subresource,
+        name,
+        namespace,
         path: None,
     };
-    if cluster.auth.rbac(cluster).allows(&call.user, &wanted).is_some() {
+    if user.is_master() || access.rbac().allows(user, &wanted).is_some() {
         return Ok(());
     }
     // The reason is the authorizer's, and RBAC has none.
     let about = status::About {
         group: &resource.group,
         resource: &resource.plural,
-        name: &call.name,
+        name,
     };
     Err(Status::forbidden(about, ""))
 }
@@ -341,8 +349,7 @@ fn edit_only() -> Vec<Value> {
 }
 
 /// Writes the roles and bindings that every cluster begins with; those that are there stay as they are.
-pub(crate) fn furnish(cluster: &Arc<Inner>) {
-    let now = cluster.now();
+pub(crate) fn furnish(store: &Store, now: &str) {
     let put = |collection: &str, name: &str, mut object: Value| {
         let mut labels = object["metadata"]["labels"].take();
         labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
@@ -353,7 +360,7 @@ pub(crate) fn furnish(cluster: &Arc<Inner>) {
         if let Value::Object(object) = object {
             let collection = format!("rbac.authorization.k8s.io/{collection}");
             // Somebody's own version of a role is left alone.
-            let _ = cluster.store.put(&collection, name, Expect::Absent, |revision| {
+            let _ = store.put(&collection, name, Expect::Absent, |revision| {
                 encode(object, revision)
             });
         }
@@ -396,12 +403,16 @@ pub(crate) fn furnish(cluster: &Arc<Inner>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Query;
+    use crate::query::Query;
     use http::Method;
 
     fn asked(user: &User, method: &Method, path: &str) -> Result<()> {
-        let cluster = crate::cluster::tests_support::bare();
-        authorize(&cluster, user, &About::of(method, path, &Query::default()))
+        let cluster = crate::server::tests_support::bare();
+        authorize(
+            cluster.access(),
+            user,
+            &About::of(method, path, &Query::default()),
+        )
     }
 
     #[test]

@@ -27,7 +27,7 @@ const COLLECTIONS: [&str; 4] = [
 /// A rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// Verbs, `*` for all.
     pub verbs: Vec<String>,
     /// API groups, `*` for all.
@@ -43,7 +43,7 @@ pub struct Rule {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     /// Verb.
     pub verb: &'a str,
     /// API group.
@@ -63,7 +63,7 @@ pub struct Wanted<'a> {
 /// The role a binding gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct RoleRef {
+pub(crate) struct RoleRef {
     /// `Role` or `ClusterRole`.
     pub kind: String,
     /// Its name.
@@ -92,7 +92,7 @@ type Key = (bool, String);
 
 /// What RBAC grants at one revision of the store.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     roles: BTreeMap<String, Arc<Vec<Rule>>>,
     cluster_roles: BTreeMap<String, Arc<Vec<Rule>>>,
     bindings: BTreeMap<(bool, String), Arc<Binding>>,
@@ -224,7 +224,7 @@ impl Index {
 
     /// The rules of a role as a binding in `namespace` names it; `None` when there is no such role.
     #[must_use]
-    pub fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Arc<Vec<Rule>>> {
+    pub(crate) fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Arc<Vec<Rule>>> {
         match role.kind.as_str() {
             "ClusterRole" => self.cluster_roles.get(&role.name).cloned(),
             _ => self.roles.get(&format!("{namespace}/{}", role.name)).cloned(),
@@ -255,7 +255,7 @@ impl Index {
 
     /// Whether the user may, and why: the words of the real server.
     #[must_use]
-    pub fn allows(&self, user: &User, wanted: &Wanted<'_>) -> Option<String> {
+    pub(crate) fn allows(&self, user: &User, wanted: &Wanted<'_>) -> Option<String> {
         self.bindings_of(user, wanted.namespace)
             .into_iter()
             .find_map(|(binding, subject)| {
@@ -269,7 +269,7 @@ impl Index {
 
     /// Every rule that counts for a user in a namespace, in the order of the bindings.
     #[must_use]
-    pub fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
+    pub(crate) fn rules_for(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let mut rules = Vec::new();
         for (binding, _) in self.bindings_of(user, namespace) {
             if let Some(of_role) = self.rules_of(&binding.role, &binding.namespace) {
@@ -325,7 +325,7 @@ fn reason(binding: &Binding, subject: &Subject) -> String {
 impl Rule {
     /// Whether the rule grants what is wanted.
     #[must_use]
-    pub fn allows(&self, wanted: &Wanted<'_>) -> bool {
+    pub(crate) fn allows(&self, wanted: &Wanted<'_>) -> bool {
         let has = |list: &[String], what: &str| list.iter().any(|one| one == "*" || one == what);
         if !has(&self.verbs, wanted.verb) {
             return false;
@@ -341,7 +341,7 @@ impl Rule {
 
     /// As the real server prints a rule in messages.
     #[must_use]
-    pub fn compact(&self) -> String {
+    pub(crate) fn compact(&self) -> String {
         let lists = [
             ("APIGroups", &self.api_groups),
             ("Resources", &self.resources),
@@ -362,7 +362,7 @@ impl Rule {
 
     /// The rule as reviews show it.
     #[must_use]
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut map = serde_json::Map::new();
         for (name, list) in [
             ("verbs", &self.verbs),

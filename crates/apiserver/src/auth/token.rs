@@ -4,6 +4,7 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use jiff::Timestamp;
 use ring::{
     rand::SystemRandom,
     signature::{
@@ -14,15 +15,16 @@ use ring::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::User;
+use super::{Auth, User};
 use crate::{
-    cluster::{Inner, new_uid},
-    resource::{Object, Surroundings as _},
+    object::Object,
+    random::new_uid,
+    resource::stored,
     store::{Expect, Store},
 };
 
 /// Who issues the tokens, and the audience of this server.
-pub const ISSUER: &str = "https://kubernetes.default.svc";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// Longest token that is looked at, in bytes.
 const LONGEST: usize = 16 << 10;
@@ -32,7 +34,7 @@ const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 static ALGORITHM: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
 
 /// The key pair; it never leaves the process and its store.
-pub struct Key {
+pub(crate) struct Key {
     pair: Option<EcdsaKeyPair>,
     id: String,
 }
@@ -89,7 +91,7 @@ impl Key {
 
     /// The public half as a JSON Web Key Set.
     #[must_use]
-    pub fn jwks(&self) -> Value {
+    pub(crate) fn jwks(&self) -> Value {
         let keys: Vec<Value> = self
             .pair
             .iter()
@@ -167,14 +169,19 @@ pub(crate) fn issue(key: &Key, claims: &Claims<'_>) -> Option<String> {
 
 /// The service account a token belongs to, and for which of the audiences in `wanted` it is good, if it is ours, not over,
 /// good for one at least, and the account and what it is bound to still exist. Otherwise the words of a TokenReview.
-pub(super) fn user(cluster: &Inner, token: &str, wanted: &[String]) -> Result<(User, Vec<String>), String> {
+pub(super) fn user(
+    auth: &Auth,
+    store: &Store,
+    now: Timestamp,
+    token: &str,
+    wanted: &[String],
+) -> Result<(User, Vec<String>), String> {
     let invalid = || "invalid bearer token".to_owned();
     if token.len() > LONGEST || token.matches('.').count() != 2 {
         return Err(invalid());
     }
-    let claims = cluster
-        .auth
-        .known_key(&cluster.store)
+    let claims = auth
+        .known_key(store)
         .and_then(|key| key.verified(token))
         .ok_or_else(invalid)?;
     let own = strings(&claims["aud"]);
@@ -186,7 +193,7 @@ pub(super) fn user(cluster: &Inner, token: &str, wanted: &[String]) -> Result<(U
             quoted(wanted)
         ));
     }
-    let now = cluster.timestamp().as_second();
+    let now = now.as_second();
     let time = |name: &str| claims[name].as_i64().unwrap_or(0);
     if now >= time("exp") {
         return Err("[invalid bearer token, service account token has expired]".to_owned());
@@ -197,8 +204,9 @@ pub(super) fn user(cluster: &Inner, token: &str, wanted: &[String]) -> Result<(U
     let name = text(&about["serviceaccount"]["name"]);
     let uid = text(&about["serviceaccount"]["uid"]);
     let alive = |collection: &str, key: &str, uid: &str| {
-        let object = cluster.get(collection, key);
-        object.is_some_and(|object| {
+        let entry = store.get(collection, key);
+        entry.is_some_and(|entry| {
+            let object = stored::decode(&entry.object);
             metadata(&object, "uid") == uid && metadata(&object, "deletionTimestamp").is_empty()
         })
     };
@@ -255,7 +263,7 @@ fn metadata<'a>(object: &'a Object, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-pub(super) fn strings(value: &Value) -> Vec<String> {
+pub(crate) fn strings(value: &Value) -> Vec<String> {
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
     items
         .iter()
@@ -305,15 +313,33 @@ mod tests {
 
     #[test]
     fn a_token_that_is_only_shown_makes_no_key() {
-        let cluster = crate::cluster::tests_support::bare();
+        let cluster = crate::server::tests_support::bare();
         let before = cluster.store.revision();
         let server = [ISSUER.to_owned()];
-        assert!(user(&cluster, "a.b.c", &server).is_err());
+        assert!(
+            user(
+                &cluster.auth,
+                &cluster.store,
+                cluster.timestamp(),
+                "a.b.c",
+                &server
+            )
+            .is_err()
+        );
         assert_eq!(cluster.store.revision(), before);
         assert!(cluster.store.get(KEYS, ISSUER).is_none());
         cluster.auth.key(&cluster.store);
         assert!(cluster.store.get(KEYS, ISSUER).is_some());
-        assert!(user(&cluster, "a.b.c", &server).is_err());
+        assert!(
+            user(
+                &cluster.auth,
+                &cluster.store,
+                cluster.timestamp(),
+                "a.b.c",
+                &server
+            )
+            .is_err()
+        );
     }
 
     #[test]

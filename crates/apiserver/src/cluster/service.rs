@@ -11,9 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 
 use super::Cluster;
-
-/// The body of an answer: one piece, or the frames of a watch.
-pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+use crate::http::{Body, answer};
 
 /// Answers requests of one cluster. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -77,6 +75,6 @@ where
             headers.entry(header::USER_AGENT).or_insert_with(|| agent.clone());
         }
         let cluster = self.cluster.clone();
-        Box::pin(async move { Ok(crate::http::answer(&cluster, request).await) })
+        Box::pin(async move { Ok(answer(cluster.inner(), request).await) })
     }
 }

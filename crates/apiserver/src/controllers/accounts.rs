@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::{Controller, Queue, Seen};
 use crate::{
-    cluster::{self, Inner},
-    resource::Surroundings as _,
+    random,
+    resource::{Surroundings as _, stored},
+    server::Server,
     store::{Expect, Happened},
 };
 
@@ -37,7 +38,7 @@ impl Controller for Accounts {
         };
     }
 
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+    fn work(&mut self, cluster: &Arc<Server>) -> bool {
         let Some(namespace) = self.queue.pop_first() else {
             return false;
         };
@@ -45,7 +46,7 @@ impl Controller for Accounts {
             .get(NAMESPACES, &namespace)
             .is_some_and(|object| crate::kinds::namespaces::phase(&object) != "Terminating");
         if stays {
-            let account = json!({"metadata": {"name": DEFAULT, "namespace": namespace, "uid": cluster::new_uid(),
+            let account = json!({"metadata": {"name": DEFAULT, "namespace": namespace, "uid": random::new_uid(),
                 "creationTimestamp": cluster.now()}});
             if let Value::Object(account) = account {
                 // When there is one already, all is well.
@@ -53,7 +54,7 @@ impl Controller for Accounts {
                     ACCOUNTS,
                     &format!("{namespace}/{DEFAULT}"),
                     Expect::Absent,
-                    |revision| cluster::encode(account, revision),
+                    |revision| stored::encode(account, revision),
                 );
             }
         }

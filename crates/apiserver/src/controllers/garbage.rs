@@ -13,10 +13,11 @@ use serde_json::Value;
 
 use super::{Controller, Head, Owner, Place, Queue, Seen};
 use crate::{
-    cluster::Inner,
     delete::{self, DeleteOptions, Propagation},
-    registry::{metadata_mut, rewrite, text},
-    resource::{Object, Resource},
+    object::{Object, metadata_mut, text},
+    registry::rewrite,
+    resource::Resource,
+    server::Server,
     store::{Entry, Happened, Revision},
 };
 
@@ -85,7 +86,7 @@ impl Controller for Garbage {
         self.queue.extend(again.into_iter().map(Work::Dependent));
     }
 
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+    fn work(&mut self, cluster: &Arc<Server>) -> bool {
         match self.queue.pop_first() {
             None => return false,
             Some(Work::Orphan(place)) => self.orphan(cluster, &place),
@@ -133,7 +134,7 @@ impl Garbage {
     }
 
     /// Deletes an object all of whose owners are gone or wait for it; else forgets those owners.
-    fn dependent(&mut self, cluster: &Arc<Inner>, place: &Place) {
+    fn dependent(&mut self, cluster: &Arc<Server>, place: &Place) {
         let Some((resource, head, revision)) = present(cluster, place) else {
             return;
         };
@@ -206,7 +207,7 @@ impl Garbage {
     }
 
     /// An owner that waits goes when nothing blocks it any more.
-    fn owner(&mut self, cluster: &Arc<Inner>, place: &Place) {
+    fn owner(&mut self, cluster: &Arc<Server>, place: &Place) {
         let Some((resource, head, _)) = present(cluster, place) else {
             return;
         };
@@ -228,7 +229,7 @@ impl Garbage {
     }
 
     /// An owner that shall leave its dependents goes when none of them knows it any more.
-    fn orphan(&mut self, cluster: &Arc<Inner>, place: &Place) {
+    fn orphan(&mut self, cluster: &Arc<Server>, place: &Place) {
         let Some((resource, head, _)) = present(cluster, place) else {
             return;
         };
@@ -254,7 +255,7 @@ impl Garbage {
 }
 
 /// The object at a place as it is now.
-fn present(cluster: &Inner, place: &Place) -> Option<(Arc<Resource>, Head, Revision)> {
+fn present(cluster: &Server, place: &Place) -> Option<(Arc<Resource>, Head, Revision)> {
     let entry = cluster.store.get(&place.collection, &place.key)?;
     let resource = cluster.kinds().of_collection(&place.collection)?.clone();
     Some((resource, Head::of(&entry), entry.revision))
@@ -278,7 +279,7 @@ enum Found {
     Unknown,
 }
 
-fn find_owner(cluster: &Inner, dependent: &Place, owner: &Owner) -> Found {
+fn find_owner(cluster: &Server, dependent: &Place, owner: &Owner) -> Found {
     let (group, version) = owner
         .api_version
         .split_once('/')

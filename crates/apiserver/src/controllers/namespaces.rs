@@ -7,11 +7,12 @@ use tokio::time::Instant;
 
 use super::{Controller, Head, Queue, Seen};
 use crate::{
-    cluster::Inner,
     delete::{self, DeleteOptions, Propagation},
     kinds::namespaces::{KUBERNETES, finalizers},
-    registry::{field, rewrite},
-    resource::{Object, Resource, Surroundings as _},
+    object::{Object, field},
+    registry::rewrite,
+    resource::{Resource, Surroundings as _},
+    server::Server,
     store::{Happened, Revision},
 };
 
@@ -76,7 +77,7 @@ impl Controller for Namespaces {
         self.due.values().min().copied()
     }
 
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+    fn work(&mut self, cluster: &Arc<Server>) -> bool {
         if let Some((name, revision)) = self.gone.pop_first() {
             // What is newer belongs to another namespace of the name.
             empty(cluster, &name, Some(revision));
@@ -111,7 +112,7 @@ struct Left {
 }
 
 /// Deletes what is in the namespace, says what is left, and takes the controller's finalizer away when nothing is.
-fn finish(cluster: &Arc<Inner>, name: &str, uid: &str) {
+fn finish(cluster: &Arc<Server>, name: &str, uid: &str) {
     let Some(resource) = cluster.kinds().find("", "v1", NAMESPACES).cloned() else {
         return;
     };
@@ -146,7 +147,7 @@ fn take_finalizer(namespace: &mut Object) -> bool {
 
 /// Deletes all objects of a namespace, pods first, or only those that were made before a revision. Returns what is left.
 /// O(collections + objects in the namespace).
-fn empty(cluster: &Arc<Inner>, namespace: &str, before: Option<Revision>) -> Left {
+fn empty(cluster: &Arc<Server>, namespace: &str, before: Option<Revision>) -> Left {
     let kinds = cluster.kinds();
     let mut collections: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
     for resource in kinds.all() {
@@ -167,7 +168,7 @@ fn empty(cluster: &Arc<Inner>, namespace: &str, before: Option<Revision>) -> Lef
 }
 
 fn empty_collection(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     resource: &Resource,
     namespace: &str,
     before: Option<Revision>,
@@ -316,12 +317,13 @@ fn set_conditions(namespace: &mut Object, conditions: &[Condition], now: &str) -
 mod tests {
     use super::*;
     use crate::{
-        cluster::{encode, tests_support::bare},
         controllers::Place,
+        resource::stored::encode,
+        server::tests_support::bare,
         store::{Entry, Expect},
     };
 
-    fn put(cluster: &Inner, collection: &str, key: &str, object: Value) -> Arc<Entry> {
+    fn put(cluster: &Server, collection: &str, key: &str, object: Value) -> Arc<Entry> {
         let Value::Object(object) = object else {
             panic!("an object")
         };
@@ -347,12 +349,12 @@ mod tests {
         }
     }
 
-    fn map(cluster: &Inner, name: &str) {
+    fn map(cluster: &Server, name: &str) {
         let map = json!({"metadata": {"namespace": "a", "name": name, "uid": name}});
         put(cluster, "configmaps", &format!("a/{name}"), map);
     }
 
-    fn maps(cluster: &Inner) -> Vec<String> {
+    fn maps(cluster: &Server) -> Vec<String> {
         let entries = cluster.store.list("configmaps", "a/", None, 0).entries;
         entries.iter().map(|entry| entry.key.clone()).collect()
     }

@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::{Controller, Place, Queue, Seen};
 use crate::{
-    cluster::Inner,
-    registry::{metadata_mut, rewrite, text},
-    resource::{Object, Surroundings as _},
+    object::{Object, metadata_mut, text},
+    registry::rewrite,
+    resource::Surroundings as _,
+    server::Server,
     store::Happened,
 };
 
@@ -50,7 +51,7 @@ impl Controller for Protection {
         }
     }
 
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+    fn work(&mut self, cluster: &Arc<Server>) -> bool {
         let Some(place) = self.queue.pop_first() else {
             return false;
         };
@@ -63,7 +64,7 @@ impl Controller for Protection {
 
 impl Protection {
     /// Cost: O(Pods of the namespace).
-    fn release(&mut self, cluster: &Arc<Inner>, place: &Place) {
+    fn release(&mut self, cluster: &Arc<Server>, place: &Place) {
         let (is_used, finalizer) = if place.collection == CLAIMS.0 {
             let pods = cluster.list(PODS, &format!("{}/", place.namespace()));
             (pods.iter().any(|pod| uses(pod, place.name())), CLAIMS.1)

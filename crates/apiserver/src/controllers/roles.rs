@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::{Controller, Seen};
 use crate::{
-    cluster::{Inner, decode},
     kinds::workloads::selects,
-    registry::{metadata, rewrite},
-    resource::{Object, Surroundings as _},
+    object::{Object, metadata},
+    registry::rewrite,
+    resource::{Surroundings as _, stored::decode},
+    server::Server,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -31,7 +32,7 @@ impl Controller for Roles {
         self.changed |= seen.place.collection == ROLES;
     }
 
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+    fn work(&mut self, cluster: &Arc<Server>) -> bool {
         if !std::mem::take(&mut self.changed) {
             return false;
         }
@@ -80,7 +81,7 @@ fn list(value: Option<&Value>) -> &[Value] {
         .unwrap_or_default()
 }
 
-fn fill(cluster: &Inner, name: &str, rules: &[Value]) {
+fn fill(cluster: &Server, name: &str, rules: &[Value]) {
     let kinds = cluster.kinds();
     let Some(resource) = kinds.find(GROUP, "v1", "clusterroles") else {
         return;

@@ -9,10 +9,12 @@ use tokio::time::timeout;
 use super::Loop;
 use crate::{
     Cluster, Options,
-    cluster::Inner,
-    endpoint::{self, Call, Query, Reply},
-    registry::{field, finalizers, metadata},
-    resource::{Object, Surroundings as _},
+    call::{Call, Reply},
+    endpoint::{self, Answer},
+    object::{Object, field, finalizers, metadata},
+    query::Query,
+    resource::Surroundings as _,
+    server::Server,
     status::Result,
 };
 
@@ -50,7 +52,10 @@ async fn ask(cluster: &Cluster, method: Method, plural: &str, path: &str, body: 
             body.to_string().into()
         },
     };
-    endpoint::answer(cluster.inner(), &call).await
+    match endpoint::answer(cluster.inner(), &call).await? {
+        Answer::Reply(reply) => Ok(reply),
+        Answer::Watch(_) => panic!("no watch was asked for"),
+    }
 }
 
 async fn create(cluster: &Cluster, namespace: &str, metadata: Value) -> String {
@@ -86,8 +91,8 @@ fn owner(name: &str, uid: &str, blocks: bool) -> Value {
 }
 
 /// Waits for a state of the cluster, looking whenever something was written.
-async fn until(cluster: &Cluster, what: &str, reached: impl Fn(&Inner) -> bool) {
-    let inner: &Arc<Inner> = cluster.inner();
+async fn until(cluster: &Cluster, what: &str, reached: impl Fn(&Server) -> bool) {
+    let inner: &Arc<Server> = cluster.inner();
     let mut ticks = inner.store.ticks();
     let waiting = async {
         while !reached(inner) {
@@ -110,7 +115,7 @@ async fn until_gone(cluster: &Cluster, key: &str) {
 async fn every_namespace_has_its_service_account_again() {
     let cluster = cluster();
     namespace(&cluster, "a").await;
-    let there = |inner: &Inner| inner.get("serviceaccounts", "a/default");
+    let there = |inner: &Server| inner.get("serviceaccounts", "a/default");
     until(&cluster, "it is made", |inner| there(inner).is_some()).await;
     let first = there(cluster.inner()).expect("made");
     ask(
@@ -271,7 +276,7 @@ async fn a_deleted_claim_stays_while_a_pod_uses_it_and_goes_then() {
     });
     protected(&cluster).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let stands = |inner: &Inner| inner.get("persistentvolumeclaims", "default/data").is_some();
+    let stands = |inner: &Server| inner.get("persistentvolumeclaims", "default/data").is_some();
     assert!(stands(cluster.inner()));
     let now = json!({"gracePeriodSeconds": 0});
     ask(&cluster, Method::DELETE, "pods", "default/web", now)

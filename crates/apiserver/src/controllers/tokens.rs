@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use super::{Controller, Queue, Seen};
 use crate::{
     auth::token::{Claims, ISSUER, issue},
-    cluster::Inner,
     delete::{self, DeleteOptions},
-    registry::{field, metadata, metadata_mut, rewrite},
-    resource::{Object, Surroundings as _},
+    object::{Object, field, metadata, metadata_mut},
+    registry::rewrite,
+    resource::Surroundings as _,
+    server::Server,
     store::Happened,
 };
 
@@ -82,7 +83,7 @@ impl Controller for Tokens {
         }
     }
 
-    fn work(&mut self, cluster: &Arc<Inner>) -> bool {
+    fn work(&mut self, cluster: &Arc<Server>) -> bool {
         let Some(key) = self.queue.pop_first() else {
             return false;
         };
@@ -121,12 +122,12 @@ fn datum<'a>(secret: &'a Object, key: &str) -> Option<&'a str> {
 }
 
 /// Whether the Secret carries the cluster's authority of today: it may have a new one since the Secret was filled.
-fn has_authority(cluster: &Inner, secret: &Object) -> bool {
+fn has_authority(cluster: &Server, secret: &Object) -> bool {
     let wanted = cluster.options.authority.as_ref();
     wanted.is_none_or(|wanted| datum(secret, AUTHORITY) == Some(&BASE64_STANDARD.encode(wanted)))
 }
 
-fn fill(cluster: &Arc<Inner>, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
+fn fill(cluster: &Arc<Server>, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
     let audience = [ISSUER.to_owned()];
     let claims = Claims {
         namespace,
@@ -163,7 +164,7 @@ fn fill(cluster: &Arc<Inner>, key: &str, secret: &Object, namespace: &str, name:
     });
 }
 
-fn delete(cluster: &Inner, secret: &Object) {
+fn delete(cluster: &Server, secret: &Object) {
     let kinds = cluster.kinds();
     let Some(resource) = kinds.find("", "v1", SECRETS) else {
         return;
@@ -181,8 +182,9 @@ fn delete(cluster: &Inner, secret: &Object) {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{encode, tests_support::bare},
         controllers::{Head, Place},
+        resource::stored::encode,
+        server::tests_support::bare,
         store::Expect,
     };
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    Custom,
-    cel::{self, Which},
-    lists, prune, validate,
-};
+use super::lists;
 use crate::{
     meta,
-    registry::field,
-    resource::{Object, Rules, Surroundings, differ_beside},
+    object::{Object, field},
+    resource::{Custom, Rules, Surroundings, differ_beside},
+    schema::{
+        cel::{self, Which},
+        prune, validate,
+    },
     status::{About, FieldError, Problem, Result, Status},
 };
 

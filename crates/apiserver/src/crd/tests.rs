@@ -6,13 +6,17 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
-use super::{
-    COLLECTION,
-    cel::{self, Which},
-    lifecycle::FINALIZER,
-    prune, schema, validate,
+use super::{COLLECTION, names::FINALIZER};
+use crate::{
+    Cluster, Options,
+    resource::Surroundings as _,
+    schema::{
+        Schema,
+        cel::{self, Which},
+        declared, prune, validate,
+    },
+    server::Server,
 };
-use crate::{Cluster, Options, cluster::Inner, resource::Surroundings as _, schema::Schema};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -38,14 +42,14 @@ async fn send(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u
         .header("content-type", media)
         .body(Full::new(bytes::Bytes::from(body.to_string())))
         .unwrap();
-    let response = crate::http::answer(cluster, request).await;
+    let response = crate::http::answer(cluster.inner(), request).await;
     let code = response.status().as_u16();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
 /// Waits until the cluster is as wanted, with every write.
-async fn until(cluster: &Arc<Inner>, wanted: impl Fn(&Inner) -> bool) {
+async fn until(cluster: &Arc<Server>, wanted: impl Fn(&Server) -> bool) {
     let mut ticks = cluster.store.ticks();
     let wait = async {
         while !wanted(cluster) {
@@ -55,11 +59,11 @@ async fn until(cluster: &Arc<Inner>, wanted: impl Fn(&Inner) -> bool) {
     tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap();
 }
 
-fn is_served(cluster: &Inner, plural: &str) -> bool {
+fn is_served(cluster: &Server, plural: &str) -> bool {
     cluster.kinds().find("t.example.com", "v1", plural).is_some()
 }
 
-fn is_established(cluster: &Inner, plural: &str) -> bool {
+fn is_established(cluster: &Server, plural: &str) -> bool {
     let crd = cluster
         .get(COLLECTION, &format!("{plural}.t.example.com"))
         .unwrap_or_default();
@@ -68,12 +72,12 @@ fn is_established(cluster: &Inner, plural: &str) -> bool {
 
 #[expect(clippy::needless_pass_by_value, reason = "literals read best as they are")]
 fn understood(declared: Value) -> Arc<Schema> {
-    Arc::new(schema::understand(&declared, 0))
+    Arc::new(declared::understand(&declared, 0))
 }
 
 #[tokio::test]
 async fn a_crd_is_served_when_it_is_established_and_gone_when_it_is_deleted() {
-    let cluster = Cluster::new(crate::cluster::tests_support::admins());
+    let cluster = Cluster::new(crate::server::tests_support::admins());
     let inner = cluster.inner().clone();
     let definition = crd(
         "cups",
@@ -108,7 +112,7 @@ async fn a_crd_is_served_when_it_is_established_and_gone_when_it_is_deleted() {
 
 #[tokio::test]
 async fn an_object_with_a_finalizer_holds_its_crd_and_nothing_new_is_made_meanwhile() {
-    let cluster = Cluster::new(crate::cluster::tests_support::admins());
+    let cluster = Cluster::new(crate::server::tests_support::admins());
     let inner = cluster.inner().clone();
     let definition = crd("pins", "Pin", json!({"type": "object"}));
     send(&cluster, Method::POST, CRDS, &definition).await;
@@ -146,10 +150,10 @@ async fn an_object_with_a_finalizer_holds_its_crd_and_nothing_new_is_made_meanwh
 
 #[tokio::test]
 async fn crds_that_are_stored_already_are_served_from_the_start() {
-    let file = std::env::temp_dir().join(format!("crds-{}.redb", crate::cluster::new_uid()));
+    let file = std::env::temp_dir().join(format!("crds-{}.redb", crate::random::new_uid()));
     let options = || Options {
         data: Some(file.clone()),
-        ..crate::cluster::tests_support::admins()
+        ..crate::server::tests_support::admins()
     };
     {
         let cluster = Cluster::open(options()).unwrap();
@@ -313,19 +317,19 @@ fn a_schema_without_end_is_understood_to_a_depth() {
     for _ in 0..120 {
         declared = json!({"type": "object", "properties": {"a": declared}});
     }
-    assert!(schema::understand(&declared, 0).properties.contains_key("a"));
+    assert!(declared::understand(&declared, 0).properties.contains_key("a"));
     let mut value = json!({});
     for _ in 0..120 {
         value = json!({"a": value});
     }
-    prune::prune(&mut value, Some(&schema::understand(&declared, 0)));
+    prune::prune(&mut value, Some(&declared::understand(&declared, 0)));
 }
 
 mod properties {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::{prune, schema::understand, validate};
+    use crate::schema::{declared::understand, prune, validate};
 
     fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::{
-    endpoint::Call,
+    call::Call,
+    decode::Media,
+    object::Object,
     registry::{self, dry_run_problems, media},
-    resource::Object,
-    schema::decode::Media,
     status::{FieldError, Problem, Result, Status},
 };
 

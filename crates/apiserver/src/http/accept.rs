@@ -4,7 +4,7 @@ use crate::status::Status;
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Format {
+pub(crate) enum Format {
     /// JSON.
     #[default]
     Json,
@@ -14,7 +14,7 @@ pub enum Format {
 
 /// What the answer is turned into before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transform {
+pub(crate) enum Transform {
     /// `Table`.
     Table,
     /// `PartialObjectMetadata`.
@@ -27,7 +27,7 @@ pub enum Transform {
 
 /// The outcome of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     /// How it is written.
     pub format: Format,
     /// Indented, because the media type asks for it.
@@ -38,7 +38,7 @@ pub struct Accepted {
 
 /// Who answers: they offer different things and refuse in different words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub(crate) enum Offer {
     /// Built-in kinds: one object.
     Object,
     /// Built-in kinds: a collection or a watch.
@@ -58,7 +58,7 @@ const ALL: &str = "application/json, application/yaml, application/vnd.kubernete
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 /// The form of an answer. Source: k8s.io/apiserver negotiation, behind the routes' own check.
-pub fn negotiate(header: &str, offer: Offer) -> Result<Accepted, Box<Status>> {
+pub(crate) fn negotiate(header: &str, offer: Offer) -> Result<Accepted, Box<Status>> {
     if !routed(header, offer) {
         let list = match offer {
             Offer::JsonOnly => "application/json".to_owned(),
@@ -78,7 +78,7 @@ pub fn negotiate(header: &str, offer: Offer) -> Result<Accepted, Box<Status>> {
 }
 
 /// The form of a watch: only JSON can be streamed.
-pub fn negotiate_watch(header: &str, offer: Offer) -> Result<Accepted, Box<Status>> {
+pub(crate) fn negotiate_watch(header: &str, offer: Offer) -> Result<Accepted, Box<Status>> {
     let accepted = negotiate(header, offer)?;
     if accepted.format == Format::Json {
         Ok(accepted)
@@ -89,7 +89,7 @@ pub fn negotiate_watch(header: &str, offer: Offer) -> Result<Accepted, Box<Statu
 
 /// The form of an error: what was asked for, or JSON when that is not to be had.
 #[must_use]
-pub fn of_error(header: &str) -> Accepted {
+pub(crate) fn of_error(header: &str) -> Accepted {
     clauses(header)
         .iter()
         .find_map(|clause| matched(clause, Offer::Object))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{cluster::Inner, discovery, endpoint::Query};
+use crate::{discovery, query::Query, server::Server};
 
 /// What such a path answers.
 pub(super) enum Fixed {
@@ -78,7 +78,7 @@ const PATHS: &[&str] = &[
 ];
 
 /// The answer of a path outside the API; `None` when there is none.
-pub(super) fn answer(cluster: &Inner, path: &str, query: &Query) -> Option<Fixed> {
+pub(super) fn answer(cluster: &Server, path: &str, query: &Query) -> Option<Fixed> {
     match path {
         "/" | "/index.html" => Some(Fixed::Json(json!({"paths": paths(cluster)}))),
         "/version" | "/version/" => Some(Fixed::Json(version())),
@@ -164,7 +164,7 @@ fn health(path: &str, query: &Query) -> Option<Fixed> {
     Some(Fixed::Text(200, text))
 }
 
-fn paths(cluster: &Inner) -> Vec<String> {
+fn paths(cluster: &Server) -> Vec<String> {
     let mut paths: Vec<String> = PATHS.iter().map(|&path| path.to_owned()).collect();
     for (door, extra) in [("healthz", &[][..]), ("livez", &[]), ("readyz", READY)] {
         paths.extend(CHECKS.iter().chain(extra).map(|check| format!("/{door}/{check}")));

@@ -5,8 +5,12 @@ use std::{io::Write as _, sync::Arc};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::json;
 
-use super::{json, write::whole};
-use crate::{cluster, endpoint::Item, resource::Resource};
+use super::write::whole;
+use crate::{
+    call::Item,
+    json,
+    resource::{Resource, stored},
+};
 
 /// Lists are written in pieces of about this size.
 const PIECE: usize = 64 << 10;
@@ -41,7 +45,7 @@ impl Iterator for Splicing {
             }
             self.any = true;
             match item {
-                Item::Stored(entry) if cluster::is_shown_as_stored(&self.resource, &entry) => {
+                Item::Stored(entry) if stored::is_shown_as_stored(&self.resource, &entry) => {
                     splice(&mut text, &self.head, &entry.object);
                 }
                 item => {

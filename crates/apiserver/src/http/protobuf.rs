@@ -468,7 +468,7 @@ mod tests {
 
     #[test]
     fn every_message_of_the_table_is_a_definition_with_those_fields() {
-        for resource in crate::kinds::Kinds::builtin().all() {
+        for resource in crate::kinds::builtin().all() {
             let _ = resource.schema.get();
         }
         for (name, fields) in TABLE.iter() {

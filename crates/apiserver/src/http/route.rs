@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use http::Method;
 
-use super::path::About;
 use crate::{
+    auth::about::About,
     discovery,
-    kinds::Kinds,
-    resource::Resource,
+    resource::{Kinds, Resource},
     status::{self, Status},
 };
 
@@ -116,7 +115,7 @@ fn custom(resource: &Arc<Resource>, method: &Method, about: &About) -> Result<Ro
     };
     // A request that was authorized as a watch must not do anything else.
     if about.old_watch && !matches!(*method, Method::GET | Method::HEAD) {
-        let asked = super::path::verb_of(method);
+        let asked = crate::auth::about::verb_of(method);
         return Err(unsupported(qualified, asked).into());
     }
     let mut route = route(resource, method, about);
@@ -179,11 +178,11 @@ fn route(resource: &Arc<Resource>, method: &Method, about: &About) -> Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Query;
+    use crate::query::Query;
 
     #[test]
     fn paths_and_methods_of_built_in_kinds() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         // method, path, code (200: it goes somewhere)
         let cases = [
             ("GET", "/api/v1/configmaps", 200),
@@ -233,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_is_authorized_as_a_watch_or_a_proxy_does_nothing_else() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         // The words of a path do not tell custom resources from others: this one stands in for one.
         let foos = kinds
             .find("apps", "v1", "deployments")

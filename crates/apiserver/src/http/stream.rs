@@ -11,20 +11,23 @@ use serde_json::{Map, Value, json};
 
 use super::{
     accept::{Accepted, Transform},
-    json,
     pieces::{head, splice},
     write::{Form, partial, whole},
 };
 use crate::{
-    cluster::{self, Body, Inner},
-    endpoint::{Item, Query},
-    resource::Object,
+    call::Item,
+    http::Body,
+    json,
+    object::Object,
+    query::Query,
+    resource::stored,
+    server::Server,
     watch::{Frame, Watch},
 };
 
 /// How the events of one watch are written.
 struct Lines {
-    cluster: Arc<Inner>,
+    cluster: Arc<Server>,
     accepted: Accepted,
     query: Query,
     /// Whether the columns of the Table were sent.
@@ -34,7 +37,7 @@ struct Lines {
 }
 
 /// The answer that a watch is.
-pub(super) fn watched(cluster: &Arc<Inner>, form: &Form<'_>, watch: Watch) -> Response<Body> {
+pub(super) fn watched(cluster: &Arc<Server>, form: &Form<'_>, watch: Watch) -> Response<Body> {
     let lines = Lines {
         cluster: cluster.clone(),
         accepted: form.accepted,
@@ -62,7 +65,7 @@ impl Lines {
         let (kind, object) = match frame {
             Frame::Object(kind, Item::Stored(entry))
                 if self.accepted.transform.is_none()
-                    && cluster::is_shown_as_stored(&watch.resource, &entry) =>
+                    && stored::is_shown_as_stored(&watch.resource, &entry) =>
             {
                 begin(text, kind);
                 splice(text, &self.head, &entry.object);
@@ -146,7 +149,7 @@ mod tests {
             .header("accept", accept)
             .body(Full::new(Bytes::from(body.to_owned())))
             .expect("a request");
-        super::super::answer(cluster, request).await
+        super::super::answer(cluster.inner(), request).await
     }
 
     async fn read(response: Response<Body>) -> Value {
@@ -156,7 +159,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_shows_what_its_write_answered_in_every_form() {
-        let cluster = Cluster::bare(crate::cluster::tests_support::admins());
+        let cluster = Cluster::bare(crate::server::tests_support::admins());
         let path = "/api/v1/namespaces/default/configmaps";
         let from = cluster.inner().store.revision();
         let body = r#"{"metadata":{"name":"a","labels":{"x":"y"}},"data":{"k":"v"}}"#;

@@ -11,14 +11,17 @@ use serde_json::{Map, Value, json};
 
 use super::{
     accept::{Accepted, Format, Transform},
-    json,
     pieces::{Splicing, Zipped, head, splice},
     yaml,
 };
 use crate::{
-    cluster::{self, Body, Inner},
-    endpoint::{Item, Query, Reply},
-    resource::{Object, Resource},
+    call::{Item, Reply},
+    http::Body,
+    json,
+    object::Object,
+    query::Query,
+    resource::{Resource, stored},
+    server::Server,
     status::{Result, Status},
     table::{self, Include},
 };
@@ -135,7 +138,7 @@ impl<'a> Form<'a> {
     /// The answer of an endpoint, but for watches.
     pub(super) fn reply(
         &self,
-        cluster: &Inner,
+        cluster: &Server,
         resource: &Arc<Resource>,
         reply: Reply,
     ) -> Result<Response<Body>> {
@@ -176,14 +179,13 @@ impl<'a> Form<'a> {
                 };
                 self.list(cluster, resource, list)
             }
-            Reply::Watch(_) => Err(Status::internal("a watch is no single answer")),
         }
     }
 
-    fn object(&self, cluster: &Inner, resource: &Resource, code: u16, item: Item) -> Result<Response<Body>> {
+    fn object(&self, cluster: &Server, resource: &Resource, code: u16, item: Item) -> Result<Response<Body>> {
         if let Item::Stored(entry) = &item
             && self.splices()
-            && cluster::is_shown_as_stored(resource, entry)
+            && stored::is_shown_as_stored(resource, entry)
         {
             let mut text = Vec::with_capacity(entry.object.len() + 96);
             splice(&mut text, &head(resource), &entry.object);
@@ -198,7 +200,12 @@ impl<'a> Form<'a> {
     }
 
     /// One object as a Table or as its metadata.
-    pub(super) fn transformed(&self, cluster: &Inner, resource: &Resource, object: &Object) -> Result<Value> {
+    pub(super) fn transformed(
+        &self,
+        cluster: &Server,
+        resource: &Resource,
+        object: &Object,
+    ) -> Result<Value> {
         let Some((transform, beta)) = self.accepted.transform else {
             return Ok(Value::Object(object.clone()));
         };
@@ -235,7 +242,7 @@ impl<'a> Form<'a> {
     /// A Table of objects; `columns`: with the definitions of its columns.
     pub(super) fn table(
         &self,
-        cluster: &Inner,
+        cluster: &Server,
         resource: &Resource,
         objects: impl Iterator<Item = Object>,
         metadata: &Value,
@@ -263,7 +270,7 @@ impl<'a> Form<'a> {
         )
     }
 
-    fn list(&self, cluster: &Inner, resource: &Arc<Resource>, list: List) -> Result<Response<Body>> {
+    fn list(&self, cluster: &Server, resource: &Arc<Resource>, list: List) -> Result<Response<Body>> {
         let custom = resource.custom.is_some();
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), list.revision.to_string().into());
@@ -345,7 +352,7 @@ struct List {
 /// An object with apiVersion and kind.
 pub(super) fn whole(resource: &Resource, item: Item) -> Object {
     match item {
-        Item::Stored(entry) => cluster::shown(resource, &entry.object),
+        Item::Stored(entry) => stored::shown(resource, &entry.object),
         Item::Made(object) => object,
     }
 }

@@ -10,7 +10,7 @@ const WIDTH: usize = 80;
 
 /// A document.
 #[must_use]
-pub fn document(value: &Value) -> String {
+pub(crate) fn document(value: &Value) -> String {
     let mut out = Out::default();
     match value {
         Value::Object(map) if !map.is_empty() => out.map(map, 0, true),
@@ -81,7 +81,7 @@ impl Out {
             Value::Array(_) => self.put("[]"),
             other => {
                 let mut text = Vec::new();
-                text.extend(super::json::compact(other));
+                text.extend(crate::json::compact(other));
                 self.put(&String::from_utf8_lossy(&text));
             }
         }

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    kind::{Kind, empty_status},
-    tree::{Errors, below, default, each, items, list, made, number, object, object_mut, text},
-};
+use super::kind::{Kind, empty_status};
 use crate::{
-    crd::cel::free::Expression,
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, below, default, each, items, list, made, number, object, object_mut, text},
+    },
+    schema::cel::free::Expression,
     status::{FieldError, Problem},
 };
 

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    tree::{below, default, list, made, object, within},
-    workloads,
-};
+use super::workloads;
 use crate::{
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object,
+        tree::{below, default, list, made, object, within},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 

@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
-use super::{
-    tree::{Errors, below, object, text},
-    workloads,
-};
+use super::workloads;
 use crate::{
     names,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object,
+        tree::{Errors, below, object, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 

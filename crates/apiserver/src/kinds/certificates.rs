@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{
-    kind::{Kind, empty_status, fields},
+use super::kind::{Kind, empty_status, fields};
+use crate::object::{
+    Object,
     tree::{Errors, below, list, made, number, same, text},
 };
-use crate::resource::Object;
 
 /// The shortest time a certificate may be asked for, in seconds.
 const SHORTEST: i64 = 600;

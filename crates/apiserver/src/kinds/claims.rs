@@ -8,12 +8,13 @@ use super::{
     amounts::nano,
     kind::{Kind, fields},
     pod_spec::internal::unified,
-    tree::{Errors, at, below, default, list, made, object, object_mut, same, text},
 };
 use crate::{
     names,
-    registry::{field, metadata_mut},
-    resource::Object,
+    object::{
+        Object, field, metadata_mut,
+        tree::{Errors, at, below, default, list, made, object, object_mut, same, text},
+    },
 };
 
 const MODES: [&str; 4] = [

@@ -3,13 +3,13 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{
-    kind::{Kind, fields},
-    tree::{Errors, at, below, default, flag, made, same, text},
-};
+use super::kind::{Kind, fields};
 use crate::{
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, at, below, default, flag, made, same, text},
+    },
     status::{FieldError, Problem},
 };
 
@@ -56,7 +56,7 @@ pub(super) static SECRET: Kind = Kind {
     errors: secret,
     changes: Some(|new, old, errors| {
         if text(new, "type") != text(old, "type") {
-            errors.invalid("type", text(new, "type"), super::tree::IMMUTABLE);
+            errors.invalid("type", text(new, "type"), crate::object::tree::IMMUTABLE);
         }
         frozen(new, old, &["data"], errors);
         secret(new, errors);

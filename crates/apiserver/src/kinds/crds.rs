@@ -3,12 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    crd::{
-        lifecycle,
-        schema::{list, object, text},
-    },
-    registry::finalizers,
-    resource::{Object, Rules, Surroundings},
+    crd::names,
+    object::{Object, finalizers},
+    resource::{Rules, Surroundings},
+    schema::declared::{list, object, text},
     status::{FieldError, Result},
 };
 
@@ -120,7 +118,7 @@ impl Rules for Crd {
     }
 
     fn begin_delete(&self, crd: &mut Object, now: &str) -> bool {
-        lifecycle::begin_delete(crd, now);
+        names::begin_delete(crd, now);
         true
     }
 
@@ -173,7 +171,7 @@ fn drop_null_defaults(schema: &mut Value) {
 fn unknown_formats(schema: &Map<String, Value>, found: &mut Vec<String>) {
     if let Some(format) = text(schema, "format").filter(|format| !format.is_empty())
         && text(schema, "type").is_some()
-        && !crate::crd::formats::is_known(format)
+        && !crate::schema::formats::is_known(format)
         && !found.iter().any(|known| known == format)
     {
         found.push(format.to_owned());

@@ -1,13 +1,12 @@
 //! `CronJobs` and their schedules.
 
-use super::{
-    jobs, pod_spec,
-    tree::{Errors, below, default, made, object, text},
-    workloads,
-};
+use super::{jobs, pod_spec, workloads};
 use crate::{
-    registry::field,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object, field,
+        tree::{Errors, below, default, made, object, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 
@@ -108,7 +107,7 @@ fn cron_spec(spec: &Object, old: Option<&Object>, errors: &mut Errors) {
             "`selector` will be auto-generated",
         );
     }
-    if super::tree::flag(job, "manualSelector") {
+    if crate::object::tree::flag(job, "manualSelector") {
         errors.push(FieldError::not_supported(
             "spec.jobTemplate.spec.manualSelector",
             true,

@@ -1,13 +1,12 @@
 //! `DaemonSets`.
 
-use super::{
-    pod_spec,
-    tree::{Errors, below, default, made, object, same, text},
-    workloads,
-};
+use super::{pod_spec, workloads};
 use crate::{
-    registry::{metadata, metadata_mut},
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object, metadata, metadata_mut,
+        tree::{Errors, below, default, made, object, same, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Problem, Result},
 };
 

@@ -1,13 +1,12 @@
 //! Deployments.
 
-use super::{
-    pod_spec,
-    tree::{Errors, below, default, made, number, object, text},
-    workloads,
-};
+use super::{pod_spec, workloads};
 use crate::{
-    registry::metadata,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object, metadata,
+        tree::{Errors, below, default, made, number, object, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Problem, Result},
 };
 

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{
-    kind::Kind,
-    tree::{Errors, IMMUTABLE, count, default, each, items, list, text},
-};
+use super::kind::Kind;
 use crate::{
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, IMMUTABLE, count, default, each, items, list, text},
+    },
     status::{FieldError, Problem},
 };
 

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{
-    kind::{Kind, fields},
-    tree::{Errors, IMMUTABLE, below, count, same, text},
-};
+use super::kind::{Kind, fields};
 use crate::{
     names,
-    registry::field,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object, field,
+        tree::{Errors, IMMUTABLE, below, count, same, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 

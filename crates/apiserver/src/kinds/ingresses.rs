@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    kind::Kind,
-    services::ingress_addresses,
-    tree::{Errors, at, below, count, items, list, made, object, object_mut, text},
+use super::{kind::Kind, services::ingress_addresses};
+use crate::{
+    names,
+    object::{
+        Object,
+        tree::{Errors, at, below, count, items, list, made, object, object_mut, text},
+    },
 };
-use crate::{names, resource::Object};
 
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 

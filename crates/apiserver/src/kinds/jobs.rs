@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{
-    pod_spec,
-    tree::{Errors, IMMUTABLE, below, count, default, flag, items, list, made, number, object, same, text},
-    workloads,
-};
+use super::{pod_spec, workloads};
 use crate::{
     names,
-    registry::field,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object, field,
+        tree::{
+            Errors, IMMUTABLE, below, count, default, flag, items, list, made, number, object, same, text,
+        },
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Problem, Result},
 };
 
@@ -56,9 +57,9 @@ impl Rules for Jobs {
             "TerminatingOrFailed"
         };
         default(spec, "podReplacementPolicy", replacement);
-        super::tree::within(spec, "podFailurePolicy", |policy| {
-            super::tree::each(policy, "rules", |rule| {
-                super::tree::each(rule, "onPodConditions", |one| default(one, "status", "True"));
+        crate::object::tree::within(spec, "podFailurePolicy", |policy| {
+            crate::object::tree::each(policy, "rules", |rule| {
+                crate::object::tree::each(rule, "onPodConditions", |one| default(one, "status", "True"));
             });
         });
         pod_spec::template_defaults(spec);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::tree::Errors;
 use crate::{
     names,
-    resource::{Object, Rules, Surroundings, differ_beside},
+    object::{Object, tree::Errors},
+    resource::{Rules, Surroundings, differ_beside},
     status::{FieldError, Result},
 };
 
@@ -98,7 +98,7 @@ impl Rules for &'static Kind {
     }
 
     fn generation_changes(&self, old: &Object, new: &Object) -> bool {
-        let labels = |object: &Object| crate::registry::metadata(object).get("labels").cloned();
+        let labels = |object: &Object| crate::object::metadata(object).get("labels").cloned();
         differ_beside(&["metadata", "status"], old, new) || self.labels_count && labels(old) != labels(new)
     }
 

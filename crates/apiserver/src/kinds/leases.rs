@@ -1,10 +1,10 @@
 //! Leases.
 
-use super::{
-    kind::Kind,
+use super::kind::Kind;
+use crate::object::{
+    Object,
     tree::{Errors, below, made, number, object_mut},
 };
-use crate::resource::Object;
 
 /// Lease. Coordinated leader election is off, as in a server without feature gates: its two fields are dropped.
 pub(super) static LEASE: Kind = Kind {

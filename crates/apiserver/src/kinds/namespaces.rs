@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::tree::made;
 use crate::{
+    kinds::pod_security,
     meta::standard_finalizer,
     names,
-    registry::{field, metadata_mut},
-    resource::{Object, Rules, Surroundings},
+    object::{Object, field, metadata_mut, tree::made},
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 
@@ -80,13 +80,13 @@ impl Rules for Namespace {
 
     fn validate(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = finalizer_errors(object, |_| "spec.finalizers".to_owned());
-        errors.extend(crate::admission::pod_security::labels(object));
+        errors.extend(pod_security::labels(object));
         errors
     }
 
     fn validate_update(&self, subresource: &str, new: &Object, _: &Object) -> Vec<FieldError> {
         match subresource {
-            "" => crate::admission::pod_security::labels(new),
+            "" => pod_security::labels(new),
             "finalize" => finalizer_errors(new, |at| format!("spec.finalizers[{at}]")),
             "status" => phase_error(new).into_iter().collect(),
             _ => Vec::new(),

@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    kind::Kind,
-    tree::{Errors, below, each, items, list, made, object, text},
+use super::kind::Kind;
+use crate::{
+    names,
+    object::{
+        Object,
+        tree::{Errors, below, each, items, list, made, object, text},
+    },
 };
-use crate::{names, resource::Object};
 
 /// NetworkPolicy.
 pub(super) static NETWORK_POLICY: Kind = Kind {

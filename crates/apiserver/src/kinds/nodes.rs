@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    kind::{Kind, fields},
-    tree::{Errors, below, flag, items, list, made, object_mut, text},
+use super::kind::{Kind, fields};
+use crate::{
+    names,
+    object::{
+        Object, metadata_mut,
+        tree::{Errors, below, flag, items, list, made, object_mut, text},
+    },
 };
-use crate::{names, registry::metadata_mut, resource::Object};
 
 /// Node. Unlike elsewhere a status given on create is kept; kubelets send it so.
 pub(super) static NODE: Kind = Kind {

@@ -17,8 +17,14 @@ use serde_json::Value;
 pub(crate) use defaults::{pod as pod_defaults, quality, template as template_defaults};
 pub(crate) use warnings::{pod as pod_warnings, template as template_warnings};
 
-use super::tree::{Errors, below, items, list, number, object, text};
-use crate::{names, resource::Object, status::FieldError};
+use crate::{
+    names,
+    object::{
+        Object,
+        tree::{Errors, below, items, list, number, object, text},
+    },
+    status::FieldError,
+};
 
 /// The three lists of containers.
 pub(crate) const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];

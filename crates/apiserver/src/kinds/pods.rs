@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    pod_spec,
-    tree::{Errors, below, default, flag, list, made, number, object, text},
-};
+use super::pod_spec;
 use crate::{
     names,
-    registry::field,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object, field,
+        tree::{Errors, below, default, flag, list, made, number, object, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 
 mod admission;
-pub(crate) mod binding;
-pub(crate) mod eviction;
-pub(crate) mod node;
 mod subresources;
 mod update;
 
@@ -161,7 +158,7 @@ impl Rules for Pods {
 }
 
 /// Whether a pod has ended, well or not.
-fn is_finished(pod: &Object) -> bool {
+pub(crate) fn is_finished(pod: &Object) -> bool {
     matches!(text(below(pod, "status"), "phase"), "Succeeded" | "Failed")
 }
 
@@ -180,7 +177,7 @@ fn status(new: &Object, old: &Object) -> Vec<FieldError> {
         errors.invalid(
             "status.qosClass",
             text(status, "qosClass"),
-            super::tree::IMMUTABLE,
+            crate::object::tree::IMMUTABLE,
         );
     }
     restarts(status, before, below(new, "spec"), &mut errors);

@@ -7,9 +7,15 @@ use serde_json::Value;
 use super::{
     amounts::nano,
     kind::{Kind, empty_status},
-    tree::{Errors, IMMUTABLE, below, each, items, list, made, object_mut, same, text},
 };
-use crate::{names, resource::Object, status::FieldError};
+use crate::{
+    names,
+    object::{
+        Object,
+        tree::{Errors, IMMUTABLE, below, each, items, list, made, object_mut, same, text},
+    },
+    status::FieldError,
+};
 
 /// Scopes of a quota.
 const SCOPES: [&str; 7] = [
@@ -251,7 +257,7 @@ fn amounts(map: &Object, path: &str, errors: &mut Errors) {
         let field = format!("{path}[{name}]");
         errors.all_invalid(&field, name.as_str(), names::qualified_name(name));
         if nano(amount).is_some_and(|amount| amount < 0) {
-            let detail = super::tree::NOT_NEGATIVE;
+            let detail = crate::object::tree::NOT_NEGATIVE;
             errors.invalid(&field, amount.clone(), detail);
         }
     }

@@ -2,11 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    kind::Kind,
-    tree::{Errors, below, default, each, items, list, made, text, within},
+use super::kind::Kind;
+use crate::{
+    names,
+    object::{
+        Object,
+        tree::{Errors, below, default, each, items, list, made, text, within},
+    },
+    status::FieldError,
 };
-use crate::{names, resource::Object, status::FieldError};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

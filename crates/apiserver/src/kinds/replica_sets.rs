@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{
-    pod_spec,
-    tree::{Errors, below, count, default, made},
-    workloads,
-};
+use super::{pod_spec, workloads};
 use crate::{
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object,
+        tree::{Errors, below, count, default, made},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 

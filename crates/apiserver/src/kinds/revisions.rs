@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use super::{
-    pod_spec,
-    tree::{Errors, below},
-};
+use super::pod_spec;
 use crate::{
-    resource::{Object, Rules},
+    object::{
+        Object,
+        tree::{Errors, below},
+    },
+    resource::Rules,
     status::FieldError,
 };
 
@@ -17,7 +18,7 @@ pub(super) struct Revisions;
 
 impl Rules for Revisions {
     fn defaults(&self, object: &mut Object) {
-        super::tree::default(object, "revision", 0);
+        crate::object::tree::default(object, "revision", 0);
     }
 
     fn validate(&self, object: &Object) -> Vec<FieldError> {
@@ -25,8 +26,8 @@ impl Rules for Revisions {
         if object.get("data").is_none_or(Value::is_null) {
             errors.required("data", "data is mandatory");
         }
-        if let Some(revision) = super::tree::number(object, "revision").filter(|number| *number < 0) {
-            errors.invalid("revision", revision, super::tree::NOT_NEGATIVE);
+        if let Some(revision) = crate::object::tree::number(object, "revision").filter(|number| *number < 0) {
+            errors.invalid("revision", revision, crate::object::tree::NOT_NEGATIVE);
         }
         errors.0
     }
@@ -37,7 +38,7 @@ impl Rules for Revisions {
             errors.invalid(
                 "data",
                 new.get("data").cloned().unwrap_or_default(),
-                super::tree::IMMUTABLE,
+                crate::object::tree::IMMUTABLE,
             );
         }
         errors.0

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use super::{
-    kind::Kind,
-    tree::{Errors, IMMUTABLE, below, count, default, object, text},
+use super::kind::Kind;
+use crate::{
+    names,
+    object::{
+        Object, field,
+        tree::{Errors, IMMUTABLE, below, count, default, object, text},
+    },
 };
-use crate::{names, registry::field, resource::Object};
 
 /// The highest value that a user's class may have.
 const HIGHEST: i64 = 1_000_000_000;
@@ -76,7 +79,7 @@ fn runtime_class(class: &Object, errors: &mut Errors) {
         for (name, amount) in below(overhead, "podFixed") {
             if super::amounts::nano(amount).is_some_and(|amount| amount < 0) {
                 let field = format!("overhead.podFixed[{name}]");
-                errors.invalid(field, Value::clone(amount), super::tree::NOT_NEGATIVE);
+                errors.invalid(field, Value::clone(amount), crate::object::tree::NOT_NEGATIVE);
             }
         }
     }

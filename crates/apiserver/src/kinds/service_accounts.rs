@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use super::{
-    kind::Kind,
-    tree::{at, each},
-};
+use super::kind::Kind;
+use crate::object::tree::{at, each};
 
 /// ServiceAccount: its references to Secrets keep only the name.
 pub(super) static SERVICE_ACCOUNT: Kind = Kind {

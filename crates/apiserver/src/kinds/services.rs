@@ -7,14 +7,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    kind::fields,
-    tree::{Errors, below, count, default, each, flag, list, made, number, object_mut, text},
-};
+use super::kind::fields;
 use crate::{
     names,
-    registry::field,
-    resource::{Guard, Object, Rules, Surroundings},
+    object::{
+        Object, field,
+        tree::{Errors, below, count, default, each, flag, list, made, number, object_mut, text},
+    },
+    resource::{Guard, Rules, Surroundings},
     status::{About, FieldError, Result, Status},
 };
 

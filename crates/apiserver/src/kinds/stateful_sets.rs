@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    pod_spec,
-    tree::{Errors, below, default, each, made, object, text},
-    workloads,
-};
+use super::{pod_spec, workloads};
 use crate::{
     names,
-    resource::{Object, Rules, Surroundings},
+    object::{
+        Object,
+        tree::{Errors, below, default, each, made, object, text},
+    },
+    resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
 

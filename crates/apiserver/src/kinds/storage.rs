@@ -5,9 +5,14 @@ use serde_json::Value;
 use super::{
     amounts::nano,
     kind::{Kind, empty_status},
-    tree::{Errors, IMMUTABLE, below, default, items, list, made, object, same, text},
 };
-use crate::{names, resource::Object};
+use crate::{
+    names,
+    object::{
+        Object,
+        tree::{Errors, IMMUTABLE, below, default, items, list, made, object, same, text},
+    },
+};
 
 /// StorageClass: hardly anything of it may change.
 pub(super) static STORAGE_CLASS: Kind = Kind {
@@ -154,7 +159,7 @@ pub(super) static CAPACITY: Kind = Kind {
             if let Some(amount) = capacity.get(key)
                 && nano(amount).is_some_and(|amount| amount < 0)
             {
-                errors.invalid(key, amount.clone(), super::tree::NOT_NEGATIVE);
+                errors.invalid(key, amount.clone(), crate::object::tree::NOT_NEGATIVE);
             }
         }
     },

@@ -2,14 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    pod_spec,
-    tree::{Errors, below, count, list, object, text},
-};
+use super::pod_spec;
 use crate::{
     names,
-    registry::{metadata, metadata_mut},
-    resource::Object,
+    object::{
+        Object, metadata, metadata_mut,
+        tree::{Errors, below, count, list, object, text},
+    },
     status::FieldError,
 };
 
@@ -181,15 +180,15 @@ pub(crate) fn fresh_status(object: &mut Object, counts: &[&str]) {
 
 /// Fills the counts that a status always shows.
 pub(crate) fn shown_counts(object: &mut Object, counts: &[&str]) {
-    let status = super::tree::made(object, "status");
+    let status = crate::object::tree::made(object, "status");
     for key in counts {
-        super::tree::default(status, key, 0);
+        crate::object::tree::default(status, key, 0);
     }
 }
 
 /// The warning about a name that makes no good host name.
 pub(crate) fn name_warning(object: &Object) -> Option<String> {
-    let problems = names::dns_label(crate::registry::field(object, "name"), false);
+    let problems = names::dns_label(crate::object::field(object, "name"), false);
     (!problems.is_empty()).then(|| format!("{HOSTNAMES} [{}]", problems.join(" ")))
 }
 
@@ -211,7 +210,7 @@ mod tests {
     use serde_json::json;
 
     use super::selects;
-    use crate::resource::Object;
+    use crate::object::Object;
 
     fn object(value: &serde_json::Value) -> Object {
         value.as_object().cloned().unwrap_or_default()

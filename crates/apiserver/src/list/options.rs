@@ -1,7 +1,7 @@
 //! The parameters of lists and watches, read and checked as the server does: syntax, then what goes together, then fields.
 
 use crate::{
-    endpoint::Call,
+    call::Call,
     selector::Selection,
     status::{About, FieldError, Result, Status},
     store::Revision,

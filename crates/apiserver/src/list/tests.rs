@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::{auth::User, cluster::tests_support::bare, endpoint::Query, store::Expect};
+use crate::{auth::User, query::Query, server::tests_support::bare, store::Expect};
 
 fn call(query: &str) -> Call {
-    let kinds = crate::kinds::Kinds::builtin();
+    let kinds = crate::kinds::builtin();
     Call {
         method: http::Method::GET,
         resource: kinds.find("", "v1", "configmaps").unwrap().clone(),
@@ -21,7 +21,7 @@ fn call(query: &str) -> Call {
     }
 }
 
-fn put(cluster: &Arc<Inner>, name: &str, odd: bool) -> Revision {
+fn put(cluster: &Arc<Server>, name: &str, odd: bool) -> Revision {
     let labels = if odd { json!({"odd": "yes"}) } else { json!({}) };
     let object = json!({"metadata": {"namespace": "n", "name": name, "labels": labels}}).to_string();
     let store = &cluster.store;
@@ -33,7 +33,10 @@ fn put(cluster: &Arc<Inner>, name: &str, odd: bool) -> Revision {
 }
 
 /// Names, continue token, what remains, revision.
-async fn listed(cluster: &Arc<Inner>, query: &str) -> Result<(Vec<String>, String, Option<usize>, Revision)> {
+async fn listed(
+    cluster: &Arc<Server>,
+    query: &str,
+) -> Result<(Vec<String>, String, Option<usize>, Revision)> {
     let Reply::List {
         items,
         revision,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::NameRule;
 use crate::{
     names,
-    registry::{field, finalizers, metadata, terms::manager_problems, text},
-    resource::{Object, Resource},
+    object::{Object, field, finalizers, metadata, text},
+    resource::Resource,
     status::{FieldError, Problem},
 };
 
@@ -146,4 +146,29 @@ pub(super) fn managed_fields(object: &Object) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// The longest name of a field manager, in bytes.
+pub(crate) const LONGEST_MANAGER: usize = 128;
+
+/// What is wrong with the name of a field manager.
+pub(crate) fn manager_problems(name: &str, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if name.len() > LONGEST_MANAGER {
+        let detail = format!("may not be more than {LONGEST_MANAGER} bytes");
+        errors.push(FieldError::new(field, Problem::TooLong(name.into()), detail));
+    }
+    for (at, character) in name.char_indices().filter(|(_, one)| !printable(*one)) {
+        let detail = format!(
+            "invalid character U+{:04X} (at position {at})",
+            u32::from(character)
+        );
+        errors.push(FieldError::invalid(field, name, detail));
+    }
+    errors
+}
+
+/// Go's `unicode.IsPrint`, nearly: no control characters, and no space but the plain one.
+pub(crate) fn printable(character: char) -> bool {
+    character == ' ' || !(character.is_control() || character.is_whitespace())
 }

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    registry::{metadata, text},
-    resource::Object,
+    object::{Object, metadata, text},
     status::{FieldError, Problem},
 };
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{SUBDOMAIN, bounded, is_subdomain, shape};
-use crate::{resource::Object, status::FieldError};
+use crate::{object::Object, status::FieldError};
 
 const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
@@ -11,7 +11,7 @@ const NAME_EXAMPLES: [&str; 3] = ["MyName", "my.name", "123-abc"];
 
 /// A label key, annotation key (in lower case), finalizer, condition type: a name with an optional domain and a slash before it.
 #[must_use]
-pub fn qualified_name(text: &str) -> Vec<String> {
+pub(crate) fn qualified_name(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut parts = text.split('/');
     let name = match (parts.next(), parts.next(), parts.next()) {
@@ -58,7 +58,7 @@ fn prefix_problems(prefix: &str) -> Vec<String> {
 
 /// A label value: empty, or a name without a domain.
 #[must_use]
-pub fn label_value(text: &str) -> Vec<String> {
+pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
         problems.push("must be no more than 63 bytes".to_owned());
@@ -75,7 +75,7 @@ pub fn label_value(text: &str) -> Vec<String> {
 
 /// A map of labels below `field`: keys and values.
 #[must_use]
-pub fn labels(labels: &Map<String, Value>, field: &str) -> Vec<FieldError> {
+pub(crate) fn labels(labels: &Map<String, Value>, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels {
         let value = value.as_str().unwrap_or_default();
@@ -95,7 +95,7 @@ pub fn labels(labels: &Map<String, Value>, field: &str) -> Vec<FieldError> {
 
 /// A LabelSelector (`matchLabels`, `matchExpressions`) below `field`. Values of expressions are not checked, as in most kinds.
 #[must_use]
-pub fn label_selector(selector: &Object, field: &str) -> Vec<FieldError> {
+pub(crate) fn label_selector(selector: &Object, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(Value::Object(wanted)) = selector.get("matchLabels") {
         errors.extend(labels(wanted, &format!("{field}.matchLabels")));

@@ -6,7 +6,7 @@ use super::{SUBDOMAIN_LENGTH, shape, too_long};
 
 /// A port's name (IANA service name).
 #[must_use]
-pub fn port_name(name: &str) -> Vec<String> {
+pub(crate) fn port_name(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 15);
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || !name.bytes().all(allowed) {
@@ -26,13 +26,13 @@ pub fn port_name(name: &str) -> Vec<String> {
 
 /// A port's number, 1 to 65535.
 #[must_use]
-pub fn port_number(port: i64) -> Vec<String> {
+pub(crate) fn port_number(port: i64) -> Vec<String> {
     in_range(port, 1, 65535)
 }
 
 /// A number between two others, both included.
 #[must_use]
-pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
+pub(crate) fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
     if (least..=most).contains(&number) {
         Vec::new()
     } else {
@@ -40,21 +40,9 @@ pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
     }
 }
 
-/// A user ID of a process.
-#[must_use]
-pub fn user_id(id: i64) -> Vec<String> {
-    in_range(id, 0, 0xffff_ffff)
-}
-
-/// A group ID of a process.
-#[must_use]
-pub fn group_id(id: i64) -> Vec<String> {
-    in_range(id, 0, 0xffff_ffff)
-}
-
 /// An environment variable's name: printable ASCII without `=` (relaxed since 1.32).
 #[must_use]
-pub fn env_name(name: &str) -> Vec<String> {
+pub(crate) fn env_name(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.is_empty() {
         problems.push("environment variable name must be non-empty".to_owned());
@@ -70,7 +58,7 @@ pub fn env_name(name: &str) -> Vec<String> {
 
 /// A key of a ConfigMap or Secret.
 #[must_use]
-pub fn config_map_key(key: &str) -> Vec<String> {
+pub(crate) fn config_map_key(key: &str) -> Vec<String> {
     let mut problems = too_long(key, SUBDOMAIN_LENGTH);
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if key.is_empty() || !key.bytes().all(allowed) {
@@ -90,7 +78,7 @@ pub fn config_map_key(key: &str) -> Vec<String> {
 
 /// A header of an HTTP probe.
 #[must_use]
-pub fn http_header_name(name: &str) -> Vec<String> {
+pub(crate) fn http_header_name(name: &str) -> Vec<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if !name.is_empty() && name.bytes().all(allowed) {
         return Vec::new();
@@ -104,7 +92,7 @@ pub fn http_header_name(name: &str) -> Vec<String> {
 
 /// `25%`.
 #[must_use]
-pub fn percent(text: &str) -> Vec<String> {
+pub(crate) fn percent(text: &str) -> Vec<String> {
     let number = text.strip_suffix('%').unwrap_or_default();
     if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
         return Vec::new();
@@ -118,7 +106,7 @@ pub fn percent(text: &str) -> Vec<String> {
 
 /// An IPv4 or IPv6 address.
 #[must_use]
-pub fn ip(text: &str) -> Vec<String> {
+pub(crate) fn ip(text: &str) -> Vec<String> {
     if text.parse::<Ipv4Addr>().is_ok() || text.parse::<Ipv6Addr>().is_ok() {
         return Vec::new();
     }
@@ -127,7 +115,7 @@ pub fn ip(text: &str) -> Vec<String> {
 
 /// A network: address, slash, length of the prefix.
 #[must_use]
-pub fn cidr(text: &str) -> Vec<String> {
+pub(crate) fn cidr(text: &str) -> Vec<String> {
     let good = text.split_once('/').is_some_and(|(address, length)| {
         let bits = if address.parse::<Ipv4Addr>().is_ok() {
             32

@@ -362,7 +362,6 @@ fn list_meta() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::Kinds;
 
     fn references(value: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -381,7 +380,7 @@ mod tests {
     fn every_reference_leads_to_a_definition() {
         for flavor in [Flavor::V2, Flavor::V3] {
             let mut definitions = Definitions::new(flavor);
-            for resource in Kinds::builtin().all() {
+            for resource in crate::kinds::builtin().all() {
                 definitions.add(resource);
             }
             let value = definitions.into_value();
@@ -396,7 +395,7 @@ mod tests {
     #[test]
     fn metadata_is_asked_for_by_events_alone_and_items_do_not_repeat_their_definition() {
         let mut definitions = Definitions::new(Flavor::V3);
-        for resource in Kinds::builtin().all() {
+        for resource in crate::kinds::builtin().all() {
             definitions.add(resource);
         }
         let value = definitions.into_value();
@@ -424,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_custom_resource_is_named_by_its_group_turned_around() {
-        let kinds = Kinds::builtin();
+        let kinds = crate::kinds::builtin();
         let mut resource = Resource::clone(kinds.find("", "v1", "configmaps").expect("served"));
         resource.group = "stable.example.com".to_owned();
         resource.kind = "Boat".to_owned();

@@ -14,19 +14,13 @@ pub(crate) fn only(accept: &str) -> bool {
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
     /// The bytes.
     #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
-    }
-
-    /// Whether nothing was written.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     fn varint(&mut self, mut value: u64) {
@@ -39,32 +33,32 @@ impl Message {
     }
 
     /// A string or bytes field.
-    pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend(bytes);
     }
 
     /// A string field that is left out when empty.
-    pub fn text(&mut self, field: u32, text: &str) {
+    pub(crate) fn text(&mut self, field: u32, text: &str) {
         if !text.is_empty() {
             self.bytes(field, text.as_bytes());
         }
     }
 
     /// A message field.
-    pub fn message(&mut self, field: u32, message: &Self) {
+    pub(crate) fn message(&mut self, field: u32, message: &Self) {
         self.bytes(field, &message.0);
     }
 
     /// A whole number or boolean field.
-    pub fn number(&mut self, field: u32, value: u64) {
+    pub(crate) fn number(&mut self, field: u32, value: u64) {
         self.varint(u64::from(field) << 3);
         self.varint(value);
     }
 
     /// A double field.
-    pub fn double(&mut self, field: u32, value: f64) {
+    pub(crate) fn double(&mut self, field: u32, value: f64) {
         self.varint(u64::from(field) << 3 | 1);
         self.0.extend(value.to_le_bytes());
     }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    schema::decode::json::MAX_DEPTH,
+    read::json::MAX_DEPTH,
     status::{Result, Status},
 };
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    apply::printed,
+    json::printed,
     schema::{Schema, Type},
     status::{Result, Status},
 };

@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Terms, about, about_kind, asked, field, media, metadata};
+use super::{Terms, asked, media, system};
 use crate::{
     admission::{self, policies::States},
     apply,
-    cluster::{self, Inner},
-    endpoint::{Call, Item, Reply},
+    auth::{
+        self,
+        policy::{Target, authorize_create},
+    },
+    call::{Call, Item, Reply},
+    decode::{self, Decoded},
     meta,
-    resource::{Object, Resource, Surroundings as _},
-    schema::decode::{self, Decoded},
+    object::{Object, field},
+    resource::{Resource, Surroundings as _, about, about_kind, stored},
+    server::Server,
     status::{About, Result, Status},
     store::{Entry, Expect, Mismatch},
 };
@@ -21,7 +26,7 @@ use crate::{
 const LARGEST: usize = 3 << 19;
 
 /// POST.
-pub(crate) async fn create(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn create(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let decoded = decode::body(&call.resource, &call.body, media(call)?, terms.validation)?;
     create_object(cluster, call, &terms, decoded, None).await
@@ -29,7 +34,7 @@ pub(crate) async fn create(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
 
 /// Creates what was decoded; `applied`: by server-side apply, whose ownership is in it already.
 pub(super) async fn create_object(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     call: &Call,
     terms: &Terms,
     decoded: Decoded,
@@ -42,8 +47,8 @@ pub(super) async fn create_object(
         mut object,
         mut warnings,
     } = decoded;
-    metadata::namespace_of_request(resource, call, &mut object)?;
-    warnings.extend(metadata::dedupe_owners(&mut object, applied.is_some()));
+    system::namespace_of_request(resource, call, &mut object)?;
+    warnings.extend(system::dedupe_owners(&mut object, applied.is_some()));
     if resource.namespaced {
         namespace_takes(cluster, resource, call, &object)?;
     }
@@ -51,7 +56,7 @@ pub(super) async fn create_object(
     if resource.rules.has_status() {
         object.remove("status");
     }
-    metadata::system_fields(resource, &mut object, &terms.now, applied.is_some());
+    system::system_fields(resource, &mut object, &terms.now, applied.is_some());
     if applied.is_none() {
         apply::track(resource, None, &mut object, terms.manager(call));
     }
@@ -60,7 +65,7 @@ pub(super) async fn create_object(
     admission::policies::mutate(&request, &mut object, None)?;
     admission::fill(cluster, resource, &mut object);
     warnings.extend(admission::webhooks::mutate(&request, &mut object, None).await?);
-    metadata::namespace_of_request(resource, call, &mut object)?;
+    system::namespace_of_request(resource, call, &mut object)?;
     if resource.rules.has_status() {
         object.remove("status");
     }
@@ -72,7 +77,7 @@ pub(super) async fn create_object(
     loop {
         left -= 1;
         let mut candidate = object.clone();
-        let generated = metadata::generate_name(&mut candidate);
+        let generated = system::generate_name(&mut candidate);
         match create_named(cluster, call, terms, candidate, &mut warnings).await {
             Err(status) if generated && left > 0 && status.reason == "AlreadyExists" => {}
             result => {
@@ -88,7 +93,7 @@ pub(super) async fn create_object(
 
 /// Prepares, checks and stores an object that has its name.
 async fn create_named(
-    cluster: &Arc<Inner>,
+    cluster: &Arc<Server>,
     call: &Call,
     terms: &Terms,
     mut object: Object,
@@ -108,8 +113,23 @@ async fn create_named(
             Status::invalid(about_kind(resource, &name), &errors).with_warnings(std::mem::take(warnings))
         );
     }
-    crate::auth::policy::authorize_create(cluster, call)?;
-    crate::auth::escalation::check(cluster, &call.user, resource, &call.namespace, &object, None)?;
+    if call.method != http::Method::POST {
+        let target = Target {
+            resource,
+            subresource: &call.subresource,
+            namespace: &call.namespace,
+            name: &call.name,
+        };
+        authorize_create(cluster.access(), &call.user, &target)?;
+    }
+    auth::escalation::check(
+        cluster.access(),
+        &call.user,
+        resource,
+        &call.namespace,
+        &object,
+        None,
+    )?;
     for warning in resource.rules.warnings(&object, None) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
@@ -151,7 +171,7 @@ async fn create_named(
 
 /// Stores a new object while what it claims is held for it.
 fn held(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     key: &str,
     object: Object,
@@ -160,7 +180,7 @@ fn held(
     Ok(cluster
         .store
         .put(&resource.collection, key, Expect::Absent, |revision| {
-            cluster::encode_as(resource, object, revision)
+            stored::encode_as(resource, object, revision)
         }))
 }
 
@@ -174,7 +194,7 @@ fn taken(resource: &Resource, name: &str, prefixed: bool, entry: Option<Arc<Entr
         status = status.with_retry_after(1);
     }
     let leaving =
-        entry.is_some_and(|entry| !field(&cluster::decode(&entry.object), "deletionTimestamp").is_empty());
+        entry.is_some_and(|entry| !field(&stored::decode(&entry.object), "deletionTimestamp").is_empty());
     if leaving {
         status.message = format!("object is being deleted: {}", status.message);
     }
@@ -190,7 +210,7 @@ pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
         return Ok(());
     }
     let size = if call.resource.custom.is_some() {
-        crate::http::json::compact_map(object).len()
+        crate::json::compact_map(object).len()
     } else {
         serde_json::to_vec(object).map_or(usize::MAX, |bytes| bytes.len())
     };
@@ -202,7 +222,7 @@ pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
 }
 
 /// Whether the namespace is there and takes new objects.
-fn namespace_takes(cluster: &Inner, resource: &Resource, call: &Call, object: &Object) -> Result<()> {
+fn namespace_takes(cluster: &Server, resource: &Resource, call: &Call, object: &Object) -> Result<()> {
     let Some(namespace) = cluster.get("namespaces", &call.namespace) else {
         let about = About {
             group: "",

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    Attempt, Source, Terms, about, change, create_object, create_or_change, field, metadata, metadata_mut,
-};
+use super::{Attempt, Source, Terms, change, create_object, create_or_change, system};
 use crate::{
     apply,
-    cluster::Inner,
-    endpoint::{Call, Reply},
+    call::{Call, Reply},
+    decode::{self, Decoded},
+    object::{Object, field, metadata_mut},
     patch::{self, PatchKind},
-    resource::Object,
-    schema::decode::{self, Decoded},
+    resource::about,
+    server::Server,
     status::{Result, Status},
 };
 
@@ -23,7 +22,7 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const UNSUPPORTED: &str = "UnsupportedMediaType";
 
 /// PATCH in all its forms.
-pub(crate) async fn patch(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn patch(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let kind = kind_of(call)?;
     let terms = Terms::of(cluster, call)?;
     match kind {
@@ -50,25 +49,25 @@ pub(super) fn kind_of(call: &Call) -> Result<Option<PatchKind>> {
     }
 }
 
-async fn patch_with(cluster: &Arc<Inner>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
+async fn patch_with(cluster: &Arc<Server>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
     let resource = &*call.resource;
     change(cluster, call, terms, Source::Patch, &mut |old| {
         let target = Value::Object(old.clone());
         let patched = patch::patched(kind, resource.schema.get(), &target, &call.body)?;
         let decoded = decode::patched(resource, patched, kind, &call.body, terms.validation)?;
-        metadata::same_name(call, &decoded.object)?;
+        system::same_name(call, &decoded.object)?;
         Ok(decoded)
     })
     .await
 }
 
-async fn server_side_apply(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
+async fn server_side_apply(cluster: &Arc<Server>, call: &Call, terms: &Terms) -> Result<Reply> {
     let resource = &*call.resource;
     let mut applied = decode::applied(resource, &call.body, terms.validation)?;
     if field(&applied.object, "name").is_empty() {
         metadata_mut(&mut applied.object).insert("name".to_owned(), call.name.clone().into());
     }
-    metadata::same_name(call, &applied.object)?;
+    system::same_name(call, &applied.object)?;
     let force = call.query.flag("force");
     let change = || -> Attempt<'_> {
         Box::pin(async {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{TRIES, metadata};
+use super::{TRIES, system};
 use crate::{
     apply::{self, Manager},
-    cluster::{self, Inner},
-    resource::{Object, Resource, Surroundings as _},
+    object::Object,
+    resource::{Resource, Surroundings as _, stored},
+    server::Server,
     store::{Entry, Expect},
 };
 
@@ -16,7 +17,7 @@ pub(crate) const CONTROLLER: &str = "kube-controller-manager-1.36";
 /// Changes the object under `key` by `change` (which returns whether it did) through `subresource`, again when somebody was
 /// faster. Returns the state after it; `None` when the object is gone, or went with this change.
 pub(crate) fn rewrite(
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     key: &str,
     subresource: &str,
@@ -28,7 +29,7 @@ pub(crate) fn rewrite(
 /// The same by another manager.
 pub(crate) fn rewrite_as(
     manager: &str,
-    cluster: &Inner,
+    cluster: &Server,
     resource: &Resource,
     key: &str,
     subresource: &str,
@@ -37,7 +38,7 @@ pub(crate) fn rewrite_as(
     let now = cluster.now();
     for _ in 0..TRIES {
         let entry = cluster.store.get(&resource.collection, key)?;
-        let old = cluster::shown(resource, &entry.object);
+        let old = stored::shown(resource, &entry.object);
         let mut new = old.clone();
         if !change(&mut new) {
             return Some(entry);
@@ -48,8 +49,8 @@ pub(crate) fn rewrite_as(
             now: &now,
         };
         apply::track(resource, Some(&old), &mut new, manager);
-        if metadata::is_finished(resource, &new, &old) {
-            if crate::delete::remove(cluster, resource, &entry).is_ok() {
+        if system::is_finished(resource, &new, &old) {
+            if crate::registry::remove(cluster, resource, &entry).is_ok() {
                 return None;
             }
             continue;
@@ -58,7 +59,7 @@ pub(crate) fn rewrite_as(
             &resource.collection,
             key,
             Expect::At(entry.revision),
-            |revision| cluster::encode_as(resource, new, revision),
+            |revision| stored::encode_as(resource, new, revision),
         );
         if let Ok(entry) = written {
             return Some(entry);

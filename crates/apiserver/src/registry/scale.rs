@@ -4,19 +4,18 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-use super::{Source, Terms, about, change, find, media, metadata};
+use super::{Source, Terms, change, find, media, system};
 use crate::{
-    apply, cluster,
-    cluster::Inner,
+    apply,
+    call::{Call, Item, Reply},
     crd,
-    endpoint::{Call, Item, Reply},
+    decode::{self, Decoded},
+    object::{self, Object},
     patch,
-    resource::{LazySchema, Object, Plain, Resource},
+    resource::{LazySchema, Plain, Resource, about, stored},
     scale::{self, Paths},
-    schema::{
-        builtin,
-        decode::{self, Decoded},
-    },
+    schema::builtin,
+    server::Server,
     status::{About, FieldError, Result, Status},
 };
 
@@ -40,7 +39,7 @@ static SCALE: LazyLock<Resource> = LazyLock::new(|| Resource {
 });
 
 /// GET, PUT and PATCH of a scale.
-pub(crate) async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
+pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let resource = &*call.resource;
     let paths = match &resource.custom {
         Some(custom) => custom.scale.clone(),
@@ -49,7 +48,7 @@ pub(crate) async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     let paths = paths.ok_or_else(Status::no_such_path)?;
     if call.method == http::Method::GET {
         let entry = find(cluster, resource, &call.namespace, &call.name)?;
-        let object = cluster::shown(resource, &entry.object);
+        let object = stored::shown(resource, &entry.object);
         return Ok(Reply::Other {
             code: 200,
             value: scale::of(&paths, &object)?,
@@ -66,7 +65,7 @@ pub(crate) async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
         return Ok(reply);
     };
     let object = match item {
-        Item::Stored(entry) => cluster::shown(resource, &entry.object),
+        Item::Stored(entry) => stored::shown(resource, &entry.object),
         Item::Made(object) => object,
     };
     Ok(Reply::Other {
@@ -76,9 +75,9 @@ pub(crate) async fn answer(cluster: &Arc<Inner>, call: &Call) -> Result<Reply> {
     })
 }
 
-async fn put(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+async fn put(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Decoded { object, warnings } = decode::body(&SCALE, &call.body, media(call)?, terms.validation)?;
-    metadata::same_name(call, &object)?;
+    system::same_name(call, &object)?;
     let scale = Value::Object(object);
     change(cluster, call, terms, Source::Put, &mut |old: &Object| {
         Ok(Decoded {
@@ -89,7 +88,7 @@ async fn put(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) ->
     .await
 }
 
-async fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+async fn patched(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Some(kind) = super::patching::kind_of(call)? else {
         return applied(cluster, call, terms).await;
     };
@@ -98,7 +97,7 @@ async fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths
         let patched = patch::patched(kind, SCALE.schema.get(), &target, &call.body)?;
         let Decoded { object, warnings } =
             decode::patched(&SCALE, patched, kind, &call.body, terms.validation)?;
-        metadata::same_name(call, &object)?;
+        system::same_name(call, &object)?;
         Ok(Decoded {
             object: scaled(call, paths, old, &Value::Object(object))?,
             warnings,
@@ -108,10 +107,10 @@ async fn patched(cluster: &Arc<Inner>, call: &Call, terms: &Terms, paths: &Paths
 }
 
 /// An apply owns the replicas of the object. Custom resources cannot be scaled so.
-async fn applied(cluster: &Arc<Inner>, call: &Call, terms: &Terms) -> Result<Reply> {
+async fn applied(cluster: &Arc<Server>, call: &Call, terms: &Terms) -> Result<Reply> {
     let resource = &*call.resource;
     let Decoded { object, warnings } = decode::applied(&SCALE, &call.body, terms.validation)?;
-    metadata::same_name(call, &object)?;
+    system::same_name(call, &object)?;
     let scale = Value::Object(object);
     if resource.custom.is_some() {
         let word = |name: &str| scale["metadata"][name].as_str().unwrap_or_default().to_owned();
@@ -150,7 +149,7 @@ fn scaled(call: &Call, paths: &Paths, old: &Object, scale: &Value) -> Result<Obj
     for name in ["resourceVersion", "uid"] {
         let given = scale["metadata"].get(name).and_then(Value::as_str);
         if let Some(given) = given.filter(|given| !given.is_empty()) {
-            metadata::metadata_mut(&mut new).insert(name.to_owned(), given.into());
+            object::metadata_mut(&mut new).insert(name.to_owned(), given.into());
         }
     }
     if call.resource.custom.is_some() {

@@ -4,15 +4,13 @@ use serde_json::Value;
 
 use crate::{
     apply::Manager,
-    cluster::Inner,
-    endpoint::Call,
+    call::Call,
+    decode::FieldValidation,
+    meta::{LONGEST_MANAGER, manager_problems, printable},
     resource::Surroundings as _,
-    schema::decode::FieldValidation,
-    status::{About, FieldError, Problem, Result, Status},
+    server::Server,
+    status::{About, FieldError, Result, Status},
 };
-
-/// The longest name of a field manager, in bytes.
-const LONGEST_MANAGER: usize = 128;
 
 /// What the parameters of a write say.
 #[derive(Debug)]
@@ -25,7 +23,7 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// The terms of a call; every error at once, as the server tells them.
-    pub(crate) fn of(cluster: &Inner, call: &Call) -> Result<Self> {
+    pub(crate) fn of(cluster: &Server, call: &Call) -> Result<Self> {
         let query = &call.query;
         let mut errors = Vec::new();
         let given = query.get("fieldManager").unwrap_or_default();
@@ -91,23 +89,6 @@ pub(crate) fn dry_run_problems(values: &[&str]) -> Option<FieldError> {
     Some(FieldError::not_supported("dryRun", values, &["All"]))
 }
 
-/// What is wrong with the name of a field manager.
-pub(crate) fn manager_problems(name: &str, field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if name.len() > LONGEST_MANAGER {
-        let detail = format!("may not be more than {LONGEST_MANAGER} bytes");
-        errors.push(FieldError::new(field, Problem::TooLong(name.into()), detail));
-    }
-    for (at, character) in name.char_indices().filter(|(_, one)| !printable(*one)) {
-        let detail = format!(
-            "invalid character U+{:04X} (at position {at})",
-            u32::from(character)
-        );
-        errors.push(FieldError::invalid(field, name, detail));
-    }
-    errors
-}
-
 /// The field manager of a request that names none: the first word of its User-Agent.
 fn manager_of_agent(agent: &str) -> String {
     let word = agent.split('/').next().unwrap_or_default();
@@ -119,11 +100,6 @@ fn manager_of_agent(agent: &str) -> String {
         manager.push(character);
     }
     manager
-}
-
-/// Go's `unicode.IsPrint`, nearly: no control characters, and no space but the plain one.
-fn printable(character: char) -> bool {
-    character == ' ' || !(character.is_control() || character.is_whitespace())
 }
 
 fn options_invalid(call: &Call, errors: &[FieldError]) -> Box<Status> {

@@ -16,7 +16,7 @@ mod facts;
 mod roots;
 
 /// A definition that holds itself: it is cut where it comes back, and [`resolve`] goes on from there.
-pub(super) const SCHEMA_PROPS: &str =
+pub(crate) const SCHEMA_PROPS: &str =
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
 type Definitions = BTreeMap<String, Arc<Schema>>;

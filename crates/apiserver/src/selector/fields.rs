@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::resource::{Object, Resource};
+use crate::{object::Object, resource::Resource};
 
 /// The field that every kind has.
 pub(super) const NAME: &str = "metadata.name";

@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::kinds::Kinds;
 
 fn resource(group: &str, plural: &str) -> std::sync::Arc<Resource> {
-    Kinds::builtin().find(group, "v1", plural).unwrap().clone()
+    crate::kinds::builtin().find(group, "v1", plural).unwrap().clone()
 }
 
 fn entry(key: &str, object: &Value) -> Entry {

@@ -154,7 +154,7 @@ fn private(file: fs::File) -> io::Result<fs::File> {
 fn make(path: &Path) -> Result<(), Cause> {
     let io = |failed| Cause::from(redb::Error::Io(failed));
     let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(format!(".{}.new", crate::cluster::new_uid()));
+    unfinished.push(format!(".{}.new", crate::random::new_uid()));
     let unfinished = PathBuf::from(unfinished);
     let made = || {
         let file = fs::OpenOptions::new()

@@ -17,7 +17,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Self {
-        let unique = crate::cluster::new_uid();
+        let unique = crate::random::new_uid();
         let path = std::env::temp_dir().join(format!("entourage-store-{name}-{unique}"));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)

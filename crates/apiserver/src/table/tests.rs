@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::*;
-use crate::kinds::Kinds;
 
 const NOW: i64 = 1_000_000;
 
 fn cells(group: &str, version: &str, plural: &str, object: Value) -> Vec<Value> {
-    let kinds = Kinds::builtin();
+    let kinds = crate::kinds::builtin();
     let resource = kinds.find(group, version, plural).unwrap();
     let Value::Object(object) = object else { panic!() };
     let row = row(resource, &object, Include::None, NOW);
@@ -19,7 +18,7 @@ fn cells(group: &str, version: &str, plural: &str, object: Value) -> Vec<Value> 
 
 #[test]
 fn every_printer_is_of_a_served_kind_once_and_has_a_cell_for_each_column() {
-    let kinds = Kinds::builtin();
+    let kinds = crate::kinds::builtin();
     let mut seen = BTreeSet::new();
     for printer in PRINTERS.iter().copied().flatten() {
         assert!(
@@ -42,7 +41,7 @@ fn every_printer_is_of_a_served_kind_once_and_has_a_cell_for_each_column() {
 
 #[test]
 fn every_column_is_described() {
-    for resource in Kinds::builtin().all() {
+    for resource in crate::kinds::builtin().all() {
         for column in columns(resource) {
             assert_ne!(column["description"], "", "{} {}", resource.kind, column["name"]);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::resource::Object;
+use crate::object::Object;
 
 /// What is printed where there is nothing.
 pub(super) const NONE: &str = "<none>";

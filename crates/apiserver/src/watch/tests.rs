@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::{auth::User, cluster::tests_support::bare, endpoint::Query, store::Expect};
+use crate::{auth::User, query::Query, resource::stored, server::tests_support::bare, store::Expect};
 
-fn call(cluster: &Arc<Inner>, query: &str) -> Call {
+fn call(cluster: &Arc<Server>, query: &str) -> Call {
     Call {
         method: http::Method::GET,
         resource: cluster.kinds().find("", "v1", "configmaps").unwrap().clone(),
@@ -22,11 +22,11 @@ fn call(cluster: &Arc<Inner>, query: &str) -> Call {
     }
 }
 
-async fn watch(cluster: &Arc<Inner>, query: &str) -> Watch {
+async fn watch(cluster: &Arc<Server>, query: &str) -> Watch {
     start(cluster, &call(cluster, query)).await.unwrap()
 }
 
-fn write(cluster: &Arc<Inner>, key: &str, odd: bool) -> Revision {
+fn write(cluster: &Arc<Server>, key: &str, odd: bool) -> Revision {
     let name = key.split_once('/').unwrap().1;
     let labels = if odd { json!({"odd": "yes"}) } else { json!({}) };
     let store = &cluster.store;
@@ -41,20 +41,20 @@ fn write(cluster: &Arc<Inner>, key: &str, odd: bool) -> Revision {
     entry.unwrap().revision
 }
 
-fn delete(cluster: &Arc<Inner>, key: &str) -> Revision {
+fn delete(cluster: &Arc<Server>, key: &str) -> Revision {
     let store = &cluster.store;
     let entry = store.get("configmaps", key).unwrap();
     store
         .delete("configmaps", key, entry.revision, |revision| {
-            cluster::encode(cluster::decode(&entry.object), revision)
+            stored::encode(stored::decode(&entry.object), revision)
         })
         .unwrap()
         .revision
 }
 
-fn object(item: Item) -> crate::resource::Object {
+fn object(item: Item) -> crate::object::Object {
     match item {
-        Item::Stored(entry) => cluster::decode(&entry.object),
+        Item::Stored(entry) => stored::decode(&entry.object),
         Item::Made(object) => object,
     }
 }
@@ -250,10 +250,10 @@ proptest::proptest! {
             let mut copy = BTreeMap::new();
             let wanted: BTreeMap<String, u64> = {
                 let reply = list::list(&cluster, &call(&cluster, "labelSelector=odd")).await.unwrap();
-                let crate::endpoint::Reply::List { items, .. } = reply else { panic!() };
+                let crate::call::Reply::List { items, .. } = reply else { panic!() };
                 items.into_iter().map(|item| match item {
-                    crate::endpoint::Item::Stored(entry) => (entry.key[2..].to_owned(), entry.revision),
-                    crate::endpoint::Item::Made(_) => panic!(),
+                    crate::call::Item::Stored(entry) => (entry.key[2..].to_owned(), entry.revision),
+                    crate::call::Item::Made(_) => panic!(),
                 }).collect()
             };
             loop {

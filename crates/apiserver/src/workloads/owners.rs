@@ -11,7 +11,7 @@ use super::{
         ready, remove, suffix, text,
     },
 };
-use crate::resource::Object;
+use crate::object::Object;
 
 /// The node that Pods run on; there is no Node object.
 pub(super) const NODE: &str = "stand-in";

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Action, owners::NODE};
-use crate::resource::Object;
+use crate::object::Object;
 
 /// Fields of a status; counts of nothing are left out, as controllers do.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Action, parts};
-use crate::resource::Object;
+use crate::object::Object;
 
 /// Stages in order: the first that matches an object is the one it is in.
 #[derive(Clone, Debug)]

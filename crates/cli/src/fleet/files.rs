@@ -23,7 +23,7 @@ pub(super) struct Token(String);
 
 impl Token {
     fn fresh() -> Self {
-        let random = entourage_apiserver::cluster::random();
+        let random = entourage_apiserver::random();
         Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 

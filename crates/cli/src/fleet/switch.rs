@@ -106,7 +106,7 @@ impl tower::Service<Request<Body>> for Switched {
 }
 
 /// The frames of a body up to the next cut, which is an error.
-fn until_cut(body: BodyStream<entourage_apiserver::cluster::Body>, line: Line, began: State) -> Frames {
+fn until_cut(body: BodyStream<entourage_apiserver::Body>, line: Line, began: State) -> Frames {
     let frames = stream::unfold(Some((body, line)), move |open| async move {
         let (mut body, mut line) = open?;
         let next = tokio::select! {

@@ -11,9 +11,9 @@ use std::{
 
 use entourage_apiserver::{
     crd,
-    kinds::Kinds,
-    resource::Resource,
-    schema::decode::{self, FieldValidation, Media},
+    decode::{self, FieldValidation, Media},
+    kinds,
+    resource::{Kinds, Resource},
     status::FieldError,
 };
 use entourage_core::distribution;
@@ -40,7 +40,7 @@ impl Decoder {
     /// A decoder for these objects, which may define kinds. Cost: O(size of the definitions that they use).
     #[must_use]
     pub fn new(objects: &[Value], known: Known) -> Self {
-        let mut kinds = Kinds::builtin();
+        let mut kinds = kinds::builtin();
         let mut defined = BTreeSet::new();
         let used: BTreeSet<&str> = objects
             .iter()

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Request, keep_books};
 use crate::{
-    kinds::tree::text,
-    resource::{Object, Resource},
+    decode::{self, FieldValidation},
+    object::{Object, tree::text},
+    resource::Resource,
     scale::{self, Paths},
-    schema::decode::{self, FieldValidation},
     status::{Result, Status},
 };
 

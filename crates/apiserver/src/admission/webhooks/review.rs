@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
 use super::{Hook, Request, States, name_of};
-use crate::{cluster::new_uid, kinds::tree::list, status::Status};
+use crate::{object::tree::list, random::new_uid, status::Status};
 
 /// The versions of reviews that this server speaks; a webhook gets the first of its own list that is among them.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    kinds::tree::{below, list, made, number, text},
-    registry::{metadata, metadata_mut},
-    resource::Object,
+use crate::object::{
+    Object, metadata, metadata_mut,
+    tree::{below, list, made, number, text},
 };
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -48,7 +47,7 @@ pub(super) fn to_first(object: &mut Object) {
     }
     let conditions = taken_list(status, "conditions");
     for key in ["currentReplicas", "desiredReplicas"] {
-        crate::kinds::tree::default(status, key, 0);
+        crate::object::tree::default(status, key, 0);
     }
     if !metrics.is_empty() {
         let metrics = metrics
@@ -247,7 +246,7 @@ fn annotation(object: &mut Object, key: &str) -> Option<Value> {
 /// The behavior by the names of the server's own types, every field shown.
 fn internal_behavior(behavior: &Object) -> String {
     let rules = |key: &str| {
-        let Some(rules) = crate::kinds::tree::object(behavior, key) else {
+        let Some(rules) = crate::object::tree::object(behavior, key) else {
             return "null".to_owned();
         };
         let shown = |key: &str| rules.get(key).unwrap_or(&Value::Null).to_string();
@@ -305,7 +304,7 @@ mod tests {
     use serde_json::json;
 
     use super::{to_first, to_second};
-    use crate::resource::Object;
+    use crate::object::Object;
 
     fn object(value: &serde_json::Value) -> Object {
         value.as_object().cloned().unwrap_or_default()

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::{
-        amounts,
+    kinds::amounts,
+    names,
+    object::{
+        Object,
         tree::{Errors, below, count, items, list, number, object, text},
     },
-    names,
-    resource::Object,
     status::FieldError,
 };
 

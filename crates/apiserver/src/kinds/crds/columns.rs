@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{errors::one_of, openapi::schema_of, versions::Part};
 use crate::{
-    crd::schema::{list, object, text},
     scale,
+    schema::declared::{list, object, text},
     status::{FieldError, Problem},
 };
 

@@ -3,11 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    crd::{
+    schema::{
         cel::{self, Which},
-        prune,
-        schema::{object, understand},
-        validate,
+        declared::{object, understand},
+        prune, validate,
     },
     status::FieldError,
 };

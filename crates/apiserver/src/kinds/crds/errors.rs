@@ -6,10 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{columns, list_in, openapi, structural, versions};
 use crate::{
-    crd::schema::{list, object, text},
     names,
-    registry::metadata,
-    resource::Object,
+    object::{Object, metadata},
+    schema::declared::{list, object, text},
     status::{FieldError, Problem},
 };
 
@@ -190,7 +189,7 @@ fn of_schema(part: &versions::Part<'_>, status: bool) -> Vec<FieldError> {
     if openapi::is_too_deep(root) {
         return errors;
     }
-    errors.extend(crate::crd::cel::admit::errors(root, &path, errors.is_empty()));
+    errors.extend(crate::schema::cel::admit::errors(root, &path, errors.is_empty()));
     if structural {
         let found = structural::errors(root, &path);
         if found.is_empty() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    crd::schema::{DEEPEST, list, object, pattern_of, text, texts},
+    schema::declared::{DEEPEST, list, object, pattern_of, text, texts},
     status::{FieldError, Problem},
 };
 

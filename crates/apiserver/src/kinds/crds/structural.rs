@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::openapi::children;
 use crate::{
-    crd::schema::{list, object, text},
+    schema::declared::{list, object, text},
     status::FieldError,
 };
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::list_in;
-use crate::{crd::schema::text, resource::Object};
+use crate::{object::Object, schema::declared::text};
 
 /// The first version that is the storage version.
 pub(super) fn storage(crd: &Object) -> Option<String> {

@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use super::{env, probes, resources, security};
 use crate::{
-    kinds::tree::{Errors, below, count, flag, items, list, number, object, text},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, below, count, flag, items, list, number, object, text},
+    },
 };
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::CONTAINERS;
-use crate::{
-    kinds::tree::{count, default, each, flag, list, made, object, text, within},
-    resource::Object,
+use crate::object::{
+    Object,
+    tree::{count, default, each, flag, list, made, object, text, within},
 };
 
 /// Fills in a pod template: its metadata and its spec.

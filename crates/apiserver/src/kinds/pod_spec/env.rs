@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::tree::{Errors, items, object, text},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, items, object, text},
+    },
 };
 
 /// What a `fieldRef` of an environment variable may name.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::{kinds::tree::below, resource::Object};
+use crate::object::{Object, tree::below};
 
 mod diff;
 mod types;

@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::tree::{Errors, NOT_NEGATIVE, below},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, NOT_NEGATIVE, below},
+    },
 };
 
 /// Resources of containers that are named without a domain.

@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::tree::{Errors, count, items, list, number, object, text},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, count, items, list, number, object, text},
+    },
 };
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::tree::{Errors, below, count, flag, items, list, number, object, text},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, below, count, flag, items, list, number, object, text},
+    },
 };
 
 const MOST: i64 = i32::MAX as i64;

@@ -5,9 +5,11 @@ use super::{
     env::{self, VOLUME_FIELDS},
 };
 use crate::{
-    kinds::tree::{Errors, items, list, number, object, text},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, items, list, number, object, text},
+    },
 };
 
 const HOST_PATH_TYPES: [&str; 8] = [

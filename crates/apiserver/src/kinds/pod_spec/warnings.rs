@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::CONTAINERS;
-use crate::{
-    kinds::tree::{below, count, items, list, number, object, text},
-    resource::Object,
+use crate::object::{
+    Object,
+    tree::{below, count, items, list, number, object, text},
 };
 
 /// Labels of nodes that have a new name: old, since when, new.

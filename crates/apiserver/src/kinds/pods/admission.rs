@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::{
-    kinds::tree::{flag, list, made, number, text},
-    registry::field,
-    resource::{Object, Surroundings},
+    object::{
+        Object, field,
+        tree::{flag, list, made, number, text},
+    },
+    resource::Surroundings,
     status::{About, Result, Status},
 };
 

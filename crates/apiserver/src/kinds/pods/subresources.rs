@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::{
-        pod_spec,
+    kinds::pod_spec,
+    object::{
+        Object, metadata,
         tree::{Errors, below, list, made, text},
     },
-    registry::metadata,
-    resource::Object,
     status::FieldError,
 };
 
@@ -16,7 +15,7 @@ use crate::{
 pub(super) fn narrow(subresource: &str, new: &mut Object, old: &Object) {
     let wanted = std::mem::replace(new, old.clone());
     if let Some(fields) = metadata(&wanted).get("managedFields") {
-        crate::registry::metadata_mut(new).insert("managedFields".to_owned(), fields.clone());
+        crate::object::metadata_mut(new).insert("managedFields".to_owned(), fields.clone());
     }
     let (wanted, spec) = (below(&wanted, "spec"), made(new, "spec"));
     match subresource {

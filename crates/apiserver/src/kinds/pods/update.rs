@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::{
-        pod_spec,
+    kinds::pod_spec,
+    names,
+    object::{
+        Object,
         tree::{Errors, below, items, list, made, number, same, text},
     },
-    names,
-    resource::Object,
     status::FieldError,
 };
 

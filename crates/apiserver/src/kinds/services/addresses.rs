@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use super::NONE;
 use crate::{
-    kinds::tree::{Errors, list, text},
     names,
-    resource::Object,
+    object::{
+        Object,
+        tree::{Errors, list, text},
+    },
 };
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];

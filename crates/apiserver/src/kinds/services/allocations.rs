@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 
 use super::{NONE, given, is_headless, needs_health_port, needs_ip, needs_node_ports};
 use crate::{
-    cluster::{decode, random},
-    kinds::tree::{Errors, below, each, list, text},
-    resource::{Object, Surroundings},
+    object::{
+        Object,
+        tree::{Errors, below, each, list, text},
+    },
+    random::random,
+    resource::{Surroundings, stored::decode},
     status::FieldError,
     store::{Happened, Revision},
 };
@@ -266,10 +269,7 @@ fn claims(spec: &Object) -> BTreeSet<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cluster::{encode, tests_support::bare},
-        store::Expect,
-    };
+    use crate::{resource::stored::encode, server::tests_support::bare, store::Expect};
 
     fn spec(value: Value) -> Object {
         match value {

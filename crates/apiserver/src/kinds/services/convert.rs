@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{given, is_external, needs_health_port, needs_ip, needs_node_ports};
-use crate::{
-    kinds::tree::{each, list, same, text},
-    resource::Object,
+use crate::object::{
+    Object,
+    tree::{each, list, same, text},
 };
 
 /// Brings `clusterIP` and `clusterIPs` together and keeps what was allocated.

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{addresses::family, is_headless, needs_ip};
-use crate::{
-    kinds::tree::{Errors, below, list, text},
-    resource::Object,
+use crate::object::{
+    Object,
+    tree::{Errors, below, list, text},
 };
 
 const OURS: &str = "IPv4";

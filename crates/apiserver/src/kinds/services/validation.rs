@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::{addresses, given, is_external, is_headless, needs_health_port, needs_ip};
 use crate::{
-    kinds::{
-        endpoints::{app_protocol, special_ip},
+    kinds::endpoints::{app_protocol, special_ip},
+    names,
+    object::{
+        Object,
         tree::{Errors, at, below, count, items, list, number, text},
     },
-    names,
-    resource::Object,
     status::{FieldError, Problem},
 };
 

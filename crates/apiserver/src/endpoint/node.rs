@@ -1,0 +1,42 @@
+//! What the node of a pod would answer: there is none here.
+
+use crate::{
+    call::{Call, Reply},
+    object::tree::{below, text},
+    registry::find,
+    resource::stored,
+    server::Server,
+    status::{About, Result, Status},
+};
+
+/// Subresources that lead to a pod's node.
+const CONNECTIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
+/// Whether a call wants to talk to the node of a pod.
+pub(crate) fn is_connection(call: &Call) -> bool {
+    call.resource.group.is_empty()
+        && call.resource.kind == "Pod"
+        && CONNECTIONS.contains(&call.subresource.as_str())
+}
+
+/// Nothing for the log of a pod without a node; an error for everything else.
+pub(crate) fn answer(cluster: &Server, call: &Call) -> Result<Reply> {
+    let entry = find(cluster, &call.resource, &call.namespace, &call.name)?;
+    let pod = stored::decode(&entry.object);
+    match (text(below(&pod, "spec"), "nodeName"), call.subresource.as_str()) {
+        ("", "log") => Ok(Reply::Other {
+            code: 204,
+            value: serde_json::Value::Null,
+            warnings: Vec::new(),
+        }),
+        ("", _) => Err(Status::bad_request(format!(
+            "pod {} does not have a host assigned",
+            call.name
+        ))),
+        (node, _) => Err(Status::not_found(About {
+            group: "",
+            resource: "nodes",
+            name: node,
+        })),
+    }
+}

@@ -1,0 +1,40 @@
+//! Objects as JSON, and their metadata: what every module reads and writes.
+
+use serde_json::{Map, Value};
+
+use tree::made;
+
+pub(crate) mod tree;
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+/// The metadata of an object; empty when there is none.
+pub(crate) fn metadata(object: &Object) -> &Object {
+    static NONE: std::sync::LazyLock<Object> = std::sync::LazyLock::new(Map::new);
+    object.get("metadata").and_then(Value::as_object).unwrap_or(&NONE)
+}
+
+/// The metadata of an object, made when there is none.
+pub(crate) fn metadata_mut(object: &mut Object) -> &mut Object {
+    made(object, "metadata")
+}
+
+/// A string of the metadata; empty when absent.
+pub(crate) fn field<'a>(object: &'a Object, name: &str) -> &'a str {
+    metadata(object)
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// The finalizers of an object.
+pub(crate) fn finalizers(object: &Object) -> impl Iterator<Item = &str> {
+    let list = metadata(object).get("finalizers").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// A string field of a value; empty when absent.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,134 @@
+//! A custom resource: one served version of a CustomResourceDefinition, understood.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    object::Object,
+    scale,
+    schema::{Schema, prune},
+};
+
+/// Verbs of every custom resource, in the order in which discovery tells them.
+pub(crate) const VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
+/// One served version of a CRD, understood.
+#[derive(Debug, Default)]
+pub struct Custom {
+    /// Name of the CRD: `plural.group`.
+    pub crd: String,
+    /// What objects look like.
+    pub schema: Arc<Schema>,
+    /// `additionalPrinterColumns` as written, or the default column Age.
+    pub columns: Vec<Value>,
+    /// Paths of `selectableFields`: `spec.colour`, with how they are reached.
+    pub(crate) selectable: Vec<(String, Vec<String>)>,
+    /// The scale subresource, if there is one.
+    pub scale: Option<scale::Paths>,
+    /// Whether status is a subresource.
+    pub status: bool,
+    /// The Warning of every request when the version is deprecated.
+    pub deprecation: Option<String>,
+    /// Version that objects are stored as.
+    pub storage: String,
+    /// What objects look like in that version, when it is another.
+    pub(crate) stored: Option<Arc<Schema>>,
+    /// Whether the CRD is being deleted: nothing new is created.
+    pub terminating: bool,
+    /// Whether this is the only served version, and the stored one.
+    pub(crate) alone: bool,
+    /// Objects written at or after this revision went through this schema; 0: not known yet.
+    pub(crate) since: AtomicU64,
+    /// The last revision that was written by an earlier definition after it had been replaced; shared by all of a CRD.
+    pub(crate) late: Arc<AtomicU64>,
+    /// Cancelled when this definition is no longer the one that is served: watches end.
+    pub replaced: CancellationToken,
+}
+
+impl Custom {
+    /// Values of the selectable fields; `None` when the CRD names none. Absent fields are empty.
+    #[must_use]
+    pub fn selectable(&self, object: &Object) -> Option<BTreeMap<String, String>> {
+        if self.selectable.is_empty() {
+            return None;
+        }
+        let value = |steps: &[String]| {
+            let mut steps = steps.iter();
+            let mut value = object.get(steps.next()?)?;
+            for step in steps {
+                value = value.get(step)?;
+            }
+            match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+                _ => None,
+            }
+        };
+        let values = self
+            .selectable
+            .iter()
+            .map(|(name, steps)| (name.clone(), value(steps).unwrap_or_default()));
+        Some(values.collect())
+    }
+
+    /// Whether an object last written at `revision` is stored as it is shown: neither pruned nor given defaults on the way.
+    #[must_use]
+    pub fn is_as_stored(&self, revision: u64) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        self.alone && since > 0 && revision >= since && revision > self.late.load(Ordering::Relaxed)
+    }
+
+    /// An object is written by this definition at `revision`, under the lock of the store.
+    pub(crate) fn writes(&self, revision: u64) {
+        if self.replaced.is_cancelled() {
+            self.late.fetch_max(revision, Ordering::Relaxed);
+        }
+    }
+
+    /// From `revision` on, objects are written by this definition, or are told by [`Custom::writes`] of an earlier one.
+    pub(crate) fn served_since(&self, revision: u64) {
+        // What was said first stays true.
+        let _ = self
+            .since
+            .compare_exchange(0, revision, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// A stored object as this version shows it: pruned and with defaults, unless it is so already. O(object).
+    pub fn show(&self, object: &mut Object) {
+        let revision = object
+            .get("metadata")
+            .and_then(|metadata| metadata.get("resourceVersion"))
+            .and_then(Value::as_str)
+            .and_then(|text| text.parse().ok());
+        if revision.is_some_and(|revision| self.is_as_stored(revision)) {
+            return;
+        }
+        let mut value = Value::Object(std::mem::take(object));
+        // First as it was stored, then as it is asked for.
+        for schema in self.stored.iter().chain([&self.schema]) {
+            prune::prune(&mut value, Some(schema));
+            prune::drop_nulls(&mut value, schema);
+            prune::fill(&mut value, schema);
+        }
+        if let Value::Object(fields) = value {
+            *object = fields;
+        }
+    }
+}

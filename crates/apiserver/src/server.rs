@@ -1,0 +1,231 @@
+//! What the modules of the server share: one cluster's store, its kinds, its keys and its clock.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    auth::{Access, Auth, User, policy},
+    kinds,
+    object::Object,
+    openapi::Documents,
+    random::new_uid,
+    resource::{Kinds, Surroundings, stored},
+    store::{Event, Expect, Page, Revision, Store},
+};
+
+/// How a cluster is made.
+#[derive(Clone)]
+pub struct Options {
+    /// Name, for logs.
+    pub name: String,
+    /// Bearer token of the user `admin`, member of `system:masters`; a random one when none is given.
+    pub admin_token: String,
+    /// Further bearer tokens and whom they belong to.
+    pub tokens: Vec<(String, User)>,
+    /// Certificate of the authority that signs the server's, PEM: Secrets with tokens carry it.
+    pub authority: Option<String>,
+    /// Whether claims and volumes that are being deleted, and that nothing uses, are let go: what the controllers
+    /// `pvc-protection` and `pv-protection` do, which an API server alone lacks. Default: no.
+    pub storage_protection: bool,
+    /// File that holds the objects and survives the process; `None`: they live in memory.
+    pub data: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: "cluster".to_owned(),
+            admin_token: new_uid(),
+            tokens: Vec::new(),
+            authority: None,
+            storage_protection: false,
+            data: None,
+        }
+    }
+}
+
+/// What the modules of the server share: one cluster's objects, kinds and clock.
+#[derive(Debug)]
+pub struct Server {
+    /// How it was made.
+    pub options: Options,
+    /// All objects.
+    pub store: Store,
+    /// Keys and grants.
+    pub auth: Auth,
+    /// OpenAPI documents.
+    pub documents: Documents,
+    fairness: [(&'static str, http::HeaderValue); 2],
+    kinds: RwLock<Arc<Kinds>>,
+    /// How often they changed.
+    kinds_changes: watch::Sender<u64>,
+    /// The last field: it goes when the store is closed.
+    closed: DropGuard,
+}
+
+/// Namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+impl Server {
+    /// A server of what is stored, with the namespaces and objects that every cluster has.
+    pub(crate) fn new(options: Options, store: Store) -> Arc<Self> {
+        let server = Self {
+            auth: Auth::new(options.admin_token.clone(), options.tokens.clone()),
+            options,
+            store,
+            documents: Documents::default(),
+            fairness: fairness(),
+            kinds: RwLock::new(Arc::new(kinds::builtin())),
+            kinds_changes: watch::Sender::new(0),
+            closed: CancellationToken::new().drop_guard(),
+        };
+        server.furnish();
+        Arc::new(server)
+    }
+
+    /// Keys and grants, and the store that they are read from.
+    pub(crate) const fn access(&self) -> Access<'_> {
+        Access {
+            auth: &self.auth,
+            store: &self.store,
+        }
+    }
+
+    /// Cancelled when the server is gone and its store is closed.
+    pub(crate) fn closed(&self) -> &CancellationToken {
+        self.closed.token()
+    }
+
+    /// The headers that name the flow schema and priority level of a request: the same two for all.
+    pub(crate) fn fairness(&self) -> &[(&'static str, http::HeaderValue)] {
+        &self.fairness
+    }
+
+    /// The kinds served now.
+    #[must_use]
+    pub fn kinds(&self) -> Arc<Kinds> {
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the kinds by what `change` makes of them.
+    pub fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut kinds));
+        drop(kinds);
+        self.kinds_changes.send_modify(|count| *count += 1);
+    }
+
+    /// Tells when the kinds change; the value says how often they did.
+    #[must_use]
+    pub fn kinds_changes(&self) -> watch::Receiver<u64> {
+        self.kinds_changes.subscribe()
+    }
+
+    /// The clock. One place, so that tests may set it.
+    #[must_use]
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn furnish(&self) {
+        for name in NAMESPACES {
+            let namespace = json!({
+                "metadata": {"name": name, "uid": new_uid(), "creationTimestamp": self.now(),
+                    "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            if let Value::Object(namespace) = namespace {
+                let _ = self.store.put("namespaces", name, Expect::Absent, |revision| {
+                    stored::encode(namespace, revision)
+                });
+            }
+        }
+        policy::furnish(&self.store, &self.now());
+    }
+}
+
+impl Surroundings for Server {
+    fn get(&self, collection: &str, key: &str) -> Option<Object> {
+        self.store
+            .get(collection, key)
+            .map(|entry| stored::decode(&entry.object))
+    }
+
+    fn list(&self, collection: &str, prefix: &str) -> Vec<Object> {
+        let page = self.store.list(collection, prefix, None, 0);
+        page.entries
+            .iter()
+            .map(|entry| stored::decode(&entry.object))
+            .collect()
+    }
+
+    fn events(&self, collection: &str, since: Revision) -> Option<(Vec<Arc<Event>>, Revision)> {
+        self.store.events(collection, "", since, 0).ok()
+    }
+
+    fn entries(&self, collection: &str) -> Page {
+        self.store.list(collection, "", None, 0)
+    }
+
+    fn now(&self) -> String {
+        self.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
+
+fn fairness() -> [(&'static str, http::HeaderValue); 2] {
+    [
+        "x-kubernetes-pf-flowschema-uid",
+        "x-kubernetes-pf-prioritylevel-uid",
+    ]
+    .map(|name| {
+        let uid = http::HeaderValue::from_str(&new_uid());
+        (name, uid.unwrap_or(http::HeaderValue::from_static("")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_given_no_token_makes_up_its_own() {
+        let tokens = [Options::default(), Options::default()].map(|options| options.admin_token);
+        assert_ne!(tokens[0], tokens[1]);
+        assert!(tokens.iter().all(|token| token.len() >= 32));
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests_support {
+    //! Servers for unit tests.
+
+    use super::*;
+
+    /// A server without controllers: it needs no runtime.
+    pub(crate) fn bare() -> Arc<Server> {
+        Server::new(Options::default(), Store::new())
+    }
+
+    /// The options of one whose admin has the token `admin`.
+    pub(crate) fn admins() -> Options {
+        Options {
+            admin_token: "admin".to_owned(),
+            ..Options::default()
+        }
+    }
+}
