@@ -2,6 +2,8 @@
 //! Which module of a crate may know which is in [`arrows`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -31,8 +33,18 @@ const ARROWS: &[Arrow] = &[
         reason: "types stand at the bottom: everyone can use them",
     },
     Arrow {
-        from: "entourage-core",
+        from: "entourage-golden",
+        to: &[],
+        reason: "it runs cases for the tests of any crate, whatever they are about",
+    },
+    Arrow {
+        from: "entourage-model",
         to: &["entourage-api"],
+        reason: "the vocabulary is made of the types; who speaks of them stands above",
+    },
+    Arrow {
+        from: "entourage-core",
+        to: &["entourage-model", "entourage-api", "entourage-golden"],
         reason: "decisions know the types and nothing that acts",
     },
     Arrow {
@@ -90,6 +102,14 @@ const ARROWS: &[Arrow] = &[
         reason: "generated files come from the tables of these three",
     },
 ];
+
+/// The crates that decide and do nothing else, as folders of `crates/`, lowest first: what is not in their arguments does not
+/// exist for them. `cargo xtask tidy` reads their sources for that, and clippy reads one configuration for all of them. The
+/// last one depends on all the others, so that what must be absent from its tree is absent from theirs.
+pub(crate) const PURE: &[&str] = &["model", "core"];
+
+/// What clippy refuses in a pure crate; every other one has a link to it.
+const PURITY: &str = "crates/core/.clippy.toml";
 
 /// What would let a crate do what it must not. Source: architecture 2 and 4.
 const ABSENT: &[Absent] = &[
@@ -189,6 +209,7 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
             broken.extend(check_absent(member, &packages(&listing)));
         }
     }
+    broken.extend(check_purity(&tree::root())?);
     let (of_modules, modules) = arrows::check(&tree::root())?;
     broken.extend(of_modules);
     if !broken.is_empty() {
@@ -269,6 +290,19 @@ fn check_absent(member: &str, tree: &BTreeSet<String>) -> Vec<String> {
     .collect()
 }
 
+/// Whether clippy holds every pure crate to the same.
+fn check_purity(root: &Path) -> Result<Vec<String>> {
+    let wanted = fs::read_to_string(root.join(PURITY)).context(PURITY)?;
+    let mut broken = Vec::new();
+    for name in PURE {
+        let path = format!("crates/{name}/.clippy.toml");
+        if fs::read_to_string(root.join(&path)).ok().as_ref() != Some(&wanted) {
+            broken.push(format!("{path} is not {PURITY}: make it a link to that"));
+        }
+    }
+    Ok(broken)
+}
+
 /// The package names of `cargo tree --prefix none --format {p}`: the first word of each line.
 fn packages(listing: &str) -> BTreeSet<String> {
     listing
@@ -339,6 +373,21 @@ mod tests {
                 left.iter().map(|r| r.from).collect::<Vec<_>>()
             );
         }
+    }
+
+    #[test]
+    fn the_last_pure_crate_has_all_the_others_in_its_tree() {
+        let named = |crate_: &str| format!("entourage-{crate_}");
+        let (last, others) = PURE.split_last().unwrap();
+        let row = ARROWS.iter().find(|row| row.from == named(last)).unwrap();
+        for other in others {
+            assert!(row.to.contains(&&*named(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn clippy_holds_every_pure_crate_to_the_same() {
+        assert_eq!(check_purity(&tree::root()).unwrap(), [""; 0]);
     }
 
     #[test]

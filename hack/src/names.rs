@@ -75,10 +75,9 @@ pub(crate) fn graph(src: &str, files: &BTreeMap<String, String>) -> Graph {
             false => named_from_the_root(&tokens, depth(path)),
         };
         for leaf in leaves {
-            let to = resolve(&leaf, &modules, &exports);
-            if to == from {
+            let Some(to) = resolve(&leaf, &modules, &exports).filter(|to| *to != from) else {
                 continue;
-            }
+            };
             let place = format!("{src}/{path}:{}", leaf.line);
             let names = graph.arrows.entry(from.clone()).or_default();
             let places = names.entry(to.to_owned()).or_default();
@@ -95,28 +94,28 @@ fn depth(path: &str) -> usize {
     path.split('/').filter(|part| *part != "mod.rs").count()
 }
 
-/// The module that a path from the root leads to. What a module exports under the root's name is that module's; what is
-/// neither stands in the root itself.
+/// The module that a path from the root leads to. What a module exports under the root's name is that module's, what comes
+/// from another crate is nobody's here, and the rest stands in the root itself.
 fn resolve<'a>(
     leaf: &Leaf<'a>,
     modules: &'a BTreeSet<String>,
-    exports: &BTreeMap<&'a str, &'a str>,
-) -> &'a str {
+    exports: &BTreeMap<&'a str, Option<&'a str>>,
+) -> Option<&'a str> {
     match modules.get(leaf.first) {
-        Some(module) if !leaf.called => module,
-        _ => exports.get(leaf.first).copied().unwrap_or(ROOT),
+        Some(module) if !leaf.called => Some(module),
+        _ => exports.get(leaf.first).copied().unwrap_or(Some(ROOT)),
     }
 }
 
-/// What the root brings in by `use`, name → module, for itself or for everyone.
-fn exports<'a>(root: &[Token<'a>], modules: &BTreeSet<String>) -> BTreeMap<&'a str, &'a str> {
+/// What the root brings in by `use`, for itself or for everyone: name → module, or none for another crate's.
+fn exports<'a>(root: &[Token<'a>], modules: &BTreeSet<String>) -> BTreeMap<&'a str, Option<&'a str>> {
     let mut exports = BTreeMap::new();
     for (n, (_, word)) in root.iter().enumerate() {
         if *word == "use" {
             let mut leaves = Vec::new();
             leaves_of(root, n + 1, None, &mut leaves);
-            let of_modules = leaves.iter().filter(|leaf| modules.contains(leaf.first));
-            exports.extend(of_modules.map(|leaf| (leaf.name, leaf.first)));
+            let origin = |leaf: &Leaf<'a>| modules.contains(leaf.first).then_some(leaf.first);
+            exports.extend(leaves.iter().map(|leaf| (leaf.name, origin(leaf))));
         }
     }
     exports
@@ -335,6 +334,13 @@ mod tests {
             assert_eq!(own.join(" "), expected.replace("b -> b", "a -> b"), "{text}");
             assert_eq!(of_the_root, ["lib -> b 1,5", "lib -> c 2,5"]);
         }
+    }
+
+    #[test]
+    fn what_the_root_brings_in_from_another_crate_is_no_module_s() {
+        let root = "pub use other::{d, e::F};\npub use further as g;";
+        let text = "use crate::{d::X, F, g::Y};\nfn f() { crate::d::h(super::g::i) }\nuse crate::W;";
+        assert_eq!(arrows(&[("lib.rs", root), ("a.rs", text)]), ["a -> lib 3"]);
     }
 
     #[test]

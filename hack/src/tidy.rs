@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Result, bail};
 
-use crate::{Outcome, source, tree};
+use crate::{Outcome, fences, source, tree};
 
 /// One file as the rules see it.
 struct File<'a> {
@@ -51,8 +51,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "purity",
-        reason: "core has no clock, no randomness, no order that differs from run to run, no environment, no threads",
-        applies: is_core,
+        reason: "what decides has no clock, no randomness, no order that differs from run to run, no environment, no threads",
+        applies: is_pure,
         check: purity,
     },
     Rule {
@@ -123,8 +123,11 @@ fn is_rust(path: &str) -> bool {
     path.ends_with(".rs")
 }
 
-fn is_core(path: &str) -> bool {
-    is_rust(path) && path.starts_with("crates/core/src/")
+fn is_pure(path: &str) -> bool {
+    let source = path
+        .strip_prefix("crates/")
+        .and_then(|path| path.split_once("/src/"));
+    is_rust(path) && source.is_some_and(|(name, _)| fences::PURE.contains(&name))
 }
 
 fn is_prose_or_code(path: &str) -> bool {
@@ -285,7 +288,7 @@ mod tests {
             ),
             sample(
                 "purity",
-                "crates/core/src/a.rs",
+                "crates/model/src/a/b.rs",
                 "std::thread::spawn(f)\n",
                 "fn thread_pool(at: MyInstant) {}\n",
             ),

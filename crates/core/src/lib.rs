@@ -30,42 +30,37 @@
 pub mod admission;
 pub mod binding;
 pub mod cluster;
-pub mod condition;
 pub mod delivery;
 pub mod dependencies;
 pub mod detector;
 pub mod distributed;
 pub mod distribution;
 pub mod failover;
-#[cfg(test)]
-mod golden;
 pub mod governor;
 pub mod index;
 pub mod interpreter;
-pub mod kinds;
-pub mod marks;
-pub mod member_namespace;
 pub mod namespaces;
-pub mod object;
 pub mod observation;
 pub mod override_effect;
 pub mod overrides;
-pub mod places;
 pub mod plan;
-mod problem;
 pub mod rebalancer;
 pub mod recipe;
 pub mod refusal;
 pub mod rehearsal;
-pub mod rendered;
 pub mod rights;
 pub mod scheduler;
-pub mod selector;
-pub mod server;
 pub mod status;
 mod storage_protection;
-pub mod twin;
 
+// The vocabulary, under the names that it has always had here.
+use entourage_model::problem;
+pub use entourage_model::{
+    condition, kinds, marks, member_namespace, object, places, rendered, selector, server, twin,
+};
+
+#[cfg(test)]
+use entourage_golden as golden;
 use index::Index;
 use object::Time;
 use plan::{Key, Plan};

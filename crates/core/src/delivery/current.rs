@@ -1,7 +1,7 @@
 //! Whether a copy is what it should be.
 
 use super::{
-    marks::Marks,
+    marks,
     plan::wants,
     recipe::{recipe, recipe_of},
     source_version,
@@ -55,7 +55,7 @@ pub fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
     }
     let recipe = recipe(index, id, (entity, template, binding), (state, cluster));
     record.source == source_version(&template.meta, &recipe)
-        && Marks::of(&template.meta, &recipe, id, cluster).hash() == live.meta.marks
+        && marks::of(&template.meta, &recipe, id, cluster).hash() == live.meta.marks
 }
 
 /// Whether what was wrong with a copy is over although nothing was written: it is wanted and known to be what it should be,

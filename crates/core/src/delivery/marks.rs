@@ -15,58 +15,56 @@ use crate::{
     overrides, twin,
 };
 
-impl Marks {
-    /// From a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
-    #[must_use]
-    pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Self {
-        let mut labels = with_preserved(template, recipe);
-        let mut annotations = template.annotations.clone();
-        for of_ours in [
-            annotation::WAITS,
-            annotation::CREATED_BY,
-            annotation::APPLIED_OVERRIDES,
-            annotation::APPLIED_CLUSTER_OVERRIDES,
-            annotation::VOLUME_RETENTION,
-            annotation::RELEASED_FROM,
-            annotation::DATA_RESTORED_AT,
-        ] {
-            annotations.remove(of_ours);
-        }
-        annotations.retain(|key, _| !key.starts_with(annotation::MANAGED_BY_PREFIX));
-        // What cannot be applied is not rendered: it does not matter what the copy would say.
-        let _ = overrides::apply_to_metadata(&recipe.overrides, cluster, &mut labels, &mut annotations);
-        labels.insert(label::MANAGED.into(), "true".into());
-        labels.insert(label::HUB.into(), recipe.hub.clone());
-        let owner = twin::binding(&recipe.binding.namespace);
-        labels.insert(owner.id_label.into(), recipe.permanent_id.clone());
-
-        let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
-        let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
-        let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
-        if recipe.binding.namespace.is_empty() {
-            put(annotation::CLUSTER_RESOURCE_BINDING_NAME, &recipe.binding.name);
-        } else {
-            put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
-            put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
-        }
-        put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
-        put(annotation::WORK_NAME, &work);
-        put(annotation::CONFLICT_RESOLUTION, resolution);
-        put(annotation::TEMPLATE_UID, &template.uid);
-        if let Some(generation) = template.generation {
-            put(annotation::TEMPLATE_GENERATION, &generation.to_string());
-        }
-        for (key, record) in overrides::records(&recipe.overrides, id) {
-            put(key, &record);
-        }
-        put(annotation::MANAGED_LABELS, "");
-        put(annotation::MANAGED_ANNOTATIONS, "");
-        let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
-        let (label_keys, annotation_keys) = (keys(&labels), keys(&annotations));
-        annotations.insert(annotation::MANAGED_LABELS.into(), label_keys.into());
-        annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), annotation_keys.into());
-        Self { labels, annotations }
+/// Those of a copy, from a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
+#[must_use]
+pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Marks {
+    let mut labels = with_preserved(template, recipe);
+    let mut annotations = template.annotations.clone();
+    for of_ours in [
+        annotation::WAITS,
+        annotation::CREATED_BY,
+        annotation::APPLIED_OVERRIDES,
+        annotation::APPLIED_CLUSTER_OVERRIDES,
+        annotation::VOLUME_RETENTION,
+        annotation::RELEASED_FROM,
+        annotation::DATA_RESTORED_AT,
+    ] {
+        annotations.remove(of_ours);
     }
+    annotations.retain(|key, _| !key.starts_with(annotation::MANAGED_BY_PREFIX));
+    // What cannot be applied is not rendered: it does not matter what the copy would say.
+    let _ = overrides::apply_to_metadata(&recipe.overrides, cluster, &mut labels, &mut annotations);
+    labels.insert(label::MANAGED.into(), "true".into());
+    labels.insert(label::HUB.into(), recipe.hub.clone());
+    let owner = twin::binding(&recipe.binding.namespace);
+    labels.insert(owner.id_label.into(), recipe.permanent_id.clone());
+
+    let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
+    let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
+    let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
+    if recipe.binding.namespace.is_empty() {
+        put(annotation::CLUSTER_RESOURCE_BINDING_NAME, &recipe.binding.name);
+    } else {
+        put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
+        put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
+    }
+    put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
+    put(annotation::WORK_NAME, &work);
+    put(annotation::CONFLICT_RESOLUTION, resolution);
+    put(annotation::TEMPLATE_UID, &template.uid);
+    if let Some(generation) = template.generation {
+        put(annotation::TEMPLATE_GENERATION, &generation.to_string());
+    }
+    for (key, record) in overrides::records(&recipe.overrides, id) {
+        put(key, &record);
+    }
+    put(annotation::MANAGED_LABELS, "");
+    put(annotation::MANAGED_ANNOTATIONS, "");
+    let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
+    let (label_keys, annotation_keys) = (keys(&labels), keys(&annotations));
+    annotations.insert(annotation::MANAGED_LABELS.into(), label_keys.into());
+    annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), annotation_keys.into());
+    Marks { labels, annotations }
 }
 
 /// The labels of a template, and those that its copy is told by the one that it replaces. Overrides see both.

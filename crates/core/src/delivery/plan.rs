@@ -6,7 +6,7 @@
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use serde_json::json;
 
-use super::{current, marks::Marks, recipe::recipe, source_version, suspension, volumes};
+use super::{current, marks, recipe::recipe, source_version, suspension, volumes};
 use crate::{
     dependencies, detector, failover, governor,
     index::{Binding, CopyState, Entity, Index, Trouble, referred},
@@ -354,7 +354,7 @@ fn deliver(
         resource_version: live.meta.resource_version.clone(),
     });
     let read_first = state.live.as_ref().is_some_and(|live| {
-        let labels = Marks::of(&template.meta, &recipe, id, cluster).labels;
+        let labels = marks::of(&template.meta, &recipe, id, cluster).labels;
         let labels = json!({"metadata": {"labels": labels}});
         let retains = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind)
             .is_some_and(|native| native.needs_live(&labels));

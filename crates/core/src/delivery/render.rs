@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Recipe,
-    marks::{self, Marks, with_preserved},
+    marks::{self, with_preserved},
     ownership::{self, Claim},
     volumes,
 };
@@ -126,7 +126,7 @@ pub fn step(
     if !template["metadata"]["deletionTimestamp"].is_null() {
         return Err(Refusal::Deleting);
     }
-    let marks = Marks::of(&template_meta(&id.gvk, template), recipe, id, cluster);
+    let marks = marks::of(&template_meta(&id.gvk, template), recipe, id, cluster);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
     let taught = &recipe.interpretation;
     let mut copy = template.clone();

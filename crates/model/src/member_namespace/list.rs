@@ -13,23 +13,23 @@ use crate::{
 
 /// The keys that a hub set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct List {
+pub struct List {
     /// Of labels, sorted.
     #[serde(default)]
-    pub(crate) labels: Vec<String>,
+    pub labels: Vec<String>,
     /// Of annotations, sorted; the list itself is not among them.
     #[serde(default)]
-    pub(crate) annotations: Vec<String>,
+    pub annotations: Vec<String>,
 }
 
 /// The annotation with a hub's list.
-pub(crate) fn key(hub: &str) -> String {
+pub fn key(hub: &str) -> String {
     format!("{}{hub}", annotation::MANAGED_BY_PREFIX)
 }
 
 impl List {
     /// The list of a hub as it stands on a namespace; empty if there is none, or none that can be read.
-    pub(crate) fn on(namespace: &Meta, hub: &str) -> Self {
+    pub fn on(namespace: &Meta, hub: &str) -> Self {
         Self::read(namespace.annotation(&key(hub)).unwrap_or_default())
     }
 
@@ -38,7 +38,7 @@ impl List {
     }
 
     /// Adds the list of what these are to these.
-    pub(crate) fn add(hub: &str, marks: &mut Marks) {
+    pub fn add(hub: &str, marks: &mut Marks) {
         let list = Self {
             labels: marks.labels.keys().map(ToString::to_string).collect(),
             annotations: marks.annotations.keys().map(ToString::to_string).collect(),
@@ -50,7 +50,7 @@ impl List {
 
 /// For each hub that has a list on a namespace: its id, and the hash of what it set there as it is now, to be compared
 /// with [`Marks::hash`]. Cost: O(labels and annotations) for each.
-pub(crate) fn hashes(namespace: &Meta) -> Box<[(Str, u64)]> {
+pub fn hashes(namespace: &Meta) -> Box<[(Str, u64)]> {
     let lists = namespace.annotations.iter().filter_map(|(key, text)| {
         let hub = key.strip_prefix(annotation::MANAGED_BY_PREFIX)?;
         let list = List::read(text);

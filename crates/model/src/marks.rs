@@ -28,7 +28,7 @@ impl Marks {
 
 /// Whether a label or annotation is one of ours, or never travels: no override may set, change or remove it.
 #[must_use]
-pub(crate) fn is_mark(key: &str) -> bool {
+pub fn is_mark(key: &str) -> bool {
     RELEASED_LABELS.contains(&key)
         || RELEASED_ANNOTATIONS.contains(&key)
         || WHOLE_OBJECTS.contains(&key)
@@ -76,7 +76,7 @@ pub fn on(live: &Meta) -> (u64, bool) {
 }
 
 /// Held in memory only, so that its algorithm may change with any release.
-pub(crate) fn hash<'a>(
+pub fn hash<'a>(
     labels: impl Iterator<Item = (&'a Str, &'a Str)>,
     annotations: impl Iterator<Item = (&'a Str, &'a Str)>,
 ) -> u64 {
@@ -92,7 +92,7 @@ pub(crate) fn hash<'a>(
 }
 
 /// Our labels: who releases a copy takes them off.
-pub(crate) const RELEASED_LABELS: &[&str] = &[
+pub const RELEASED_LABELS: &[&str] = &[
     label::HUB,
     label::MANAGED,
     label::RESOURCE_BINDING_ID,
@@ -103,7 +103,7 @@ pub(crate) const RELEASED_LABELS: &[&str] = &[
 ];
 
 /// Our annotations: who releases a copy takes them off.
-pub(crate) const RELEASED_ANNOTATIONS: &[&str] = &[
+pub const RELEASED_ANNOTATIONS: &[&str] = &[
     annotation::RESOURCE_BINDING_NAMESPACE,
     annotation::RESOURCE_BINDING_NAME,
     annotation::CLUSTER_RESOURCE_BINDING_NAME,

@@ -1,4 +1,8 @@
 //! The one runner of golden cases: a file a case, what is wanted last in it. `UPDATE_GOLDEN=1` writes that anew.
+//!
+//! For tests: what is wrong with a case is told by a panic.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot be read fails its test")]
 
 use std::{
     fs,
@@ -10,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Runs the cases of a folder of `testdata`, of which there are so many at least. `outcome` says what comes of a case, as
 /// the text from `want:` on.
-pub(crate) fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: impl Fn(&C) -> String) {
+pub fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: impl Fn(&C) -> String) {
     let files = files(folder);
     assert!(files.len() >= at_least, "{folder} holds {} cases", files.len());
     let mut wrong = Vec::new();
@@ -36,10 +40,9 @@ pub(crate) fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: i
 }
 
 /// The files of a folder of `testdata`, in order.
-pub(crate) fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("testdata")
-        .join(folder);
+pub fn files(folder: &str) -> Vec<PathBuf> {
+    // Cargo runs the tests of a package in its folder.
+    let folder = Path::new("testdata").join(folder);
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -49,7 +52,7 @@ pub(crate) fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 /// A case.
-pub(crate) fn read<C: DeserializeOwned>(file: &Path) -> C {
+pub fn read<C: DeserializeOwned>(file: &Path) -> C {
     let text = fs::read_to_string(file).unwrap();
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
     serde_saphyr::from_str_with_options(&text, options)
@@ -57,15 +60,12 @@ pub(crate) fn read<C: DeserializeOwned>(file: &Path) -> C {
 }
 
 /// What is wanted, where it is a value.
-pub(crate) fn wanted(value: &Value) -> String {
+pub fn wanted(value: &Value) -> String {
     serde_saphyr::to_string(&json!({ "want": value })).unwrap()
 }
 
 /// The one switch.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the switch of a test, not an input of a decision"
-)]
-pub(crate) fn is_updating() -> bool {
+#[must_use]
+pub fn is_updating() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some()
 }

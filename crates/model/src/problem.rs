@@ -14,7 +14,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(field: impl Into<String>, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// From its parts.
+    pub fn new(field: impl Into<String>, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             cause: cause.into(),
@@ -30,7 +31,7 @@ impl fmt::Display for Problem {
 }
 
 /// Whether a text can be the key of a label: a name of at most 63 characters, behind a DNS name and a slash if it has one.
-pub(crate) fn is_label_key(text: &str) -> bool {
+pub fn is_label_key(text: &str) -> bool {
     let name = match text.split_once('/') {
         Some((prefix, name)) if is_subdomain(prefix) => name,
         Some(_) => return false,
@@ -45,7 +46,7 @@ pub(crate) fn is_label_key(text: &str) -> bool {
 }
 
 /// Whether a text can be the name of most objects, or the domain of a label: a DNS-1123 subdomain.
-pub(crate) fn is_subdomain(text: &str) -> bool {
+pub fn is_subdomain(text: &str) -> bool {
     let part = |part: &str| {
         let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

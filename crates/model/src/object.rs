@@ -238,8 +238,7 @@ pub struct Meta {
     pub resource_version: Str,
     /// `metadata.generation`, for kinds that have one.
     pub generation: Option<i64>,
-    /// What stands in for a generation where a kind has none and a status; see
-    /// [`crate::interpreter::content_number`].
+    /// What stands in for a generation where a kind has none and a status: the interpreter's `content_number`.
     pub content: Option<i64>,
     /// `metadata.creationTimestamp`.
     pub created: Option<Time>,

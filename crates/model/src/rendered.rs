@@ -4,7 +4,7 @@ use serde_json::Value;
 use zeroize::Zeroize as _;
 
 /// A copy ready to be sent. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
-pub struct Rendered(pub(crate) Value);
+pub struct Rendered(pub Value);
 
 impl Rendered {
     /// The object to send.

@@ -84,18 +84,18 @@ impl Verdict {
 
 /// Whether the owner of a namespace keeps distributions out of it.
 #[must_use]
-pub(crate) fn is_denied(namespace: &Meta) -> bool {
+pub fn is_denied(namespace: &Meta) -> bool {
     namespace.annotation(annotation::DISTRIBUTION) == Some(DENY)
 }
 
 /// Whether a namespace belongs to the system by its name, however the control plane is set up.
-pub(crate) fn is_system(namespace: &str) -> bool {
+pub fn is_system(namespace: &str) -> bool {
     const NAMES: [&str; 4] = ["kube-system", "kube-public", "karmada-system", "karmada-cluster"];
     NAMES.contains(&namespace) || namespace.starts_with("karmada-es-")
 }
 
 /// The six conditions in their order, and the verdicts that make each True. Source: ResourceDistribution reference 1.
-pub(crate) const CONDITIONS: [(&str, &[Verdict]); 6] = [
+pub const CONDITIONS: [(&str, &[Verdict]); 6] = [
     ("GetResourceFailed", &[Verdict::Failed(Step::Get)]),
     ("CreateResourceFailed", &[Verdict::Failed(Step::Create)]),
     ("UpdateResourceFailed", &[Verdict::Failed(Step::Update)]),
@@ -105,12 +105,12 @@ pub(crate) const CONDITIONS: [(&str, &[Verdict]); 6] = [
 ];
 
 /// The type of the condition that says that an object of somebody else stands there.
-pub(crate) const CONFLICT: &str = "ConflictOccurred";
+pub const CONFLICT: &str = "ConflictOccurred";
 
 /// The text of a condition that is False.
-pub(crate) const SUCCEEDED: &str = "Succeeded";
+pub const SUCCEEDED: &str = "Succeeded";
 
 /// The types of the six conditions in their order.
-pub(crate) fn condition_types() -> impl Iterator<Item = &'static str> {
+pub fn condition_types() -> impl Iterator<Item = &'static str> {
     CONDITIONS.iter().map(|(type_, _)| *type_)
 }

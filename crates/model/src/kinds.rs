@@ -27,4 +27,4 @@ pub fn rebalancer() -> Gvk {
 }
 
 /// The group and version of Clusters.
-pub(crate) const CLUSTER_API: &str = "cluster.karmada.io/v1alpha1";
+pub const CLUSTER_API: &str = "cluster.karmada.io/v1alpha1";

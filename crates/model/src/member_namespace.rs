@@ -1,7 +1,7 @@
 //! What stands on a namespace of a member: who created it, what which hub set there, and what is in it.
 
 pub mod content;
-pub(crate) mod list;
+pub mod list;
 
 use std::collections::BTreeMap;
 
@@ -54,23 +54,23 @@ impl Seen {
     }
 
     /// Whether it says that this hub created it on this cluster, or one that it was made of.
-    pub(crate) fn is_of(&self, hub: &str, cluster: &str) -> bool {
+    pub fn is_of(&self, hub: &str, cluster: &str) -> bool {
         let record = self.created_by.as_deref();
         record.is_some_and(|record| is_of(record, hub, cluster))
     }
 
     /// Whether it is the very one that this hub created on this cluster.
-    pub(crate) fn is_proven(&self, hub: &str, cluster: &str) -> bool {
+    pub fn is_proven(&self, hub: &str, cluster: &str) -> bool {
         self.created_by.as_deref() == Some(&*proof(hub, cluster, &self.uid))
     }
 
     /// Whether another hub has a record on it.
-    pub(crate) fn has_records_of_others(&self, hub: &str) -> bool {
+    pub fn has_records_of_others(&self, hub: &str) -> bool {
         self.marks.iter().any(|(each, _)| **each != *hub)
     }
 
     /// Whether what a hub set there is exactly this.
-    pub(crate) fn carries(&self, hub: &str, wanted: &Marks) -> bool {
+    pub fn carries(&self, hub: &str, wanted: &Marks) -> bool {
         let held = self.marks.iter().find(|(each, _)| **each == *hub);
         held.map(|(_, hash)| *hash) == hash(wanted)
     }
@@ -82,7 +82,7 @@ fn hash(wanted: &Marks) -> Option<u64> {
 }
 
 /// The keys of the labels and of the annotations that a hub set on a member's namespace, and its list of them.
-pub(crate) fn listed(namespace: &Value, hub: &str) -> (Vec<String>, Vec<String>) {
+pub fn listed(namespace: &Value, hub: &str) -> (Vec<String>, Vec<String>) {
     let List {
         labels,
         mut annotations,
@@ -104,7 +104,7 @@ pub fn proof(hub: &str, cluster: &str, uid: &str) -> String {
 }
 
 /// Whether a record of who created a namespace is of this hub on this cluster, whichever object it is about.
-pub(crate) fn is_of(record: &str, hub: &str, cluster: &str) -> bool {
+pub fn is_of(record: &str, hub: &str, cluster: &str) -> bool {
     let rest = record.strip_prefix(hub).and_then(|rest| rest.strip_prefix('/'));
     let rest = rest.and_then(|rest| rest.strip_prefix(cluster));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -90,7 +90,7 @@ fn check_requirement(requirement: &LabelSelectorRequirement) -> Result<(), Strin
 ///
 /// # Errors
 /// What such a key looks like.
-pub(crate) fn check_key(key: &str) -> Result<(), String> {
+pub fn check_key(key: &str) -> Result<(), String> {
     let (prefix, name) = key
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));
@@ -114,7 +114,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// What such a value looks like; the text is not in it.
-pub(crate) fn check_value(value: &str) -> Result<(), String> {
+pub fn check_value(value: &str) -> Result<(), String> {
     if value.is_empty() || is_label_name(value) {
         return Ok(());
     }
@@ -135,7 +135,7 @@ fn is_label_name(text: &str) -> bool {
 }
 
 /// Whether a text can be the name of most objects.
-pub(crate) fn is_dns_subdomain(text: &str) -> bool {
+pub fn is_dns_subdomain(text: &str) -> bool {
     let is_edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() <= LONGEST_PREFIX
         && text.split('.').all(|part| {
