@@ -6,10 +6,7 @@
 //! [`Key::controller`]: entourage_core::plan::Key::controller
 
 use entourage_core::{
-    interpreter::{
-        NATIVE,
-        operations::{Operation, has},
-    },
+    interpreter::{NATIVE, native::has, operations::Operation},
     rights::{PROPAGATED, PropagatedKind},
 };
 

@@ -38,7 +38,6 @@ pub mod distribution;
 pub mod failover;
 pub mod governor;
 pub mod index;
-pub mod interpreter;
 pub mod namespaces;
 pub mod observation;
 pub mod override_effect;
@@ -48,12 +47,12 @@ pub mod rebalancer;
 pub mod recipe;
 pub mod refusal;
 pub mod rehearsal;
-pub mod rights;
 pub mod scheduler;
 pub mod status;
 mod storage_protection;
 
-// The vocabulary, under the names that it has always had here.
+// The lower floors are crates of their own; here they have the names of modules.
+pub use entourage_interpreter::{self as interpreter, rights};
 use entourage_model::problem;
 pub use entourage_model::{
     condition, kinds, marks, member_namespace, object, places, rendered, selector, server, twin,

@@ -44,7 +44,7 @@ pub(crate) use taught::named;
 pub use uses::{Use, Used, Uses};
 pub use watch::{Watch, kind_read_by};
 
-pub use crate::server::Server;
+pub use crate::{interpreter::template_meta, server::Server};
 
 /// What decisions need of a template.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -435,23 +435,6 @@ fn template_as_known(id: &Id, object: &Value) -> Template {
         meta,
         ..Template::default()
     }
-}
-
-/// The metadata of a template without what the hub's own machinery put there, which neither travels nor makes a new
-/// version.
-#[must_use]
-pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
-    let mut meta = Meta::of(object);
-    if let Some(native) = interpreter::native(&gvk.group, &gvk.version, &gvk.kind) {
-        for key in native.hub_only_labels(object) {
-            meta.labels.remove(*key);
-        }
-        for key in native.hub_only_annotations() {
-            meta.annotations.remove(*key);
-        }
-        meta.content = interpreter::content_number(native, object);
-    }
-    meta
 }
 
 /// Whether a watch asks for whole objects; the others ask for metadata. `taught` is what people taught us of its kind.

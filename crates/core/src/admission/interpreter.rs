@@ -7,9 +7,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::interpreter::{
-    declarative::{self, Declared},
+    declarative::Declared,
     hook::{Contract, VERSIONS},
     operations::Operation,
+    rule,
 };
 
 use super::{Problem, Request, hooks, is_unset, items, text};
@@ -57,7 +58,7 @@ pub(super) fn alone(object: &Value, request: &Request<'_>, problems: &mut Vec<Pr
 fn operations(object: &Value) -> BTreeMap<Operation, String> {
     let spec = &object["spec"];
     let declared = DeclarativeRules::deserialize(&spec["declarative"])
-        .map(|rules| declarative::rule::operations(&rules))
+        .map(|rules| rule::operations(&rules))
         .unwrap_or_default();
     let field = |(operation, script, rule): &(Operation, &str, &str)| {
         let field = if !spec["customizations"][*script].is_null() {
@@ -197,7 +198,7 @@ mod tests {
             "podTemplates": [{"paths": ["a"], "replicas": {"path": "b"}}], "replicas": {"path": "b"},
             "retention": ["c"], "statusReflection": {}, "statusAggregation": {"fields": []}, "health": {},
         });
-        let declared = declarative::rule::operations(&DeclarativeRules::deserialize(&rules).unwrap());
+        let declared = rule::operations(&DeclarativeRules::deserialize(&rules).unwrap());
         let alone = declared
             .into_iter()
             .filter(|operation| *operation != Operation::References);

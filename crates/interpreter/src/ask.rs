@@ -1,0 +1,150 @@
+//! All layers behind one question: who answers, and what. For people who want to know, and for those who try their rules.
+//!
+//! Decisions do not come here: they need more than one answer at a time, and read an object once.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{
+    Health, Interpretation, NativeKind,
+    customized::{Customized, Engine},
+    native,
+    operations::Operation,
+    question::{Answer, Question, Unanswered, Until},
+    references, requirements,
+};
+use entourage_api::config::ResourceInterpreterCustomization;
+use entourage_model::object::Gvk;
+
+/// What these customizations teach of a kind. Cost: O(the length of their scripts).
+#[must_use]
+pub fn taught(
+    gvk: &Gvk,
+    customizations: &[ResourceInterpreterCustomization],
+    engine: Option<&dyn Engine>,
+) -> Interpretation {
+    let mut of_it: Vec<_> = customizations
+        .iter()
+        .filter(|each| {
+            let target = &each.spec.target;
+            target.api_version == gvk.api_version() && *target.kind == *gvk.kind
+        })
+        .collect();
+    of_it.sort_by_key(|each| each.metadata.name.clone());
+    Interpretation::from(Customized::of(of_it.into_iter(), engine))
+}
+
+/// Who has the question's operation for a kind, and the answer of each: one, or for dependencies all that add up. Empty
+/// if nobody has it: then the kind has no such operation.
+#[must_use]
+pub fn ask(
+    taught: &Interpretation,
+    gvk: &Gvk,
+    question: Question<'_>,
+) -> Vec<(String, Result<Answer, Unanswered>)> {
+    let mut all = ask_customizations(taught, question);
+    if asks_below(taught, question.operation()) {
+        let known = ask_known(gvk, question);
+        all.extend(known.map(|(layer, answer)| (layer.to_owned(), Ok(answer))));
+    }
+    all
+}
+
+/// As [`ask`], of the customizations alone.
+#[must_use]
+pub fn ask_customizations(
+    taught: &Interpretation,
+    question: Question<'_>,
+) -> Vec<(String, Result<Answer, Unanswered>)> {
+    taught.each(question)
+}
+
+/// Whether the layers below the customizations are asked: these have no such operation, or add to what is found there.
+#[must_use]
+pub fn asks_below(taught: &Interpretation, operation: Operation) -> bool {
+    !taught.has(operation) || operation == Operation::References && taught.adds()
+}
+
+/// As [`ask`], of what is known of the kind without configuration.
+#[must_use]
+pub fn ask_known(gvk: &Gvk, question: Question<'_>) -> Option<(&'static str, Answer)> {
+    let native = native(&gvk.group, &gvk.version, &gvk.kind)?;
+    Some((layer(native), of_native(native, question)?))
+}
+
+/// What people call the layer of a kind that is known without configuration.
+pub(super) fn layer(native: &dyn NativeKind) -> &'static str {
+    if native.declared().is_some() {
+        "shipped rules"
+    } else {
+        "native rules"
+    }
+}
+
+fn of_native(native: &dyn NativeKind, question: Question<'_>) -> Option<Answer> {
+    let namespace = |object: &Value| {
+        let namespace = object["metadata"]["namespace"].as_str();
+        namespace.unwrap_or_default().to_owned()
+    };
+    let has = |operation| native.declared().is_some() || native::has(native, operation);
+    match question {
+        Question::Replicas(object) => Some(Answer::Replicas {
+            replicas: native.replicas(object)?,
+            requirements: requirements::requirements(native, &namespace(object), object),
+        }),
+        Question::Components(object) => {
+            let components = requirements::components(native, object);
+            (!components.is_empty()).then_some(Answer::Components(components))
+        }
+        Question::Prune(object) => {
+            let mut object = object.clone();
+            native.prune(&mut object);
+            native::has(native, Operation::Prune).then_some(Answer::Object(object))
+        }
+        Question::Revise(object, replicas) => {
+            native.replicas(object)?;
+            let mut object = object.clone();
+            native.revise_replicas(&mut object, replicas);
+            Some(Answer::Object(object))
+        }
+        Question::Retain { desired, live } => {
+            let mut object = desired.clone();
+            native.retain(&mut object, live);
+            has(Operation::Retain).then_some(Answer::Object(object))
+        }
+        Question::Reflect(live) => native
+            .reports_status()
+            .then(|| Answer::Status(native.reflect(live))),
+        Question::Aggregate { template, items } => {
+            let items: Vec<(&str, Option<&Value>)> = items
+                .iter()
+                .map(|item| (item.cluster_name.as_str(), item.status.as_ref()))
+                .collect();
+            let mut object = template.clone();
+            if let Some(status) = native.aggregate(template, &items) {
+                object["status"] = status;
+            }
+            has(Operation::Aggregate).then_some(Answer::Object(object))
+        }
+        Question::Health(live) => {
+            let healthy = native.health(live) == Health::Healthy;
+            has(Operation::Health).then_some(Answer::Healthy(healthy))
+        }
+        Question::Dependencies(object) => references::refers(native)
+            .then(|| Answer::References(references::references(native, &namespace(object), object))),
+    }
+}
+
+/// Why no layer answers, for a person.
+#[must_use]
+pub fn nobody(gvk: &Gvk, operation: Operation) -> Unanswered {
+    Unanswered {
+        layer: format!("{} {}", gvk.api_version(), gvk.kind),
+        operation,
+        why: Cow::Borrowed(
+            "no customization, no hook, no shipped and no native rule implements this operation",
+        ),
+        until: Until::Changed,
+    }
+}

@@ -1,0 +1,247 @@
+//! What ResourceInterpreterCustomizations say of one kind, put together.
+//!
+//! Source: Karmada reference 3.3: of several objects for a kind the first by name answers, operation by operation; the
+//! dependencies that they find add up. A script that does not compile answers nothing, and its operation has no answer:
+//! that somebody meant to teach us something must not be forgotten.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use entourage_api::config::{
+    ResourceInterpreterCustomization,
+    customization::{MergeDependencies, Script},
+};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    declarative::Declared,
+    operations::Operation,
+    question::{Answer, Question, Rule, Unanswered, Until},
+    requirements::check_components,
+    rule,
+};
+
+/// What compiles scripts.
+pub trait Engine: Send + Sync + fmt::Debug {
+    /// A script that answers the questions of one operation; `name` is for error texts.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which line.
+    fn compile(&self, name: &str, operation: Operation, source: &str) -> Result<Arc<dyn Rule>, String>;
+}
+
+/// The rules for one kind.
+#[derive(Debug)]
+pub struct Customized {
+    rules: BTreeMap<Operation, Ruled>,
+    dependencies: Vec<Ruled>,
+    adds: bool,
+    version: String,
+    rendering: Option<String>,
+}
+
+#[derive(Debug)]
+struct Ruled {
+    layer: String,
+    rule: Result<Arc<dyn Rule>, Cow<'static, str>>,
+}
+
+impl Customized {
+    /// Puts together what these customizations of one kind say, sorted by name. `None` if they say nothing.
+    ///
+    /// Cost: O(the length of the scripts), which are compiled here and not again.
+    pub fn of<'a>(
+        customizations: impl Iterator<Item = &'a ResourceInterpreterCustomization>,
+        engine: Option<&dyn Engine>,
+    ) -> Option<Self> {
+        let mut all = Self {
+            rules: BTreeMap::new(),
+            dependencies: Vec::new(),
+            adds: true,
+            version: String::new(),
+            rendering: None,
+        };
+        let (mut whole, mut rendering) = (Sha256::new(), Sha256::new());
+        let mut renders = false;
+        for each in customizations {
+            let name = each.metadata.name.as_deref().unwrap_or_default();
+            let layer = format!("ResourceInterpreterCustomization {name:?}");
+            for (operation, text, rule) in rules(each, engine) {
+                if operation != Operation::References && all.rules.contains_key(&operation) {
+                    continue;
+                }
+                for text in [name, &format!("{operation:?}"), &text] {
+                    whole.update((text.len() as u64).to_le_bytes());
+                    whole.update(text);
+                }
+                if matches!(operation, Operation::Revise | Operation::Retain) {
+                    renders = true;
+                    rendering.update((text.len() as u64).to_le_bytes());
+                    rendering.update(&text);
+                }
+                let ruled = Ruled {
+                    layer: layer.clone(),
+                    rule,
+                };
+                if operation == Operation::References {
+                    let adds = each.spec.merge == Some(MergeDependencies::Add);
+                    whole.update([u8::from(adds)]);
+                    all.adds &= adds;
+                    all.dependencies.push(ruled);
+                } else {
+                    all.rules.insert(operation, ruled);
+                }
+            }
+        }
+        if all.rules.is_empty() && all.dependencies.is_empty() {
+            return None;
+        }
+        all.version = short(&whole.finalize());
+        all.rendering = renders.then(|| short(&rendering.finalize()));
+        Some(all)
+    }
+
+    /// What tells this from what was said before.
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What tells the rules that make copies from former ones; `None` without such rules.
+    pub(super) fn rendering(&self) -> Option<&str> {
+        self.rendering.as_deref()
+    }
+
+    /// Whether the dependencies that it finds are added to those that are known without it.
+    pub(super) fn adds(&self) -> bool {
+        self.adds && !self.dependencies.is_empty()
+    }
+
+    /// Whether it has an operation.
+    pub(super) fn has(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::References => !self.dependencies.is_empty(),
+            other => self.rules.contains_key(&other),
+        }
+    }
+
+    /// The answer of the one that has the question's operation; `None` if there is none. Dependencies are asked for with
+    /// [`Self::dependencies`].
+    pub(super) fn answer(&self, question: Question<'_>) -> Option<Result<Answer, Unanswered>> {
+        self.rules
+            .get(&question.operation())
+            .map(|ruled| ruled.answer(question))
+    }
+
+    /// Who has the question's operation, and the answer of each.
+    pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, Unanswered>)> {
+        let rules: Vec<&Ruled> = match question {
+            Question::Dependencies(_) => self.dependencies.iter().collect(),
+            _ => self.rules.get(&question.operation()).into_iter().collect(),
+        };
+        let answer = |ruled: &Ruled| (ruled.layer.clone(), ruled.answer(question));
+        rules.into_iter().map(answer).collect()
+    }
+
+    /// What each of them finds an object to need. If one has no answer there is none: what it would have found must not be
+    /// taken for not needed.
+    pub(super) fn dependencies(&self, object: &Value) -> Option<Result<Vec<Answer>, Unanswered>> {
+        let found = self
+            .dependencies
+            .iter()
+            .map(|ruled| ruled.answer(Question::Dependencies(object)));
+        (!self.dependencies.is_empty()).then(|| found.collect())
+    }
+}
+
+impl Ruled {
+    fn answer(&self, question: Question<'_>) -> Result<Answer, Unanswered> {
+        let answer = match &self.rule {
+            Ok(rule) => rule.answer(question).and_then(|answer| match answer {
+                Answer::Components(all) => check_components(&all).map(|()| Answer::Components(all)),
+                other => Ok(other),
+            }),
+            Err(why) => Err(why.clone()),
+        };
+        answer.map_err(|why| self.unanswered(question.operation(), why))
+    }
+
+    fn unanswered(&self, operation: Operation, why: Cow<'static, str>) -> Unanswered {
+        Unanswered {
+            layer: self.layer.clone(),
+            operation,
+            why,
+            until: Until::Changed,
+        }
+    }
+}
+
+/// Whether the rules of a customization are right, by operation: what is wrong, if something is.
+#[must_use]
+pub fn check(
+    customization: &ResourceInterpreterCustomization,
+    engine: &dyn Engine,
+) -> BTreeMap<Operation, Result<(), String>> {
+    let rules = rules(customization, Some(engine)).into_iter();
+    rules
+        .map(|(operation, _, rule)| (operation, rule.map(drop).map_err(Cow::into_owned)))
+        .collect()
+}
+
+/// The operations that a customization has a rule for, right or not.
+pub(super) fn operations(customization: &ResourceInterpreterCustomization) -> BTreeSet<Operation> {
+    let rules = rules(customization, None).into_iter();
+    rules.map(|(operation, ..)| operation).collect()
+}
+
+type Given = (Operation, String, Result<Arc<dyn Rule>, Cow<'static, str>>);
+
+/// What a customization answers: the operation, the text that tells one version of the rule from another, and the rule. An
+/// operation that has a script is the script's.
+fn rules(customization: &ResourceInterpreterCustomization, engine: Option<&dyn Engine>) -> Vec<Given> {
+    let name = customization.metadata.name.as_deref().unwrap_or_default();
+    let compile = |operation, script: &Script| match engine {
+        Some(engine) => engine
+            .compile(name, operation, &script.lua_script)
+            .map_err(Cow::Owned),
+        None => Err(Cow::Borrowed("scripts are not run here")),
+    };
+    let given = &customization.spec.customizations;
+    let scripts = [
+        (Operation::Retain, &given.retention),
+        (Operation::Replicas, &given.replica_resource),
+        (Operation::Components, &given.component_resource),
+        (Operation::Revise, &given.replica_revision),
+        (Operation::Reflect, &given.status_reflection),
+        (Operation::Aggregate, &given.status_aggregation),
+        (Operation::Health, &given.health_interpretation),
+        (Operation::References, &given.dependency_interpretation),
+    ];
+    let mut all: Vec<Given> = scripts
+        .into_iter()
+        .filter_map(|(operation, script)| {
+            let script = script.as_ref()?;
+            Some((operation, script.lua_script.clone(), compile(operation, script)))
+        })
+        .collect();
+    if let Some(declared) = &customization.spec.declarative {
+        let rule = Declared::compile(declared)
+            .map(rule::rule)
+            .map_err(|error| Cow::Owned(format!("spec.declarative.{error}")));
+        let text = serde_json::to_string(declared).unwrap_or_default();
+        for operation in rule::operations(declared) {
+            if all.iter().all(|(scripted, ..)| *scripted != operation) {
+                all.push((operation, text.clone(), rule.clone()));
+            }
+        }
+    }
+    all
+}
+
+fn short(hash: &[u8]) -> String {
+    hash[..5].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,46 @@
+//! Paths as people write them for kubectl, `{.status.phase}`: braces around a path that begins with a dot.
+
+use serde_json::Value;
+
+use super::path::Path;
+
+/// The values that a path leads to, in order; those that are null are none.
+///
+/// # Errors
+/// Why the text is no path, or none that is known here: no descent to any depth, no slices, no text around the braces.
+/// Cost: O(values on the way).
+pub fn read<'a>(text: &str, value: &'a Value) -> Result<Vec<&'a Value>, String> {
+    let mut all = Vec::new();
+    parse(text)?.each(value, &mut |found| all.push(found.value));
+    Ok(all)
+}
+
+/// Whether a text is a path that [`read`] knows.
+///
+/// # Errors
+/// Why it is not.
+pub fn check(text: &str) -> Result<(), String> {
+    parse(text).map(|_| ())
+}
+
+fn parse(text: &str) -> Result<Path, String> {
+    let trimmed = text.trim();
+    let inner = trimmed
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        .unwrap_or(trimmed)
+        .trim();
+    let put_before = match inner.chars().next() {
+        Some('$') => "",
+        Some('.' | '[') => "$",
+        _ => "$.",
+    };
+    Path::parse(&format!("{put_before}{inner}")).map_err(|error| {
+        let begins = text.find(inner).map_or(0, |at| text[..at].chars().count());
+        let at = (error.at + begins).saturating_sub(put_before.len()).max(1);
+        format!(
+            "{text} is not a supported path: character {at}: {}",
+            error.problem
+        )
+    })
+}

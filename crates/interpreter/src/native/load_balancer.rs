@@ -1,0 +1,74 @@
+//! What Service and Ingress have in common: the points of a load balancer as their status.
+
+use serde_json::{Value, json};
+
+use super::Health;
+use crate::json::{at, items as list, remove, same, text};
+
+const POINTS: &[&str] = &["loadBalancer", "ingress"];
+
+/// The points of all clusters, cluster by cluster; one without a hostname gets its cluster's name as hostname, so that it
+/// can be told whose it is. Everything else in the stored status stays. `None` when that changes nothing.
+///
+/// Source: Karmada reference 3.1; the cluster's name is what its users look for.
+pub(super) fn aggregate(template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
+    let stored = at(template, &["status"]);
+    let mut points: Vec<Value> = Vec::new();
+    for (cluster, status) in items {
+        for point in status.map(|status| list(status, POINTS)).unwrap_or_default() {
+            let mut point = point.clone();
+            if let Some(fields) = point.as_object_mut() {
+                if fields
+                    .get("hostname")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .is_empty()
+                {
+                    fields.insert("hostname".to_owned(), json!(cluster));
+                }
+                points.push(point);
+            }
+        }
+    }
+    let balancer = if points.is_empty() {
+        json!({})
+    } else {
+        json!({ "ingress": points })
+    };
+    if same(
+        &without_default_modes(&balancer),
+        &without_default_modes(&stored["loadBalancer"]),
+    ) {
+        return None;
+    }
+    let mut status = stored.as_object().cloned().unwrap_or_default();
+    status.insert("loadBalancer".to_owned(), balancer);
+    Some(Value::Object(status))
+}
+
+/// Without each `ipMode: VIP` of a point with an address: the hub's API server fills it in from 1.30 on, and an older
+/// one drops it.
+fn without_default_modes(balancer: &Value) -> Value {
+    let mut balancer = balancer.clone();
+    let points = balancer.get_mut("ingress").and_then(Value::as_array_mut);
+    for point in points.into_iter().flatten() {
+        if text(point, &["ipMode"]) == "VIP" && !text(point, &["ip"]).is_empty() {
+            remove(point, &["ipMode"]);
+        }
+    }
+    balancer
+}
+
+/// Healthy: a point can be reached at an address. Source: Karmada reference 3.1.
+pub(super) fn health(live: &Value) -> Health {
+    let has_address = |point: &Value| {
+        ["ip", "hostname"]
+            .iter()
+            .any(|field| !text(point, &[field]).is_empty())
+    };
+    if list(&live["status"], POINTS).iter().any(has_address) {
+        Health::Healthy
+    } else {
+        Health::Unhealthy
+    }
+}

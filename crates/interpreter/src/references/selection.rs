@@ -1,0 +1,95 @@
+//! Objects that a template needs by their labels instead of their names: the table, and its reading.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::Value;
+
+use entourage_model::{
+    object::{Gvk, Id, Str},
+    selector,
+};
+
+use crate::{
+    gvk::NativeGvk,
+    kind::NativeKind,
+    mentions::{Within, is_of, owned, walk},
+};
+
+/// Every object of a kind and namespace whose labels match. Those that do are needed where the template is, as if it
+/// named them; that none does is no trouble.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DependencySelection {
+    /// Group, version and kind of the objects.
+    pub gvk: Gvk,
+    /// Namespace of the objects.
+    pub namespace: Str,
+    /// Which of them.
+    pub selector: LabelSelector,
+}
+
+impl DependencySelection {
+    /// Whether it means this object, with these labels. Cost: O(requirements).
+    #[must_use]
+    pub fn selects(&self, id: &Id, labels: &BTreeMap<Str, Str>) -> bool {
+        self.gvk == id.gvk && self.namespace == id.namespace && selector::matches(&self.selector, labels)
+    }
+}
+
+/// A path that holds the value of a label, and the objects of the same namespace that carry it.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectionRow {
+    /// Where the path starts.
+    pub within: Within,
+    /// The path, as in [`ReferenceRow::path`](super::ReferenceRow::path).
+    pub path: &'static str,
+    /// Group, version and kind of the objects.
+    pub gvk: NativeGvk<'static>,
+    /// The key of the label.
+    pub label: &'static str,
+    /// What stands before the value at the path in the label's value; usually nothing.
+    pub prefix: &'static str,
+    /// What uses the objects, in a few words.
+    pub summary: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+}
+
+/// Every path that makes objects travel by their labels.
+pub const SELECTIONS: &[SelectionRow] = &[SelectionRow {
+    within: Within::Object("multicluster.x-k8s.io", "ServiceImport"),
+    path: "metadata.name",
+    gvk: NativeGvk {
+        group: "discovery.k8s.io",
+        version: "v1",
+        kind: "EndpointSlice",
+    },
+    label: "kubernetes.io/service-name",
+    prefix: "derived-",
+    summary: "addresses of the imported Service",
+    source: "Karmada reference 3.1",
+}];
+
+/// Everything that an object of this kind needs by label, in the order of the table.
+///
+/// Cost: O(rows), for kinds that have any O(size of the object).
+#[must_use]
+pub fn selections(native: &dyn NativeKind, namespace: &str, object: &Value) -> Vec<DependencySelection> {
+    let mut found = Vec::new();
+    for row in SELECTIONS.iter().filter(|row| is_of(row.within, native.gvk())) {
+        walk(object, row.path, &mut |_, value| {
+            if !value.is_empty() {
+                let labels = [(row.label.to_owned(), format!("{}{value}", row.prefix))];
+                found.push(DependencySelection {
+                    gvk: owned(row.gvk),
+                    namespace: namespace.into(),
+                    selector: LabelSelector {
+                        match_labels: Some(labels.into()),
+                        match_expressions: None,
+                    },
+                });
+            }
+        });
+    }
+    found
+}
