@@ -47,7 +47,6 @@ pub mod rebalancer;
 pub mod recipe;
 pub mod refusal;
 pub mod rehearsal;
-pub mod scheduler;
 pub mod status;
 mod storage_protection;
 
@@ -57,6 +56,7 @@ use entourage_model::problem;
 pub use entourage_model::{
     condition, kinds, marks, member_namespace, object, places, rendered, selector, server, twin,
 };
+pub use entourage_scheduler as scheduler;
 
 #[cfg(test)]
 use entourage_golden as golden;

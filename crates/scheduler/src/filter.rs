@@ -2,8 +2,13 @@
 
 use entourage_api::cluster::Cluster;
 
-use super::{Candidate, Round, affinity, enablements, spread, taint};
-use crate::object::Gvk;
+use crate::{
+    affinity,
+    cluster::enablements,
+    request::{Candidate, Round},
+    spread, taint,
+};
+use entourage_model::object::Gvk;
 
 /// Why a cluster was left out, worded to follow a number: "2 *not selected by clusterAffinity*".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +109,7 @@ fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
 
 /// Whether a cluster serves a kind, as far as is known. An incomplete list counts as a list: a kind that discovery did not find
 /// would be refused on delivery.
-pub(crate) fn serves(cluster: &Cluster, gvk: &Gvk) -> bool {
+pub fn serves(cluster: &Cluster, gvk: &Gvk) -> bool {
     let known = enablements(cluster);
     // Most groups differ in length already: no more is looked at.
     let length = gvk.version.len()

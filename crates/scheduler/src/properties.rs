@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Taint, Toleration};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::{Candidate, Outcome, Request, schedule};
-use crate::object::{Gvk, Str};
+use entourage_model::object::{Gvk, Str};
 
 /// `f` is never among the clusters.
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];

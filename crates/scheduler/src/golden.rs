@@ -11,10 +11,8 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::Deserialize;
 
 use super::{Candidate, Outcome, Request, schedule};
-use crate::{
-    golden,
-    object::{Gvk, Str},
-};
+use entourage_golden as golden;
+use entourage_model::object::{Gvk, Str};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -5,12 +5,12 @@ use entourage_api::{
     policy::{ClusterAffinity, FieldRequirement},
 };
 
-use super::Candidate;
-use crate::selector;
+use crate::request::Candidate;
+use entourage_model::selector;
 
 /// Whether all parts of the affinity that are given select the cluster and it is not excluded. Exclusion wins over
 /// being named.
-pub(crate) fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
+pub fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
     let is_in = |names: &[String]| names.iter().any(|name| name == candidate.name);
     !is_in(&affinity.exclude)
         && (affinity.cluster_names.is_empty() || is_in(&affinity.cluster_names))

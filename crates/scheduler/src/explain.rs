@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Candidate, FILTERS, Round, Why};
+use crate::{
+    filter::{FILTERS, Why},
+    request::{Candidate, Round},
+};
 
 /// The most names that a message lists.
 const NAMES_LISTED: usize = 5;

@@ -12,7 +12,7 @@ use std::{
 
 use entourage_api::policy::{SpreadConstraint, SpreadField};
 
-use super::{Candidate, affinity};
+use crate::{affinity, request::Candidate};
 
 /// How many attempts a search may take. Constraints that contradict each other must not cost more than this.
 const LONGEST_SEARCH: u32 = 1_000;

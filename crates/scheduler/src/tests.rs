@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use entourage_api::{cluster::Cluster, keys::reason, policy::Placement};
+use entourage_model::object::Gvk;
+
 use super::*;
 
 #[test]

@@ -6,7 +6,12 @@ use entourage_api::{
     work::TargetCluster,
 };
 
-use super::{Request, Round, divide, explain::Survey, spread};
+use crate::{
+    divide,
+    explain::Survey,
+    request::{Request, Round},
+    spread,
+};
 
 /// Why a group of clusters is not used.
 pub(super) struct Miss {

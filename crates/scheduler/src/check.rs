@@ -2,8 +2,8 @@
 
 use entourage_api::policy::{ClusterAffinity, DivisionPreference, Placement};
 
-use super::{Request, affinity, assign, spread, taint};
-use crate::selector;
+use crate::{affinity, assign, request::Request, spread, taint};
+use entourage_model::selector;
 
 /// Whether this version can do what the request asks for, as far as that shows without looking at clusters.
 ///
@@ -95,7 +95,7 @@ fn check_affinities(placement: &Placement) -> Result<(), String> {
 ///
 /// # Errors
 /// Which of its fields cannot, and why, such as `labelSelector: …`.
-pub(crate) fn check_affinity(wanted: &ClusterAffinity) -> Result<(), String> {
+pub fn check_affinity(wanted: &ClusterAffinity) -> Result<(), String> {
     if let Some(labels) = &wanted.label_selector {
         selector::check(labels).map_err(|why| format!("labelSelector: {why}"))?;
     }

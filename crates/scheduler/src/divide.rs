@@ -5,11 +5,11 @@
 
 use entourage_api::{names, policy::Placement};
 
-use super::{Candidate, affinity};
+use crate::{affinity, request::Candidate};
 
 /// The static weight of a cluster: the largest of the rules that select it; 0 if none does.
 /// Source: Karmada reference 1.3.
-pub(crate) fn weight(placement: &Placement, candidate: &Candidate<'_>) -> i64 {
+pub fn weight(placement: &Placement, candidate: &Candidate<'_>) -> i64 {
     let rules = placement
         .replica_scheduling
         .iter()
@@ -31,7 +31,7 @@ pub(crate) fn weight(placement: &Placement, candidate: &Candidate<'_>) -> i64 {
 ///
 /// Cost: O(holders²), whatever the number of seats.
 #[must_use]
-pub(crate) fn apportion(seats: i64, holders: &[(&str, i64)], uid: &str) -> Vec<i64> {
+pub fn apportion(seats: i64, holders: &[(&str, i64)], uid: &str) -> Vec<i64> {
     let even = holders.iter().all(|(_, weight)| *weight <= 0);
     let weights: Vec<i128> = holders
         .iter()

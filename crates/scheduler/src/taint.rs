@@ -3,16 +3,16 @@
 use entourage_api::keys::taint;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-use super::{Candidate, ready};
+use crate::{cluster::ready, request::Candidate};
 
 /// The effect that has what is placed evicted, too.
-pub(crate) const NO_EXECUTE: &str = "NoExecute";
+pub const NO_EXECUTE: &str = "NoExecute";
 
 /// The effects that keep new bindings away; PreferNoSchedule does not.
 const REPELLING: [&str; 2] = ["NoSchedule", NO_EXECUTE];
 
 /// Whether what does not tolerate a taint is not placed anew where it is.
-pub(crate) fn keeps_away(taint: &Taint) -> bool {
+pub fn keeps_away(taint: &Taint) -> bool {
     REPELLING.contains(&taint.effect.as_str())
 }
 
@@ -75,7 +75,7 @@ pub(super) fn check(toleration: &Toleration) -> Result<(), String> {
 }
 
 /// `tolerationSeconds` plays no part: it limits how long what is placed stays, not whether it is placed.
-pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = value(&toleration.effect);
     let key = value(&toleration.key);
     let is_meant = (effect.is_empty() || effect == taint.effect) && (key.is_empty() || key == taint.key);
@@ -88,7 +88,7 @@ pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
 }
 
 /// `{key=value:effect}`.
-pub(crate) fn display(taint: &Taint) -> String {
+pub fn display(taint: &Taint) -> String {
     match value(&taint.value) {
         "" => format!("{{{}:{}}}", taint.key, taint.effect),
         value => format!("{{{}={value}:{}}}", taint.key, taint.effect),

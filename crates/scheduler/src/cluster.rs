@@ -1,0 +1,23 @@
+//! What a Cluster says of itself.
+
+use entourage_api::{
+    cluster::{ApiEnablement, Cluster},
+    keys::condition,
+};
+
+/// The status of its condition Ready.
+pub(crate) fn ready(cluster: &Cluster) -> Option<&str> {
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    conditions
+        .into_iter()
+        .find(|each| each.type_ == condition::READY)
+        .map(|each| each.status.as_str())
+}
+
+/// The APIs that it serves.
+pub(crate) fn enablements(cluster: &Cluster) -> &[ApiEnablement] {
+    cluster
+        .status
+        .as_ref()
+        .map_or(&[], |status| &status.api_enablements)
+}
