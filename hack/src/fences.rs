@@ -53,8 +53,20 @@ const ARROWS: &[Arrow] = &[
         reason: "a placement is the same whatever is placed",
     },
     Arrow {
+        from: "entourage-render",
+        to: &[
+            "entourage-scheduler",
+            "entourage-interpreter",
+            "entourage-model",
+            "entourage-api",
+            "entourage-golden",
+        ],
+        reason: "what a copy looks like does not depend on when it is written, nor on what else is known",
+    },
+    Arrow {
         from: "entourage-core",
         to: &[
+            "entourage-render",
             "entourage-scheduler",
             "entourage-interpreter",
             "entourage-model",
@@ -122,7 +134,7 @@ const ARROWS: &[Arrow] = &[
 /// The crates that decide and do nothing else, as folders of `crates/`, lowest first: what is not in their arguments does not
 /// exist for them. `cargo xtask tidy` reads their sources for that, and clippy reads one configuration for all of them. The
 /// last one depends on all the others, so that what must be absent from its tree is absent from theirs.
-pub(crate) const PURE: &[&str] = &["model", "interpreter", "scheduler", "core"];
+pub(crate) const PURE: &[&str] = &["model", "interpreter", "scheduler", "render", "core"];
 
 /// What clippy refuses in a pure crate; every other one has a link to it.
 const PURITY: &str = "crates/core/.clippy.toml";

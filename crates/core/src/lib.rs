@@ -10,12 +10,10 @@
 //! | module | decides |
 //! |---|---|
 //! | [`detector`] | which policy claims a template |
-//! | [`scheduler`] | which clusters a placement means |
 //! | [`dependencies`] | who needs an object where, and what holds it there |
 //! | [`binding`] | what a binding says: the one writer of its metadata and spec |
 //! | [`delivery`] | what a copy looks like, when it is written, released or removed |
 //! | [`distribution`] | which namespaces a ResourceDistribution means, and what becomes of its copies |
-//! | [`overrides`] | what is changed in copies on some clusters |
 //! | [`rebalancer`] | which workloads are placed afresh, and what is said of it |
 //! | [`status`] | what bindings and templates report |
 //! | [`failover`] | which clusters a workload leaves, and when its copies there may be deleted |
@@ -23,9 +21,12 @@
 //! | [`rehearsal`] | nothing: it says what the others would, on a model of the servers |
 //! | [`refusal`] | who is told when the hub refuses a write |
 //! | [`admission`] | what is filled in and what is refused when objects are written |
-//! | [`interpreter`] | what is known about each kind |
 //! | [`namespaces`] | which namespaces members have, and with which labels |
-//! | [`twin`] | what tells a kind from its cluster-scoped twin |
+//!
+//! What decisions are made of lies in crates below, which stand here under the names of modules: the vocabulary ([`object`],
+//! [`selector`], [`twin`] and others, of `entourage-model`), what is known about each kind ([`interpreter`]), which clusters
+//! a placement means ([`scheduler`]), and what a copy looks like ([`recipe`], [`overrides`], [`distributed`], of
+//! `entourage-render`).
 
 pub mod admission;
 pub mod binding;
@@ -33,7 +34,6 @@ pub mod cluster;
 pub mod delivery;
 pub mod dependencies;
 pub mod detector;
-pub mod distributed;
 pub mod distribution;
 pub mod failover;
 pub mod governor;
@@ -41,21 +41,19 @@ pub mod index;
 pub mod namespaces;
 pub mod observation;
 pub mod override_effect;
-pub mod overrides;
 pub mod plan;
 pub mod rebalancer;
-pub mod recipe;
 pub mod refusal;
 pub mod rehearsal;
 pub mod status;
 mod storage_protection;
 
-// The lower floors are crates of their own; here they have the names of modules.
 pub use entourage_interpreter::{self as interpreter, rights};
 use entourage_model::problem;
 pub use entourage_model::{
     condition, kinds, marks, member_namespace, object, places, rendered, selector, server, twin,
 };
+pub use entourage_render::{distributed, overrides, recipe};
 pub use entourage_scheduler as scheduler;
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::{
-    interpreter::Interpretation,
-    object::{Meta, Named, Str},
-    overrides::Rules,
-};
+use entourage_interpreter::Interpretation;
+use entourage_model::object::{Meta, Named, Str};
+
+use crate::overrides::Rules;
 
 /// The version of the renderer. A new one re-renders and compares; copies that come out equal are not written.
 pub const RENDERER: u32 = 1;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{kept, patch};
-use crate::rendered::wipe;
+use entourage_model::rendered::wipe;
 
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Rule;
-use crate::object::{Id, Str};
+use entourage_model::object::{Id, Str};
 
 /// The longest text of one annotation, in bytes; an API server takes 256 KiB for all of an object's together. A longer one
 /// names the policies only.
@@ -67,7 +67,7 @@ pub(super) fn is_secret(id: &Id) -> bool {
 
 /// Whether what an object holds is nobody's business. A distribution may hold a Secret.
 fn may_hold_secret(id: &Id) -> bool {
-    is_secret(id) || *id.gvk.kind == *crate::kinds::DISTRIBUTION
+    is_secret(id) || *id.gvk.kind == *entourage_model::kinds::DISTRIBUTION
 }
 
 /// The JSON of one entry. Like Karmada's it is fit for HTML.

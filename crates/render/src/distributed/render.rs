@@ -11,8 +11,9 @@ use super::{
     marks::{self, Keys, has_owner_of, owners_of_copy},
     normal, template,
 };
-pub use crate::rendered::Rendered;
-use crate::{interpreter, object::Str};
+use entourage_interpreter as interpreter;
+use entourage_model::object::Str;
+pub use entourage_model::rendered::Rendered;
 
 /// How a copy is made: data only, no content.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -204,7 +205,7 @@ fn keep_foreign(wanted: &mut Map<String, Value>, standing: &Value, set_before: &
 
 /// How copies in a place say whose they are.
 #[must_use]
-pub fn mark(place: &crate::places::Place, hub: &Str) -> Mark {
+pub fn mark(place: &entourage_model::places::Place, hub: &Str) -> Mark {
     match &place.cluster {
         None => Mark::Owner,
         Some(cluster) => Mark::Member {

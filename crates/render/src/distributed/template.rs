@@ -13,8 +13,8 @@ use super::{
     hash::{resource_hash, write},
     normal,
 };
-use crate::{
-    interpreter::never_travels,
+use entourage_interpreter::never_travels;
+use entourage_model::{
     object::{Gvk, Str},
     problem::{Problem, is_subdomain},
     rendered::Rendered,

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::kruise::{DistributionTargets, FlatSelector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::{object::Str, problem::Problem, selector};
+use entourage_model::{object::Str, problem::Problem, selector};
 
 mod candidates;
 #[cfg(test)]
@@ -225,7 +225,7 @@ fn problem(field: &str, cause: impl Into<String>, remedy: &str) -> Problem {
 }
 
 /// Whether a text can be a namespace's name: a label of RFC 1123.
-pub(crate) fn is_dns_label(text: &str) -> bool {
+pub fn is_dns_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     bytes.len() <= 63

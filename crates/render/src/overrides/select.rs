@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use entourage_api::policy::ResourceSelector;
 
 use super::{Policy, Rule, Rules, apply_to_metadata};
-use crate::{
+use entourage_model::{
     object::{Id, Named, Str},
-    scheduler::Candidate,
     selector,
 };
+use entourage_scheduler::Candidate;
 
 /// The policies that may apply to an object: those that select its kind or every kind.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,8 @@ use entourage_api::policy::{CommandArgsOverrider, ImageOverrider, ListOperator};
 use serde_json::{Value, json};
 
 use super::{image, patch};
-use crate::{interpreter, object::Gvk};
+use entourage_interpreter as interpreter;
+use entourage_model::object::Gvk;
 
 /// The lists of containers in a pod spec.
 const LISTS: [&str; 2] = ["containers", "initContainers"];

@@ -10,7 +10,7 @@ use entourage_api::policy::OverriderOperator;
 use serde_json::{Map, Value, json};
 
 use super::{Rule, containers, field, metadata, patch, record::is_secret};
-use crate::{
+use entourage_model::{
     marks::is_mark,
     object::{Gvk, Id, Str},
 };
@@ -35,7 +35,7 @@ const CANNOT: &str = " cannot be applied for cluster ";
 
 impl BadOverride {
     /// Whether a message, such as one that a status holds, tells of a bad override.
-    pub(crate) fn is_told_by(message: &str) -> bool {
+    pub fn is_told_by(message: &str) -> bool {
         message.contains(CANNOT)
     }
 }

@@ -33,10 +33,8 @@ use entourage_api::policy::{ClusterAffinity, OverrideSpec, Overriders, ResourceS
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    object::{Id, Meta, Named},
-    scheduler::{Candidate, affinity, check},
-};
+use entourage_model::object::{Id, Meta, Named};
+use entourage_scheduler::{Candidate, affinity, check};
 
 /// The rules that apply to one copy, in order.
 pub type Rules = Arc<[Arc<Rule>]>;
@@ -45,7 +43,7 @@ pub type Rules = Arc<[Arc<Rule>]>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// What it selects; empty: everything.
-    pub(crate) selectors: Vec<ResourceSelector>,
+    pub selectors: Vec<ResourceSelector>,
     rules: Vec<Aimed>,
 }
 
@@ -212,7 +210,7 @@ impl Rule {
     }
 
     /// Whether it may change labels or annotations.
-    pub(crate) fn touches_metadata(&self) -> bool {
+    pub fn touches_metadata(&self) -> bool {
         const METADATA: &str = "/metadata";
         let rules = &self.overriders;
         !rules.labels_overrider.is_empty()

@@ -12,7 +12,7 @@ use entourage_api::keys::annotation;
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
-use crate::{marks::is_mark, rendered::wipe};
+use entourage_model::{marks::is_mark, rendered::wipe};
 
 /// The type of a Secret that names none.
 pub(super) const OPAQUE: &str = "Opaque";

@@ -9,7 +9,7 @@ use super::{
     normal,
     render::{Mark, Recipe, Standing},
 };
-use crate::problem::is_subdomain;
+use entourage_model::problem::is_subdomain;
 
 /// Tells whose an object is. An earlier distribution of the same name is another one: it has another uid.
 ///

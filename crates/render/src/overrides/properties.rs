@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Policy, Rule, apply, apply_to_metadata, records};
-use crate::object::{Gvk, Id, Meta, Named, Str};
+use entourage_model::object::{Gvk, Id, Meta, Named, Str};
 
 const PATHS: &[&str] = &[
     "",

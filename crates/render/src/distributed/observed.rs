@@ -14,7 +14,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{marks, render, targets::Targets, template};
-use crate::{
+use entourage_model::{
     object::{Gvk, Id, Meta, Str, Time, revision},
     places::Place,
     problem::{Problem, is_subdomain},
@@ -114,7 +114,7 @@ impl Distribution {
 
     /// The members on which copies may stand from before it meant none; as its status has them.
     #[must_use]
-    pub(crate) fn was_reported_on(&self) -> Option<&Value> {
+    pub fn was_reported_on(&self) -> Option<&Value> {
         let means_members = self.spec.as_ref().is_ok_and(|spec| spec.clusters.is_some());
         self.status.get("clusters").filter(|_| !means_members)
     }
@@ -127,12 +127,12 @@ impl Distribution {
     }
 
     /// Whether its status says nothing: it is new, or the hub was restored without it.
-    pub(crate) fn has_no_report(&self) -> bool {
+    pub fn has_no_report(&self) -> bool {
         self.status["clusters"].is_null() && self.status["conditions"].is_null()
     }
 
     /// Whether its status says the same of places as another one's, but for the members that are listed.
-    pub(crate) fn reports_as(&self, other: &Self) -> bool {
+    pub fn reports_as(&self, other: &Self) -> bool {
         let but_members = |status: &Value| {
             let fields = status.as_object().into_iter().flatten();
             fields

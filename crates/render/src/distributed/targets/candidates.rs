@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::Targets;
-use crate::object::Str;
+use entourage_model::object::Str;
 
 /// Where targets stand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

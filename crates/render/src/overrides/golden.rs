@@ -7,11 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Candidates, Policy, apply, records, select};
-use crate::{
-    golden,
-    object::{Gvk, Id, Meta, Named, Str},
-    scheduler::Candidate,
-};
+use entourage_golden as golden;
+use entourage_model::object::{Gvk, Id, Meta, Named, Str};
+use entourage_scheduler::Candidate;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
