@@ -7,12 +7,14 @@
 
 pub mod current;
 pub mod fight;
-pub mod marks;
-pub mod ownership;
 pub mod plan;
 pub(crate) mod recipe;
-pub mod render;
 pub mod suspension;
 pub(crate) mod volumes;
+
+pub use entourage_render::{
+    copy as render,
+    ownership::{self, metadata as marks},
+};
 
 pub use crate::recipe::{RENDERER, Recipe, overrides_of, source_version};

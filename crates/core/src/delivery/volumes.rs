@@ -8,7 +8,7 @@ use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation, event};
 use crate::{
     dependencies,
     index::{CopyState, Entity, Index},
-    object::{Id, Meta, Named, Str, Time},
+    object::{Id, Meta, Str, Time},
     observation::Watch,
     plan::{Change, Event, Plan, Regarding},
     twin,
@@ -142,14 +142,4 @@ fn on_binding(entity: &Entity) -> Option<Regarding> {
         name: binding.name.name.clone(),
         uid: binding.meta.uid.clone(),
     })
-}
-
-/// What is left on a claim that is released: whose it was.
-pub(super) fn trace(hub: &str, cluster: &str, binding: &Named) -> String {
-    format!("{hub}/{cluster}/{}/{}", binding.namespace, binding.name)
-}
-
-/// Whether a claim was released by this hub in this cluster, from this binding: a copy of it elsewhere was not.
-pub(super) fn was_released_from(live: &Meta, hub: &str, cluster: &str, binding: &Named) -> bool {
-    live.annotation(annotation::RELEASED_FROM) == Some(&trace(hub, cluster, binding))
 }

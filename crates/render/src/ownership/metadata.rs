@@ -7,13 +7,14 @@ use entourage_api::{
     names,
 };
 
-use super::Recipe;
-pub use crate::marks::{Marks, on, owner};
-use crate::{
+pub use entourage_model::marks::{Marks, on, owner};
+use entourage_model::{
     marks::is_mark,
     object::{Id, Meta, Str},
-    overrides, twin,
+    twin,
 };
+
+use crate::{overrides, recipe::Recipe};
 
 /// Those of a copy, from a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
 #[must_use]
@@ -68,7 +69,7 @@ pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Marks {
 }
 
 /// The labels of a template, and those that its copy is told by the one that it replaces. Overrides see both.
-pub(super) fn with_preserved(template: &Meta, recipe: &Recipe) -> BTreeMap<Str, Str> {
+pub(crate) fn with_preserved(template: &Meta, recipe: &Recipe) -> BTreeMap<Str, Str> {
     let mut labels = template.labels.clone();
     let preserved = recipe.preserved.iter().filter(|(key, _)| !is_mark(key));
     labels.extend(preserved.map(|(key, value)| (key.clone(), value.clone())));

@@ -4,13 +4,17 @@
 //! if its metadata names this hub and *this* cluster, and either it is the very object that was recorded there, or it names
 //! the binding of its template, and that binding, as stored, accounts for the cluster.
 
+pub mod metadata;
+
 use entourage_api::{
     keys::{annotation, label},
     names,
 };
 
-use super::marks;
-use crate::object::{Meta, Named};
+use entourage_model::{
+    marks,
+    object::{Meta, Named},
+};
 
 /// What the metadata of an object on a member says, held against who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,16 @@ impl Claim {
 pub fn names_cluster(live: &Meta, cluster: &str) -> bool {
     let namespace = live.annotation(annotation::WORK_NAMESPACE);
     namespace.and_then(names::cluster_of_execution_namespace) == Some(cluster)
+}
+
+/// What is left on a claim that is released: whose it was.
+pub(crate) fn trace(hub: &str, cluster: &str, binding: &Named) -> String {
+    format!("{hub}/{cluster}/{}/{}", binding.namespace, binding.name)
+}
+
+/// Whether a claim was released by this hub in this cluster, from this binding: a copy of it elsewhere was not.
+pub(crate) fn was_released_from(live: &Meta, hub: &str, cluster: &str, binding: &Named) -> bool {
+    live.annotation(annotation::RELEASED_FROM) == Some(&trace(hub, cluster, binding))
 }
 
 #[cfg(test)]

@@ -5,24 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::keys::{annotation, label};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Recipe,
-    marks::{self, with_preserved},
-    ownership::{self, Claim},
-    volumes,
+use entourage_interpreter::{
+    self as interpreter, Interpretation,
+    operations::Operation,
+    question::{Inquiry, Question, Unanswered},
+    template_meta,
 };
-pub use crate::rendered::{Rendered, wipe};
-use crate::{
-    interpreter::{
-        self, Interpretation,
-        operations::Operation,
-        question::{Inquiry, Question, Unanswered},
-    },
+pub use entourage_model::rendered::{Rendered, wipe};
+use entourage_model::{
     marks::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
     member_namespace as namespaces,
     object::{Id, Meta, Str},
-    observation::template_meta,
+};
+
+use crate::{
     overrides::{self, BadOverride},
+    ownership::{
+        self, Claim,
+        metadata::{self, with_preserved},
+    },
+    recipe::Recipe,
 };
 
 /// Why a template is not rendered.
@@ -68,7 +70,7 @@ pub fn standing(recipe: &Recipe, cluster: &str, live: &Value) -> Standing {
         Standing::Ours
     } else if recipe.overwrite
         || (!is_of_another_hub(&live, &recipe.hub)
-            && volumes::was_released_from(&live, &recipe.hub, cluster, &recipe.binding))
+            && ownership::was_released_from(&live, &recipe.hub, cluster, &recipe.binding))
     {
         Standing::Adoptable
     } else {
@@ -80,7 +82,7 @@ pub fn standing(recipe: &Recipe, cluster: &str, live: &Value) -> Standing {
 pub enum Step {
     /// The copy is ready.
     Done(Rendered),
-    /// A hook is to be asked; with what it says [heard](crate::interpreter::layers::Heard::and) the way begins anew.
+    /// A hook is to be asked; with what it says [heard](entourage_interpreter::layers::Heard::and) the way begins anew.
     Ask(Inquiry),
 }
 
@@ -126,7 +128,7 @@ pub fn step(
     if !template["metadata"]["deletionTimestamp"].is_null() {
         return Err(Refusal::Deleting);
     }
-    let marks = marks::of(&template_meta(&id.gvk, template), recipe, id, cluster);
+    let marks = metadata::of(&template_meta(&id.gvk, template), recipe, id, cluster);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
     let taught = &recipe.interpretation;
     let mut copy = template.clone();
@@ -281,10 +283,10 @@ pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     }
     if changed
         && holds_data(live)
-        && let Some(binding) = marks::owner(&Meta::of(live))
+        && let Some(binding) = metadata::owner(&Meta::of(live))
     {
         object["metadata"]["annotations"][annotation::RELEASED_FROM] =
-            json!(volumes::trace(hub, cluster, &binding));
+            json!(ownership::trace(hub, cluster, &binding));
     }
     changed.then_some(object)
 }
@@ -339,7 +341,7 @@ fn keep_foreign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::Named;
+    use entourage_model::object::Named;
 
     /// An object with the uid that we wrote, and this hub's id on it.
     fn live(hub: Option<&str>) -> Value {
