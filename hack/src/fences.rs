@@ -77,8 +77,8 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "entourage-lua",
-        to: &["entourage-core", "entourage-api"],
-        reason: "scripts answer the core's questions by the core's rules; nothing else comes near the C library",
+        to: &["entourage-interpreter", "entourage-api"],
+        reason: "scripts answer the interpreter's questions by its rules; nothing else comes near the C library",
     },
     Arrow {
         from: "entourage-webhook",

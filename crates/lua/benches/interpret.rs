@@ -3,7 +3,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use entourage_core::interpreter::question::{Answer, Question};
+use entourage_interpreter::question::{Answer, Question};
 use entourage_lua::Script;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
-//! The engine as the core knows it: what compiles scripts of customizations.
+//! The engine as the interpreter knows it: what compiles scripts of customizations.
 
 use std::sync::Arc;
 
-use entourage_core::interpreter::{customized::Engine, operations::Operation, question::Rule};
+use entourage_interpreter::{customized::Engine, operations::Operation, question::Rule};
 
 use crate::{Script, limits::Limits};
 

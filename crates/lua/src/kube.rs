@@ -1,8 +1,8 @@
-//! The library that scripts `require("kube")`. Source: Karmada reference 3.3; the rules are the core's.
+//! The library that scripts `require("kube")`. Source: Karmada reference 3.3; the rules are the interpreter's.
 
 use std::sync::Arc;
 
-use entourage_core::interpreter::{
+use entourage_interpreter::{
     DependencyReference, NativeKind, native, quantity, references::references, requirements::requirements,
 };
 use mlua::{Lua, LuaString, MultiValue, Table, Value};

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use entourage_core::interpreter::question::{Answer, Question, Rule};
+use entourage_interpreter::question::{Answer, Question, Rule};
 use mlua::{Function, MultiValue, Table, Value};
 use serde_json::Value as Json;
 

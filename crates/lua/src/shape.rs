@@ -5,7 +5,7 @@ use entourage_api::work::{
     AggregatedStatusItem, Component, ComponentReplicaRequirements, DependentObjectReference,
     ReplicaRequirements,
 };
-use entourage_core::interpreter::{
+use entourage_interpreter::{
     quantity,
     question::{Answer, Question, check_dependency},
 };

@@ -16,7 +16,7 @@ use std::{
 };
 
 use entourage_api::work::AggregatedStatusItem;
-use entourage_core::interpreter::question::{Answer, Question};
+use entourage_interpreter::question::{Answer, Question};
 use entourage_lua::Script;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, thread};
 
-use entourage_core::interpreter::question::{Answer, Question};
+use entourage_interpreter::question::{Answer, Question};
 use entourage_lua::{Script, ScriptError};
 use serde_json::{Value, json};
 
@@ -310,7 +310,7 @@ fn no_error_shows_anything_of_an_object() {
         };
         let why = script.answer(question).err().unwrap_or_else(|| panic!("{body}"));
         assert!(!format!("{why} {why:?}").contains(CANARY), "{body}: {why:?}");
-        let told = entourage_core::interpreter::question::Rule::answer(&script, question)
+        let told = entourage_interpreter::question::Rule::answer(&script, question)
             .err()
             .unwrap();
         assert!(

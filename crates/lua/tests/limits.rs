@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use entourage_core::interpreter::question::{Answer, Question};
+use entourage_interpreter::question::{Answer, Question};
 use entourage_lua::{Limits, Script, ScriptError};
 use serde_json::{Value, json};
 
