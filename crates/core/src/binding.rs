@@ -5,25 +5,24 @@
 //! that refer to it. Each is computed from its source every time and each ends without the other.
 
 mod desired;
-mod own;
 mod write;
 
 use desired::{desired, identity, resume};
 use entourage_api::{
-    keys::annotation,
-    policy::{Placement, ReplicaSchedulingType},
-    work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
+    policy::ReplicaSchedulingType,
+    work::{ResourceBinding, ResourceBindingSpec},
 };
-pub(crate) use own::in_force;
-use own::{Own, own_part};
-pub(crate) use write::to_value;
 use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
 use crate::{
-    delivery,
     dependencies::{self, Required},
-    detector::{self, activation},
-    index::{Binding, Entity, Index, is_kept_by_others},
+    index::{
+        Binding, Entity, Index,
+        claims::{claimed_by, is_claim_over, is_selected},
+        is_kept_by_others,
+        needs::grace,
+        wanted::is_wanted,
+    },
     interpreter::{
         operations::Operation,
         question::{Unanswered, Until},
@@ -31,17 +30,12 @@ use crate::{
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, Plan, Proof, Verb},
-    scheduler::{self, Candidate, Outcome, Request},
+    scheduling::{Own, own_part},
+    stored_binding::to_value,
 };
 
 /// Changes of `requiredBy` that move no copy are collected this long, so that many referrers cost few writes.
 const VIEW_DELAY: i64 = 1_000;
-
-/// So much the clocks of machines differ at most, in milliseconds: an hour. What lies further ahead is a mistake.
-const CLOCKS_DIFFER: i64 = 3_600_000;
-
-/// The `schedulerName` of bindings that are ours to schedule.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Plans the binding of a template. Cost: O(clusters + referrers × their clusters).
 #[must_use]
@@ -63,7 +57,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     match &entity.binding {
         // What it waits for may take long, and a policy that ends must not wait for it.
         Some(binding) if plan.changes.is_empty() && binding.meta.deleting.is_some() => {
-            match detector::is_claim_over(index, &binding.meta) {
+            match is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => plan,
                 None => Plan {
@@ -88,7 +82,7 @@ fn planned(index: &Index, id: &Id, entity: &Entity, now: Time) -> Plan {
         (Some(_), Some(binding)) if entity.is_gone() => template_gone(index, id, entity, binding, now),
         (Some(template), binding) if template.meta.deleting.is_some() => match binding {
             Some(binding) if entity.is_orphaning() && binding.meta.deleting.is_none() => let_be(binding),
-            Some(binding) => match detector::is_claim_over(index, &binding.meta) {
+            Some(binding) => match is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
                 None => Plan::wait_for(Proof::Base, "policies are not synced: its policy may still exist"),
@@ -115,7 +109,7 @@ fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now
             delete(binding, "the template was deleted")
         };
     };
-    if let Some(time) = delivery::plan::grace(index, entity, deleted, now) {
+    if let Some(time) = grace(index, entity, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
     finish(index, id, entity, binding)
@@ -137,7 +131,7 @@ fn let_be(binding: &Binding) -> Plan {
 
 /// The template was deleted with `--cascade=orphan`: the binding stays as it is, but for the claim of a policy that ends.
 fn orphaned(index: &Index, binding: &Binding) -> Plan {
-    match detector::is_claim_over(index, &binding.meta) {
+    match is_claim_over(index, &binding.meta) {
         Some(true) => disown(binding),
         Some(false) => Plan::wait("its template was deleted with --cascade=orphan"),
         None => Plan::wait_for(Proof::Base, "policies are not synced: its policy may still exist"),
@@ -195,7 +189,7 @@ fn template_here(
             // may never go.
             let unwanted = |cluster: &&Str| {
                 index.may_stand(id, cluster)
-                    && !delivery::plan::is_wanted(index, entity, own.is_some(), cluster)
+                    && !is_wanted(index, entity, own.is_some(), cluster)
                     && dependencies::held_by_left(index, entity, cluster).is_none()
             };
             match entity.copies.keys().find(unwanted) {
@@ -212,8 +206,8 @@ fn template_here(
         // What the policy says is about to be known: the binding is written once.
         Some(stored)
             if stored.is_adoptable_by(template)
-                && detector::claimed_by(index, id, &template.meta).is_none()
-                && detector::is_selected(index, id, &template.meta) =>
+                && claimed_by(index, id, &template.meta).is_none()
+                && is_selected(index, id, &template.meta) =>
         {
             Plan::wait("a policy is about to claim its new template")
         }
@@ -319,26 +313,6 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
         .collect()
 }
 
-/// Whether an object that has no binding is about to get one: a policy that does not wait for its next change claims or
-/// selects it, or something takes it along. Cost: O(candidate policies + referrers × their clusters).
-pub(crate) fn is_coming(index: &Index, id: &Id) -> bool {
-    let Some(entity) = index.entity(id).filter(|entity| !entity.is_gone()) else {
-        return false;
-    };
-    let Some(template) = entity
-        .template
-        .as_ref()
-        .filter(|held| held.meta.deleting.is_none())
-    else {
-        return false;
-    };
-    let is_claimed = match detector::claimed_by(index, id, &template.meta) {
-        Some((_, policy)) => activation::applies(policy, entity, &template.meta),
-        None => detector::is_selected(index, id, &template.meta),
-    };
-    is_claimed || !dependencies::snapshots(index, id, entity).is_empty()
-}
-
 // --- the own part
 
 /// What waits for answers about the template: only what uses them.
@@ -392,146 +366,4 @@ fn hold(unanswered: &Unanswered, waits: &str) -> Plan {
         Change::Refuse(format!("{}; {waits}", unanswered.failure())),
         "an answer that it needs was never given",
     )
-}
-
-/// Chooses clusters for a claimed template, and answers with the reason when there are none. The last good choice stays when
-/// no cluster fits (a workload is not taken away because nothing better was found). Who schedules asks
-/// [`crate::failover::decide`].
-///
-/// `held` is the binding as stored: by what was chosen before. Beside the time: where it is placed, and the clusters that it is
-/// being evicted from.
-pub(crate) fn schedule(
-    index: &Index,
-    id: &Id,
-    template: &Template,
-    placement: &Placement,
-    held: &ResourceBinding,
-    (current, evicted): (&[TargetCluster], &[Str]),
-    now: Time,
-) -> Outcome {
-    let candidates: Vec<Candidate<'_>> = index
-        .members
-        .iter()
-        .map(|(name, member)| Candidate {
-            name,
-            labels: &member.meta.labels,
-            cluster: &member.object,
-            ready: crate::cluster::is_ready(&member.object),
-            deleting: member.meta.deleting.is_some(),
-        })
-        .collect();
-    let annotations = held.metadata.annotations.as_ref();
-    let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
-    let status = held.status.as_ref();
-    scheduler::schedule(
-        &Request {
-            placement,
-            gvk: &id.gvk,
-            replicas: template.replicas,
-            uid: &template.meta.uid,
-            current,
-            applied: applied.map_or("", String::as_str),
-            affinity: status
-                .filter(|status| status.last_scheduled_time.is_some())
-                .map(|status| status.scheduler_observing_affinity_name.as_str()),
-            fresh: is_reschedule_asked(held, now),
-            evicted,
-        },
-        &candidates,
-    )
-}
-
-/// Whether choosing clusters is ours to do: no other scheduler does it, and it is not suspended.
-pub(crate) fn is_scheduled_by_us(spec: &ResourceBindingSpec) -> bool {
-    let suspended = spec.suspension.as_ref().and_then(|each| each.scheduling);
-    suspended != Some(true) && ["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str())
-}
-
-/// Whether a user asked, after clusters were last chosen, for them to be chosen afresh (Karmada reference 1.3).
-///
-/// The answer to a question from the future bears the question's own time, see [`crate::status`]. While that lies ahead
-/// any other question is a new one: a wrong clock may not disable rescheduling until its time comes.
-pub(crate) fn is_reschedule_asked(held: &ResourceBinding, now: Time) -> bool {
-    let chosen = held
-        .status
-        .as_ref()
-        .and_then(|status| status.last_scheduled_time.as_ref());
-    let (Some(asked), Some(chosen)) = (&held.spec.reschedule_triggered_at, chosen) else {
-        return false;
-    };
-    let (asked, chosen) = (asked.0.as_second(), chosen.0.as_second());
-    if chosen > now.plus(CLOCKS_DIFFER).to_k8s().0.as_second() {
-        asked != chosen
-    } else {
-        asked > chosen
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_question_is_answered_once_whatever_the_clocks_say() {
-        let now = Time(1_795_219_200_000); // 2026-11-21T00:00:00Z
-        let cases = [
-            (
-                Some("2026-11-21T00:00:05Z"),
-                Some("2026-11-21T00:00:00Z"),
-                true,
-                "asked after the choice",
-            ),
-            (
-                Some("2026-11-21T00:00:00Z"),
-                Some("2026-11-21T00:00:05Z"),
-                false,
-                "answered",
-            ),
-            (
-                Some("2026-11-20T00:00:00Z"),
-                Some("2026-11-21T00:30:00Z"),
-                false,
-                "answered by a clock ahead",
-            ),
-            (
-                Some("2099-01-01T00:00:00Z"),
-                Some("2026-11-21T00:00:00Z"),
-                true,
-                "asked by a wrong clock",
-            ),
-            (
-                Some("2099-01-01T00:00:00Z"),
-                Some("2099-01-01T00:00:00Z"),
-                false,
-                "and answered",
-            ),
-            (
-                Some("2026-11-21T00:00:00Z"),
-                Some("2099-01-01T00:00:00Z"),
-                true,
-                "asked again by a right one",
-            ),
-            (None, Some("2099-01-01T00:00:00Z"), false, "nobody asks"),
-            (
-                Some("2026-11-21T00:00:00Z"),
-                None,
-                false,
-                "nothing was chosen yet: that is a fresh choice",
-            ),
-        ];
-        for (asked, chosen, wanted, why) in cases {
-            let held: ResourceBinding = serde_json::from_value(json!({
-                "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "x"},
-                "spec": {
-                    "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"},
-                    "rescheduleTriggeredAt": asked,
-                },
-                "status": {"lastScheduledTime": chosen},
-            }))
-            .unwrap();
-            assert_eq!(is_reschedule_asked(&held, now), wanted, "{why}");
-        }
-    }
 }

@@ -10,19 +10,19 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
-pub(crate) mod copied;
+mod copied;
 pub mod credentials;
-pub(crate) mod cut_off;
 pub mod identity;
 mod ready;
-pub(crate) mod taint_policies;
-pub(crate) mod taints;
+mod taint_policies;
+mod taints;
 
 use crate::{
     condition as conditions,
-    index::{Index, Member},
+    index::{Index, Member, identities},
     object::{Gvk, Id, Str, Time},
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
+    readiness::is_ready,
 };
 
 /// What is told of a cluster in Pull mode.
@@ -31,18 +31,6 @@ const PULL: &str = "spec.syncMode Pull is stored and has no effect in this versi
 
 /// How many kinds that a member refuses are told with its words.
 const TOLD: usize = 3;
-
-/// Whether the Ready condition of a Cluster, as stored, is True.
-#[must_use]
-pub fn is_ready(cluster: &Cluster) -> bool {
-    stored_ready(cluster).is_some_and(|each| each.status == "True")
-}
-
-/// The Ready condition of a Cluster, as stored.
-pub(crate) fn stored_ready(cluster: &Cluster) -> Option<&Condition> {
-    let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
-    all.find(|each| each.type_ == condition::READY)
-}
 
 /// Plans a Cluster. Cost: O(kinds it serves + ClusterTaintPolicies); O(entities) while it is being deleted.
 #[must_use]
@@ -154,7 +142,7 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     if !index.is_base_synced() {
         return Plan::wait_for(Proof::Base, "the hub is not synced yet");
     }
-    if let Some(identity::Objection::Conflict { older }) = identity::objection(index, name) {
+    if let Some(identities::Objection::Conflict { older }) = identities::objection(index, name) {
         let why =
             format!("{older} stands for the same physical cluster: nothing is removed through this one");
         return without_finalizer(name, member, &why);

@@ -1,15 +1,10 @@
 //! Delivery: what a copy on a member looks like, whose it is, and when it is written, removed or released.
 //!
 //! - [`render`](render::render) turns a template into the copy for one cluster.
-//! - [`standing`](render::standing) tells whose an object on a member is.
-//! - [`Fight`](fight::Fight) tells when something on a member keeps changing a copy back.
+//! - [`standing`](render::standing) tells whose an object on a member is, by [`Claim`](crate::ownership::Claim).
 //! - [`plan`](plan::plan) decides for one (template, cluster).
 
-pub mod current;
-pub mod fight;
 pub mod plan;
-pub(crate) mod recipe;
-pub mod suspension;
 pub(crate) mod volumes;
 
 pub use entourage_render::{

@@ -5,6 +5,7 @@
 
 pub mod drawing;
 pub mod graph;
+pub(crate) mod retention;
 
 use std::collections::BTreeSet;
 
@@ -15,67 +16,13 @@ use entourage_api::{
 };
 
 use crate::{
-    binding, delivery,
-    index::{Binding, Entity, Index},
+    index::{
+        Binding, Entity, Index,
+        needs::{followers, holds_as_former, is_anywhere, needed_by},
+        wanted::{is_coming, wants},
+    },
     object::{Gvk, Id, Named, Str},
 };
-
-/// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
-fn followers<'a>(
-    index: &'a Index,
-    entity: &'a Entity,
-) -> impl Iterator<Item = (&'a Id, &'a Entity, &'a Binding)> {
-    entity.referrers.iter().filter_map(move |id| {
-        let referrer = index.entity(id)?;
-        let binding = referrer.last_binding()?;
-        (referrer.is_in_use() && index.is_following(referrer)).then_some((id, referrer, binding))
-    })
-}
-
-/// The bindings of the live referrers. Cost: O(referrers).
-pub(crate) fn referrer_bindings<'a>(
-    index: &'a Index,
-    entity: &'a Entity,
-) -> impl Iterator<Item = &'a Binding> {
-    followers(index, entity).map(|(_, _, binding)| binding)
-}
-
-/// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
-pub(crate) fn followers_on<'a>(
-    index: &'a Index,
-    entity: &'a Entity,
-    cluster: &'a str,
-) -> impl Iterator<Item = &'a Binding> {
-    followers(index, entity)
-        .map(|(_, _, binding)| binding)
-        .filter(move |binding| index.config.propagate_deps && binding.needs_on(cluster))
-}
-
-/// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
-#[must_use]
-pub fn is_required(index: &Index, entity: &Entity) -> bool {
-    followers(index, entity).any(|(_, _, binding)| is_anywhere(binding))
-}
-
-fn is_anywhere(binding: &Binding) -> bool {
-    let spec = &binding.object.spec;
-    !spec.clusters.is_empty() || !spec.graceful_eviction_tasks.is_empty()
-}
-
-/// Whether a live referrer is placed on the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
-#[must_use]
-pub fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    if !index.config.propagate_deps {
-        let stored = entity
-            .binding
-            .iter()
-            .flat_map(|binding| &binding.object.spec.required_by);
-        return stored
-            .flat_map(|snapshot| &snapshot.clusters)
-            .any(|target| target.name == cluster);
-    }
-    followers(index, entity).any(|(_, _, binding)| binding.needs_on(cluster))
-}
 
 /// One referrer as the binding of what it needs shows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,29 +42,9 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
     if !index.config.propagate_deps {
         return frozen(entity);
     }
-    let mut all: Vec<Required> = followers(index, entity)
-        .filter(|(_, _, binding)| is_anywhere(binding))
-        .map(|(_, _, binding)| snapshot(binding, binding.needed_on()))
+    let mut all: Vec<Required> = needed_by(index, id, entity)
+        .map(|(binding, clusters)| snapshot(binding, clusters))
         .collect();
-    for referrer_id in &entity.former {
-        let Some(referrer) = index.entity(referrer_id) else {
-            continue;
-        };
-        let Some(binding) = referrer.last_binding().filter(|_| index.is_following(referrer)) else {
-            continue;
-        };
-        let held: Vec<TargetCluster> = binding
-            .needed_on()
-            .into_iter()
-            .filter(|target| {
-                entity.standing().is_some()
-                    && holds_as_former(index, referrer_id, &target.name.as_str().into())
-            })
-            .collect();
-        if !held.is_empty() && referrer_id != id {
-            all.push(snapshot(binding, held));
-        }
-    }
     all.sort();
     let name = |each: &Required| (each.snapshot.namespace.clone(), each.snapshot.name.clone());
     all.dedup_by_key(|each| name(each));
@@ -193,27 +120,6 @@ pub struct Merged {
     pub conflict_resolution: ConflictResolution,
     /// The merged preserveResourcesOnDeletion. What happens is decided per cluster, see [`preserves`].
     pub preserve: bool,
-}
-
-/// What happens to an object that stands on a cluster and is not ours: as the policy of the object says where that places
-/// it, else Overwrite if any referrer that is placed there says so. Per cluster: what a referrer elsewhere asks for does
-/// not count (in Karmada it does, reference 2.5). Cost: O(referrers).
-#[must_use]
-pub fn conflict_resolution(index: &Index, entity: &Entity, cluster: &str) -> ConflictResolution {
-    let Some(binding) = &entity.binding else {
-        return ConflictResolution::Abort;
-    };
-    let spec = &binding.object.spec;
-    if !index.config.propagate_deps || (spec.placement.is_some() && binding.is_placed_on(cluster)) {
-        return spec.conflict_resolution;
-    }
-    let overwrites = followers_on(index, entity, cluster)
-        .any(|referrer| referrer.object.spec.conflict_resolution == ConflictResolution::Overwrite);
-    if overwrites {
-        ConflictResolution::Overwrite
-    } else {
-        ConflictResolution::Abort
-    }
 }
 
 /// Where the policies of the live referrers contradict each other, in Karmada's words (reference 2.5); `None` where they
@@ -294,7 +200,7 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             // A live workload that names it: it is moving away, or its owner turned following off. What was only taken along
             // for others leaves before what it needs itself, if it leaves: a copy that nobody accounts for does not.
             (true, Some(_)) if names_it => {
-                let leaves = || !delivery::plan::wants(index, holder, referrer, cluster);
+                let leaves = || !wants(index, holder, referrer, cluster);
                 index.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
             }
             // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
@@ -317,7 +223,7 @@ pub fn held_by_left(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id>
 
 /// Whether a workload takes the object along wherever it stands, by its template and its binding, or the one that it is about to
 /// get: then a copy of it that nothing accounts for needs it, too. After a crash between the end of a binding and its making
-/// again, or a restore, there can be one. Cost: O(log n), more while it has no binding, see [`binding::is_coming`].
+/// again, or a restore, there can be one. Cost: O(log n), more while it has no binding, see [`is_coming`].
 fn takes_along(index: &Index, holder: &Id, entity: &Entity) -> bool {
     index.entity(holder).is_some_and(|referrer| {
         entity.standing().is_some()
@@ -325,7 +231,7 @@ fn takes_along(index: &Index, holder: &Id, entity: &Entity) -> bool {
             && entity.referrers.contains(holder)
             && match referrer.last_binding() {
                 Some(_) => index.is_following(referrer),
-                None => binding::is_coming(index, holder),
+                None => is_coming(index, holder),
             }
     })
 }
@@ -347,10 +253,6 @@ pub fn unheard(index: &Index, entity: &Entity, cluster: &Str) -> Option<Gvk> {
 /// The order in which what needs each other leaves a cluster.
 fn rank<'a>(index: &Index, id: &'a Id, entity: &Entity) -> (bool, &'a Id) {
     (!index.is_following(entity), id)
-}
-
-fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
-    index.may_exist(referrer, cluster) && !delivery::current::is_current(index, referrer, cluster)
 }
 
 /// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): the binding itself asks for it,

@@ -3,64 +3,27 @@
 //! A claim is sticky: it is the label and annotations on the template, and it stays while its policy exists and selects
 //! the template (karmada reference 1.1).
 
-pub mod activation;
 mod effect;
-pub mod matching;
 
 use entourage_api::{
     keys::{annotation, condition, event, reason},
     names,
-    policy::Preemption,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
+pub use crate::matching;
 use crate::{
     condition as conditions,
-    index::{Entity, Index, Policy, selected_kinds},
+    index::{
+        Entity, Index, Policy, activation,
+        claims::{best, claimed_by, is_claim_over, lacks_claim, missing_overrides, preemptor},
+        selected_kinds,
+    },
     object::{Gvk, Id, Meta, Named, Time},
     plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
-    rights, storage_protection,
-    twin::{self, claim_of},
+    rights, storage_protection, twin,
 };
-
-/// The policy whose claim on a template is valid: named by its annotations, with the same permanent id, not being
-/// deleted, and still selecting it. Cost: O(selectors of the policy).
-#[must_use]
-pub fn claimed_by<'a>(index: &'a Index, id: &Id, template: &Meta) -> Option<(&'a Named, &'a Policy)> {
-    let claim = claim_of(template)?;
-    let (name, policy) = index.policies.get_key_value(&claim)?;
-    let id_label = twin::policy(name).id_label;
-    let permanent_id = policy.meta.label(id_label)?;
-    let valid = template.label(id_label) == Some(permanent_id)
-        && policy.meta.deleting.is_none()
-        && matching::selects(&policy.object.spec, &name.namespace, id, &template.labels).is_some();
-    valid.then_some((name, policy))
-}
-
-/// Whether an object carries the claim of a policy that is gone, or is being deleted; `None` while that is not known.
-/// Cost: O(log policies).
-pub(crate) fn is_claim_over(index: &Index, meta: &Meta) -> Option<bool> {
-    let Some(name) = twin::claim_of(meta) else {
-        return Some(false);
-    };
-    match index.policies.get(&name) {
-        Some(policy) => Some(policy.meta.deleting.is_some()),
-        None => index.is_base_synced().then_some(true),
-    }
-}
-
-/// The names in a policy's `dependentOverrides` that no OverridePolicy of its namespace has (for a
-/// ClusterPropagationPolicy: no ClusterOverridePolicy). While there are any, no binding is made or changed by the policy
-/// (karmada reference 1.1). Cost: O(names).
-#[must_use]
-pub fn missing_overrides<'a>(index: &Index, name: &Named, policy: &'a Policy) -> Vec<&'a str> {
-    let named = policy.object.spec.dependent_overrides.iter();
-    named
-        .map(String::as_str)
-        .filter(|each| !index.overriding.contains(&Named::new(&name.namespace, each)))
-        .collect()
-}
 
 const UNKNOWN: &str = "policies are not synced: the policy may still exist";
 
@@ -107,75 +70,6 @@ pub fn plan_template(index: &Index, id: &Id, now: Time) -> Plan {
         ),
         None => Plan::nothing(),
     }
-}
-
-/// The policies that select a template, leaving policies and templates of the system aside.
-fn candidates<'a>(
-    index: &'a Index,
-    id: &'a Id,
-    meta: &'a Meta,
-) -> impl Iterator<Item = (&'a Named, &'a Policy)> {
-    let names = if matching::is_skipped(id, &index.config) {
-        std::collections::BTreeSet::new()
-    } else {
-        index.selecting.candidates(id, &meta.labels)
-    };
-    names
-        .into_iter()
-        .filter_map(|name| index.policies.get_key_value(name))
-        .filter(|(_, policy)| policy.meta.deleting.is_none())
-}
-
-/// Whether any policy selects a template, so that one claims it now or in a moment: none claims what something else says that
-/// it has claimed, see [`plan_template`]. Cost: O(candidate policies).
-pub(crate) fn is_selected(index: &Index, id: &Id, template: &Meta) -> bool {
-    template.label(entourage_api::keys::label::CLAIMED_BY).is_none() && best(index, id, template).is_some()
-}
-
-/// The policy that selects a template best. Cost: O(candidate policies).
-fn best<'a>(index: &'a Index, id: &Id, meta: &Meta) -> Option<(&'a Named, &'a Policy)> {
-    let all: Vec<_> = candidates(index, id, meta)
-        .map(|(name, _)| name.clone())
-        .collect();
-    let specs = all
-        .iter()
-        .filter_map(|name| index.policies.get_key_value(name))
-        .map(|(name, policy)| (name, &policy.object.spec));
-    let best = matching::best(specs, id, &meta.labels)?;
-    index.policies.get_key_value(best)
-}
-
-/// The policy that takes a template over from the one that holds it: it says `preemption: Always`, and is a
-/// PropagationPolicy where the holder is a ClusterPropagationPolicy, or a twin of the holder with a higher priority.
-/// Between equal priorities the holder keeps it. Computed from what is there now, so a priority that was lowered while
-/// nobody watched counts as well (karmada reference 1.1). Cost: O(candidate policies).
-fn preemptor<'a>(
-    index: &'a Index,
-    id: &Id,
-    meta: &Meta,
-    (holder, held): (&Named, &Policy),
-) -> Option<(&'a Named, &'a Policy)> {
-    let is_own = |name: &Named| !name.namespace.is_empty();
-    let stronger: Vec<Named> = candidates(index, id, meta)
-        .filter(|(name, policy)| {
-            let spec = &policy.object.spec;
-            *name != holder
-                && spec.preemption == Preemption::Always
-                && policy.meta.label(twin::policy(name).id_label).is_some()
-                && match (is_own(name), is_own(holder)) {
-                    (true, false) => true,
-                    (false, true) => false,
-                    _ => spec.priority > held.object.spec.priority,
-                }
-        })
-        .map(|(name, _)| name.clone())
-        .collect();
-    let specs = stronger
-        .iter()
-        .filter_map(|name| index.policies.get_key_value(name))
-        .map(|(name, policy)| (name, &policy.object.spec));
-    let best = matching::best(specs, id, &meta.labels)?;
-    index.policies.get_key_value(best)
 }
 
 fn preempt(target: (&Id, &Entity, &Meta), (name, policy): (&Named, &Policy), holder: &Named) -> Plan {
@@ -450,20 +344,6 @@ fn too_many(index: &Index, name: &Named, policy: &Policy) -> Option<String> {
         name.namespace,
         index.config.kinds_per_namespace
     ))
-}
-
-/// The policy that should hold a template and does not, see [`plan_template`]. Cost: O(candidate policies).
-pub(crate) fn lacks_claim<'a>(index: &'a Index, id: &Id) -> Option<&'a Named> {
-    let template = index.entity(id).and_then(|entity| entity.template.as_ref())?;
-    let meta = &template.meta;
-    if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
-        return None;
-    }
-    let wanted = match claimed_by(index, id, meta) {
-        Some(holder) => preemptor(index, id, meta, holder),
-        None => best(index, id, meta),
-    };
-    wanted.map(|(name, _)| name)
 }
 
 /// Why a template that the policy selects cannot be claimed. Cost: O(templates whose claim is refused × candidate policies).

@@ -16,8 +16,6 @@ pub mod errand;
 pub mod generator;
 #[cfg(test)]
 mod golden;
-pub(crate) mod held;
-mod judge;
 #[cfg(test)]
 mod outcomes;
 mod plan;
@@ -32,19 +30,9 @@ pub(crate) use plan::{plan_copy, plan_end};
 pub use report::{Report, reports};
 pub(crate) use status::plan as plan_status;
 
-pub(crate) use crate::places::{is_denied, is_system};
 pub use crate::{
     distributed::{hash, observed, render, targets, template},
     kinds::{DISTRIBUTION as KIND, DISTRIBUTION_API as API_VERSION, distribution as gvk},
     places::{Place, Step, Verdict},
     plan::Order,
 };
-
-use crate::index::Config;
-
-/// Whether nothing is ever distributed into a namespace: it belongs to the system. Source: seed 000, "targets will always
-/// ignore the kube-system and kube-public namespaces"; the control plane's own, reference 6.3.
-#[must_use]
-pub fn is_protected(config: &Config, namespace: &str) -> bool {
-    is_system(namespace) || config.reserved.contains(namespace)
-}

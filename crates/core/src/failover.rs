@@ -8,8 +8,8 @@
 //! 2. *One* write of the binding takes the cluster out of `spec.clusters`, puts the replacement in, and adds an eviction task
 //!    to `spec.gracefulEvictionTasks`. Where no other cluster fits, nothing is written: the copy stays, and the condition
 //!    `EvictionBlocked` says so.
-//! 3. The replacement is delivered, its dependencies first. The old copy stays, with all that it needs ([`Binding::needs_on`]).
-//! 4. The old copy is deleted when the task allows that (`task::may_delete`): as a rule when all new copies are healthy.
+//! 3. The replacement is delivered, its dependencies first. The old copy stays, with all that it needs ([`crate::index::Binding::needs_on`]).
+//! 4. The old copy is deleted when the task allows that (`crate::eviction`): as a rule when all new copies are healthy.
 //! 5. The task is dropped when the copy is proven to be gone. Until then it accounts for the copy, and keeps the workload from
 //!    being scheduled there.
 //!
@@ -18,39 +18,37 @@
 //! Source: Karmada reference 4; what is done otherwise is listed in docs/differences.md.
 
 pub mod budget;
-pub(crate) mod data;
+mod data;
 pub(crate) mod elsewhere;
 pub(crate) mod home;
 mod made;
 pub(crate) mod records;
 pub(crate) mod state;
-pub(crate) mod task;
-pub mod tolerance;
 
 use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{annotation, reason},
-    policy::{FailoverBehavior, Placement, PurgeMode},
+    policy::{FailoverBehavior, Placement},
     work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
 
+pub use crate::eviction::tolerance;
 use crate::{
-    binding,
-    index::{Binding, Entity, Index, Member},
+    eviction::{
+        task::{self, Progress},
+        tolerance::{Stay, stay},
+    },
+    index::{Entity, Index, Member},
     object::{Id, Str, Time},
     observation::Template,
     scheduler::Outcome,
+    scheduling::{self, in_force},
+    stored_binding::{eviction_from, is_held_back_from, is_reschedule_asked, is_scheduled_by_us},
 };
-use budget::Clusters;
 use home::Ways;
 use made::{new_task, surplus};
 use records::Records;
-use task::Progress;
-use tolerance::{Stay, stay};
-
-/// Who makes tasks because of a taint. Source: Karmada reference 4.2.
-pub(crate) const TAINT_MANAGER: &str = "TaintManager";
 
 /// Who makes tasks because of an application, and the same of cluster-scoped workloads. Source: Karmada's wire contract.
 const APPLICATION_FAILOVER: [&str; 2] = [
@@ -74,7 +72,7 @@ pub(crate) struct Decision {
     pub(crate) records: Records,
     /// The clusters that it begins to leave and that count for a budget. That a cluster recovers in time, and its replacement is
     /// not needed, does not.
-    leaves: Clusters,
+    leaves: BTreeSet<Str>,
     /// When to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -108,7 +106,7 @@ pub(crate) fn decide(
     held: &ResourceBinding,
     now: Time,
 ) -> Option<Decision> {
-    let slot = |cluster: &str| index.eviction_slot(id, cluster);
+    let slot = |cluster: &str| index.evictions.slot(id, cluster);
     decide_by(index, id, of, behaviour, held, (&slot, now))
 }
 
@@ -122,7 +120,7 @@ fn decide_by(
     (slot, now): (&dyn Fn(&str) -> Option<Time>, Time),
 ) -> Option<Decision> {
     let spec = &held.spec;
-    if !binding::is_scheduled_by_us(spec) {
+    if !is_scheduled_by_us(spec) {
         return None;
     }
     // Where it is not, it does not go while the time for which a taint is tolerated there is over: it would be evicted at once.
@@ -152,7 +150,7 @@ fn decide_by(
         mut again_at,
     } = home::ways(index, id, held, placement, now);
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
-        binding::schedule(index, id, template, placement, held, (current, evicted), now)
+        scheduling::schedule(index, id, template, placement, held, (current, evicted), now)
     };
     let schedule =
         |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
@@ -215,7 +213,7 @@ fn decide_by(
             .iter()
             .filter(|task| task.reason == reason::APPLICATION_FAILURE);
         let now_failed = application
-            .filter(|task| task::of(spec, &task.from_cluster).is_none())
+            .filter(|task| eviction_from(spec, &task.from_cluster).is_none())
             .map(|task| Str::from(task.from_cluster.as_str()));
         let all: BTreeSet<Str> = failed.iter().cloned().chain(now_failed).collect();
         let failed = all.into_iter().filter(|cluster| !is_chosen(cluster)).collect();
@@ -248,7 +246,7 @@ fn decide_by(
         return decision(
             schedule(&spec.clusters, &open, &[]),
             open,
-            Clusters::new(),
+            BTreeSet::new(),
             String::new(),
             again_at,
         );
@@ -268,7 +266,7 @@ fn decide_by(
             tasks.extend(stays.map(|task| (*task).clone()));
             let before: Vec<&str> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
             let name = |target: &TargetCluster| Str::from(target.name.as_str());
-            let mut left: Clusters = due.iter().map(|(target, _)| name(target)).collect();
+            let mut left: BTreeSet<Str> = due.iter().map(|(target, _)| name(target)).collect();
             if let Some(returned) = returning.iter().find(|task| has(&task.from_cluster)) {
                 let is_surplus = |target: &&TargetCluster| {
                     !is_due(&due, &target.name)
@@ -300,7 +298,7 @@ fn decide_by(
             let why = format!("because no replacement can be scheduled: {message}");
             let blocked = blocked(&due, &why);
             let outcome = schedule(&spec.clusters, &tasks, &[]);
-            decision(outcome, tasks, Clusters::new(), blocked, again_at)
+            decision(outcome, tasks, BTreeSet::new(), blocked, again_at)
         }
     }
 }
@@ -322,7 +320,7 @@ fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
     let asked = serde_json::to_string(placement).ok();
-    asked.as_ref() == applied && !binding::is_reschedule_asked(held, now)
+    asked.as_ref() == applied && !is_reschedule_asked(held, now)
 }
 
 /// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
@@ -355,11 +353,11 @@ fn staying(
 /// The clusters that a binding would begin to leave now without any budget: those of evictions that are due and have a
 /// replacement, and those that are left for a home. Cost: O(its clusters × taints + home clusters); that of [`decide`] where one
 /// may be left.
-pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> Clusters {
+pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> BTreeSet<Str> {
     let leaves = || {
         let entity = index.entity(id)?;
         let held = &entity.binding.as_ref()?.object;
-        let behaviour = binding::in_force(index, id, entity)?;
+        let behaviour = in_force(index, id, entity)?;
         let due =
             |target: &TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
         let is_any_due = held.spec.clusters.iter().any(due);
@@ -386,7 +384,7 @@ fn leave(
     let is_held = entity
         .binding
         .as_ref()
-        .is_some_and(|binding| crate::delivery::suspension::holds(&binding.object.spec, &target.name));
+        .is_some_and(|binding| is_held_back_from(&binding.object.spec, &target.name));
     if !index.config.failover || is_held || member.meta.deleting.is_some() {
         return Leave::No;
     }
@@ -431,20 +429,4 @@ fn blocked(due: &[(&TargetCluster, Cause)], why: &str) -> String {
         })
         .collect();
     format!("It is to be evicted from {}, and stays, {why}", told.join(", "))
-}
-
-/// Whether a first copy waits for the deletion of another one: a task that purges directly, whose copy may still be there.
-/// What the binding is scheduled to waits; what something else needs there does not. Answers with the cluster of the task.
-/// Cost: O(tasks + clusters).
-pub(crate) fn awaits_purge(index: &Index, id: &Id, binding: &Binding, cluster: &str) -> Option<Str> {
-    let spec = &binding.object.spec;
-    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
-    if required.any(|target| target.name == cluster) {
-        return None;
-    }
-    spec.graceful_eviction_tasks
-        .iter()
-        .filter(|task| task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true))
-        .map(|task| Str::from(task.from_cluster.as_str()))
-        .find(|from| index.may_stand(id, from) && !spec.clusters.iter().any(|target| target.name == **from))
 }

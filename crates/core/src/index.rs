@@ -3,34 +3,59 @@
 //!
 //! A template, its binding and its copies share one [`Id`] and live in one [`Entity`]. Two reverse indexes make an event
 //! cost what it affects: dependency → referrers, and policy → templates it claims. [`Index::observe`] is the one door;
-//! it answers with the keys to plan again.
+//! it answers with the keys to plan again (`routes`).
+//!
+//! It names no planner. What planners ask together is a query here (`needs`, `wanted`, `claims`, `current`, …), and what one
+//! remembers between plans is a plain type here (`brakes`, `contests`, `rebalancers`, …).
 
+pub(crate) mod activation;
+pub(crate) mod brakes;
+pub(crate) mod claims;
+pub(crate) mod contests;
 mod copy_state;
+pub(crate) mod current;
+mod cut_off;
 mod demand;
+pub(crate) mod distributions;
 mod entity;
 mod floors;
-mod identities;
+pub(crate) mod identities;
 mod kinds;
+pub(crate) mod namespaces;
+pub(crate) mod needs;
 mod observe;
 mod overriding;
 mod proof;
+pub(crate) mod rebalancers;
+pub(crate) mod recipes;
+pub(crate) mod regarding;
 mod rights;
+mod routes;
 mod selecting;
+pub(crate) mod suspension;
+pub(crate) mod taints;
 mod uses;
+pub(crate) mod wanted;
 
+use brakes::Brakes;
+use cut_off::CutOff;
 use demand::Demand;
+use distributions::Distributions;
 pub(crate) use kinds::{NamedKinds, selected_kinds};
+use namespaces::Namespaces;
 pub(crate) use overriding::{Overriding, Reach};
 pub(crate) use proof::TEACHING;
 use proof::{BASE, OVERRIDES, Waiting};
+use rebalancers::Rebalancers;
 pub(crate) use selecting::Selecting;
 pub(crate) use uses::follows;
 
+pub use crate::config::{Config, KINDS_PER_NAMESPACE};
 pub use copy_state::{CopyState, Problem, Trouble};
-pub(crate) use entity::Copied;
 pub use entity::{Binding, Entity, Member, Policy, Stats, Tombstone};
+pub(crate) use entity::{Copied, TaintPolicy};
+pub(crate) use observe::consents;
 pub use observe::content_version;
-pub(crate) use observe::{Namespaces, consents};
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -45,98 +70,11 @@ use entourage_api::{
 };
 
 use crate::{
-    cluster::{cut_off::CutOff, identity, taint_policies::TaintPolicy},
-    detector::matching,
-    distribution::held::Distributions,
-    failover::budget::{Budget, Evictions},
-    governor::Governor,
-    interpreter::{Interpreter, customized::Engine, hook::Contract, references::DependencyReference},
+    eviction_budget::Evictions,
+    interpreter::{Interpreter, hook::Contract, references::DependencyReference},
     object::{Gvk, Id, Meta, Named, Str, Time, revision},
     observation::{Configured, Watch},
-    rebalancer::Rebalancers,
 };
-
-/// So many kinds that Kubernetes itself does not know the policies of a namespace may name, by default.
-pub const KINDS_PER_NAMESPACE: usize = 100;
-
-/// What the decisions can be tuned by. Durations are milliseconds.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Our hub's id: the uid of its kube-system namespace.
-    pub hub: Str,
-    /// The feature gate PropagateDeps (docs/concepts.md, "The feature gates").
-    pub propagate_deps: bool,
-    /// How long the copies of a dependency that was deleted on the hub while referenced outlive its binding's
-    /// deletionTimestamp. Default 5,000.
-    pub deletion_grace: i64,
-    /// How long a workload's first release to a cluster waits for its dependencies there. Default 30,000.
-    pub dependency_wait: i64,
-    /// How long referrers that arrive together are collected before the attached binding is written. Default 50.
-    pub coalesce: i64,
-    /// How long a status waits for the members that have not answered yet. Default 200.
-    pub status_delay: i64,
-    /// The least time between two status writes of one binding. Default 1,000.
-    pub status_interval: i64,
-    /// How long a member must fail its probes before its Ready condition turns False. Default 30,000.
-    pub cluster_failure_threshold: i64,
-    /// How long a member whose Ready condition is False must answer its probes before that turns True. Default 0.
-    pub cluster_success_threshold: i64,
-    /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates"). Default: off.
-    pub distribute: bool,
-    /// Namespaces that belong to the system besides those of [`crate::detector::matching::is_skipped_namespace`]: the
-    /// clusters' and the Lease's. Default: none.
-    pub reserved: BTreeSet<Str>,
-    /// Whether the hub has Nodes: then it runs workload controllers, and the status of templates is theirs. Default: no.
-    pub hub_has_nodes: bool,
-    /// Whether deletions that no edit explains have a budget; see [`crate::governor`]. Default: yes.
-    pub brake: bool,
-    /// How many copies may be deleted on a member in a minute, whatever explains it. Default: as many as there are.
-    pub removal_budget: Option<u32>,
-    /// So many kinds that Kubernetes itself does not know the policies of a namespace put in use. Default 100.
-    pub kinds_per_namespace: usize,
-    /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
-    pub failover: bool,
-    /// How fast bindings are evicted from clusters. Default: without a limit.
-    pub eviction_budget: Budget,
-    /// How long a copy that is evicted gracefully waits for its replacement, where its task says nothing else. Default 600,000.
-    pub eviction_timeout: i64,
-    /// What compiles the scripts of customizations. Default: none, and they answer nothing.
-    pub scripts: Option<Arc<dyn Engine>>,
-}
-
-impl Config {
-    /// The defaults, for a hub.
-    #[must_use]
-    pub fn new(hub: &str) -> Self {
-        Self {
-            hub: hub.into(),
-            propagate_deps: true,
-            deletion_grace: 5_000,
-            dependency_wait: 30_000,
-            coalesce: 50,
-            status_delay: 200,
-            status_interval: 1_000,
-            cluster_failure_threshold: 30_000,
-            cluster_success_threshold: 0,
-            distribute: false,
-            reserved: BTreeSet::new(),
-            hub_has_nodes: false,
-            brake: true,
-            removal_budget: None,
-            kinds_per_namespace: KINDS_PER_NAMESPACE,
-            failover: true,
-            eviction_budget: Budget::default(),
-            eviction_timeout: 600_000,
-            scripts: None,
-        }
-    }
-
-    /// Whether nothing is propagated out of a namespace, and it is not made on members: it belongs to the system.
-    #[must_use]
-    pub fn is_reserved(&self, namespace: &str) -> bool {
-        matching::is_skipped_namespace(namespace) || self.reserved.contains(namespace)
-    }
-}
 
 /// Everything observed.
 #[derive(Debug)]
@@ -187,10 +125,10 @@ pub struct Index {
     /// Who waits for proof.
     pub(crate) waiting: Waiting,
     /// How many deletions there were, and where they are paused.
-    pub(crate) governor: Governor,
+    pub(crate) brakes: Brakes,
     /// When which binding may be evicted.
     pub(crate) evictions: Evictions,
-    /// Kinds whose templates have a status of others; see [`crate::status::contested`].
+    /// Kinds whose templates have a status of others; see [`contests`].
     pub(crate) contested: BTreeSet<Gvk>,
     /// Keys that planning others has dirtied.
     pub(crate) raised: Vec<crate::plan::Key>,
@@ -272,7 +210,7 @@ impl Index {
             traceless: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),
-            governor: Governor::default(),
+            brakes: Brakes::default(),
             evictions: Evictions::default(),
             contested: BTreeSet::new(),
             raised: Vec::new(),
@@ -313,7 +251,7 @@ impl Index {
 
     /// Keys that planning others has dirtied: to be asked for after each plan. Cost: O(1) when there are none.
     pub fn take_raised(&mut self) -> Vec<crate::plan::Key> {
-        let clusters = self.governor.take_raised().into_iter();
+        let clusters = self.brakes.take_raised().into_iter();
         let mut raised = std::mem::take(&mut self.raised);
         raised.extend(clusters.map(crate::plan::Key::Cluster));
         raised
@@ -390,7 +328,7 @@ impl Index {
         self.members
             .get(cluster)
             .is_some_and(|member| member.probe.as_ref().is_some_and(|probe| probe.healthy))
-            && identity::objection(self, cluster).is_none()
+            && identities::objection(self, cluster).is_none()
     }
 
     /// Whether a member was probed since this process began; one that an agent takes care of never is.

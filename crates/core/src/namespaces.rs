@@ -8,26 +8,20 @@
 //! Source: Karmada reference 1.7.
 
 mod end;
-mod unrest;
-
-pub(crate) use end::{Ending, Survey};
-pub(crate) use unrest::Unrest;
 
 pub use crate::member_namespace::{Seen, content, creator, proof};
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use entourage_api::keys::{TRUE, annotation, label};
+use entourage_api::keys::annotation;
 use serde_json::{Map, Value, json};
 
+pub use crate::index::namespaces::is_propagated;
 use crate::{
-    index::{Config, Index},
-    marks::Marks,
+    index::{Index, namespaces::Unset},
     member_namespace::list::{self, List},
-    object::{Gvk, Id, Meta, Str, Time},
-    overrides::{self, BadOverride, Rule},
+    object::{Meta, Str, Time},
     plan::{Change, Guard, Plan},
-    twin,
 };
 
 /// Plans one namespace of one member. Cost: O(labels and annotations).
@@ -36,9 +30,15 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
     if !index.namespaces.hub.contains_key(name) {
         return end::plan(index, name, cluster, now);
     }
-    let wanted = match target(index, name, cluster) {
+    let wanted = match index.wanted_of_namespace(name, cluster) {
         Ok(wanted) => wanted,
-        Err(plan) => return plan,
+        Err(Unset::NotWanted) => return Plan::nothing(),
+        Err(Unset::Waits(why)) => return Plan::wait(why),
+        // With a bad rule it stays as it is; one that is missing is made when something is delivered into it.
+        Err(Unset::Bad(bad)) => {
+            let refusal = Change::Refuse(bad.to_string());
+            return Plan::one(refusal, "an override policy cannot be applied");
+        }
     };
     match index.namespaces.on(cluster, name) {
         Some(seen) if seen.deleting || seen.carries(&index.config.hub, &wanted) => return Plan::nothing(),
@@ -57,113 +57,6 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
         },
         "it is not there, or not with these labels and annotations",
     )
-}
-
-/// Whether a namespace of a member, as seen, is as wanted; `None` where nothing is wanted of it, or not yet.
-/// Cost: as [`plan`].
-pub(crate) fn is_as_wanted(index: &Index, name: &Str, cluster: &Str, seen: &Seen) -> Option<bool> {
-    let wanted = target(index, name, cluster).ok()?;
-    Some(seen.carries(&index.config.hub, &wanted))
-}
-
-/// What a namespace of a member is to carry of ours, or the plan where that is nothing, or not known.
-fn target(index: &Index, name: &Str, cluster: &Str) -> Result<Marks, Plan> {
-    let Some(template) = index.namespaces.hub.get(name) else {
-        return Err(Plan::nothing());
-    };
-    if !is_propagated(&index.config, name, template) || !index.namespaces.is_listed(cluster) {
-        return Err(Plan::nothing());
-    }
-    if !index.are_bindings_listed() {
-        return Err(Plan::wait("the bindings are not synced yet"));
-    }
-    let id = id_of(name);
-    // Each object has one writer: with a binding, whatever made it, that is the planner of copies.
-    if index
-        .entity(&id)
-        .is_some_and(|entity| entity.last_binding().is_some())
-    {
-        return Err(Plan::wait("its binding says where it goes"));
-    }
-    if index
-        .members
-        .get(cluster)
-        .is_none_or(|member| member.meta.deleting.is_some())
-    {
-        return Err(Plan::nothing());
-    }
-    if !index.are_overrides_listed() {
-        return Err(Plan::wait("the overrides are not synced yet"));
-    }
-    let rules = index
-        .overriding
-        .rules(&id, &template.labels, index.members.get(cluster));
-    // With a bad rule it stays as it is; one that is missing is made when something is delivered into it.
-    wanted(&index.config.hub, template, &id, cluster, &rules).map_err(|bad| {
-        Plan::one(
-            Change::Refuse(bad.to_string()),
-            "an override policy cannot be applied",
-        )
-    })
-}
-
-/// The identity of a namespace among templates.
-pub(crate) fn id_of(name: &str) -> Id {
-    Id::new(Gvk::new("v1", "Namespace"), "", name)
-}
-
-/// Whether a namespace of the hub goes to every member.
-#[must_use]
-pub fn is_propagated(config: &Config, name: &str, template: &Meta) -> bool {
-    name != "default"
-        && !config.is_reserved(name)
-        && template.deleting.is_none()
-        && template.label(label::SKIP_AUTO_PROPAGATION) != Some(TRUE)
-        && !twin::has_claim_metadata(template)
-}
-
-/// The labels and annotations that a member's namespace gets: those that users set on the hub's, changed by
-/// ClusterOverridePolicies, and the list of them. None of them, and no list, where there are none.
-fn wanted(
-    hub: &str,
-    template: &Meta,
-    id: &Id,
-    cluster: &str,
-    rules: &[Arc<Rule>],
-) -> Result<Marks, BadOverride> {
-    let of_users = |all: &BTreeMap<Str, Str>| -> BTreeMap<Str, Str> {
-        all.iter()
-            .filter(|(key, _)| travels(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
-    let (mut labels, mut annotations) = (of_users(&template.labels), of_users(&template.annotations));
-    // A rule that changes something else of other kinds is none for a namespace.
-    let rules: Vec<Arc<Rule>> = rules
-        .iter()
-        .filter(|rule| rule.touches_metadata())
-        .cloned()
-        .collect();
-    overrides::apply_to_metadata(&rules, cluster, &mut labels, &mut annotations)?;
-    for (key, record) in overrides::records(&rules, id) {
-        annotations.insert(key.into(), record);
-    }
-    let mut marks = Marks { labels, annotations };
-    if !marks.labels.is_empty() || !marks.annotations.is_empty() {
-        List::add(hub, &mut marks);
-    }
-    Ok(marks)
-}
-
-/// Not what an API server sets itself, nor what control planes note for themselves.
-fn travels(key: &str) -> bool {
-    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    key != "kubernetes.io/metadata.name"
-        && ["karmada.io", "entourage.dev"].iter().all(|own| {
-            domain
-                .strip_suffix(own)
-                .is_none_or(|rest| !(rest.is_empty() || rest.ends_with('.')))
-        })
 }
 
 /// The namespace to create on a member that has none. It says that we create it; that this is the one is proven afterwards, see
@@ -238,12 +131,21 @@ pub fn patch(
 
 #[cfg(test)]
 mod tests {
+    use entourage_api::keys::label;
+
     use super::*;
+    use crate::{
+        index::{
+            Config,
+            namespaces::{self, id_of, travels},
+        },
+        marks::Marks,
+    };
 
     const HUB: &str = "hub";
 
     fn wanted(hub: &str, template: &Meta) -> Marks {
-        super::wanted(hub, template, &id_of("shop"), "m1", &[]).unwrap()
+        namespaces::wanted(hub, template, &id_of("shop"), "m1", &[]).unwrap()
     }
 
     fn namespace(labels: &Value, annotations: &Value) -> Value {

@@ -1,8 +1,7 @@
 //! Whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
 
 use crate::{
-    delivery,
-    index::{Index, Member, Reach},
+    index::{Index, Member, Reach, wanted::is_committed},
     object::{Gvk, Id, Meta, Named, Str, Time},
     overrides::Policy,
     plan::{Change, Plan, Proof},
@@ -81,7 +80,7 @@ fn why_none<'a>(
             let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
                 continue;
             };
-            let is_there = |cluster: &str| delivery::plan::is_committed(binding, cluster);
+            let is_there = |cluster: &str| is_committed(binding, cluster);
             let mut here = aimed.iter().filter(|(cluster, _)| is_there(cluster));
             if here.any(|(_, member)| applies(id, &template.meta, member)) {
                 return None;

@@ -1,7 +1,7 @@
 //! WorkloadRebalancers: workloads whose clusters are chosen afresh, once.
 //!
 //! A rebalancer asks with the time of its creation. The planner of bindings, their one writer, puts that into
-//! `spec.rescheduleTriggeredAt` ([`asked_at`]), and chooses in the same write. The planner here says what came of it, and ends
+//! `spec.rescheduleTriggeredAt`, and chooses in the same write. The planner here says what came of it, and ends
 //! the rebalancer when its time is over. Invariants:
 //!
 //! - A rebalancer asks for a workload until its status says what came of that. From then on it leaves the binding alone,
@@ -12,17 +12,17 @@
 //!   the spec that was looked at; a change of the spec has it looked at again.
 //! - Nothing waits for a rebalancer. A hub that does not know the kind has none.
 
-mod held;
-
 use entourage_api::apps::{self, ObservedWorkload, WorkloadRebalancerStatus, WorkloadReference};
-pub(crate) use held::{Held, Rebalancers};
 use serde_json::json;
 
 pub use crate::kinds::{REBALANCER as KIND, REBALANCER_API as API_VERSION, rebalancer as gvk};
 use crate::{
-    binding,
-    index::{Index, is_kept_by_others},
-    object::{Gvk, Id, Str, Time},
+    index::{
+        Index, is_kept_by_others,
+        rebalancers::{Held, MANY, id_of},
+        wanted::is_coming,
+    },
+    object::{Str, Time},
     plan::{Change, HubObject, Plan, Proof, Verb},
 };
 
@@ -33,17 +33,8 @@ const FIRST_LOOK: i64 = 2_000;
 /// How long a status waits while something is under way, in milliseconds.
 const PROGRESS: i64 = 5_000;
 
-/// While so many workloads or more are open, a rebalancer is looked at every [`LOOK`] instead of when one of them changes.
-pub(crate) const MANY: usize = 64;
-
 /// See [`MANY`]; in milliseconds.
 const LOOK: i64 = 1_000;
-
-/// When somebody asked last that a workload be placed afresh, and was not answered yet. Cost: O(rebalancers that ask for it).
-#[must_use]
-pub fn asked_at(index: &Index, id: &Id) -> Option<Time> {
-    index.rebalancers.asked_at(id)
-}
 
 /// Plans the status of a rebalancer, and its end. Cost: O(workloads × log workloads).
 #[must_use]
@@ -130,7 +121,7 @@ fn outcome(index: &Index, held: &Held, workload: &WorkloadReference, now: Time) 
         let why = format!("whether {id} has a binding is not known");
         return Came::Waits(Plan::wait_for(proof, why));
     }
-    if binding::is_coming(index, &id) {
+    if is_coming(index, &id) {
         return Came::Waits(Plan::wait(format!("{id} is about to get a binding")));
     }
     let until = held.since().plus(FIRST_LOOK);
@@ -157,12 +148,6 @@ fn order(workload: &WorkloadReference) -> [&str; 4] {
         &workload.namespace,
         &workload.name,
     ]
-}
-
-/// The object that a workload is.
-pub(crate) fn id_of(workload: &WorkloadReference) -> Id {
-    let gvk = Gvk::new(&workload.api_version, &workload.kind);
-    Id::new(gvk, &workload.namespace, &workload.name)
 }
 
 /// Waits for both: one reason and one proof at a time.

@@ -4,10 +4,10 @@
 use entourage_api::keys::event;
 
 use crate::{
-    distribution,
     index::Index,
+    kinds,
     plan::{Event, Key, Regarding},
-    rebalancer, twin,
+    twin,
 };
 
 /// The Event for a write that was refused (validation, quota, rights), with the server's words; `None` when nothing
@@ -98,15 +98,15 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             uid: index.members.get(name)?.meta.uid.clone(),
         },
         Key::Distribution(name) | Key::DistributionStatus(name) | Key::Distributed(name, _) => Regarding {
-            api_version: distribution::API_VERSION.into(),
-            kind: distribution::KIND.into(),
+            api_version: kinds::DISTRIBUTION_API.into(),
+            kind: kinds::DISTRIBUTION.into(),
             namespace: "".into(),
             name: name.clone(),
             uid: index.distributions.held.get(name)?.object.meta.uid.clone(),
         },
         Key::Rebalancer(name) => Regarding {
-            api_version: rebalancer::API_VERSION.into(),
-            kind: rebalancer::KIND.into(),
+            api_version: kinds::REBALANCER_API.into(),
+            kind: kinds::REBALANCER.into(),
             namespace: "".into(),
             name: name.clone(),
             uid: index.rebalancers.get(name)?.meta().uid.clone(),

@@ -3,7 +3,6 @@
 //! A status is one write when all members that answer have answered, or when the last answer is `status_delay` old; at
 //! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
-pub(crate) mod contested;
 pub(crate) mod events;
 mod health;
 mod needed;
@@ -12,7 +11,7 @@ mod places;
 mod room;
 mod scheduled;
 pub mod template;
-pub mod told;
+pub use crate::told;
 mod unanswered;
 
 use std::collections::BTreeSet;
@@ -27,7 +26,9 @@ use places::{Place, places, suspended};
 use unanswered::unanswered;
 
 use crate::{
-    binding, condition as conditions, dependencies, failover,
+    condition as conditions, dependencies,
+    eviction::task,
+    failover,
     index::{Binding, Entity, Index},
     interpreter::{
         self, Health, operations::Operation, question::Unanswered, references::DependencySelection,
@@ -35,6 +36,7 @@ use crate::{
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
+    stored_binding::to_value,
 };
 
 /// The longest a status waits for members that are still being written to, in milliseconds.
@@ -108,7 +110,7 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     );
     if status == before {
         let waits = |until| Plan::wait_until(until, "what is told may change");
-        let evicted = failover::task::told_again_at(index, id, (entity, stored), now);
+        let evicted = task::told_again_at(index, id, (entity, stored), now);
         let spec = &stored.object.spec;
         let leaves = spec.placement.as_ref().and_then(|placement| {
             failover::elsewhere::leaves_at(index, entity, (placement, spec.failover.as_ref()), spec, now)
@@ -139,7 +141,7 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
         id, template, &spoiled, is_current, &before, &status,
     ));
     object.status = Some(status);
-    let verb = Verb::ReplaceStatus(binding::to_value(&object));
+    let verb = Verb::ReplaceStatus(to_value(&object));
     let mut plan = Plan::one(
         Change::Hub {
             object: HubObject::Binding(stored.name.clone()),
@@ -252,7 +254,7 @@ fn fill(
             condition::EVICTING,
             true,
             reason::GRACEFUL_EVICTION,
-            failover::task::told(index, id, (entity, stored), now),
+            task::told(index, id, (entity, stored), now),
         ),
         (
             condition::INTERPRETED,

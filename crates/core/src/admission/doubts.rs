@@ -8,7 +8,7 @@ use entourage_api::kruise::DistributionTargets;
 use serde_json::Value;
 
 use super::{Problem, distribution::read_targets};
-use crate::distribution::{is_system, targets::Targets};
+use crate::{distribution::targets::Targets, places::is_system};
 
 /// The most characters of a warning that are shown wherever warnings are. Source: Kubernetes, "Admission response warnings".
 #[cfg(test)]

@@ -11,17 +11,14 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::Own;
 use crate::{
-    delivery,
-    dependencies::{self, Merged, Required},
-    detector::activation,
+    dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, decide, elsewhere::tended, home, records},
-    index::{Entity, Index, Policy, content_version, follows},
+    index::{Entity, Index, Policy, activation, content_version, follows},
     object::{Id, Named, Time},
     observation::Template,
-    rebalancer,
     scheduler::Outcome,
+    scheduling::Own,
     twin,
 };
 
@@ -84,7 +81,7 @@ pub(super) fn resume(
 
 /// Somebody asks for a fresh choice: a question is never replaced by an earlier one.
 fn ask(index: &Index, id: &Id, spec: &mut ResourceBindingSpec) {
-    let Some(asked) = rebalancer::asked_at(index, id) else {
+    let Some(asked) = index.rebalancers.asked_at(id) else {
         return;
     };
     let held = spec.reschedule_triggered_at.as_ref().map(Time::from_k8s);
@@ -381,8 +378,7 @@ fn mark(
     }
     let policy = claimed.map(|(_, policy, _)| &policy.meta);
     let stored = annotations.remove(annotation::VOLUME_RETENTION);
-    if let Some(wish) = delivery::volumes::retention(index, entity, &template.meta, policy, stored.as_deref())
-    {
+    if let Some(wish) = retention(index, entity, &template.meta, policy, stored.as_deref()) {
         annotations.insert(annotation::VOLUME_RETENTION.into(), wish.to_string());
     }
     if annotations.is_empty() {

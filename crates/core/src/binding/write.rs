@@ -6,16 +6,17 @@ use entourage_api::{
     keys::{annotation, event, finalizer},
     work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec},
 };
-use serde_json::Value;
 
 use super::places;
 use crate::{
-    failover,
-    index::{Binding, Entity, Index},
+    index::{
+        Binding, Entity, Index,
+        regarding::{on_binding, on_template},
+    },
     object::{Id, Meta, Named, Str},
     observation::Template,
     plan::{Change, Event, HubObject, Plan, Proof, Verb},
-    status::events,
+    stored_binding::{eviction_from, to_value},
     twin,
 };
 
@@ -97,11 +98,11 @@ pub(super) fn evicted(
     wanted: &ResourceBindingSpec,
 ) -> Vec<Change> {
     let before = &binding.object.spec;
-    let is_new = |task: &&GracefulEvictionTask| failover::task::of(before, &task.from_cluster).is_none();
+    let is_new = |task: &&GracefulEvictionTask| eviction_from(before, &task.from_cluster).is_none();
     let begun = wanted.graceful_eviction_tasks.iter().filter(is_new);
     let told = begun.flat_map(|task| {
         let message = format!("Evicted from cluster {}: {}.", task.from_cluster, task.message);
-        [events::on_template(id, template), events::on_binding(binding)].map(|regarding| {
+        [on_template(id, template), on_binding(binding)].map(|regarding| {
             Change::Emit(Event {
                 regarding,
                 warning: false,
@@ -121,14 +122,6 @@ pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
         },
         why,
     )
-}
-
-/// The object to send; a binding without a namespace is a ClusterResourceBinding.
-pub(crate) fn to_value(binding: &ResourceBinding) -> Value {
-    let mut value = serde_json::to_value(binding).unwrap_or_default();
-    let namespace = binding.metadata.namespace.as_deref().unwrap_or_default();
-    value["kind"] = twin::binding(namespace).kind.into();
-    value
 }
 
 /// Keeps account, on a binding that is made again or moves, of the clusters where copies may be and that it says nothing of

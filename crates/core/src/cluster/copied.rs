@@ -1,5 +1,5 @@
 //! The report of objects on a member that carry this hub's ownership metadata and are not managed by it: an annotation of the
-//! Cluster. It is written on a change, once that has settled, and only when the member's copies are known.
+//! Cluster, which the Index reads at a start. It is written on a change, once that has settled, and only when the member's copies are known.
 
 use entourage_api::keys::annotation;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::merge;
 use crate::{
     index::{Index, Member},
-    object::{Gvk, Id, Meta, Str, Time},
+    object::{Id, Str, Time},
     plan::{Plan, Proof},
 };
 
@@ -53,20 +53,6 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
         json!({"annotations": {annotation::COPIED_OBJECTS: value}}),
         "objects that are not managed carry ownership metadata of this hub",
     )
-}
-
-/// The kinds of the objects that a Cluster reports: after a restart, too, they are looked for.
-pub(crate) fn kinds(cluster: &Meta) -> Vec<Gvk> {
-    let report = cluster.annotation(annotation::COPIED_OBJECTS);
-    let report: Value = report
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    let objects = report["objects"].as_array().into_iter().flatten();
-    let kind = |object: &Value| {
-        let mut words = object.as_str()?.split(' ');
-        Some(Gvk::new(words.next()?, words.next()?))
-    };
-    objects.filter_map(kind).collect()
 }
 
 /// Whether the list of every kind came, or is known not to come.

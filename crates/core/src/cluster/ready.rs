@@ -3,7 +3,7 @@
 //! A member that stops answering is given the failure threshold before Ready turns False, one that answers again the success
 //! threshold before it turns True (Karmada reference 4.1). What does not pass by itself is told at once: another physical
 //! cluster, credentials that are not for this one. Members that stop answering together are another matter: see
-//! [`super::cut_off`].
+//! [`crate::index`].
 
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource},
@@ -11,13 +11,14 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{cut_off, identity, stored_ready, told_kinds, warning, write_status};
+use super::{told_kinds, warning, write_status};
 use crate::{
     condition as conditions, governor,
-    index::{Index, Member},
+    index::{Index, Member, identities},
     object::{Str, Time},
     observation::Probe,
     plan::{Change, Plan},
+    readiness::{is_cut_off, stored_ready},
 };
 
 /// Reasons of Ready that pass by themselves: what ends is given the success threshold.
@@ -32,7 +33,7 @@ pub(super) fn plan(index: &Index, name: &Str, member: &Member, now: Time) -> Pla
     let Some(probe) = &member.probe else {
         return Plan::wait("it was not probed yet");
     };
-    let objection = identity::objection(index, name);
+    let objection = identities::objection(index, name);
     let unused = objection.as_ref().map(|objection| Probe {
         healthy: false,
         reason: objection.reason().into(),
@@ -68,9 +69,7 @@ fn turns_at(index: &Index, member: &Member, probe: &Probe) -> Option<Time> {
         let since = member.answering_since.filter(|_| passes)?;
         return Some(since.plus(index.config.cluster_success_threshold));
     }
-    let since = member
-        .failing_since
-        .filter(|_| was_ready || cut_off::is_told(stored))?;
+    let since = member.failing_since.filter(|_| was_ready || is_cut_off(stored))?;
     Some(since.plus(index.config.cluster_failure_threshold))
 }
 

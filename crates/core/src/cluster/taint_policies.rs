@@ -4,23 +4,15 @@
 //! ties by name, and the last word on a taint counts; within one policy, taking away is said last. A taint that is there keeps
 //! its value and its time. A condition that the Cluster does not have matches nothing, neither `In` nor `NotIn`. What a policy put on a Cluster stays when the policy goes.
 
-use std::sync::Arc;
-
 use entourage_api::policy::{ClusterTaintPolicy, MatchCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
     index::{Index, Member},
-    object::{Meta, Str, Time},
+    object::{Str, Time},
+    readiness::is_ready,
     scheduler::{Candidate, affinity},
 };
-
-/// A ClusterTaintPolicy.
-#[derive(Clone, Debug)]
-pub(crate) struct TaintPolicy {
-    pub(crate) meta: Meta,
-    pub(crate) object: Arc<ClusterTaintPolicy>,
-}
 
 /// What policies say of one taint; of all orders about it, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +37,7 @@ pub(super) fn orders(index: &Index, name: &str, member: &Member) -> Vec<Order> {
         name,
         labels: &member.meta.labels,
         cluster: &member.object,
-        ready: super::is_ready(&member.object),
+        ready: is_ready(&member.object),
         deleting: false,
     };
     let mut policies: Vec<_> = index

@@ -8,37 +8,34 @@
 //! - What ClusterTaintPolicies say ([`super::taint_policies`]), but for the two above.
 //! - A NoExecute taint without `timeAdded` gets it: how long it is tolerated counts from there.
 //!
-//! While the hub is cut off from a member ([`super::cut_off`]), its taints stay as they are: nobody knows how it fares.
+//! While the hub is cut off from a member ([`crate::index`]), its taints stay as they are: nobody knows how it fares.
 //! Source: Karmada reference 4.1.
 
-use entourage_api::{
-    cluster::ClusterSpec,
-    keys::{event, taint},
-};
+use entourage_api::keys::event;
 use k8s_openapi::{api::core::v1::Taint, apimachinery::pkg::apis::meta::v1::Condition};
 use serde_json::{Value, json};
 
 use super::{
-    cut_off, event_of, stored_ready,
+    event_of,
     taint_policies::{self, Order},
 };
 use crate::{
-    index::{Index, Member},
+    index::{
+        Index, Member,
+        taints::{NO_SCHEDULE, OWN, is_own},
+    },
     object::{Str, Time},
     plan::{Change, HubObject, Plan, Verb},
+    readiness::{is_cut_off, stored_ready},
 };
 
-const NO_SCHEDULE: &str = "NoSchedule";
 const NO_EXECUTE: &str = "NoExecute";
-
-/// Our own taints, and the status of Ready that has them put on a Cluster.
-const OWN: [(&str, &str); 2] = [(taint::NOT_READY, "False"), (taint::UNREACHABLE, "Unknown")];
 
 /// Plans the taints; `None` when nothing differs. Cost: O(taints), and that of [`taint_policies::orders`].
 pub(super) fn keep(index: &Index, name: &Str, member: &Member, now: Time) -> Option<Plan> {
     let stored = &member.object.spec.taints;
     let ready = stored_ready(&member.object);
-    let orders = if ready.is_some_and(cut_off::is_told) {
+    let orders = if ready.is_some_and(is_cut_off) {
         Vec::new()
     } else {
         taint_policies::orders(index, name, member)
@@ -70,20 +67,6 @@ pub(super) fn keep(index: &Index, name: &Str, member: &Member, now: Time) -> Opt
     Some(plan)
 }
 
-/// Whether two specs differ in nothing that others say: not in our own taints, those that policies name, and when a taint was
-/// added. Cost: O(size of the specs); O(taints × those of all policies) when they differ.
-pub(crate) fn is_same_of_others(index: &Index, held: &ClusterSpec, seen: &ClusterSpec) -> bool {
-    let of_others = |spec: &ClusterSpec| {
-        let mut spec = spec.clone();
-        spec.taints.retain(|each| !is_own(each) && !is_named(index, each));
-        for each in &mut spec.taints {
-            each.time_added = None;
-        }
-        spec
-    };
-    held == seen || of_others(held) == of_others(seen)
-}
-
 /// What the taints shall be.
 #[derive(Debug, PartialEq)]
 struct Kept {
@@ -97,7 +80,7 @@ fn decide(stored: &[Taint], ready: Option<&Condition>, orders: &[Order], now: Ti
         taints: stored.to_vec(),
         said: Vec::new(),
     };
-    if let Some(ready) = ready.filter(|ready| !cut_off::is_told(ready)) {
+    if let Some(ready) = ready.filter(|ready| !is_cut_off(ready)) {
         for (key, status) in OWN {
             let wanted = (ready.status == status).then(|| new(key, NO_SCHEDULE, "", None));
             kept.set((key, NO_SCHEDULE), wanted, &format!("Ready is {}", ready.status));
@@ -168,19 +151,6 @@ fn new(key: &str, effect: &str, value: &str, added: Option<Time>) -> Taint {
         value: (!value.is_empty()).then(|| value.into()),
         time_added: added.map(Time::to_k8s),
     }
-}
-
-fn is_own(taint: &Taint) -> bool {
-    taint.effect == NO_SCHEDULE && OWN.iter().any(|(key, _)| taint.key == *key)
-}
-
-/// Whether some policy names a taint.
-fn is_named(index: &Index, taint: &Taint) -> bool {
-    let taints = |policy: &taint_policies::TaintPolicy| {
-        let mut named = policy.object.spec.taints.iter();
-        named.any(|each| each.key == taint.key && each.effect == taint.effect)
-    };
-    index.taint_policies.values().any(taints)
 }
 
 #[cfg(test)]

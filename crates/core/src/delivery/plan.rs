@@ -6,14 +6,25 @@
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use serde_json::json;
 
-use super::{current, marks, recipe::recipe, source_version, suspension, volumes};
+use super::{marks, source_version, volumes};
 use crate::{
-    dependencies, detector, failover, governor,
-    index::{Binding, CopyState, Entity, Index, Trouble, referred},
+    dependencies,
+    eviction::{self, data, task},
+    governor,
+    index::{
+        Binding, CopyState, Entity, Index, Trouble,
+        current::is_current,
+        needs::{grace, is_required_on},
+        recipes::recipe,
+        referred,
+        suspension::is_suspended,
+        wanted::{is_committed, is_former, wants},
+    },
     interpreter::{self, operations::Operation, question::Unanswered},
     object::{Id, Str, Time},
     observation::Template,
     plan::{Change, Guard, How, Plan, Proof},
+    stored_binding::{eviction_from, is_held_back_from},
 };
 
 /// Plans one (template, member). Cost: O(referrers + references), usually O(1).
@@ -81,14 +92,14 @@ fn standing(
     if state.live.is_none() && !state.uncertain {
         return Plan::nothing();
     }
-    if let Some(task) = failover::task::of(&binding.object.spec, cluster)
+    if let Some(task) = eviction_from(&binding.object.spec, cluster)
         && !is_former(binding, template)
-        && let Err((why, until)) = failover::task::may_delete(index, id, (entity, binding), task, now)
+        && let Err((why, until)) = task::may_delete(index, id, (entity, binding), task, now)
     {
         return until.map_or_else(|| Plan::wait(why.clone()), |until| Plan::wait_until(until, &*why));
     }
     // What is suspended stays as it is: it is not moved away before it may be delivered elsewhere.
-    if !ending && suspension::holds(&binding.object.spec, cluster) {
+    if !ending && is_held_back_from(&binding.object.spec, cluster) {
         return Plan::wait("delivery is suspended, so nothing is moved");
     }
     // A user deleted what the copy was made from.
@@ -207,13 +218,6 @@ fn end_unless_retained(
     plan
 }
 
-/// Until when a dependency that was deleted while live workloads need it is left alone.
-pub(crate) fn grace(index: &Index, entity: &Entity, deleted: Time, now: Time) -> Option<Time> {
-    // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
-    let until = deleted.plus(index.config.deletion_grace + 999);
-    (now < until && dependencies::is_required(index, entity)).then_some(until)
-}
-
 /// Ends a copy; whether an edit explains that is said beside its state.
 fn end(
     index: &Index,
@@ -290,7 +294,7 @@ fn deliver(
     {
         return Plan::wait("the copy is being deleted on the member");
     }
-    if current::is_current(index, id, cluster) {
+    if is_current(index, id, cluster) {
         // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
         match &state.fight {
             None if state.uncertain => return confirm(id, cluster, state, now),
@@ -309,7 +313,7 @@ fn deliver(
     if index.kindless.contains(&index.copies(cluster, &id.gvk)) {
         return Plan::wait(format!("{cluster} does not serve the kind"));
     }
-    if suspension::is_suspended(index, entity, cluster) {
+    if is_suspended(index, entity, cluster) {
         return Plan::wait("delivery is suspended");
     }
     if let Some(problem) = &state.problem
@@ -327,7 +331,7 @@ fn deliver(
     // A share of divided replicas may have grown by those that are purged: the sum must not be exceeded.
     let is_first = state.live.is_none() && state.record.is_none();
     if (is_first || recipe.replicas.is_some())
-        && let Some(cluster) = failover::awaits_purge(index, id, binding, cluster)
+        && let Some(cluster) = eviction::awaits_purge(index, id, binding, cluster)
     {
         return Plan::wait(format!("the copy on {cluster} is deleted first"));
     }
@@ -345,7 +349,7 @@ fn deliver(
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(claim) = failover::data::lacking(index, entity, cluster)
+        && let Some(claim) = data::lacking(index, entity, cluster)
     {
         return Plan::wait(format!("the data of {claim} is not there yet"));
     }
@@ -386,14 +390,13 @@ fn deliver(
 /// Cost: O(references), of what is taken along × their referrers.
 fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
     let follows = index.is_following(entity);
-    if !follows && !dependencies::is_required_on(index, entity, cluster) {
+    if !follows && !is_required_on(index, entity, cluster) {
         return None;
     }
     entity.references.iter().map(referred).find(|dependency| {
         let needed = index.entity(dependency);
         let goes_along = |needed: &Entity| {
-            dependencies::is_required_on(index, needed, cluster)
-                && !needed.references.iter().any(|each| each.id == *id)
+            is_required_on(index, needed, cluster) && !needed.references.iter().any(|each| each.id == *id)
         };
         if !follows && !needed.is_some_and(goes_along) {
             return false;
@@ -446,42 +449,4 @@ fn is_from(state: &CopyState, source: &str) -> bool {
 fn is_of_former_template(state: &CopyState, template: &Template) -> bool {
     let source = state.record.as_ref().map(|record| record.source.split_once('.'));
     source.is_some_and(|source| source.is_none_or(|(uid, _)| *uid != *template.meta.uid))
-}
-
-/// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
-/// has an own reason, or needed by a live referrer.
-pub(crate) fn is_wanted(index: &Index, entity: &Entity, own: bool, cluster: &Str) -> bool {
-    let placed = entity
-        .last_binding()
-        .is_some_and(|binding| binding.needs_on(cluster));
-    (own && placed) || dependencies::is_required_on(index, entity, cluster)
-}
-
-/// Whether the copy is wanted here: the binding places it, or a live referrer is placed here. What a policy that is gone
-/// left to a former template of this name means nothing for the one that is there now.
-#[must_use]
-pub fn wants(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let placed = entity.binding.as_ref().is_some_and(|binding| {
-        let left = entity.template.as_ref().filter(|each| is_former(binding, each));
-        binding.object.spec.placement.is_some()
-            && binding.is_placed_on(cluster)
-            && left.is_none_or(|template| detector::is_selected(index, id, &template.meta))
-    });
-    placed || dependencies::is_required_on(index, entity, cluster)
-}
-
-/// Whether the binding was made for a former template of this name.
-fn is_former(binding: &Binding, template: &Template) -> bool {
-    binding.owner().is_some_and(|owner| *owner != *template.meta.uid)
-}
-
-/// Whether the stored binding accounts for a copy here: no copy is made before (architecture 2.3).
-pub(crate) fn is_committed(binding: &Binding, cluster: &str) -> bool {
-    binding.is_placed_on(cluster)
-        || binding
-            .object
-            .spec
-            .required_by
-            .iter()
-            .any(|snapshot| snapshot.clusters.iter().any(|target| target.name == *cluster))
 }

@@ -3,12 +3,12 @@
 //!
 //! What was said is stored on the binding: a claim or a policy that is gone cannot be asked. In doubt a claim is kept.
 
-use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation, event};
+use entourage_api::keys::{VOLUME_RETENTION_DELETE, event};
 
 use crate::{
-    dependencies,
+    dependencies::retention::wish,
     index::{CopyState, Entity, Index},
-    object::{Id, Meta, Str, Time},
+    object::{Id, Str, Time},
     observation::Watch,
     plan::{Change, Event, Plan, Regarding},
     twin,
@@ -30,40 +30,6 @@ fn is_deletion_asked(entity: &Entity) -> bool {
     let stored = entity.last_binding().and_then(|binding| wish(&binding.meta));
     let asked = entity.template.as_ref().and_then(|template| wish(&template.meta));
     asked.or(stored) == Some(VOLUME_RETENTION_DELETE)
-}
-
-/// What an object says of the claims that it concerns.
-fn wish(meta: &Meta) -> Option<&str> {
-    meta.annotation(annotation::VOLUME_RETENTION)
-}
-
-/// What the binding of a template is to say: what the template itself wishes, else its policy, else all who require it
-/// together; where none of them can be asked any more, what was stored. Cost: O(referrers).
-pub(crate) fn retention(
-    index: &Index,
-    entity: &Entity,
-    template: &Meta,
-    policy: Option<&Meta>,
-    stored: Option<&str>,
-) -> Option<Str> {
-    if let Some(wish) = wish(template) {
-        return Some(wish.into());
-    }
-    if let Some(policy) = policy {
-        return wish(policy).map(Into::into);
-    }
-    let is_attached = entity
-        .last_binding()
-        .is_none_or(|binding| binding.object.spec.placement.is_none());
-    let mut wishes = dependencies::referrer_bindings(index, entity)
-        .map(|binding| wish(&binding.meta))
-        .peekable();
-    if !is_attached || wishes.peek().is_none() {
-        return stored.map(Into::into);
-    }
-    wishes
-        .all(|wish| wish == Some(VOLUME_RETENTION_DELETE))
-        .then(|| VOLUME_RETENTION_DELETE.into())
 }
 
 /// What becomes of a claim that holds data when its template is gone: deleted with it if a user deleted that alone, kept if its

@@ -10,11 +10,11 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    detector::matching::{is_skipped_kind, is_skipped_namespace},
     index::{consents, referred},
     interpreter::{Interpretation, operations::Operation},
     object::{Gvk, Id, Meta, Str},
     observation,
+    reserved::{is_skipped_kind, is_skipped_namespace},
 };
 
 pub mod dot;

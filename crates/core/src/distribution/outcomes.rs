@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
-    distribution::{API_VERSION, KIND, Place, Step, Verdict, gvk, held::Spot, observed::Part},
-    index::{Config, Index},
+    distribution::{API_VERSION, KIND, Place, Step, Verdict, gvk, observed::Part},
+    index::{Config, Index, distributions::Spot},
     object::{Gvk, Str, Time},
     observation::{Observation, Watch, Wrote, project, which},
     plan as plan_key,

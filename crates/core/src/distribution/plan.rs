@@ -6,15 +6,18 @@ use entourage_api::{
 };
 use serde_json::json;
 
-use super::{
-    API_VERSION, KIND, Order, Place, Step, Verdict,
-    held::{Held, Where},
-    observed::Spec,
-    render::Recipe,
-};
+use super::{API_VERSION, KIND, Order, Place, Step, Verdict, observed::Spec, render::Recipe};
 use crate::{
-    detector, governor,
-    index::Index,
+    governor,
+    index::{
+        Index,
+        claims::is_selected,
+        distributions::{
+            Held, Where,
+            verdict::{WORKLOAD_GRACE, is_shut},
+            workload_kinds,
+        },
+    },
     object::{Id, Str, Time},
     observation::Watch,
     plan::{Change, Guard, How, HubObject, Plan, Verb},
@@ -50,7 +53,7 @@ pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> 
     };
     // A namespace that the last selected workload left is looked at again when its time has come.
     if let Some(left) = held.left.get(&place.namespace) {
-        let until = left.plus(super::judge::WORKLOAD_GRACE);
+        let until = left.plus(WORKLOAD_GRACE);
         if until > now {
             plan.again_at = Some(plan.again_at.map_or(until, |held| held.min(until)));
         }
@@ -135,7 +138,7 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
         }),
         read_first: part.is_some_and(|part| part.foreign) || !is_as_written || fight.is_some(),
         may_recreate: held.object.may_recreate(),
-        may_write: !super::judge::is_shut(held, spec),
+        may_write: !is_shut(held, spec),
     };
     let why = if !order.may_write {
         "the present object is read: nothing is written while there is a conflict"
@@ -276,7 +279,7 @@ impl Index {
             namespace: "".into(),
             name: name.clone(),
         };
-        is_unknown || detector::is_selected(self, &id, &held.object.meta)
+        is_unknown || is_selected(self, &id, &held.object.meta)
     }
 
     /// Whether the namespaces of a place's server were listed.
@@ -289,7 +292,7 @@ impl Index {
     fn is_distribution_known(&self, spec: &Spec, at: &Where, place: &Place) -> bool {
         let of_member = place.cluster.is_none() || self.synced.contains(&Watch::Clusters);
         let workloads = spec.targets.workloads().is_none()
-            || super::held::workload_kinds().iter().all(|gvk| {
+            || workload_kinds().iter().all(|gvk| {
                 let templates = self.templates(gvk);
                 self.synced.contains(&templates) || self.kindless.contains(&templates)
             });

@@ -14,13 +14,12 @@ use entourage_api::{
 use members::{clusters, list, unlisted};
 use serde_json::{Map, Value, json};
 
-use super::{
-    API_VERSION, KIND, Place, Verdict,
-    held::{Held, Where},
-    judge::NoSource,
-};
+use super::{API_VERSION, KIND, Place, Verdict};
 use crate::{
-    index::Index,
+    index::{
+        Index,
+        distributions::{Held, Spot, Where, verdict::NoSource},
+    },
     object::{Str, Time},
     places::{CONDITIONS, CONFLICT, SUCCEEDED},
     plan::{Change, Event, HubObject, Plan, Regarding, Verb},
@@ -254,7 +253,7 @@ fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) ->
         }
         _ => {
             let words = spot
-                .and_then(super::held::Spot::why_failed)
+                .and_then(Spot::why_failed)
                 .or_else(|| index.unread(name, place))
                 .unwrap_or_else(|| "it cannot be read".into());
             format!("namespace {place}: {words}")

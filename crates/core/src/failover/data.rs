@@ -1,27 +1,13 @@
-//! Data that an evicted workload waits for on its new cluster: its claims follow as objects, what is in them does not.
-//!
-//! A policy asks for it by [`annotation::WAIT_FOR_DATA`]. The binding then remembers since when which cluster awaits data, and
-//! the workload is not delivered there until each of its claims says, by [`annotation::DATA_RESTORED_AT`], that its data was
-//! restored later than that: a claim may have been filled for an earlier move.
+//! Where data is awaited from now on: see [`crate::eviction`].
 
-use std::collections::BTreeMap;
+use entourage_api::{policy::Placement, work::ResourceBinding};
 
-use entourage_api::{
-    keys::{TRUE, annotation},
-    policy::Placement,
-    work::ResourceBinding,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1;
-
-use super::{home, records::Exchange, task};
+use super::{home, records::Exchange};
 use crate::{
-    dependencies,
-    index::{CopyState, Entity, Index, Trouble, referred},
-    object::{Id, Str, Time},
+    eviction::data::{Awaited, is_wished, stored},
+    object::{Str, Time},
+    stored_binding::eviction_from,
 };
-
-/// Since when data is awaited, by cluster.
-pub(crate) type Awaited = BTreeMap<Str, v1::Time>;
 
 /// What is awaited from now on: where the workload comes to because it is evicted or goes home, and where it was awaited
 /// before. Not where it is given back to a copy that still stands. Cost: O(tasks × clusters).
@@ -37,68 +23,7 @@ pub(super) fn awaited(
     all.retain(|cluster, _| exchange.chosen.iter().any(|target| target.name == **cluster));
     let moves = |name: &str| !exchange.made.is_empty() || home::is_home(held, placement, name, now);
     let new = exchange.new.iter();
-    let new = new.filter(|name| task::of(&held.spec, name).is_none() && moves(name));
+    let new = new.filter(|name| eviction_from(&held.spec, name).is_none() && moves(name));
     all.extend(new.map(|name| (Str::from(*name), now.to_k8s())));
     all
-}
-
-fn is_wished(binding: &ResourceBinding) -> bool {
-    let annotations = binding.metadata.annotations.as_ref();
-    annotations.is_some_and(|all| {
-        all.get(annotation::WAIT_FOR_DATA)
-            .is_some_and(|wish| wish == TRUE)
-    })
-}
-
-/// The first claim of a workload whose data is awaited on a cluster. Cost: O(1) where none is awaited, else O(references).
-pub(crate) fn lacking(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
-    let since = since(index, entity, cluster)?;
-    let mut all = entity.references.iter().map(referred);
-    all.find(|claim| lacks(index, claim, cluster, since))
-}
-
-/// Whether a workload awaits the data of a claim on a cluster, and is not there yet. Cost: as [`lacking`].
-pub(crate) fn is_awaited(index: &Index, entity: &Entity, claim: &Id, cluster: &Str) -> bool {
-    let is_new = |state: &CopyState| state.live.is_none() && state.record.is_none();
-    claim.gvk.is_claim()
-        && entity.copies.get(cluster).is_none_or(is_new)
-        && since(index, entity, cluster).is_some_and(|since| lacks(index, claim, cluster, since))
-}
-
-/// Since when data is awaited on a cluster: by the workload's own binding, or by that of whoever takes it along.
-fn since(index: &Index, entity: &Entity, cluster: &Str) -> Option<Time> {
-    let own = entity.binding.iter().filter(|_| index.is_following(entity));
-    let all = own.chain(dependencies::followers_on(index, entity, cluster));
-    let all = all
-        .map(|binding| &*binding.object)
-        .filter(|binding| is_wished(binding));
-    let times = all.filter_map(|binding| stored(binding).remove(cluster));
-    times.map(|time| Time::from_k8s(&time)).max()
-}
-
-/// Whether the data of a claim was not restored on a cluster since then. What stands there and is not ours was put there by
-/// somebody, with its data; a claim that is not on the hub, as is proven, has none.
-fn lacks(index: &Index, claim: &Id, cluster: &Str, since: Time) -> bool {
-    let Some(claim) = index.entity(claim).filter(|_| claim.gvk.is_claim()) else {
-        return false;
-    };
-    if claim.template.is_none() && (claim.absent || claim.never_travels) {
-        return false;
-    }
-    let state = claim.copies.get(cluster);
-    let problem = state.and_then(|state| state.problem.as_ref());
-    if problem.is_some_and(|problem| problem.trouble == Trouble::Foreign) {
-        return false;
-    }
-    let live = state.and_then(|state| state.live.as_ref());
-    let restored = live.and_then(|live| live.data_restored_at.as_deref());
-    // To the second, as servers and people write times.
-    restored.is_none_or(|restored| restored.0.div_euclid(1_000) < since.0.div_euclid(1_000))
-}
-
-fn stored(binding: &ResourceBinding) -> Awaited {
-    let annotations = binding.metadata.annotations.as_ref();
-    let text = annotations.and_then(|all| all.get(annotation::AWAITS_DATA));
-    text.and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default()
 }

@@ -6,11 +6,9 @@ use entourage_api::{
     work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
 
-use super::{
-    Cause, Leave, blocked, leave,
-    task::{self, Progress},
-};
+use super::{Cause, Leave, blocked, leave};
 use crate::{
+    eviction::task::{self, Progress},
     index::{Entity, Index},
     object::{Id, Time},
 };

@@ -17,17 +17,17 @@ use entourage_api::{
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    TAINT_MANAGER, is_as_asked,
-    records::Exchange,
-    task,
-    tolerance::{Stay, stay},
-};
+use super::{is_as_asked, records::Exchange};
 use crate::{
-    cluster, delivery,
+    eviction::{
+        TAINT_MANAGER,
+        tolerance::{Stay, stay},
+    },
     index::Index,
     object::{Id, Str, Time, duration},
+    readiness::stored_ready,
     scheduler::{filter, taint},
+    stored_binding::{eviction_from, is_held_back_from},
 };
 
 /// The longest wait, in milliseconds: a year.
@@ -70,11 +70,11 @@ pub(super) fn ways(index: &Index, id: &Id, held: &ResourceBinding, placement: &P
         let Some(member) = index.members.get(&name).filter(|_| !is_placed) else {
             continue;
         };
-        let ready = cluster::stored_ready(&member.object).filter(|ready| ready.status == "True");
+        let ready = stored_ready(&member.object).filter(|ready| ready.status == "True");
         let Some(ready) = ready.filter(|_| {
             member.meta.deleting.is_none()
-                && task::of(spec, &name).is_none()
-                && !delivery::suspension::holds(spec, &name)
+                && eviction_from(spec, &name).is_none()
+                && !is_held_back_from(spec, &name)
                 && welcomes(&member.object, placement)
                 && filter::serves(&member.object, &id.gvk)
                 && stay(&member.object, &placement.cluster_tolerations) == Stay::Unlimited

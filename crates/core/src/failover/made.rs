@@ -6,8 +6,11 @@ use entourage_api::{
     work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
 
-use super::{APPLICATION_FAILOVER, Cause, RETURN, TAINT_MANAGER, state};
-use crate::object::{Id, Time};
+use super::{APPLICATION_FAILOVER, Cause, RETURN, state};
+use crate::{
+    eviction::TAINT_MANAGER,
+    object::{Id, Time},
+};
 
 /// As many bytes an API server takes as the message of a task.
 const LONGEST_MESSAGE: usize = 1_024;

@@ -8,22 +8,13 @@ use entourage_api::{
     work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
 
-use super::{data, home, state, task};
+use super::{data, home, state};
 use crate::{
+    eviction::data::Awaited,
     index::Index,
     object::{Meta, Str, Time},
+    stored_binding::{Labels, RECORDS, WISHES, eviction_from},
 };
-
-/// What policies say of failovers by annotations: their bindings say the same.
-pub(crate) const WISHES: [&str; 2] = [annotation::FAIL_BACK, annotation::WAIT_FOR_DATA];
-
-/// What is remembered.
-const RECORDS: [&str; 4] = [
-    annotation::FAILED_CLUSTERS,
-    annotation::HOME_CLUSTERS,
-    annotation::PRESERVED_LABELS,
-    annotation::AWAITS_DATA,
-];
 
 /// What is remembered from now on.
 #[derive(Clone, Debug)]
@@ -33,9 +24,9 @@ pub(crate) struct Records {
     /// Where it belongs, and goes back to.
     homes: home::Homes,
     /// The labels that replacements get.
-    preserved: BTreeMap<Str, state::Labels>,
+    preserved: BTreeMap<Str, Labels>,
     /// Where it waits for data.
-    data: data::Awaited,
+    data: Awaited,
 }
 
 /// What a decision puts in the place of what.
@@ -55,7 +46,7 @@ impl<'a> Exchange<'a> {
         let names = chosen.iter().map(|target| target.name.as_str());
         let made = tasks
             .iter()
-            .filter(|task| task::of(spec, &task.from_cluster).is_none());
+            .filter(|task| eviction_from(spec, &task.from_cluster).is_none());
         Self {
             made: made.collect(),
             chosen,
@@ -159,12 +150,6 @@ pub(crate) fn carry_over(before: &ResourceBinding, binding: &mut ResourceBinding
         let annotations = binding.metadata.annotations.get_or_insert_default();
         annotations.insert(key.clone(), value.clone());
     }
-}
-
-/// Whether a binding remembers anything that it would not find out again.
-pub(crate) fn remembers(binding: &ResourceBinding) -> bool {
-    let annotations = binding.metadata.annotations.as_ref();
-    annotations.is_some_and(|all| RECORDS.iter().any(|key| all.contains_key(*key)))
 }
 
 /// Nothing is remembered where no policy places anything.

@@ -8,20 +8,17 @@
 use std::collections::BTreeMap;
 
 use entourage_api::{
-    keys::annotation,
     policy::{StatePreservation, StatePreservationRule},
     work::ResourceBinding,
 };
 use serde_json::Value;
 
 use super::records::Exchange;
-use crate::{interpreter::declarative::json_path, object::Str};
-
-/// The longest value of a label.
-const LONGEST: usize = 63;
-
-/// Labels that a replacement gets, by key.
-pub(crate) type Labels = BTreeMap<Str, Str>;
+use crate::{
+    interpreter::declarative::json_path,
+    object::Str,
+    stored_binding::{Labels, is_label_value, preserved_labels},
+};
 
 /// What of a copy's status is handed on: the labels, and what could not be, in words without values.
 ///
@@ -35,7 +32,7 @@ pub(super) fn preserved(
     let Some(rules) = rules else {
         return Default::default();
     };
-    let told = stored(held).remove(cluster).unwrap_or_default();
+    let told = preserved_labels(held).remove(cluster).unwrap_or_default();
     let status = held.status.iter().flat_map(|status| &status.aggregated_status);
     let status = status
         .filter(|item| item.cluster_name == cluster)
@@ -80,7 +77,7 @@ fn read(rule: &StatePreservationRule, status: Option<&Value>) -> Result<String, 
 /// Where clusters do not take each other's place one for one, none of them gets what was another's own.
 /// Cost: O(tasks × clusters).
 pub(super) fn handed_on(held: &ResourceBinding, exchange: &Exchange<'_>) -> BTreeMap<Str, Labels> {
-    let mut all = stored(held);
+    let mut all = preserved_labels(held);
     all.retain(|cluster, _| exchange.chosen.iter().any(|target| target.name == **cluster));
     for task in &exchange.made {
         let labels = &task.preserved_label_state;
@@ -92,34 +89,6 @@ pub(super) fn handed_on(held: &ResourceBinding, exchange: &Exchange<'_>) -> BTre
         }
     }
     all
-}
-
-/// The labels that the copy on a cluster gets beside those of its template. Cost: O(1) where none were ever handed on.
-pub(crate) fn labels_on(binding: &ResourceBinding, cluster: &str) -> Labels {
-    stored(binding).remove(cluster).unwrap_or_default()
-}
-
-fn stored(binding: &ResourceBinding) -> BTreeMap<Str, Labels> {
-    let annotations = binding.metadata.annotations.as_ref();
-    let text = annotations.and_then(|all| all.get(annotation::PRESERVED_LABELS));
-    let mut all: BTreeMap<Str, Labels> = text
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    // Whoever may write bindings writes no label that a server refuses, for ever.
-    for labels in all.values_mut() {
-        labels.retain(|key, value| crate::problem::is_label_key(key) && is_label_value(value));
-    }
-    all
-}
-
-fn is_label_value(text: &str) -> bool {
-    let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
-    text.len() <= LONGEST
-        && ends(text.chars().next())
-        && ends(text.chars().last())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 #[cfg(test)]

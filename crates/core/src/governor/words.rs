@@ -2,8 +2,11 @@
 
 use entourage_api::keys::annotation;
 
-use super::{Cause, LEAST, Pause, pause_name};
-use crate::object::{Gvk, Str};
+use super::LEAST;
+use crate::{
+    index::brakes::{Cause, Pause, pause_name},
+    object::{Gvk, Str},
+};
 
 /// So many lists that lack are named.
 const NAMED: usize = 3;

@@ -3,7 +3,7 @@
 use entourage_api::work::CopyRecord;
 
 use crate::{
-    delivery::fight::Fight,
+    drift::Fight,
     object::{Str, Time},
     observation::Copy,
 };
@@ -47,7 +47,7 @@ pub struct Problem {
 /// One template on one member.
 #[derive(Clone, Debug, Default)]
 pub struct CopyState {
-    /// The copy as last seen, if it is managed: see [`crate::delivery::ownership`].
+    /// The copy as last seen, if it is managed: see [`crate::ownership`].
     pub live: Option<Copy>,
     /// What is there instead: an object that carries our metadata and is not managed. Boxed: few places have one.
     pub copied: Option<Box<Copy>>,

@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, ops::Deref};
 
 use super::Index;
 use crate::{
-    detector::matching,
     object::{Gvk, Id, Str},
     observation::Watch,
     plan::Key,
+    reserved::is_skipped_kind,
 };
 
 /// What is demanded, and how often that has changed. Read it as the set that it is.
@@ -66,7 +66,7 @@ impl Index {
     ///
     /// Cost: O(members) the first time, else O(log kinds).
     pub(super) fn use_kind(&mut self, gvk: &Gvk) {
-        if gvk.kind.is_empty() || matching::is_skipped_kind(gvk) {
+        if gvk.kind.is_empty() || is_skipped_kind(gvk) {
             return;
         }
         if !self.kinds.insert(gvk.clone()) {

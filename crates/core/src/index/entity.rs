@@ -8,19 +8,19 @@ use std::{
 use entourage_api::{
     cluster::Cluster,
     keys::annotation,
-    policy::PropagationPolicy,
+    policy::{ClusterTaintPolicy, PropagationPolicy},
     work::{DependentObjectReference, ResourceBinding, TargetCluster},
 };
 
-use super::{CopyState, Index};
+use super::{CopyState, Index, contests::Contest};
 use crate::{
-    failover,
     interpreter::{
         question::Unanswered,
         references::{DependencyReference, DependencySelection},
     },
     object::{Id, Meta, Named, Str, Time},
     observation::{self, Probe, Template},
+    stored_binding::eviction_from,
 };
 
 /// A template with all that belongs to it.
@@ -89,7 +89,7 @@ pub struct Entity {
     /// When the status was last written.
     pub status_written: Option<Time>,
     /// What became of the status that was last written to the template. Boxed: few have it.
-    pub contest: Option<Box<crate::status::contested::Contest>>,
+    pub contest: Option<Box<Contest>>,
     /// When the template's own status last changed.
     pub template_status_written: Option<Time>,
 }
@@ -212,7 +212,7 @@ impl Binding {
     /// its copy may still be there. Cost: O(clusters + tasks).
     #[must_use]
     pub fn needs_on(&self, cluster: &str) -> bool {
-        self.is_placed_on(cluster) || failover::task::of(&self.object.spec, cluster).is_some()
+        self.is_placed_on(cluster) || eviction_from(&self.object.spec, cluster).is_some()
     }
 
     /// Where the workload needs its dependencies: on its own clusters, and on those that it is being evicted from. Sorted.
@@ -268,7 +268,7 @@ impl Binding {
             .iter()
             .chain(required)
             .any(|target| target.name == cluster)
-            || failover::task::of(&self.object.spec, cluster).is_some()
+            || eviction_from(&self.object.spec, cluster).is_some()
             || self.former_clusters().any(|name| name == cluster)
     }
 
@@ -318,6 +318,13 @@ pub struct Policy {
     /// Its resourceVersion when its generation was first seen by this process, and when that was: a status that is written
     /// is no edit.
     pub edited: (u64, Time),
+}
+
+/// A ClusterTaintPolicy.
+#[derive(Clone, Debug)]
+pub(crate) struct TaintPolicy {
+    pub(crate) meta: Meta,
+    pub(crate) object: Arc<ClusterTaintPolicy>,
 }
 
 /// A member cluster.

@@ -10,9 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::policy::PropagationPolicy;
 
-use super::{Entity, Index};
+use super::{Entity, Index, distributions::workload_kinds, routes::Changed};
 use crate::{
-    distribution::held::workload_kinds,
     interpreter,
     object::{Gvk, Id, Named, Str, Time},
     observation::Watch,
@@ -95,7 +94,7 @@ impl Index {
             let tenant = self.named_kinds.tenants.get_mut(&name.namespace);
             if let Some(next) = tenant.and_then(|tenant| tenant.remove(gvk)) {
                 self.use_kind(&next);
-                self.dirty_policies_of(&Watch::Templates(next), dirty);
+                self.route(Changed::Listing(&Watch::Templates(next)), dirty);
             }
         }
         for gvk in after.difference(&before) {

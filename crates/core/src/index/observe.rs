@@ -9,7 +9,6 @@ mod consent;
 mod copied;
 mod copies;
 mod customizations;
-mod dirty;
 mod distributed;
 mod distributions;
 mod edits;
@@ -33,9 +32,8 @@ mod upkeep;
 
 pub(crate) use consent::consents;
 pub(crate) use edits::Origin;
-pub(crate) use namespaces::Namespaces;
 
-use super::Index;
+use super::{Index, routes::Changed};
 use crate::{
     object::{Meta, Named, Str, Time},
     observation::{Observation, Server, Subject, Which},
@@ -104,17 +102,17 @@ impl Index {
             Observation::Found(id, template) => {
                 self.template_found(&id);
                 self.template_seen(&id, template, now, &mut dirty);
-                self.dirty_entity(&id, &mut dirty);
+                self.route(Changed::Template(&id), &mut dirty);
             }
             Observation::Absent(id) => self.absent(&id, now, &mut dirty),
             Observation::NeverTravels(id) => {
                 self.unbury(&id).never_travels = true;
-                self.dirty_referrers(&id, &mut dirty);
-                self.dirty_entity(&id, &mut dirty);
+                self.route(Changed::Presence(&id), &mut dirty);
+                self.route(Changed::Template(&id), &mut dirty);
             }
             Observation::Unreadable(id, why) => {
                 self.unbury(&id).unreadable = Some(Box::new((now, why)));
-                self.dirty_referrers(&id, &mut dirty);
+                self.route(Changed::Presence(&id), &mut dirty);
             }
             Observation::Unclaimed(id, why) => self.claim_refused(id, why, &mut dirty),
             Observation::Started(cluster, id) => self.copy_state(&id, &cluster).in_flight = true,
@@ -133,11 +131,11 @@ impl Index {
             Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
             Observation::LookedInto(cluster, name, contents) => {
                 self.namespaces.looked_into(&cluster, &name, contents, now);
-                dirty.push(Key::Namespace(name, cluster));
+                self.route(Changed::Namespace(&name, &cluster), &mut dirty);
             }
             Observation::NamespaceEnded(cluster, name) => {
                 self.namespaces.forget_survey(&cluster, &name);
-                dirty.push(Key::Namespace(name, cluster));
+                self.route(Changed::Namespace(&name, &cluster), &mut dirty);
             }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
@@ -204,10 +202,10 @@ impl Index {
     }
 }
 
-/// What tells one content of a template from another: see [`crate::delivery::source_version`], without the recipe.
+/// What tells one content of a template from another: see [`crate::recipe::source_version`], without the recipe.
 #[must_use]
 pub fn content_version(meta: &Meta) -> String {
-    let none = crate::delivery::Recipe {
+    let none = crate::recipe::Recipe {
         hub: "".into(),
         binding: Named::new("", ""),
         permanent_id: "".into(),
@@ -219,7 +217,7 @@ pub fn content_version(meta: &Meta) -> String {
         written_uid: None,
         interpretation: Default::default(),
     };
-    crate::delivery::source_version(meta, &none)
+    crate::recipe::source_version(meta, &none)
 }
 
 fn named(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Named {

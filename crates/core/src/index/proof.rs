@@ -4,7 +4,7 @@
 //! outage. What a proof takes is said here, in [`Index::has`], and nowhere else. Invariants:
 //!
 //! - A planner that would change something, or say something, but for a proof that is lacking answers
-//!   [`Plan::wait_for`] with that proof, and never only "wait" or "nothing": so it is known who waits.
+//!   [`crate::plan::Plan::wait_for`] with that proof, and never only "wait" or "nothing": so it is known who waits.
 //! - [`Index::plan`] remembers the key under that one proof, and forgets what it remembered of it before.
 //! - Only what is told of a watch can make a proof: a list, an outage, a kind that is not served. When any of these is
 //!   observed, the proofs that it concerns and somebody waits for are tried, and the keys of those that hold are planned
@@ -22,7 +22,7 @@ use crate::{
     interpreter::hook::Contract,
     object::{Gvk, Id, Str, Time},
     observation::{Watch, kind_read_by},
-    plan::{Key, Plan, Proof},
+    plan::{Key, Proof},
 };
 
 /// The watches that every decision needs.
@@ -54,7 +54,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Takes in what a plan for a key says. Cost: O(log keys that wait).
-    fn note(&mut self, key: &Key, awaits: Option<&Proof>) {
+    pub(crate) fn note(&mut self, key: &Key, awaits: Option<&Proof>) {
         if self.proofs.get(key) == awaits {
             return;
         }
@@ -83,25 +83,6 @@ impl Waiting {
 }
 
 impl Index {
-    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`crate::plan()`].
-    pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
-        self.explain(key, now);
-        self.reserve_evictions(key, now);
-        let plan = crate::plan(self, key, now);
-        debug_assert!(
-            plan.awaits.is_none() || plan.changes.is_empty(),
-            "who waits does nothing"
-        );
-        self.waiting.note(key, plan.awaits.as_deref());
-        if let Key::Copy(id, cluster) = key {
-            let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removal(_)));
-            self.governor.keeps_from(id, cluster, waits);
-            self.note_removal(id, cluster, &plan);
-        }
-        self.account(key, &plan, now);
-        plan
-    }
-
     /// Plans again who waited for what is proven now. To be called after all that may make a proof: what is told of a watch.
     pub(super) fn wake(&mut self, watch: &Watch, now: Time, dirty: &mut Vec<Key>) {
         let concerned: Vec<Proof> = match watch {
@@ -158,7 +139,7 @@ impl Index {
             Proof::Overrides => self.are_overrides_listed(),
             Proof::Removal(gvk) => self.is_removal_safe(gvk),
             Proof::Copies(cluster, gvk) => self.are_copies_listed(cluster, gvk),
-            Proof::Removals(cluster) => self.governor.is_released(cluster),
+            Proof::Removals(cluster) => self.brakes.is_released(cluster),
         }
     }
 

@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::detector::matching;
+    use crate::matching;
 
     fn spec(selectors: &serde_json::Value) -> PropagationSpec {
         serde_json::from_value(json!({ "resourceSelectors": selectors })).unwrap()

@@ -1,8 +1,7 @@
 //! Which answers of hooks about a template are used: by its own binding, and by the bindings that take it along.
 
-use super::{Entity, Index};
+use super::{Entity, Index, claims::claimed_by};
 use crate::{
-    detector,
     object::Id,
     observation::{Template, Use, Used},
     plan::Key,
@@ -48,8 +47,7 @@ impl Index {
                 .last_binding()
                 .is_some_and(|binding| binding.object.spec.placement.is_some())
         };
-        let claimed =
-            template.is_some_and(|template| detector::claimed_by(self, id, &template.meta).is_some());
+        let claimed = template.is_some_and(|template| claimed_by(self, id, &template.meta).is_some());
         let follows = |id: &Id| {
             let entity = self.entities.get(id);
             entity.is_some_and(|entity| self.will_follow(id, entity))
@@ -71,7 +69,7 @@ impl Index {
         };
         let claimed = || {
             let template = entity.template.as_ref()?;
-            let (_, policy) = detector::claimed_by(self, id, &template.meta)?;
+            let (_, policy) = claimed_by(self, id, &template.meta)?;
             Some(follows(&policy.object.spec))
         };
         self.config.propagate_deps && (stored() || claimed() == Some(true))

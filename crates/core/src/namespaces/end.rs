@@ -16,13 +16,13 @@ use std::collections::BTreeSet;
 
 use entourage_api::keys::event;
 
-use super::{content::Contents, id_of};
+use super::content::Contents;
 use crate::{
-    distribution::Place,
     governor,
-    index::Index,
+    index::{Index, namespaces::id_of},
     object::{Id, Str, Time},
     observation::Watch,
+    places::Place,
     plan::{Change, Event, Guard, How, Plan, Proof, Regarding},
 };
 
@@ -35,28 +35,6 @@ const UNPROVEN: &str = "it is not certain that it is the one that was created fo
 
 /// The longest pause between two looks, in milliseconds.
 const LONGEST: i64 = 60_000;
-
-/// What was found in a namespace.
-#[derive(Clone, Debug)]
-pub(crate) struct Survey {
-    pub(crate) contents: Contents,
-    pub(crate) at: Time,
-    /// How often it was looked.
-    pub(crate) looks: u32,
-}
-
-/// What is held of a namespace of a member that says that we created it, while it ends there.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ending {
-    /// Which one: another one of its name begins anew.
-    pub(crate) uid: Str,
-    /// A watch told that it was deleted on the hub.
-    pub(crate) explained: bool,
-    /// It was counted by [`crate::governor`].
-    pub(crate) counted: bool,
-    /// What was found in it.
-    pub(crate) survey: Option<Survey>,
-}
 
 /// Plans a namespace of a member that the hub does not have. Cost: O(kinds in use × log), and O(objects in the namespace).
 pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     index::Config,
+    object::{Gvk, Id},
     observation::{Observation, Watch, project, which},
     plan::Key,
 };
@@ -229,7 +230,7 @@ fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen(
     let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
     let object = rebalancer(1, std::slice::from_ref(&done), &Value::Null);
     see(&mut index, &Watch::Rebalancers, &object, CREATED);
-    assert_eq!(asked_at(&index, &id), Some(CREATED));
+    assert_eq!(index.rebalancers.asked_at(&id), Some(CREATED));
     let mut finished = rebalancer(
         1,
         std::slice::from_ref(&done),
@@ -240,7 +241,7 @@ fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen(
     );
     finished["metadata"]["resourceVersion"] = json!("2");
     see(&mut index, &Watch::Rebalancers, &finished, CREATED);
-    assert_eq!(asked_at(&index, &id), None);
+    assert_eq!(index.rebalancers.asked_at(&id), None);
     let until = CREATED.plus(60_000);
     assert_eq!(planned(&index, CREATED).again_at, Some(until));
     let wanted = Verb::Delete {
@@ -258,7 +259,7 @@ fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen(
         &rebalancer(3, &[done], &finished["status"]),
         CREATED,
     );
-    assert_eq!(asked_at(&index, &id), Some(CREATED));
+    assert_eq!(index.rebalancers.asked_at(&id), Some(CREATED));
 }
 
 #[test]
@@ -270,7 +271,7 @@ fn what_is_being_deleted_asks_for_nothing_and_says_nothing() {
     see(&mut index, &Watch::Rebalancers, &object, CREATED);
     assert_eq!(planned(&index, LATE), Plan::nothing());
     let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
-    assert_eq!(asked_at(&index, &id), None);
+    assert_eq!(index.rebalancers.asked_at(&id), None);
 }
 
 #[test]

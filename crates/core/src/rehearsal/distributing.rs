@@ -13,8 +13,8 @@ use crate::{
     distribution::{
         self, Order, Place, Step, Verdict,
         errand::{self, Answer, Errand, Next, No, Request},
-        held::Held,
     },
+    index::distributions::Held,
     object::{Id, Str},
     observation::{Observation, Subject, Watch, Wrote},
     plan::{Guard, How},

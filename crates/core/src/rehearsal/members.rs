@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Rehearsal, objects::kept, servers};
 use crate::{
-    delivery::{self, render},
+    delivery::render,
+    index::recipes::recipe_of,
     object::{Id, Str},
     observation::{Observation, Probe, Watch},
 };
@@ -89,7 +90,7 @@ impl Rehearsal {
     /// The copy that the hub's record speaks of; `None` when there is none.
     fn recorded(&self, id: &Id, cluster: &Str) -> Option<Value> {
         let record = self.index.entity(id)?.copies.get(cluster)?.record.clone()?;
-        let recipe = delivery::recipe::recipe_of(&self.index, id, cluster)?;
+        let recipe = recipe_of(&self.index, id, cluster)?;
         let rendered = render::render(&recipe, id, cluster, self.hub.get(id)?, None).ok()?;
         let mut copy = kept(rendered.object().clone());
         copy["metadata"]["uid"] = json!(record.uid);

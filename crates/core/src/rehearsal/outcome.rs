@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Model, Rehearsal, distributing, notes, servers, shown};
 use crate::{
-    delivery,
+    index::wanted::wants,
     object::{Id, Named, Str},
     plan::Key,
     twin,
@@ -254,7 +254,7 @@ fn on_member(rehearsal: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcom
     }
     all.extend(distributing::held_up(rehearsal, Some(cluster)));
     for (id, entity) in rehearsal.index.entities() {
-        if !delivery::plan::wants(&rehearsal.index, id, entity, cluster) {
+        if !wants(&rehearsal.index, id, entity, cluster) {
             continue;
         }
         let copy = entity.copies.get(cluster);

@@ -8,13 +8,15 @@ use entourage_api::{
 };
 
 use crate::{
-    delivery::overrides_of,
-    index::Binding,
+    index::{
+        Binding,
+        regarding::{on_binding, on_template},
+    },
     object::{Id, Str},
     observation::Template,
     overrides::BadOverride,
-    plan::{Event, Regarding},
-    twin,
+    plan::Event,
+    recipe::overrides_of,
 };
 
 /// The events that a new status of a binding makes. Cost: O(conditions).
@@ -161,24 +163,4 @@ pub(super) fn overrides(
         });
     }
     all
-}
-
-pub(crate) fn on_binding(stored: &Binding) -> Regarding {
-    Regarding {
-        api_version: twin::BINDING_API.into(),
-        kind: twin::binding(&stored.name.namespace).kind.into(),
-        namespace: stored.name.namespace.clone(),
-        name: stored.name.name.clone(),
-        uid: stored.meta.uid.clone(),
-    }
-}
-
-pub(crate) fn on_template(id: &Id, template: &Template) -> Regarding {
-    Regarding {
-        api_version: id.gvk.api_version(),
-        kind: id.gvk.kind.to_string(),
-        namespace: id.namespace.clone(),
-        name: id.name.clone(),
-        uid: template.meta.uid.clone(),
-    }
 }

@@ -6,7 +6,7 @@ use entourage_api::keys::annotation;
 
 use super::places::Place;
 use crate::{
-    failover::data,
+    eviction::data,
     index::{Entity, Index, referred},
     object::{Id, Str, Time},
     plan::Proof,

@@ -7,10 +7,11 @@ use entourage_api::keys::{condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
-    binding, condition as conditions,
-    index::{Binding, Entity, Index},
+    condition as conditions,
+    index::{Binding, Entity, Index, regarding::on_binding},
     object::{Id, Time},
     plan::{Change, Event, HubObject, Plan, Verb},
+    stored_binding::to_value,
 };
 
 /// Plans the status of an orphaned binding. Cost: O(its copies).
@@ -38,13 +39,13 @@ pub(super) fn plan(index: &Index, id: &Id, entity: &Entity, stored: &Binding, no
     let mut plan = Plan::one(
         Change::Hub {
             object: HubObject::Binding(stored.name.clone()),
-            verb: Verb::ReplaceStatus(binding::to_value(&object)),
+            verb: Verb::ReplaceStatus(to_value(&object)),
         },
         "its template was deleted with --cascade=orphan",
     );
     if turned {
         plan.changes.push(Change::Emit(Event {
-            regarding: super::events::on_binding(stored),
+            regarding: on_binding(stored),
             warning: false,
             reason: event::TEMPLATE_ORPHANED,
             message,

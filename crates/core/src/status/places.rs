@@ -1,11 +1,13 @@
 //! The places of a binding: what is known of its copy on each member, and what a person is told about it.
 
-use super::told;
 use crate::{
-    cluster::identity,
-    delivery::{self, suspension},
-    index::{CopyState, Entity, Index, Problem, Trouble},
+    index::{
+        CopyState, Entity, Index, Problem, Trouble, current::is_current, identities,
+        suspension::is_suspended, wanted::wants,
+    },
     object::{Id, Str, Time},
+    stored_binding::is_held_back_from,
+    told,
 };
 
 /// One place of a binding.
@@ -94,8 +96,7 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
         .copies
         .iter()
         .filter_map(|(cluster, state)| {
-            let wanted =
-                delivery::plan::wants(index, id, entity, cluster) && index.members.contains_key(cluster);
+            let wanted = wants(index, id, entity, cluster) && index.members.contains_key(cluster);
             let answers = index.answers(cluster);
             if !wanted && !index.may_exist(id, cluster) {
                 return None;
@@ -104,9 +105,9 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
             let unlistable = index.unlistable.get(&watch);
             let unknown = !index.was_probed(cluster)
                 || (answers && unlistable.is_none() && !index.listed.contains(&watch));
-            let current = delivery::current::is_current(index, id, cluster);
+            let current = is_current(index, id, cluster);
             let refused = index.refused.get(&watch).filter(|_| !current);
-            let suspended = wanted && suspension::is_suspended(index, entity, cluster);
+            let suspended = wanted && is_suspended(index, entity, cluster);
             Some(Place {
                 unlistable: unlistable.or(refused).filter(|_| answers),
                 cluster,
@@ -115,14 +116,14 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
                 current,
                 unknown,
                 answers,
-                objection: identity::objection(index, cluster).map(|objection| objection.message(cluster)),
+                objection: identities::objection(index, cluster).map(|objection| objection.message(cluster)),
                 suspended,
                 problem: state.problem.as_ref().filter(|_| !suspended),
                 held: !wanted
                     && entity
                         .binding
                         .as_ref()
-                        .is_some_and(|binding| suspension::holds(&binding.object.spec, cluster)),
+                        .is_some_and(|binding| is_held_back_from(&binding.object.spec, cluster)),
             })
         })
         .collect()

@@ -7,11 +7,12 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
-    binding, condition as conditions, detector, failover,
-    index::{Binding, Entity, Index},
+    condition as conditions, failover,
+    index::{Binding, Entity, Index, claims::claimed_by},
     object::{Id, Time},
     observation::Template,
     scheduler::Outcome,
+    stored_binding::is_reschedule_asked,
 };
 
 /// Added to why clusters cannot be chosen, when somebody asked for that.
@@ -47,7 +48,7 @@ pub(super) fn fill(
         None => failover::elsewhere::held_back(index, entity, behaviour, spec, now),
     };
     tell_blocked(stored, status, blocked, now);
-    if detector::claimed_by(index, id, &template.meta).is_none() {
+    if claimed_by(index, id, &template.meta).is_none() {
         let mut held = status.conditions.iter_mut();
         if let Some(held) = held.find(|each| each.type_ == condition::SCHEDULED) {
             held.observed_generation = stored.meta.generation;
@@ -81,7 +82,7 @@ pub(super) fn fill(
             (true, reason::SUCCESS, message)
         }
         Outcome::Failed { reason, mut message } => {
-            if binding::is_reschedule_asked(&stored.object, now) {
+            if is_reschedule_asked(&stored.object, now) {
                 message.push_str(PENDING);
             }
             (false, reason, message)
@@ -143,9 +144,7 @@ fn chosen(entity: &Entity, stored: &Binding, status: &mut ResourceBindingStatus,
     let asked = stored.object.spec.reschedule_triggered_at.clone();
     let time = match (&status.last_scheduled_time, asked) {
         (None, asked) => asked.map_or(now.to_k8s(), |asked| asked.max(now.to_k8s())),
-        (Some(_), Some(asked)) if binding::is_reschedule_asked(&stored.object, now) => {
-            asked.max(now.to_k8s())
-        }
+        (Some(_), Some(asked)) if is_reschedule_asked(&stored.object, now) => asked.max(now.to_k8s()),
         (Some(last), _) => match entity.clusters_chosen.map(Time::to_k8s) {
             Some(seen) if seen.0 > last.0 => seen,
             _ => return,

@@ -8,16 +8,15 @@ use std::{
 use entourage_api::work::AggregatedStatusItem;
 use serde_json::{Value, json};
 
-use super::contested;
 use crate::{
-    delivery::plan::wants,
-    distribution,
-    index::{Binding, Entity, Index},
+    distributed::observed::is_claimed,
+    index::{Binding, Entity, Index, contests, wanted::wants},
     interpreter::{
         self, Interpretation,
         operations::Operation,
         question::{Question, Unanswered},
     },
+    kinds::DISTRIBUTION,
     object::{Gvk, Id, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, Proof, Verb},
@@ -32,7 +31,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
         return Plan::nothing();
     };
-    if let Some(why) = contested::is_of_others(index, &id.gvk) {
+    if let Some(why) = contests::is_of_others(index, &id.gvk) {
         return Plan::wait(why);
     }
     if !template.taught.is_interpreted(&id.gvk)
@@ -43,8 +42,8 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     }
     // A distribution is carried out here or on its members, and who carries it out reports: one writer
     // (`distribution::status`). Copies may outlast a policy that took it there once.
-    let is_distribution = index.config.distribute && *id.gvk.kind == *distribution::KIND;
-    if is_distribution && !distribution::observed::is_claimed(&template.meta) {
+    let is_distribution = index.config.distribute && *id.gvk.kind == *DISTRIBUTION;
+    if is_distribution && !is_claimed(&template.meta) {
         return Plan::nothing();
     }
     if !index.is_kind_listed(&id.gvk) {

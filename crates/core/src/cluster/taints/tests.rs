@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use entourage_api::{cluster::ClusterSpec, keys::taint};
 use serde::Deserialize;
 
 use super::*;
 use crate::{
     golden,
-    index::Config,
+    index::{Config, taints::is_same_of_others},
     observation::{Observation, Subject, Watch, Which},
 };
 

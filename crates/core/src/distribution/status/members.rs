@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::merge;
 use crate::{
-    distribution::{Step, Verdict, held::Held},
-    index::Index,
+    distribution::{Step, Verdict},
+    index::{Index, distributions::Held},
     object::Str,
     plan::Plan,
 };

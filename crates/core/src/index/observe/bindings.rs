@@ -6,11 +6,10 @@ use entourage_api::{keys::annotation, work::ResourceBinding};
 
 use super::{Deletion, Dirty, leading::follow, named};
 use crate::{
-    failover::records,
-    index::{Binding, Index, bound, claim_on, is_old, meta_of},
+    index::{Binding, Index, bound, claim_on, is_old, meta_of, routes::Changed},
     object::{Id, Named, Str, Time},
     observation::Copy,
-    plan::Key,
+    stored_binding::remembers_failovers,
     twin,
 };
 
@@ -159,7 +158,7 @@ impl Index {
             if let Some(entity) = self.entities.get_mut(&other) {
                 entity.vanished = entity.binding.take();
             }
-            self.dirty_entity(&other, dirty);
+            self.route(Changed::Template(&other), dirty);
         }
         if first {
             self.recall_by_binding(&id, now, dirty);
@@ -168,12 +167,12 @@ impl Index {
         self.refers_as_orphaned(&id, now, dirty);
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {
-            self.dirty_dependencies(&id, dirty);
+            self.route(Changed::TakesAlong(&id), dirty);
         }
         if placement_changed || requirement_changed {
             self.dirty_overrides_of(&id, now, dirty);
         }
-        self.dirty_entity(&id, dirty);
+        self.route(Changed::Template(&id), dirty);
         self.settle_standing_by(&id, now, dirty);
         if first {
             self.namespace_changes_hands(&id, dirty);
@@ -204,17 +203,17 @@ impl Index {
         let held = entity.binding.take();
         let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
         let is_remade = entity.standing().is_some();
-        let remembers = |held: &Binding| is_remade && records::remembers(&held.object);
+        let remembers = |held: &Binding| is_remade && remembers_failovers(&held.object);
         entity.vanished = held.filter(|held| (stands || remembers(held)) && !outdated);
         self.by_binding.remove(name);
         self.refers_as_orphaned(&id, now, dirty);
         for cluster in &clusters {
-            self.may_end_namespace(&id.namespace, cluster, dirty);
+            self.route(Changed::Emptied(&id.namespace, cluster), dirty);
         }
         self.claim_changed(&id, claim, None, dirty);
-        self.dirty_dependencies(&id, dirty);
+        self.route(Changed::TakesAlong(&id), dirty);
         self.dirty_overrides_of(&id, now, dirty);
-        self.dirty_entity(&id, dirty);
+        self.route(Changed::Template(&id), dirty);
         self.namespace_changes_hands(&id, dirty);
         self.forget_if_empty(&id, now);
     }
@@ -223,8 +222,7 @@ impl Index {
     /// Cost: O(members) for a namespace.
     fn namespace_changes_hands(&self, id: &Id, dirty: &mut Dirty) {
         if id.gvk.is_namespace() {
-            let clusters = self.members.keys().cloned();
-            dirty.extend(clusters.map(|cluster| Key::Namespace(id.name.clone(), cluster)));
+            self.route(Changed::HubNamespace(&id.name), dirty);
         }
     }
 }

@@ -22,10 +22,9 @@ use std::{
 
 use super::Dirty;
 use crate::{
-    index::{Index, referred},
+    index::{Index, referred, routes::Changed},
     interpreter::references::DependencyReference,
     object::{Id, Time},
-    plan::Key,
 };
 
 /// How many steps are followed. Real chains have two or three; a longer one is a mistake, or one of somebody who would have
@@ -75,9 +74,8 @@ impl Index {
                 .is_some_and(|entity| entity.template.is_some() || entity.is_orphaned());
             if is_held && self.take_along(&referrer, dirty) {
                 self.settle(&referrer, now, dirty);
-                self.dirty_waiting(&referrer, dirty);
-                dirty.push(Key::Binding(referrer.clone()));
-                dirty.push(Key::BindingStatus(referrer));
+                self.route(Changed::Waits(&referrer), dirty);
+                self.route(Changed::Needs(&referrer), dirty);
             }
         }
     }
@@ -106,14 +104,14 @@ impl Index {
             let entity = self.unbury(dependency);
             entity.referrers.remove(id);
             entity.former.insert(id.clone());
-            self.dirty_entity(dependency, dirty);
+            self.route(Changed::Template(dependency), dirty);
         }
         for dependency in after.iter().filter(|each| !before.contains(each)) {
             self.use_kind(&dependency.gvk);
             let entity = self.unbury(dependency);
             entity.former.remove(id);
             entity.referrers.insert(id.clone());
-            self.dirty_entity(dependency, dirty);
+            self.route(Changed::Template(dependency), dirty);
         }
         true
     }

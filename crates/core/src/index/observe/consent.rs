@@ -11,11 +11,10 @@ use entourage_api::keys::annotation;
 
 use super::Dirty;
 use crate::{
-    detector::matching::is_skipped_kind,
-    index::Index,
+    index::{Index, routes::Changed},
     object::{Gvk, Id, Meta, Str, Time},
     observation::{Template, Watch},
-    plan::Key,
+    reserved::is_skipped_kind,
 };
 
 impl Index {
@@ -100,8 +99,7 @@ impl Index {
             let references = self.with_selected(&id, named, &selections);
             self.refer(&id, references, now, dirty);
             self.settle(&id, now, dirty);
-            dirty.push(Key::BindingStatus(id.clone()));
-            dirty.push(Key::Binding(id));
+            self.route(Changed::Needs(&id), dirty);
         }
     }
 }

@@ -4,19 +4,20 @@
 //! Invariant: the order of arrival decides nothing. Whether an object is managed may depend on a binding that is seen after
 //! it; what is not managed yet is kept, and looked at again when its binding changes.
 
-use entourage_api::names;
+use entourage_api::{keys::annotation, names};
+use serde_json::Value;
 
 use super::Dirty;
 use crate::{
-    delivery::ownership::Claim,
-    index::{CopyState, Index},
-    object::{Id, Str, Time},
+    index::{CopyState, Index, routes::Changed},
+    object::{Gvk, Id, Meta, Str, Time},
     observation::{Copy, CopyMeta, owner_hash},
+    ownership::Claim,
     plan::Key,
 };
 
 impl Index {
-    /// Whether an object that carries our hub's id is managed by this hub: see [`crate::delivery::ownership`].
+    /// Whether an object that carries our hub's id is managed by this hub: see [`crate::ownership`].
     /// Cost: O(clusters of its binding).
     pub(super) fn is_managed(&self, cluster: &Str, id: &Id, meta: &CopyMeta) -> bool {
         let of_it = |name: &str| owner_hash(&id.namespace, name) == meta.binding;
@@ -67,7 +68,7 @@ impl Index {
         };
         if changed {
             held.changed = Some(now);
-            dirty.push(Key::Cluster(cluster.clone()));
+            self.route(Changed::Cluster(cluster), dirty);
             // Whether what it needs there is waited for.
             let references = self
                 .entities
@@ -97,10 +98,22 @@ impl Index {
             state.live = state.copied.take().map(|copied| *copied);
             self.copied_changed(&cluster, id, now, dirty);
             self.answered(id, now);
-            dirty.push(Key::BindingStatus(id.clone()));
-            dirty.push(Key::TemplateStatus(id.clone()));
-            dirty.push(Key::Copy(id.clone(), cluster.clone()));
-            self.dirty_neighbours(id, &cluster, dirty);
+            self.route(Changed::CopyChangedHands(id, &cluster), dirty);
+            self.route(Changed::Standing(id, &cluster), dirty);
         }
     }
+}
+
+/// The kinds of the objects that a Cluster reports: after a restart, too, they are looked for.
+pub(super) fn reported_kinds(cluster: &Meta) -> Vec<Gvk> {
+    let report = cluster.annotation(annotation::COPIED_OBJECTS);
+    let report: Value = report
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    let objects = report["objects"].as_array().into_iter().flatten();
+    let kind = |object: &Value| {
+        let mut words = object.as_str()?.split(' ');
+        Some(Gvk::new(words.next()?, words.next()?))
+    };
+    objects.filter_map(kind).collect()
 }

@@ -4,13 +4,19 @@ use entourage_api::work::{AggregatedStatusItem, CopyRecord, ResourceHealth};
 
 use super::{Deletion, Dirty};
 use crate::{
-    delivery::fight::Fight,
-    index::{CopyState, Index, Problem, Trouble, is_old},
+    drift::Fight,
+    index::{
+        CopyState, Index, Problem, Trouble,
+        current::{expected_source, is_current, is_problem_over},
+        is_old,
+        routes::Changed,
+        wanted::wants,
+    },
     interpreter::Health,
     object::{Id, Str, Time},
     observation::{Copy, Delivered, Removed},
     plan::{Change, Key, Plan},
-    status::told,
+    told,
 };
 
 /// The longest pause between two attempts to deliver or remove a copy, in milliseconds.
@@ -53,7 +59,7 @@ impl Index {
         };
         if !outdated && state.live.as_ref().is_some_and(is_echo) {
             if was_uncertain {
-                dirty.push(Key::Copy(id.clone(), cluster.clone()));
+                self.route(Changed::Copy(id, cluster), dirty);
                 self.stays(id, cluster, dirty);
             }
             return;
@@ -75,13 +81,12 @@ impl Index {
         self.note_health(cluster, id, now);
         if appeared || reported {
             self.answered(id, now);
-            dirty.push(Key::BindingStatus(id.clone()));
-            dirty.push(Key::TemplateStatus(id.clone()));
+            self.route(Changed::Report(id), dirty);
         }
-        self.dirty_failover(id, dirty);
-        dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        self.route(Changed::Health(id), dirty);
+        self.route(Changed::Copy(id, cluster), dirty);
         if appeared || is_filled || was_uncertain {
-            self.dirty_neighbours(id, cluster, dirty);
+            self.route(Changed::Standing(id, cluster), dirty);
         }
         self.settle_standing_by(id, now, dirty);
     }
@@ -156,7 +161,7 @@ impl Index {
         let wanted = self
             .entities
             .get(id)
-            .is_some_and(|entity| crate::delivery::plan::wants(self, id, entity, cluster));
+            .is_some_and(|entity| wants(self, id, entity, cluster));
         if !wanted {
             self.copy_state(id, cluster).record = None;
         }
@@ -164,22 +169,19 @@ impl Index {
     }
 
     pub(super) fn copy_ended(&mut self, id: &Id, cluster: &Str, now: Time, dirty: &mut Dirty) {
-        self.may_end_namespace(&id.namespace, cluster, dirty);
+        self.route(Changed::Emptied(&id.namespace, cluster), dirty);
         self.answered(id, now);
-        self.dirty_neighbours(id, cluster, dirty);
+        self.route(Changed::Standing(id, cluster), dirty);
         self.settle(id, now, dirty);
         self.remember_preserved(id, cluster);
-        dirty.push(Key::Copy(id.clone(), cluster.clone()));
-        dirty.push(Key::Binding(id.clone()));
-        dirty.push(Key::BindingStatus(id.clone()));
-        dirty.push(Key::TemplateStatus(id.clone()));
-        self.dirty_failover(id, dirty);
+        self.route(Changed::CopyGone(id, cluster), dirty);
+        self.route(Changed::Health(id), dirty);
         if self
             .members
             .get(cluster)
             .is_some_and(|member| member.meta.deleting.is_some())
         {
-            dirty.push(Key::Cluster(cluster.clone()));
+            self.route(Changed::Cluster(cluster), dirty);
         }
         self.forget_if_empty(id, now);
     }
@@ -195,7 +197,7 @@ impl Index {
         if !self.members.contains_key(cluster) {
             return;
         }
-        let expected = crate::delivery::current::expected_source(self, id, cluster).unwrap_or_default();
+        let expected = expected_source(self, id, cluster).unwrap_or_default();
         let source = expected.clone();
         let taught = self.interpreter.of(&id.gvk);
         let mut outcome = outcome;
@@ -231,7 +233,7 @@ impl Index {
                     self.note_health(cluster, id, now);
                 }
                 // Written, and yet not what it should be: without a pause this would go on at full speed.
-                if !crate::delivery::current::is_current(self, id, cluster) {
+                if !is_current(self, id, cluster) {
                     let state = self.copy_state(id, cluster);
                     if as_planned && news {
                         let message = format!(
@@ -285,20 +287,17 @@ impl Index {
         }
         let state = self.copy_state(id, cluster);
         let exists = state.live.is_some();
-        if told != state.problem.as_ref().map(|problem| problem.message.clone())
-            && let Some(entity) = self.entities.get(id)
-        {
-            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+        if told != state.problem.as_ref().map(|problem| problem.message.clone()) {
+            self.route(Changed::Trouble(id), dirty);
         }
         self.answered(id, now);
-        dirty.push(Key::Copy(id.clone(), cluster.clone()));
-        dirty.push(Key::BindingStatus(id.clone()));
+        self.route(Changed::CopyTried(id, cluster), dirty);
         // Referrers wait for the first success, former references for the latest one, and whoever ends for the outcome.
-        self.dirty_neighbours(id, cluster, dirty);
+        self.route(Changed::Standing(id, cluster), dirty);
         self.settle(id, now, dirty);
-        self.dirty_failover(id, dirty);
+        self.route(Changed::Health(id), dirty);
         if existed != exists || !exists {
-            dirty.push(Key::Binding(id.clone()));
+            self.route(Changed::Binding(id), dirty);
         }
     }
 
@@ -312,9 +311,7 @@ impl Index {
             let Key::Copy(id, cluster) = key else { continue };
             let copies = self.entities.get(id).map(|entity| &entity.copies);
             let state = copies.and_then(|copies| copies.get(cluster));
-            if state.is_some_and(|state| state.problem.is_some())
-                && crate::delivery::current::is_problem_over(self, id, cluster)
-            {
+            if state.is_some_and(|state| state.problem.is_some()) && is_problem_over(self, id, cluster) {
                 over.push((id.clone(), cluster.clone()));
             }
         }
@@ -325,8 +322,7 @@ impl Index {
             if let Some(state) = entity.copies.get_mut(&cluster) {
                 state.problem = None;
             }
-            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
-            dirty.push(Key::BindingStatus(id));
+            self.route(Changed::Trouble(&id), dirty);
         }
     }
 
@@ -375,19 +371,18 @@ impl Index {
                 fail(state, Trouble::Unreachable, message, String::new(), now);
             }
         }
-        dirty.push(Key::Copy(id.clone(), cluster.clone()));
-        dirty.push(Key::BindingStatus(id.clone()));
+        self.route(Changed::CopyTried(id, cluster), dirty);
     }
 
     /// A copy that was about to be removed stays for now: whoever counts on it may do so again.
     pub(super) fn stays(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
-        self.dirty_neighbours(id, cluster, dirty);
-        self.dirty_failover(id, dirty);
+        self.route(Changed::Standing(id, cluster), dirty);
+        self.route(Changed::Health(id), dirty);
     }
 
     /// Takes in whether the plan for a copy removes it: other plans must not count on it from now on. A plan that no longer
     /// does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
-    pub(in crate::index) fn note_removal(&mut self, id: &Id, cluster: &Str, plan: &Plan) {
+    pub(crate) fn note_removal(&mut self, id: &Id, cluster: &Str, plan: &Plan) {
         let removes = |change: &Change| match change {
             Change::Remove { guard, .. } => Some(guard.uid.clone()),
             _ => None,

@@ -6,7 +6,7 @@ use entourage_api::{config::ResourceInterpreterCustomization, keys::annotation};
 
 use super::{Deletion, Dirty, consent::outside};
 use crate::{
-    index::{Index, is_old, meta_of},
+    index::{Index, is_old, meta_of, routes::Changed},
     interpreter::{
         Interpretation, Interpreter, customized::Customized, operations::Operation, question::Unanswered,
     },
@@ -115,7 +115,7 @@ impl Index {
             }
             (entity.unaggregated, entity.aggregated, entity.aggregate_again) = (None, None, None);
         }
-        self.dirty_kind(gvk, dirty);
+        self.route(Changed::Kind(gvk), dirty);
     }
 
     /// What is taught of all kinds now.
@@ -227,7 +227,7 @@ impl Index {
         }
         if entity.unaggregated != unanswered {
             entity.unaggregated = unanswered;
-            dirty.push(Key::BindingStatus(id.clone()));
+            self.route(Changed::Dependencies(id), dirty);
         }
     }
 

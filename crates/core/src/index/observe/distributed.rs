@@ -4,16 +4,17 @@ use entourage_api::kruise::WritePolicy;
 
 use super::{Deletion, Dirty};
 use crate::{
-    delivery::fight::{DELETED, Fight},
-    distribution::{
-        Place, Verdict,
-        held::{Failure, Where, Written},
-        observed::Part,
+    distributed::observed::Part,
+    drift::{DELETED, Fight},
+    index::{
+        Index,
+        distributions::{Failure, Where, Written},
+        is_old,
+        routes::Changed,
     },
-    index::{Index, is_old},
     object::{Id, Str, Time},
     observation::{Which, Wrote},
-    plan::Key,
+    places::{Place, Verdict},
 };
 
 /// The first pause after an attempt that failed, in milliseconds; each is twice the one before.
@@ -202,7 +203,7 @@ impl Index {
         }
         // The report tells why.
         if self.why_failed(name, place) != told_before {
-            dirty.push(Key::DistributionStatus(name.clone()));
+            self.route(Changed::DistributionReport(name), dirty);
         }
         self.judge(name, place, now, dirty);
     }
@@ -226,7 +227,7 @@ impl Index {
             let is_source = place.cluster.is_none()
                 && matches!(&held.object.spec, Ok(spec) if spec.source.as_ref() == Some(id));
             if is_source {
-                dirty.push(Key::DistributionStatus(name.clone()));
+                self.route(Changed::DistributionReport(&name), dirty);
                 self.judge_all(&name, None, now, dirty);
             } else {
                 self.judge(&name, &place, now, dirty);
@@ -234,7 +235,7 @@ impl Index {
             // The report tells whose it is.
             let held = self.distributions.held.get(&name);
             if held.and_then(|held| held.spots.get(&place)?.verdict) == Some(Verdict::Conflict) {
-                dirty.push(Key::DistributionStatus(name));
+                self.route(Changed::DistributionReport(&name), dirty);
             }
         }
     }

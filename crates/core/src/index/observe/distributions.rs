@@ -4,14 +4,16 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Deletion, Dirty};
 use crate::{
-    distribution::{
-        Verdict,
-        held::{Held, Where, workload_kinds},
-        observed::Distribution,
+    distributed::observed::Distribution,
+    index::{
+        Index,
+        distributions::{Held, Where, workload_kinds},
+        is_old,
+        routes::Changed,
     },
-    index::{Index, is_old},
     object::{Gvk, Str, Time},
     observation::{Watch, Which},
+    places::Verdict,
     plan::Key,
 };
 
@@ -92,8 +94,7 @@ impl Index {
         if is_retargeted {
             self.count_workloads(name);
         }
-        dirty.push(Key::Distribution(name.clone()));
-        dirty.push(Key::DistributionStatus(name.clone()));
+        self.route(Changed::Distribution(name), dirty);
         self.judge_all(name, None, now, dirty);
     }
 
@@ -151,8 +152,7 @@ impl Index {
             _ => return,
         };
         for name in names {
-            dirty.push(Key::Distribution(name.clone()));
-            dirty.push(Key::DistributionStatus(name.clone()));
+            self.route(Changed::Distribution(&name), dirty);
             self.judge_all(&name, None, now, dirty);
         }
     }
@@ -175,8 +175,7 @@ impl Index {
         }
         for name in names {
             self.look(&name);
-            dirty.push(Key::Distribution(name.clone()));
-            dirty.push(Key::DistributionStatus(name.clone()));
+            self.route(Changed::Distribution(&name), dirty);
             self.judge_all(&name, Some(cluster), now, dirty);
         }
     }

@@ -5,14 +5,11 @@
 
 use super::Dirty;
 use crate::{
-    cluster::taints,
-    detector::activation,
-    distribution,
-    governor::explains,
-    index::{Binding, Index, meta_of},
+    index::{Binding, Index, activation, brakes::explains, meta_of, taints},
     object::{Id, Meta, Str, Time},
     observation::{Observation, Subject, Template, Watch, Which},
-    plan::{Change, How, Key, Plan, Proof},
+    plan::Key,
+    stored_binding::is_scheduled_by_us,
 };
 
 /// Where an observation comes from.
@@ -145,147 +142,6 @@ impl Index {
             }
         }
     }
-
-    /// Before a key is planned: whether what is not wanted any more is explained. Cost: O(1) for what is wanted and was not
-    /// edited; else that of [`crate::delivery::plan::wants`] and [`Self::survey`].
-    pub(in crate::index) fn explain(&mut self, key: &Key, now: Time) {
-        if !self.config.brake {
-            return;
-        }
-        match key {
-            Key::Copy(id, cluster) => self.explain_copy(id, cluster, now),
-            Key::Distributed(name, place) => {
-                if let Some(cluster) = &place.cluster
-                    && self.leaves_unexplained(name, place)
-                {
-                    self.survey(cluster, now);
-                }
-            }
-            Key::Namespace(name, cluster) if self.ends_unexplained(name, cluster) => {
-                self.survey(cluster, now);
-            }
-            Key::Cluster(name) => self.count_waiting(name, now),
-            _ => {}
-        }
-    }
-
-    fn explain_copy(&mut self, id: &Id, cluster: &Str, now: Time) {
-        let Some(entity) = self.entities.get(id) else {
-            return;
-        };
-        let Some(state) = entity.copies.get(cluster).filter(|state| state.live.is_some()) else {
-            return;
-        };
-        let ends = entity
-            .template
-            .as_ref()
-            .is_some_and(|template| template.meta.deleting.is_some());
-        let wanted =
-            !ends && entity.template.is_some() && crate::delivery::plan::wants(self, id, entity, cluster);
-        // What is evicted is limited where that is decided.
-        let is_evicted = entity
-            .binding
-            .as_ref()
-            .is_some_and(|binding| crate::failover::task::of(&binding.object.spec, cluster).is_some());
-        let (explained, counted) = if wanted {
-            (false, false)
-        } else {
-            (
-                state.explained || ends || is_evicted || explains(entity.edited, now),
-                state.counted,
-            )
-        };
-        let is_due = !wanted && !explained && !counted;
-        if (explained, counted) != (state.explained, state.counted) {
-            let state = self.copy_state(id, cluster);
-            (state.explained, state.counted) = (explained, counted);
-        }
-        if is_due && self.is_removal_safe(&id.gvk) {
-            self.survey(cluster, now);
-        }
-    }
-
-    fn leaves_unexplained(&self, name: &Str, place: &distribution::Place) -> bool {
-        let held = self.distributions.held.get(name);
-        let spot = held.and_then(|held| held.spots.get(place));
-        spot.is_some_and(|spot| spot.verdict.is_some_and(|each| !each.is_meant()) && !spot.explained)
-    }
-
-    fn ends_unexplained(&self, name: &Str, cluster: &Str) -> bool {
-        let ending = self.namespaces.ending(cluster, name);
-        let seen = self.namespaces.on(cluster, name);
-        !self.namespaces.hub.contains_key(name)
-            && seen.is_some_and(|seen| seen.is_of(&self.config.hub, cluster))
-            && !ending.is_some_and(|ending| ending.explained || ending.counted)
-            && self.synced.contains(&Watch::Namespaces)
-            && self.is_base_synced()
-    }
-
-    /// After a key was planned: counts what will be deleted, and pauses what is too much. Cost: O(log members).
-    pub(in crate::index) fn account(&mut self, key: &Key, plan: &Plan, now: Time) {
-        if let Key::TemplateStatus(id) = key {
-            return self.sends_status(id, plan, now);
-        }
-        if !self.config.brake {
-            return;
-        }
-        let deletes = plan.changes.iter().any(|change| {
-            matches!(
-                change,
-                Change::Remove { how: How::Delete, .. }
-                    | Change::Withdraw { how: How::Delete, .. }
-                    | Change::EndNamespace { .. }
-            )
-        });
-        let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removals(_)));
-        if !deletes && !waits {
-            return;
-        }
-        let (cluster, explained) = match key {
-            Key::Copy(id, cluster) => {
-                let leaves = self
-                    .members
-                    .get(cluster)
-                    .is_some_and(|member| member.meta.deleting.is_some());
-                let state = self.copy_state(id, cluster);
-                let explained = state.explained || leaves;
-                if deletes && std::mem::replace(&mut state.counted, true) {
-                    return;
-                }
-                (cluster.clone(), explained)
-            }
-            Key::Distributed(name, place) => {
-                let Some(cluster) = place.cluster.clone() else {
-                    return;
-                };
-                let held = self.distributions.held.get_mut(name);
-                let Some(held) = held else { return };
-                let ending = held.object.meta.deleting.is_some();
-                let Some(spot) = held.spots.get_mut(place) else {
-                    return;
-                };
-                if deletes && std::mem::replace(&mut spot.counted, true) {
-                    return;
-                }
-                (cluster, spot.explained || ending)
-            }
-            Key::Namespace(name, cluster) => {
-                let Some(ending) = self.namespaces.ending_mut(cluster, name) else {
-                    return;
-                };
-                if deletes && std::mem::replace(&mut ending.counted, true) {
-                    return;
-                }
-                (cluster.clone(), ending.explained)
-            }
-            _ => return,
-        };
-        if deletes {
-            self.charge(&cluster, explained, now);
-        } else {
-            self.pause(&cluster, explained, now);
-        }
-    }
 }
 
 /// Whether an object is new, or says something else.
@@ -301,7 +157,7 @@ fn differs(held: Option<&Meta>, seen: &Meta) -> bool {
 /// Whether somebody else decides where a binding's copies are, or asked for that to be decided afresh.
 fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -> bool {
     let (before, after) = (&stored.object.spec, &seen.spec);
-    !crate::binding::is_scheduled_by_us(after)
+    !is_scheduled_by_us(after)
         || before.reschedule_triggered_at != after.reschedule_triggered_at
         || crate::index::is_kept_by_others(&stored.meta)
 }

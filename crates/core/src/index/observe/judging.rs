@@ -6,9 +6,9 @@ use entourage_api::kruise::WritePolicy;
 
 use super::{Dirty, Origin};
 use crate::{
-    distribution::{Place, Step, Verdict},
-    index::Index,
+    index::{Index, routes::Changed},
     object::{Str, Time},
+    places::{Place, Step, Verdict},
     plan::Key,
 };
 
@@ -120,7 +120,7 @@ impl Index {
             spot.begin_anew();
         }
         if changed {
-            dirty.push(Key::DistributionStatus(name.clone()));
+            self.route(Changed::DistributionReport(name), dirty);
             if verdict.is_none() {
                 dirty.push(Key::Distribution(name.clone()));
             }
@@ -135,7 +135,7 @@ impl Index {
         let acts =
             verdict.is_some_and(|verdict| verdict.is_under_way() || matches!(verdict, Verdict::Failed(_)));
         if acts {
-            dirty.push(Key::Distributed(name.clone(), place.clone()));
+            self.route(Changed::Place(name, place), dirty);
         }
     }
 

@@ -13,7 +13,7 @@ use entourage_api::work::{AggregatedStatusItem, ResourceBinding};
 
 use super::Dirty;
 use crate::{
-    index::{Entity, Index},
+    index::{Entity, Index, routes::Changed},
     object::{Id, Str, Time},
     observation::Copy,
     plan::Key,
@@ -40,23 +40,19 @@ impl Index {
             }
             // It may have been forgotten with what it referred to.
             if self.entities.get(&id).is_some_and(|each| each.template.is_some()) {
-                dirty.push(Key::Template(id.clone()));
+                self.route(Changed::Claim(&id), dirty);
             }
             if self.entities.contains_key(&id) {
-                self.dirty_entity(&id, dirty);
+                self.route(Changed::Template(&id), dirty);
             }
         }
         dirty.extend(self.policies.keys().cloned().map(Key::Policy));
         dirty.extend(self.members.keys().cloned().map(Key::Cluster));
-        for name in self.namespaces.hub.keys() {
-            let clusters = self.members.keys().cloned();
-            dirty.extend(clusters.map(|cluster| Key::Namespace(name.clone(), cluster)));
-        }
+        self.route(Changed::HubNamespaces(""), dirty);
         self.hub_namespaces_listed(dirty);
         let distributions: Vec<Str> = self.distributions.held.keys().cloned().collect();
         for name in distributions {
-            dirty.push(Key::Distribution(name.clone()));
-            dirty.push(Key::DistributionStatus(name.clone()));
+            self.route(Changed::Distribution(&name), dirty);
             self.judge_all(&name, None, now, dirty);
         }
         dirty.extend(self.rebalancers.names().cloned().map(Key::Rebalancer));

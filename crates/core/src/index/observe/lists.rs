@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Deletion, Dirty, Origin};
 use crate::{
-    index::{Index, Policy, TEACHING},
+    index::{Index, TEACHING, routes::Changed},
     object::{Gvk, Id, Named, Str, Time},
     observation::{Server, Watch, Which},
-    plan::Key,
 };
 
 impl Index {
@@ -41,7 +40,7 @@ impl Index {
         self.listed.insert(watch.clone());
         self.synced.insert(watch.clone());
         if !was_synced {
-            self.dirty_policies_of(watch, dirty);
+            self.route(Changed::Listing(watch), dirty);
         }
         match watch {
             Watch::Copies(cluster, gvk) => {
@@ -60,11 +59,10 @@ impl Index {
                         if state.live.is_none() {
                             absent.push(id.clone());
                         }
-                        dirty.push(Key::Copy(id.clone(), cluster.clone()));
-                        dirty.push(Key::BindingStatus(id.clone()));
-                        dirty.push(Key::Binding(id.clone()));
-                        dirty.push(Key::TemplateStatus(id.clone()));
                     }
+                }
+                for id in &affected {
+                    self.route(Changed::CopyListed(id, cluster), dirty);
                 }
                 if !was_synced {
                     for id in &affected {
@@ -76,14 +74,14 @@ impl Index {
                 }
                 // What waited to know whether it stands there knows now.
                 for id in absent {
-                    self.dirty_neighbours(&id, cluster, dirty);
+                    self.route(Changed::Standing(&id, cluster), dirty);
                     self.settle(&id, now, dirty);
                 }
-                dirty.push(Key::Cluster(cluster.clone()));
+                self.route(Changed::Cluster(cluster), dirty);
             }
             Watch::Templates(gvk) => {
                 self.read_again.remove(gvk);
-                self.dirty_kind(gvk, dirty);
+                self.route(Changed::Kind(gvk), dirty);
                 if !was_synced {
                     let affected = self
                         .entities
@@ -97,7 +95,7 @@ impl Index {
             }
             // Namespaces wait for them, too.
             Watch::Overrides | Watch::ClusterOverrides | Watch::Bindings | Watch::ClusterBindings => {
-                self.dirty_namespaces("", dirty)
+                self.route(Changed::HubNamespaces(""), dirty)
             }
             Watch::Policies
             | Watch::ClusterPolicies
@@ -107,7 +105,7 @@ impl Index {
             | Watch::Distributions
             | Watch::Distributed(..)
             | Watch::Rebalancers => {}
-            Watch::TaintPolicies => self.dirty_taints(dirty),
+            Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
             Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
         }
@@ -166,15 +164,15 @@ impl Index {
             && !self.lost.contains_key(watch)
         {
             self.lost.insert(watch.clone(), (now, why.clone()));
-            dirty.push(Key::Cluster(cluster.clone()));
+            self.route(Changed::Cluster(cluster), dirty);
         }
         if self.listed.contains(watch) || self.unlistable.insert(watch.clone(), why).is_some() {
             return;
         }
-        self.dirty_policies_of(watch, dirty);
+        self.route(Changed::Listing(watch), dirty);
         // Who waited for the list waits in vain.
         if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = watch {
-            self.dirty_kind(gvk, dirty);
+            self.route(Changed::Kind(gvk), dirty);
         }
     }
 
@@ -207,10 +205,10 @@ impl Index {
         self.unserved.insert(watch.clone());
         self.look_for_traces(watch);
         self.unlistable.insert(watch.clone(), why);
-        self.dirty_policies_of(watch, dirty);
-        self.dirty_kind(gvk, dirty);
+        self.route(Changed::Listing(watch), dirty);
+        self.route(Changed::Kind(gvk), dirty);
         if let Watch::Copies(cluster, _) = watch {
-            dirty.push(Key::Cluster(cluster.clone()));
+            self.route(Changed::Cluster(cluster), dirty);
         }
         match (other, watch) {
             (Some(version), Watch::Templates(_)) => {
@@ -245,30 +243,6 @@ impl Index {
         for which in self.held(watch) {
             self.gone(&which, &Deletion::default(), now, dirty);
         }
-    }
-
-    /// Everything of a kind. Cost: O(objects of the kind × their referrers and copies).
-    pub(super) fn dirty_kind(&self, gvk: &Gvk, dirty: &mut Dirty) {
-        for (id, _) in self.entities.range(first(gvk)..) {
-            if id.gvk != *gvk {
-                break;
-            }
-            self.dirty_referrers(id, dirty);
-            dirty.push(Key::Template(id.clone()));
-            self.dirty_entity(id, dirty);
-        }
-    }
-
-    /// The policies that select the kind of a watch of templates. Cost: O(selectors), when a kind turns out to be
-    /// listable or not.
-    pub(in crate::index) fn dirty_policies_of(&self, watch: &Watch, dirty: &mut Dirty) {
-        let Watch::Templates(gvk) = watch else { return };
-        let selects = |policy: &Policy| {
-            let mut selectors = policy.object.spec.resource_selectors.iter();
-            selectors.any(|each| Gvk::new(&each.api_version, &each.kind) == *gvk)
-        };
-        let names = self.policies.iter().filter(|(_, policy)| selects(policy));
-        dirty.extend(names.map(|(name, _)| Key::Policy(name.clone())));
     }
 
     /// What the index holds of what a watch covers.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Dirty;
 use crate::{
-    distribution::{
-        Place,
-        held::{Where, workload_kinds},
+    index::{
+        Index,
+        distributions::{Where, workload_kinds},
+        routes::Changed,
     },
-    index::Index,
     object::{Id, Str, Time},
-    plan::Key,
+    places::Place,
     selector,
 };
 
@@ -75,7 +75,7 @@ impl Index {
                 self.judge(&name, &place, now, dirty);
                 // Its copy is as it should be for a while; the plan says for how long.
                 if emptied {
-                    dirty.push(Key::Distributed(name.clone(), place));
+                    self.route(Changed::Place(&name, &place), dirty);
                 }
             }
         }

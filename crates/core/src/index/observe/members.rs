@@ -6,11 +6,9 @@ use entourage_api::cluster::Cluster;
 
 use super::{Deletion, Dirty};
 use crate::{
-    cluster::{copied, identity},
-    index::{Entity, Index, Member, Trouble, is_old, meta_of},
+    index::{Entity, Index, Member, Trouble, identities, is_old, meta_of, routes::Changed},
     object::{Id, Str, Time},
     observation::{Probe, Server, Watch, Which},
-    plan::Key,
     scheduler,
 };
 
@@ -38,7 +36,7 @@ impl Index {
             .map(|held| (held.failing_since, held.answering_since))
             .unwrap_or_default();
         let was_used = self.is_used(&name);
-        for gvk in copied::kinds(&meta) {
+        for gvk in super::copied::reported_kinds(&meta) {
             self.use_kind(&gvk);
         }
         self.members.insert(
@@ -54,20 +52,19 @@ impl Index {
         );
         self.floors.seen(&which);
         if let Some(member) = self.members.get(&name)
-            && self.governor.told(member, &name, now)
+            && self.brakes.told(member, &name, now)
         {
             self.wake_removals(&name, dirty);
         }
         self.use_member(&name);
         self.identify(&name, was_used, now, dirty);
-        dirty.push(Key::Cluster(name.clone()));
+        self.route(Changed::Cluster(&name), dirty);
         if changed {
             self.distributions_on(&name, now, dirty);
-            self.dirty_scheduled(dirty);
-            dirty.extend(self.policies.keys().cloned().map(Key::Policy));
+            self.route(Changed::Clusters, dirty);
             self.dirty_overrides(now, dirty);
             if going {
-                self.dirty_copies_on(&name, dirty);
+                self.route(Changed::CopiesOf(&name), dirty);
             } else if self.overriding.look_at_clusters() {
                 self.reconsider_copies_on(&name, dirty);
             }
@@ -92,20 +89,18 @@ impl Index {
         self.forget_member(name);
         self.distributions_on(name, now, dirty);
         self.floors.forget_member(name);
-        self.governor.forget_member(name);
-        self.forget_evictions(name);
+        self.brakes.forget_member(name);
+        self.evictions.forget_member(name);
         self.refused
             .retain(|watch, _| watch.server() != Server::Member(name.clone()));
-        for (id, entity) in &mut self.entities {
-            if entity.copies.remove(name).is_some() {
-                dirty.push(Key::Binding(id.clone()));
-                dirty.push(Key::BindingStatus(id.clone()));
-            }
+        let held = self.entities.iter_mut();
+        let ended = held.filter_map(|(id, entity)| entity.copies.remove(name).map(|_| id.clone()));
+        for id in ended.collect::<Vec<_>>() {
+            self.route(Changed::Needs(&id), dirty);
         }
-        self.dirty_scheduled(dirty);
-        dirty.extend(self.policies.keys().cloned().map(Key::Policy));
+        self.route(Changed::Clusters, dirty);
         self.dirty_overrides(now, dirty);
-        dirty.push(Key::Cluster(name.clone()));
+        self.route(Changed::Cluster(name), dirty);
     }
 
     /// Cost: O(1); O(members) when it does not answer; O(entities) when the member was first probed, or begins or ceases to
@@ -122,7 +117,7 @@ impl Index {
             (member.failing_since.or(Some(now)), None)
         };
         member.probe = Some(probe);
-        dirty.push(Key::Cluster(cluster.clone()));
+        self.route(Changed::Cluster(cluster), dirty);
         if !answers || answered != Some(true) {
             self.look_for_a_cut_off(now, dirty);
         }
@@ -148,22 +143,17 @@ impl Index {
             .map(|(id, _)| id.clone())
             .collect();
         for id in &ids {
-            self.dirty_failover(id, dirty);
+            self.route(Changed::Health(id), dirty);
         }
-        for (id, entity) in &mut self.entities {
-            let Some(state) = entity.copies.get_mut(cluster) else {
-                continue;
-            };
-            if let Some(problem) = state
-                .problem
-                .as_mut()
-                .filter(|held| held.trouble == Trouble::Unreachable)
-            {
+        for id in &ids {
+            let entity = self.entities.get_mut(id);
+            let state = entity.and_then(|entity| entity.copies.get_mut(cluster));
+            let problem = state.and_then(|state| state.problem.as_mut());
+            if let Some(problem) = problem.filter(|held| held.trouble == Trouble::Unreachable) {
                 problem.retry_at = now;
-                dirty.push(Key::Copy(id.clone(), cluster.clone()));
+                self.route(Changed::Copy(id, cluster), dirty);
             }
-            dirty.push(Key::BindingStatus(id.clone()));
-            dirty.push(Key::TemplateStatus(id.clone()));
+            self.route(Changed::Report(id), dirty);
         }
     }
 
@@ -177,12 +167,12 @@ impl Index {
             return;
         }
         member.id = Some(id);
-        dirty.push(Key::Cluster(cluster.clone()));
+        self.route(Changed::Cluster(cluster), dirty);
         self.identify(cluster, was_used, now, dirty);
     }
 
     fn is_used(&self, cluster: &Str) -> bool {
-        identity::objection(self, cluster).is_none()
+        identities::objection(self, cluster).is_none()
     }
 
     /// What a Cluster stands for may have changed, or there is no such Cluster any more: the oldest of those that stand for one
@@ -190,7 +180,7 @@ impl Index {
     fn identify(&mut self, name: &Str, was_used: bool, now: Time, dirty: &mut Dirty) {
         let member = self.members.get(name);
         let created = member.and_then(|member| member.meta.created).unwrap_or(Time(0));
-        let id = member.and_then(identity::of);
+        let id = member.and_then(identities::of);
         let mut changed = self.identities.set(name, id, created);
         changed.remove(name);
         if self.members.contains_key(name) && self.is_used(name) != was_used {
@@ -202,12 +192,11 @@ impl Index {
             .collect::<Vec<_>>()
         {
             let answers = self.answers(&cluster);
-            dirty.push(Key::Cluster(cluster.clone()));
+            self.route(Changed::Cluster(&cluster), dirty);
             self.answering_changed(&cluster, answers, now, dirty);
-            self.dirty_copies_on(&cluster, dirty);
+            self.route(Changed::CopiesOf(&cluster), dirty);
             self.distributions_on(&cluster, now, dirty);
-            let names = self.namespaces.hub.keys().cloned();
-            dirty.extend(names.map(|name| Key::Namespace(name, cluster.clone())));
+            self.route(Changed::NamespacesOf(&cluster), dirty);
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Namespaces of the hub and of members.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Deletion, Dirty, Origin};
 use crate::{
-    distribution::Place,
-    index::{Index, is_old},
-    namespaces::{self, Ending, Seen, Survey, Unrest, content::Contents},
+    index::{Index, is_old, routes::Changed},
+    member_namespace::Seen,
     object::{Meta, Str, Time},
     observation::Which,
+    places::Place,
     plan::Key,
 };
 
@@ -26,114 +24,6 @@ fn on_member(cluster: &Str, name: &Str) -> Place {
     }
 }
 
-/// Namespaces as seen.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Namespaces {
-    /// Those of the hub.
-    pub(crate) hub: BTreeMap<Str, Meta>,
-    /// Those of members.
-    members: BTreeMap<Str, BTreeMap<Str, Seen>>,
-    /// Members whose namespaces are listed, and the watch is healthy.
-    listed: BTreeSet<Str>,
-    /// (member, namespace) → how often others changed what we set.
-    unrest: BTreeMap<(Str, Str), Unrest>,
-    /// (member, namespace) → what is held of it while it ends: only of those that members have, with our record, and the hub
-    /// has not.
-    endings: BTreeMap<(Str, Str), Ending>,
-}
-
-impl Namespaces {
-    /// A namespace of a member.
-    pub(crate) fn on(&self, cluster: &str, name: &str) -> Option<&Seen> {
-        self.members.get(cluster)?.get(name)
-    }
-
-    /// Until when a namespace of a member is left alone, because it is changed again and again. Cost: O(log those).
-    pub(crate) fn restless_until(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
-        self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
-    }
-
-    /// What is held of a namespace of a member that ends.
-    pub(crate) fn ending(&self, cluster: &Str, name: &Str) -> Option<&Ending> {
-        self.endings.get(&(cluster.clone(), name.clone()))
-    }
-
-    /// The same, to be changed; `None` where the member has none, or the hub has it. Cost: O(log namespaces).
-    pub(super) fn ending_mut(&mut self, cluster: &Str, name: &Str) -> Option<&mut Ending> {
-        if self.hub.contains_key(name) {
-            return None;
-        }
-        let uid = self.on(cluster, name)?.uid.clone();
-        let which = (cluster.clone(), name.clone());
-        Some(self.endings.entry(which).or_insert_with(|| Ending {
-            uid,
-            ..Ending::default()
-        }))
-    }
-
-    pub(super) fn looked_into(&mut self, cluster: &Str, name: &Str, contents: Contents, now: Time) {
-        if let Some(ending) = self.ending_mut(cluster, name) {
-            let looks = ending.survey.as_ref().map_or(0, |survey| survey.looks) + 1;
-            let at = now;
-            ending.survey = Some(Survey { contents, at, looks });
-        }
-    }
-
-    pub(super) fn forget_survey(&mut self, cluster: &Str, name: &Str) {
-        if let Some(ending) = self.endings.get_mut(&(cluster.clone(), name.clone())) {
-            ending.survey = None;
-        }
-    }
-
-    /// Members that have a namespace. Cost: O(members).
-    fn having<'a>(&'a self, name: &'a Str) -> impl Iterator<Item = &'a Str> {
-        let having = self
-            .members
-            .iter()
-            .filter(move |(_, of_it)| of_it.contains_key(name));
-        having.map(|(cluster, _)| cluster)
-    }
-
-    /// The names of a member's namespaces, in order.
-    pub(crate) fn names_on(&self, cluster: &str) -> impl Iterator<Item = &Str> {
-        self.members.get(cluster).into_iter().flat_map(BTreeMap::keys)
-    }
-
-    /// Whether what a member has is known.
-    pub(crate) fn is_listed(&self, cluster: &str) -> bool {
-        self.listed.contains(cluster)
-    }
-
-    /// What is known of one server's: the hub's, or a member's.
-    pub(super) fn held(&self, member: Option<&Str>) -> Vec<Which> {
-        let names: Vec<Str> = match member {
-            None => self.hub.keys().cloned().collect(),
-            Some(cluster) => self
-                .members
-                .get(cluster)
-                .into_iter()
-                .flat_map(BTreeMap::keys)
-                .cloned()
-                .collect(),
-        };
-        names
-            .into_iter()
-            .map(|name| Which::Namespace(member.cloned(), name))
-            .collect()
-    }
-
-    pub(crate) fn forget_member(&mut self, cluster: &str) {
-        self.members.remove(cluster);
-        self.listed.remove(cluster);
-        self.unrest.retain(|(member, _), _| **member != *cluster);
-        self.endings.retain(|(member, _), _| **member != *cluster);
-    }
-
-    pub(super) fn lost(&mut self, cluster: &str) {
-        self.listed.remove(cluster);
-    }
-}
-
 impl Index {
     /// Cost: O(members).
     pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, now: Time, dirty: &mut Dirty) {
@@ -148,9 +38,7 @@ impl Index {
         self.consent_changed(name, before.as_ref(), now, dirty);
         let labels = before.map(|meta| meta.labels).unwrap_or_default();
         self.namespace_changed(&on_hub(name), &labels, now, dirty);
-        for cluster in self.members.keys() {
-            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
-        }
+        self.route(Changed::HubNamespace(name), dirty);
     }
 
     /// Cost: O(1); that of a plan for one that was seen before.
@@ -170,7 +58,7 @@ impl Index {
         }
         // What differs because the member was restored was not changed by anybody.
         if held.is_some() && floor > 0 {
-            match namespaces::is_as_wanted(self, name, cluster, &seen) {
+            match self.is_namespace_as_wanted(name, cluster, &seen) {
                 Some(true) => {
                     let known = self.namespaces.unrest.get_mut(&(cluster.clone(), name.clone()));
                     known.into_iter().for_each(|each| each.settled(now));
@@ -189,7 +77,7 @@ impl Index {
         let before = of_it.insert(name.clone(), seen);
         let labels = before.map(|seen| seen.labels).unwrap_or_default();
         self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
-        dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+        self.route(Changed::Namespace(name, cluster), dirty);
     }
 
     /// Cost: O(1).
@@ -243,15 +131,8 @@ impl Index {
                     self.disturbed(cluster, name, now);
                 }
                 self.namespaces.endings.remove(&(cluster.clone(), name.clone()));
-                dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+                self.route(Changed::Namespace(name, cluster), dirty);
             }
-        }
-    }
-
-    /// Something in a namespace ended on a member: if the hub has the namespace no more, that may end, too. Cost: O(log).
-    pub(super) fn may_end_namespace(&self, name: &Str, cluster: &Str, dirty: &mut Dirty) {
-        if !name.is_empty() && !self.namespaces.hub.contains_key(name) {
-            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
         }
     }
 
@@ -272,7 +153,7 @@ impl Index {
         let created = of_it.filter(|(_, seen)| seen.created_by.is_some());
         dirty.extend(created.map(|(name, _)| Key::Namespace(name.clone(), cluster.clone())));
         for name in self.namespaces.hub.keys() {
-            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+            self.route(Changed::Namespace(name, cluster), dirty);
         }
     }
 

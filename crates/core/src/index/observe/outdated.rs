@@ -7,7 +7,11 @@
 use std::collections::BTreeSet;
 
 use super::Dirty;
-use crate::{delivery::current, index::Index, object::Time, plan::Key};
+use crate::{
+    index::{Index, current},
+    object::Time,
+    plan::Key,
+};
 
 impl Index {
     /// Cost: O(copies to be planned again × labels and annotations); O(referrers) more for each that

@@ -6,7 +6,7 @@ use entourage_api::policy::OverridePolicy;
 
 use super::{Deletion, Dirty, named};
 use crate::{
-    index::{Index, Trouble, is_old, meta_of, overriding::Reach},
+    index::{Index, Trouble, is_old, meta_of, overriding::Reach, routes::Changed},
     object::{Gvk, Id, Meta, Named, Str, Time},
     observation::Which,
     overrides::Policy,
@@ -35,7 +35,7 @@ impl Index {
             dirty.push(Key::Override(name.clone()));
         }
         if appeared {
-            self.dirty_dependent_policies(&name, dirty);
+            self.route(Changed::DependentOverride(&name), dirty);
         }
         for reach in &reached {
             self.reconsider_reach(reach, dirty);
@@ -54,7 +54,7 @@ impl Index {
         }
         self.floors.gone(which, deletion.floor(floor), now);
         let reached = self.overriding.remove(name);
-        self.dirty_dependent_policies(name, dirty);
+        self.route(Changed::DependentOverride(name), dirty);
         for reach in &reached {
             self.reconsider_reach(reach, dirty);
         }
@@ -70,25 +70,14 @@ impl Index {
         for id in &ids {
             self.reconsider(id, cluster, dirty);
         }
-        let names = self.namespaces.hub.keys().cloned();
-        dirty.extend(names.map(|name| Key::Namespace(name, cluster.clone())));
-    }
-
-    /// The namespaces that a rule may change. Cost: O(namespaces × members), O(members) for one.
-    pub(super) fn dirty_namespaces(&self, name: &str, dirty: &mut Dirty) {
-        for namespace in self.namespaces.hub.keys() {
-            if name.is_empty() || **namespace == *name {
-                let clusters = self.members.keys().cloned();
-                dirty.extend(clusters.map(|cluster| Key::Namespace(namespace.clone(), cluster)));
-            }
-        }
+        self.route(Changed::NamespacesOf(cluster), dirty);
     }
 
     /// Cost: O(1) where a name and a namespace are given; else O(objects of the kind, in the namespace where one is
     /// given); O(kinds), and O(namespaces × members), more for every kind.
     fn reconsider_reach(&mut self, reach: &Reach, dirty: &mut Dirty) {
         if reach.namespace.is_empty() && reach.gvk.as_ref().is_none_or(Gvk::is_namespace) {
-            self.dirty_namespaces(&reach.name, dirty);
+            self.route(Changed::HubNamespaces(&reach.name), dirty);
         }
         let ids: BTreeSet<Id> = self.reached(reach).cloned().collect();
         for id in ids {
@@ -142,36 +131,15 @@ impl Index {
 
     /// A copy may have to look different: what was wrong with its overrides may be over.
     fn reconsider(&mut self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get_mut(id) else {
+        let entity = self.entities.get_mut(id);
+        let Some(state) = entity.and_then(|entity| entity.copies.get_mut(cluster)) else {
             return;
         };
-        let Some(state) = entity.copies.get_mut(cluster) else {
-            return;
-        };
-        dirty.push(Key::Copy(id.clone(), cluster.clone()));
-        if state
-            .problem
-            .take_if(|held| held.trouble == Trouble::Override)
-            .is_some()
-        {
-            dirty.push(Key::BindingStatus(id.clone()));
-            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
-        }
-    }
-
-    /// The policies whose `dependentOverrides` name this one. Cost: O(policies of the namespace × names there).
-    fn dirty_dependent_policies(&self, name: &Named, dirty: &mut Dirty) {
-        let first = Named::new(&name.namespace, "");
-        let dependent = self
-            .policies
-            .range(first..)
-            .take_while(|(policy, _)| policy.namespace == name.namespace)
-            .filter(|(_, policy)| {
-                let named = &policy.object.spec.dependent_overrides;
-                named.iter().any(|each| **each == *name.name)
-            });
-        for (policy, _) in dependent {
-            self.dirty_claimed(policy, dirty);
+        let held = state.problem.take_if(|held| held.trouble == Trouble::Override);
+        let is_over = held.is_some();
+        self.route(Changed::Copy(id, cluster), dirty);
+        if is_over {
+            self.route(Changed::Trouble(id), dirty);
         }
     }
 }

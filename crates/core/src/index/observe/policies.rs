@@ -6,11 +6,10 @@ use entourage_api::{keys::annotation, policy::PropagationPolicy};
 
 use super::{Deletion, Dirty, named};
 use crate::{
-    failover::records,
-    index::{Index, Policy, is_old, meta_of},
+    index::{Index, Policy, is_old, meta_of, routes::Changed},
     object::{Named, Time},
     observation::Which,
-    plan::Key,
+    stored_binding::WISHES,
     twin,
 };
 
@@ -34,7 +33,7 @@ impl Index {
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
                 && held.meta.label(id_label) == meta.label(id_label)
-                && records::WISHES
+                && WISHES
                     .iter()
                     .chain(&[annotation::VOLUME_RETENTION])
                     .all(|key| held.meta.annotation(key) == meta.annotation(key))
@@ -60,12 +59,12 @@ impl Index {
                 edited,
             },
         );
-        dirty.push(Key::Policy(name.clone()));
+        self.route(Changed::Policy(&name), dirty);
         if !unchanged {
             if selects {
-                self.dirty_selected(&name, &policy.spec, dirty);
+                self.route(Changed::Selection(&name, &policy.spec), dirty);
             }
-            self.dirty_claimed(&name, dirty);
+            self.route(Changed::Claimed(&name), dirty);
         }
     }
 
@@ -83,6 +82,6 @@ impl Index {
         self.selecting.remove(name, &object.spec);
         self.policies.remove(name);
         self.name_kinds(name, Some(&object), None, dirty);
-        self.dirty_claimed(name, dirty);
+        self.route(Changed::Claimed(name), dirty);
     }
 }

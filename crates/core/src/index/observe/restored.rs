@@ -33,7 +33,7 @@ impl Index {
         if before.is_some_and(|before| revision < before) {
             let server = watch.server();
             if server == Server::Hub {
-                self.governor.rolled_back(now);
+                self.brakes.rolled_back(now);
             }
             let reached = &self.reached;
             let is_ahead = |each: &Watch| reached.get(each).is_some_and(|reached| *reached > revision);

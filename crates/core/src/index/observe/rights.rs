@@ -2,11 +2,9 @@
 
 use super::Dirty;
 use crate::{
-    detector::lacks_claim,
-    index::Index,
-    object::{Gvk, Id, Str, Time},
+    index::{Index, claims::lacks_claim, routes::Changed},
+    object::{Gvk, Id, Time},
     observation::Watch,
-    plan::Key,
 };
 
 impl Index {
@@ -16,7 +14,7 @@ impl Index {
         if self.unclaimed.get(&id) == Some(&why) {
             return;
         }
-        self.dirty_policies_of(&Watch::Templates(id.gvk.clone()), dirty);
+        self.route(Changed::Listing(&Watch::Templates(id.gvk.clone())), dirty);
         self.unclaimed.insert(id, why);
     }
 
@@ -25,7 +23,7 @@ impl Index {
     pub(super) fn claim_not_refused(&mut self, id: &Id, dirty: &mut Dirty) {
         if self.unclaimed.contains_key(id) && lacks_claim(self, id).is_none() {
             self.unclaimed.remove(id);
-            self.dirty_policies_of(&Watch::Templates(id.gvk.clone()), dirty);
+            self.route(Changed::Listing(&Watch::Templates(id.gvk.clone())), dirty);
         }
     }
 
@@ -38,7 +36,7 @@ impl Index {
         self.refused.insert(watch.clone(), why);
         self.look_for_traces(watch);
         if let Watch::Copies(cluster, gvk) = watch {
-            self.dirty_refused(cluster, gvk, dirty);
+            self.route(Changed::Rights(cluster, gvk), dirty);
         }
     }
 
@@ -49,7 +47,7 @@ impl Index {
         if let Watch::Copies(cluster, gvk) = watch
             && was_refused
         {
-            self.dirty_refused(cluster, gvk, dirty);
+            self.route(Changed::Rights(cluster, gvk), dirty);
         }
         let Watch::MemberNamespaces(cluster) = watch else {
             return;
@@ -64,18 +62,7 @@ impl Index {
             })
             .collect();
         for gvk in refused {
-            self.dirty_refused(cluster, &gvk, dirty);
-        }
-    }
-
-    fn dirty_refused(&self, cluster: &Str, gvk: &Gvk, dirty: &mut Dirty) {
-        dirty.push(Key::Cluster(cluster.clone()));
-        let first = Id::new(gvk.clone(), "", "");
-        for (id, entity) in self.entities.range(first..).take_while(|(id, _)| id.gvk == *gvk) {
-            if entity.copies.contains_key(cluster) {
-                dirty.push(Key::Binding(id.clone()));
-                dirty.push(Key::BindingStatus(id.clone()));
-            }
+            self.route(Changed::Rights(cluster, &gvk), dirty);
         }
     }
 }

@@ -5,10 +5,9 @@
 
 use super::Dirty;
 use crate::{
-    index::{Entity, Index},
+    index::{Entity, Index, routes::Changed},
     interpreter::references::{DependencyReference, DependencySelection},
     object::{Gvk, Id, Str, Time},
-    plan::Key,
 };
 
 impl Index {
@@ -87,8 +86,7 @@ impl Index {
             if *references != *selecting.direct {
                 self.refer(&referrer, references, now, dirty);
                 self.settle(&referrer, now, dirty);
-                dirty.push(Key::Binding(referrer.clone()));
-                dirty.push(Key::BindingStatus(referrer));
+                self.route(Changed::Needs(&referrer), dirty);
             }
         }
     }

@@ -6,11 +6,9 @@ use entourage_api::policy::ClusterTaintPolicy;
 
 use super::{Deletion, Dirty};
 use crate::{
-    cluster::taint_policies::TaintPolicy,
-    index::{Index, is_old, meta_of},
+    index::{Index, TaintPolicy, is_old, meta_of, routes::Changed},
     object::{Str, Time},
     observation::{Watch, Which},
-    plan::Key,
 };
 
 impl Index {
@@ -28,7 +26,7 @@ impl Index {
         self.floors.seen(&which);
         let object = object.clone();
         self.taint_policies.insert(name, TaintPolicy { meta, object });
-        self.dirty_taints(dirty);
+        self.route(Changed::TaintPolicies, dirty);
     }
 
     /// What it put on Clusters stays; what it says does not overrule others any more. Cost: O(Clusters).
@@ -49,14 +47,7 @@ impl Index {
         }
         self.floors.gone(which, deletion.floor(floor), now);
         self.taint_policies.remove(name);
-        self.dirty_taints(dirty);
-    }
-
-    /// All Clusters are planned again, once the policies are known: before, none of them counts. Cost: O(Clusters).
-    pub(super) fn dirty_taints(&self, dirty: &mut Dirty) {
-        if self.are_taint_policies_listed() {
-            dirty.extend(self.members.keys().cloned().map(Key::Cluster));
-        }
+        self.route(Changed::TaintPolicies, dirty);
     }
 
     /// Whether every ClusterTaintPolicy is known, or the hub does not know the kind.

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Deletion, Dirty, consent::outside};
 use crate::{
-    detector::activation,
-    index::{Index, is_old},
+    index::{Index, activation, is_old, routes::Changed},
     interpreter::{operations::Operation, question::Unanswered},
     object::{Id, Time},
     observation::Template,
-    plan::Key,
     twin::claim_of,
 };
 
@@ -90,13 +88,13 @@ impl Index {
         }
         waited
             .iter()
-            .for_each(|referrer| self.dirty_waiting(referrer, dirty));
+            .for_each(|referrer| self.route(Changed::Waits(referrer), dirty));
         if appeared {
-            self.dirty_referrers(id, dirty);
+            self.route(Changed::Presence(id), dirty);
         }
         // Whether a policy claims it decides whether a hook is asked what its dependencies refer to.
         if appeared || claim != claim_before && !self.interpreter.hooks().is_empty() {
-            self.dirty_dependencies(id, dirty);
+            self.route(Changed::TakesAlong(id), dirty);
         }
         self.claim_changed(id, claim_before, claim, dirty);
         self.names_outside(id, outside);
@@ -115,8 +113,8 @@ impl Index {
             self.workload_changed(id, now, dirty);
         }
         self.claim_not_refused(id, dirty);
-        dirty.push(Key::Template(id.clone()));
-        self.dirty_entity(id, dirty);
+        self.route(Changed::Claim(id), dirty);
+        self.route(Changed::Template(id), dirty);
     }
 
     /// No answer is worth less than one that was given about the same version before.
@@ -181,10 +179,10 @@ impl Index {
         self.selects(id, &before.map(|held| held.selections).unwrap_or_default(), &[]);
         self.claim_changed(id, claim, None, dirty);
         self.claim_not_refused(id, dirty);
-        self.dirty_referrers(id, dirty);
+        self.route(Changed::Presence(id), dirty);
         // What it takes along may be needed by nobody now.
-        self.dirty_dependencies(id, dirty);
-        self.dirty_entity(id, dirty);
+        self.route(Changed::TakesAlong(id), dirty);
+        self.route(Changed::Template(id), dirty);
         self.workload_changed(id, now, dirty);
         self.forget_if_empty(id, now);
     }
@@ -198,7 +196,7 @@ impl Index {
         match &entity.binding {
             Some(binding) if entity.may_be_orphaned() => {
                 // What they become when its binding is deleted is recorded on theirs.
-                self.dirty_dependencies(id, dirty);
+                self.route(Changed::TakesAlong(id), dirty);
                 if entity.direct.is_empty() {
                     let (named, selections) = binding.stored_dependencies(id);
                     let references = self.with_selected(id, named, &selections);
@@ -221,9 +219,9 @@ impl Index {
         }
         entity.absent = true;
         entity.unreadable = None;
-        self.dirty_referrers(id, dirty);
+        self.route(Changed::Presence(id), dirty);
         self.refers_as_orphaned(id, now, dirty);
         self.reselect(id, now, dirty);
-        self.dirty_entity(id, dirty);
+        self.route(Changed::Template(id), dirty);
     }
 }

@@ -6,9 +6,11 @@ use entourage_api::names;
 
 use super::Dirty;
 use crate::{
-    index::{CopyState, Entity, Index, Tombstone, claim_on, floors, referred},
+    index::{
+        CopyState, Entity, Index, Tombstone, claim_on, current::is_current, floors, referred,
+        routes::Changed, wanted::wants,
+    },
     object::{Id, Named, Str, Time},
-    plan::Key,
     twin::claim_of,
 };
 
@@ -45,15 +47,15 @@ impl Index {
                     self.claimed.remove(&policy);
                 }
             }
-            dirty.push(Key::Policy(policy));
+            self.route(Changed::Policy(&policy), dirty);
         }
         if let Some(policy) = after {
             self.claimed.entry(policy.clone()).or_default().insert(id.clone());
-            dirty.push(Key::Policy(policy));
+            self.route(Changed::Policy(&policy), dirty);
         }
     }
 
-    pub(super) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
+    pub(crate) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
         self.leaves_a_trace(cluster, &id.gvk);
         self.unbury(id).copies.entry(cluster.clone()).or_default()
     }
@@ -89,9 +91,7 @@ impl Index {
         if entity.left_behind.is_empty() {
             return;
         }
-        let stale = |cluster: &Str| {
-            self.may_exist(id, cluster) && !crate::delivery::current::is_current(self, id, cluster)
-        };
+        let stale = |cluster: &Str| self.may_exist(id, cluster) && !is_current(self, id, cluster);
         if entity.copies.keys().any(stale) {
             return;
         }
@@ -104,7 +104,7 @@ impl Index {
             for cluster in &keeping {
                 self.keep_on(&dependency, cluster);
             }
-            self.dirty_entity(&dependency, dirty);
+            self.route(Changed::Template(&dependency), dirty);
             self.forget_if_empty(&dependency, now);
         }
         if let Some(entity) = self.entities.get_mut(id) {
@@ -132,7 +132,7 @@ impl Index {
         let needed = self
             .entities
             .get(id)
-            .is_none_or(|entity| crate::delivery::plan::wants(self, id, entity, cluster));
+            .is_none_or(|entity| wants(self, id, entity, cluster));
         if !needed && let Some(entity) = self.entities.get_mut(id) {
             entity.preserved_on.insert(cluster.clone());
         }

@@ -167,7 +167,7 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             (name.to_string(), held.object.meta.revision())
         }
         Which::Distributed(cluster, id) => {
-            let at = crate::distribution::held::Where {
+            let at = crate::index::distributions::Where {
                 cluster: cluster.clone(),
                 gvk: id.gvk.clone(),
                 name: id.name.clone(),

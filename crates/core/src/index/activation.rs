@@ -14,23 +14,21 @@ use std::fmt::Write as _;
 use entourage_api::{keys::annotation, policy::ActivationPreference};
 use sha2::{Digest as _, Sha256};
 
+use super::{Binding, Entity, Policy};
 use crate::{
-    index::{Binding, Entity, Policy},
     interpreter::{self, NativeKind},
     object::{Id, Meta, revision},
 };
 
 /// Whether the policy is lazy.
-#[must_use]
-pub fn is_lazy(policy: &Policy) -> bool {
+pub(crate) fn is_lazy(policy: &Policy) -> bool {
     policy.object.spec.activation_preference == Some(ActivationPreference::Lazy)
 }
 
 /// Whether what a policy says now applies to a template that it claims. Until it does, the binding stays as it is.
 ///
 /// Cost: O(labels and annotations of the template), for a lazy policy only.
-#[must_use]
-pub fn applies(policy: &Policy, entity: &Entity, template: &Meta) -> bool {
+pub(crate) fn applies(policy: &Policy, entity: &Entity, template: &Meta) -> bool {
     if !is_lazy(policy) {
         return true;
     }
@@ -54,8 +52,7 @@ pub fn applies(policy: &Policy, entity: &Entity, template: &Meta) -> bool {
 
 /// What is written on a template that a lazy policy claims although it was there before the policy, or is propagated
 /// already: the content that it will have after that write. `None` where nothing has to be waited for.
-#[must_use]
-pub fn waits(policy: &Policy, id: &Id, entity: &Entity, template: &Meta) -> Option<String> {
+pub(crate) fn waits(policy: &Policy, id: &Id, entity: &Entity, template: &Meta) -> Option<String> {
     let is_bound = entity
         .last_binding()
         .is_some_and(|binding| binding.object.spec.placement.is_some());
@@ -71,8 +68,7 @@ pub fn waits(policy: &Policy, id: &Id, entity: &Entity, template: &Meta) -> Opti
 
 /// What is written on the binding of a template that a lazy policy claims: for which content it was applied. While it is
 /// held back (`applied` is false) that stays as it is, and what the template is now counts where nothing is noted.
-#[must_use]
-pub fn record(policy: &Policy, entity: &Entity, template: &Meta, applied: bool) -> Option<String> {
+pub(crate) fn record(policy: &Policy, entity: &Entity, template: &Meta, applied: bool) -> Option<String> {
     if !is_lazy(policy) {
         return None;
     }
@@ -143,8 +139,7 @@ fn applied_revision(binding: &Binding) -> u64 {
 
 /// Whether a user changed a template from one version to another. Where the metadata differs in nothing but labels and
 /// annotations of control planes, or in finalizers, that was the change; where it does not differ at all, its data did.
-#[must_use]
-pub fn is_touched(before: &Meta, after: &Meta) -> bool {
+pub(crate) fn is_touched(before: &Meta, after: &Meta) -> bool {
     let same_metadata = before.labels == after.labels
         && before.annotations == after.annotations
         && before.finalizers == after.finalizers;

@@ -5,15 +5,17 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    Place, Step, Verdict,
-    observed::{Distribution, Part},
-    targets::Candidates,
-};
+pub(crate) mod verdict;
+
 use crate::{
-    delivery::fight::Fight,
+    distributed::{
+        observed::{Distribution, Part},
+        targets::Candidates,
+    },
+    drift::Fight,
     object::{Gvk, Id, Str, Time},
     observation::{Watch, Which},
+    places::{Place, Step, Verdict},
 };
 
 /// Objects of one kind and name, on the hub or on a member: what one watch tells.

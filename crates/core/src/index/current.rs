@@ -1,15 +1,15 @@
 //! Whether a copy is what it should be.
 
 use super::{
-    marks,
-    plan::wants,
-    recipe::{recipe, recipe_of},
-    source_version,
+    Index, Trouble,
+    recipes::{recipe, recipe_of},
+    wanted::wants,
 };
 use crate::{
-    index::{Index, Trouble},
     object::{Id, Str},
     observation::Template,
+    ownership::metadata as marks,
+    recipe::source_version,
 };
 
 /// The source version that the copy should have been written from; `None` when there is nothing to write.
@@ -36,8 +36,7 @@ pub(crate) fn is_record_outdated(index: &Index, id: &Id, cluster: &Str) -> bool 
 /// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.
 ///
 /// Cost: O(labels and annotations).
-#[must_use]
-pub fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
+pub(crate) fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
     let Some(entity) = index.entity(id) else {
         return false;
     };

@@ -11,8 +11,8 @@ use std::{
 
 use serde_json::Value;
 
+use super::Index;
 use crate::{
-    index::Index,
     object::{Gvk, Id, Time},
     plan::{Change, Plan, Verb},
 };

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::policy::{PropagationSpec, ResourceSelector};
 
 use crate::{
-    index::Config,
     object::{Gvk, Id, Named, Str},
+    reserved::{is_event, is_skipped_kind},
     selector,
 };
 
@@ -103,40 +103,6 @@ pub fn check(spec: &PropagationSpec, policy_namespace: &str) -> Result<(), Strin
             .map_err(|why| format!("spec.resourceSelectors[{position}]{why}"))?;
     }
     Ok(())
-}
-
-/// Whether a kind is never a template: it is the control plane's own, or tells what happened on one cluster (Event).
-/// Source: Karmada reference 1.1.
-#[must_use]
-pub fn is_skipped_kind(gvk: &Gvk) -> bool {
-    const GROUPS: [&str; 4] = [
-        "cluster.karmada.io",
-        "config.karmada.io",
-        "policy.karmada.io",
-        "work.karmada.io",
-    ];
-    GROUPS.contains(&&*gvk.group) || is_event(gvk)
-}
-
-fn is_event(gvk: &Gvk) -> bool {
-    &*gvk.kind == "Event" && ["", "events.k8s.io"].contains(&&*gvk.group)
-}
-
-/// Whether a template is left alone whatever selects it: it lies in a namespace of the system, or is one.
-#[must_use]
-pub fn is_skipped(id: &Id, config: &Config) -> bool {
-    is_skipped_kind(&id.gvk)
-        || config.is_reserved(&id.namespace)
-        || (id.gvk.is_namespace() && config.is_reserved(&id.name))
-}
-
-/// Whether nothing is propagated out of this namespace: `kube-*`, `karmada-system`, `karmada-cluster` and
-/// `karmada-es-*` belong to the system. [`Config::is_reserved`] knows those of this installation, too. Source: Karmada reference 1.1.
-#[must_use]
-pub fn is_skipped_namespace(namespace: &str) -> bool {
-    const NAMES: [&str; 2] = ["karmada-system", "karmada-cluster"];
-    const PREFIXES: [&str; 2] = ["kube-", "karmada-es-"];
-    NAMES.contains(&namespace) || PREFIXES.iter().any(|prefix| namespace.starts_with(prefix))
 }
 
 fn is_of_kind(selector: &ResourceSelector, gvk: &Gvk) -> bool {

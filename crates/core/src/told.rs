@@ -131,7 +131,8 @@ pub(super) fn unlistable(cluster: &str, why: &str) -> String {
 mod tests {
     use super::*;
     use crate::{
-        delivery::{fight::Fight, render::Refusal},
+        delivery::render::Refusal,
+        drift::Fight,
         index::{Config, Index},
         object::{Gvk, Id, Time},
         observation::{Delivered, Observation, Subject},

@@ -10,15 +10,15 @@ use super::{
     tolerance::{Stay, stay},
 };
 use crate::{
-    delivery,
-    index::{Binding, CopyState, Entity, Index},
+    index::{Binding, CopyState, Entity, Index, current::is_current},
     interpreter::Health,
     object::{Id, Str, Time},
+    stored_binding::is_held_back_from,
 };
 
 /// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// It goes on.
     Open,
     /// No copy is left there: it is dropped.
@@ -28,7 +28,7 @@ pub(super) enum Progress {
 }
 
 /// How far a stored task is. Cost: O(clusters of the binding + taints).
-pub(super) fn progress(
+pub(crate) fn progress(
     index: &Index,
     id: &Id,
     entity: &Entity,
@@ -58,16 +58,10 @@ pub(super) fn progress(
 }
 
 /// The task with the time from which its grace period counts.
-pub(super) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionTask {
+pub(crate) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionTask {
     let mut task = task.clone();
     task.creation_timestamp.get_or_insert_with(|| now.to_k8s());
     task
-}
-
-/// The task from a cluster. Cost: O(tasks).
-pub(crate) fn of<'a>(spec: &'a ResourceBindingSpec, cluster: &str) -> Option<&'a GracefulEvictionTask> {
-    let mut tasks = spec.graceful_eviction_tasks.iter();
-    tasks.find(|task| task.from_cluster == cluster)
 }
 
 /// Whether the copy that a task is about may be deleted now; else why not, and when to ask again.
@@ -136,7 +130,7 @@ fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -
     }
     for target in &spec.clusters {
         let cluster: Str = target.name.as_str().into();
-        if !is_well(index, id, entity, &cluster) || !delivery::current::is_current(index, id, &cluster) {
+        if !is_well(index, id, entity, &cluster) || !is_current(index, id, &cluster) {
             return Err(format!("waits until the copy on {cluster} is healthy"));
         }
     }
@@ -215,5 +209,5 @@ fn kept(binding: &Binding, cluster: &str) -> Option<&'static str> {
     if required.any(|target| target.name == cluster) {
         return Some("it is still required there (see spec.requiredBy)");
     }
-    delivery::suspension::holds(spec, cluster).then_some("delivery is suspended")
+    is_held_back_from(spec, cluster).then_some("delivery is suspended")
 }

@@ -2,21 +2,18 @@
 
 use entourage_api::{keys::annotation, kruise::WritePolicy, policy::ClusterAffinity};
 
-use super::{
-    Place, Step, Verdict,
-    held::{Held, Written},
-    is_denied, is_protected,
-    observed::{Part, Spec},
-};
+use super::{Held, Written};
 use crate::{
+    distributed::observed::{Part, Spec},
     index::{Index, Member},
     object::{Str, Time},
+    places::{Place, Step, Verdict, is_denied},
     scheduler::{Candidate, affinity},
 };
 
 /// Whether nothing may be written: what is strict is in conflict somewhere. What stands is looked at, so that it is reported as
 /// what it is.
-pub(super) fn is_shut(held: &Held, spec: &Spec) -> bool {
+pub(crate) fn is_shut(held: &Held, spec: &Spec) -> bool {
     spec.write_policy == WritePolicy::Strict && held.count(Verdict::Conflict) > 0
 }
 
@@ -164,7 +161,7 @@ impl Index {
 
     /// Whether a place is meant.
     fn is_meant(&self, held: &Held, spec: &Spec, place: &Place, now: Time) -> bool {
-        if is_protected(&self.config, &place.namespace) {
+        if self.config.is_protected(&place.namespace) {
             return false;
         }
         if is_source(spec, place) {

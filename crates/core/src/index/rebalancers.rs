@@ -7,11 +7,11 @@ use std::{
 
 use entourage_api::apps::{self, ObservedWorkload, WorkloadRebalancer, WorkloadReference};
 
-use super::{MANY, id_of};
-use crate::{
-    index::meta_of,
-    object::{Id, Meta, Str, Time},
-};
+use super::meta_of;
+use crate::object::{Gvk, Id, Meta, Str, Time};
+
+/// While so many workloads or more are open, a rebalancer is looked at every now and then instead of when one of them changes.
+pub(crate) const MANY: usize = 64;
 
 /// Every rebalancer, and who asks for what.
 #[derive(Clone, Debug, Default)]
@@ -165,4 +165,10 @@ impl Held {
         let told = self.told.values();
         told.filter(move |each| each.result == apps::SUCCESSFUL && !named.contains(&each.workload))
     }
+}
+
+/// The object that a workload is.
+pub(crate) fn id_of(workload: &WorkloadReference) -> Id {
+    let gvk = Gvk::new(&workload.api_version, &workload.kind);
+    Id::new(gvk, &workload.namespace, &workload.name)
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{config::Config, reserved::is_skipped_namespace};
 
 /// Name, selectors and priority of each.
 type Policies<'a> = &'a [(&'a str, &'a Value, i32)];
@@ -220,9 +221,9 @@ fn the_control_planes_own_kinds_and_namespaces_are_no_templates() {
     let mut config = Config::new("hub");
     config.reserved.insert("fleet".into());
     for (name, skipped) in [("kube-system", true), ("fleet", true), ("shop", false)] {
-        assert_eq!(is_skipped(&namespace(name), &config), skipped, "{name}");
+        assert_eq!(config.is_skipped(&namespace(name)), skipped, "{name}");
         let secret = Id::new(Gvk::new("v1", "Secret"), name, "s");
-        assert_eq!(is_skipped(&secret, &config), skipped, "a Secret in {name}");
+        assert_eq!(config.is_skipped(&secret), skipped, "a Secret in {name}");
     }
 }
 
@@ -233,7 +234,7 @@ fn an_event_is_no_template() {
         let error = check(&spec(&events, 0), "shop").unwrap_err();
         assert!(error.contains("never propagated"), "{error}");
         let event = Id::new(Gvk::new(api_version, "Event"), "shop", "e");
-        assert!(is_skipped(&event, &Config::new("hub")));
+        assert!(Config::new("hub").is_skipped(&event));
     }
     assert!(!is_skipped_kind(&Gvk::new("example.com/v1", "Event")));
 }

@@ -2,7 +2,7 @@
 //!
 //! When more than half of the members, and at least [`LEAST`], began to fail within one failure threshold of each other, the fault
 //! is most likely on this side: the hub's network, its DNS, a proxy. Then Ready of each of them turns Unknown with the reason
-//! `HubCutOff`, no taint follows from it ([`super::taints`]), and so nothing is evicted. Invariants:
+//! `HubCutOff`, no taint follows from it, and so nothing is evicted. Invariants:
 //!
 //! - Only members that were ready count: what was down before is down, and says nothing about the hub. A restart therefore finds
 //!   what is stored, and not that everything fails since it began.
@@ -14,13 +14,12 @@
 use std::collections::BTreeSet;
 
 use entourage_api::{cluster::SyncMode, keys::reason};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{identity, is_ready, stored_ready};
+use super::{Index, Member, identities};
 use crate::{
-    index::{Index, Member},
     object::{Str, Time},
     plan::Key,
+    readiness::{is_cut_off, is_ready, stored_ready},
 };
 
 /// So many members at least must stop answering together: of two, both may be down.
@@ -41,7 +40,7 @@ pub(crate) struct CutOff {
 
 impl CutOff {
     /// What is told on a Cluster; `None` if it does not belong to them.
-    pub(super) fn message(&self, cluster: &str) -> Option<String> {
+    pub(crate) fn message(&self, cluster: &str) -> Option<String> {
         self.together.contains(cluster).then(|| {
             format!(
                 "{} of {} members stopped responding at the same time: the fault is most likely on the side of the \
@@ -53,11 +52,6 @@ impl CutOff {
             )
         })
     }
-}
-
-/// Whether the Ready condition of a Cluster says that the hub is cut off from it.
-pub(crate) fn is_told(ready: &Condition) -> bool {
-    ready.status == "Unknown" && ready.reason == reason::HUB_CUT_OFF
 }
 
 impl Index {
@@ -126,8 +120,8 @@ fn is_counted(index: &Index, name: &str, member: &Member) -> bool {
     };
     member.object.spec.sync_mode == SyncMode::Push
         && member.meta.deleting.is_none()
-        && (probe.healthy || is_ready(&member.object) || stored_ready(&member.object).is_some_and(is_told))
-        && identity::objection(index, name).is_none()
+        && (probe.healthy || is_ready(&member.object) || stored_ready(&member.object).is_some_and(is_cut_off))
+        && identities::objection(index, name).is_none()
 }
 
 /// Since when it fails in a way that may be the hub's fault.

@@ -3,15 +3,17 @@
 use entourage_api::policy::{FailoverBehavior, Placement};
 
 use crate::{
-    detector::{self, activation},
-    index::{Binding, Entity, Index, Policy},
+    index::{
+        Binding, Entity, Index, Policy, activation,
+        claims::{claimed_by, missing_overrides},
+    },
     object::{Id, Named},
     observation::Template,
 };
 
 /// Why the binding exists apart from its referrers.
 #[derive(Clone, Copy)]
-pub(super) enum Own<'a> {
+pub(crate) enum Own<'a> {
     /// A policy claims the template.
     Claimed(&'a Named, &'a Policy),
     /// A policy claims it and waits, lazy for the template's next change, or for an override policy: what the binding says
@@ -23,16 +25,16 @@ pub(super) enum Own<'a> {
 
 /// Why a template has a binding of its own, whatever needs it. `binding` is the stored one, or the one that vanished. Cost:
 /// O(candidate policies).
-pub(super) fn own_part<'a>(
+pub(crate) fn own_part<'a>(
     index: &'a Index,
     id: &Id,
     (entity, template): (&Entity, &Template),
     binding: Option<&Binding>,
 ) -> Option<Own<'a>> {
-    let claim = detector::claimed_by(index, id, &template.meta);
+    let claim = claimed_by(index, id, &template.meta);
     if let Some((name, policy)) = claim
         && activation::applies(policy, entity, &template.meta)
-        && detector::missing_overrides(index, name, policy).is_empty()
+        && missing_overrides(index, name, policy).is_empty()
     {
         return Some(Own::Claimed(name, policy));
     }

@@ -6,18 +6,17 @@ use entourage_api::{
     work::ResourceBindingSpec,
 };
 
-use super::Recipe;
+use super::{Binding, CopyState, Entity, Index, needs};
 use crate::{
-    dependencies,
-    failover::state,
-    index::{Binding, CopyState, Entity, Index},
     object::{Id, Str},
     observation::Template,
+    recipe::Recipe,
     scheduler,
+    stored_binding::preserved_labels_on,
 };
 
 /// How the copy is rendered here.
-pub(super) fn recipe(
+pub(crate) fn recipe(
     index: &Index,
     id: &Id,
     (entity, template, binding): (&Entity, &Template, &Binding),
@@ -31,7 +30,7 @@ pub(super) fn recipe(
         _ if id.gvk.is_namespace() => true,
         Some("overwrite") => true,
         Some("abort") => false,
-        _ => dependencies::conflict_resolution(index, entity, cluster) == ConflictResolution::Overwrite,
+        _ => needs::conflict_resolution(index, entity, cluster) == ConflictResolution::Overwrite,
     };
     let divided = spec
         .placement
@@ -50,7 +49,7 @@ pub(super) fn recipe(
         permanent_id: binding.permanent_id().into(),
         replicas,
         completions,
-        preserved: state::labels_on(&binding.object, cluster),
+        preserved: preserved_labels_on(&binding.object, cluster),
         overwrite,
         overrides: index
             .overriding

@@ -1,0 +1,59 @@
+//! The door of the planners: each key has one, and what its plan means for what is known is taken in at once.
+
+use crate::{
+    binding, cluster, delivery, detector, distribution,
+    failover::budget,
+    governor,
+    index::Index,
+    namespaces,
+    object::Time,
+    override_effect,
+    plan::{Key, Plan, Proof},
+    rebalancer, status,
+};
+
+/// Decides what is to be done for a key now. Cost: named at each planner; never O(everything).
+#[must_use]
+pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
+    // Whatever version a key was made with, its plan is made for the one that is watched.
+    let plan = match &index.in_use(key) {
+        Key::Policy(name) => detector::plan_policy(index, name, now),
+        Key::Template(id) => detector::plan_template(index, id, now),
+        Key::TemplateStatus(id) => status::template::plan(index, id, now),
+        Key::Binding(id) => binding::plan(index, id, now),
+        Key::BindingStatus(id) => status::plan_binding(index, id, now),
+        Key::Copy(id, cluster) => delivery::plan::plan(index, id, cluster, now),
+        Key::Cluster(name) => cluster::plan(index, name, now),
+        Key::Namespace(name, cluster) => namespaces::plan(index, name, cluster, now),
+        Key::Distribution(name) => distribution::plan_end(index, name),
+        Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
+        Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
+        Key::Override(name) => override_effect::plan(index, name, now),
+        Key::Rebalancer(name) => rebalancer::plan(index, name, now),
+    };
+    cluster::identity::gate(index, key, plan)
+}
+
+impl Index {
+    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`plan`](plan()).
+    pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
+        governor::explain(self, key, now);
+        budget::reserve(self, key, now);
+        let plan = plan(self, key, now);
+        debug_assert!(
+            plan.awaits.is_none() || plan.changes.is_empty(),
+            "who waits does nothing"
+        );
+        self.waiting.note(key, plan.awaits.as_deref());
+        if let Key::Copy(id, cluster) = key {
+            let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removal(_)));
+            self.brakes.keeps_from(id, cluster, waits);
+            self.note_removal(id, cluster, &plan);
+        }
+        if let Key::TemplateStatus(id) = key {
+            self.sends_status(id, &plan, now);
+        }
+        governor::account(self, key, &plan, now);
+        plan
+    }
+}

@@ -1,0 +1,84 @@
+//! Data that an evicted workload waits for on its new cluster: its claims follow as objects, what is in them does not.
+//!
+//! A policy asks for it by [`annotation::WAIT_FOR_DATA`]. The binding then remembers since when which cluster awaits data, and
+//! the workload is not delivered there until each of its claims says, by [`annotation::DATA_RESTORED_AT`], that its data was
+//! restored later than that: a claim may have been filled for an earlier move.
+
+use std::collections::BTreeMap;
+
+use entourage_api::{
+    keys::{TRUE, annotation},
+    work::ResourceBinding,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1;
+
+use crate::{
+    index::{CopyState, Entity, Index, Trouble, needs::followers_on, referred},
+    object::{Id, Str, Time},
+};
+
+/// Since when data is awaited, by cluster.
+pub(crate) type Awaited = BTreeMap<Str, v1::Time>;
+
+/// Whether a policy asks that data be awaited.
+pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
+    let annotations = binding.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| {
+        all.get(annotation::WAIT_FOR_DATA)
+            .is_some_and(|wish| wish == TRUE)
+    })
+}
+
+/// The first claim of a workload whose data is awaited on a cluster. Cost: O(1) where none is awaited, else O(references).
+pub(crate) fn lacking(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
+    let since = since(index, entity, cluster)?;
+    let mut all = entity.references.iter().map(referred);
+    all.find(|claim| lacks(index, claim, cluster, since))
+}
+
+/// Whether a workload awaits the data of a claim on a cluster, and is not there yet. Cost: as [`lacking`].
+pub(crate) fn is_awaited(index: &Index, entity: &Entity, claim: &Id, cluster: &Str) -> bool {
+    let is_new = |state: &CopyState| state.live.is_none() && state.record.is_none();
+    claim.gvk.is_claim()
+        && entity.copies.get(cluster).is_none_or(is_new)
+        && since(index, entity, cluster).is_some_and(|since| lacks(index, claim, cluster, since))
+}
+
+/// Since when data is awaited on a cluster: by the workload's own binding, or by that of whoever takes it along.
+fn since(index: &Index, entity: &Entity, cluster: &Str) -> Option<Time> {
+    let own = entity.binding.iter().filter(|_| index.is_following(entity));
+    let all = own.chain(followers_on(index, entity, cluster));
+    let all = all
+        .map(|binding| &*binding.object)
+        .filter(|binding| is_wished(binding));
+    let times = all.filter_map(|binding| stored(binding).remove(cluster));
+    times.map(|time| Time::from_k8s(&time)).max()
+}
+
+/// Whether the data of a claim was not restored on a cluster since then. What stands there and is not ours was put there by
+/// somebody, with its data; a claim that is not on the hub, as is proven, has none.
+fn lacks(index: &Index, claim: &Id, cluster: &Str, since: Time) -> bool {
+    let Some(claim) = index.entity(claim).filter(|_| claim.gvk.is_claim()) else {
+        return false;
+    };
+    if claim.template.is_none() && (claim.absent || claim.never_travels) {
+        return false;
+    }
+    let state = claim.copies.get(cluster);
+    let problem = state.and_then(|state| state.problem.as_ref());
+    if problem.is_some_and(|problem| problem.trouble == Trouble::Foreign) {
+        return false;
+    }
+    let live = state.and_then(|state| state.live.as_ref());
+    let restored = live.and_then(|live| live.data_restored_at.as_deref());
+    // To the second, as servers and people write times.
+    restored.is_none_or(|restored| restored.0.div_euclid(1_000) < since.0.div_euclid(1_000))
+}
+
+/// Since when data is awaited, by cluster, as stored.
+pub(crate) fn stored(binding: &ResourceBinding) -> Awaited {
+    let annotations = binding.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(annotation::AWAITS_DATA));
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,243 @@
+//! What is counted before and after a key is planned, and the pauses that follow.
+
+use entourage_api::keys::annotation;
+
+use super::{COUNTED_AFTER, LEAST, SHARE, cause};
+use crate::{
+    index::{
+        Index,
+        brakes::{Cause, Pause, WINDOW, explains, pause_name},
+        wanted::wants,
+    },
+    object::{Id, Str, Time},
+    observation::Watch,
+    places::Place,
+    plan::{Change, How, Key, Plan, Proof},
+    stored_binding::eviction_from,
+};
+
+/// Before a key is planned: whether what is not wanted any more is explained. Cost: O(1) for what is wanted and was not
+/// edited; else that of [`wants`] and [`survey`].
+pub(crate) fn explain(index: &mut Index, key: &Key, now: Time) {
+    if !index.config.brake {
+        return;
+    }
+    match key {
+        Key::Copy(id, cluster) => explain_copy(index, id, cluster, now),
+        Key::Distributed(name, place) => {
+            if let Some(cluster) = &place.cluster
+                && leaves_unexplained(index, name, place)
+            {
+                survey(index, cluster, now);
+            }
+        }
+        Key::Namespace(name, cluster) if ends_unexplained(index, name, cluster) => {
+            survey(index, cluster, now);
+        }
+        Key::Cluster(name) => count_waiting(index, name, now),
+        _ => {}
+    }
+}
+
+fn explain_copy(index: &mut Index, id: &Id, cluster: &Str, now: Time) {
+    let Some(entity) = index.entities.get(id) else {
+        return;
+    };
+    let Some(state) = entity.copies.get(cluster).filter(|state| state.live.is_some()) else {
+        return;
+    };
+    let ends = entity
+        .template
+        .as_ref()
+        .is_some_and(|template| template.meta.deleting.is_some());
+    let wanted = !ends && entity.template.is_some() && wants(index, id, entity, cluster);
+    // What is evicted is limited where that is decided.
+    let is_evicted = entity
+        .binding
+        .as_ref()
+        .is_some_and(|binding| eviction_from(&binding.object.spec, cluster).is_some());
+    let (explained, counted) = if wanted {
+        (false, false)
+    } else {
+        (
+            state.explained || ends || is_evicted || explains(entity.edited, now),
+            state.counted,
+        )
+    };
+    let is_due = !wanted && !explained && !counted;
+    if (explained, counted) != (state.explained, state.counted) {
+        let state = index.copy_state(id, cluster);
+        (state.explained, state.counted) = (explained, counted);
+    }
+    if is_due && index.is_removal_safe(&id.gvk) {
+        survey(index, cluster, now);
+    }
+}
+
+fn leaves_unexplained(index: &Index, name: &Str, place: &Place) -> bool {
+    let held = index.distributions.held.get(name);
+    let spot = held.and_then(|held| held.spots.get(place));
+    spot.is_some_and(|spot| spot.verdict.is_some_and(|each| !each.is_meant()) && !spot.explained)
+}
+
+fn ends_unexplained(index: &Index, name: &Str, cluster: &Str) -> bool {
+    let ending = index.namespaces.ending(cluster, name);
+    let seen = index.namespaces.on(cluster, name);
+    !index.namespaces.hub.contains_key(name)
+        && seen.is_some_and(|seen| seen.is_of(&index.config.hub, cluster))
+        && !ending.is_some_and(|ending| ending.explained || ending.counted)
+        && index.synced.contains(&Watch::Namespaces)
+        && index.is_base_synced()
+}
+
+/// After a key was planned: counts what will be deleted, and pauses what is too much. Cost: O(log members).
+pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
+    if !index.config.brake {
+        return;
+    }
+    let deletes = plan.changes.iter().any(|change| {
+        matches!(
+            change,
+            Change::Remove { how: How::Delete, .. }
+                | Change::Withdraw { how: How::Delete, .. }
+                | Change::EndNamespace { .. }
+        )
+    });
+    let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removals(_)));
+    if !deletes && !waits {
+        return;
+    }
+    let (cluster, explained) = match key {
+        Key::Copy(id, cluster) => {
+            let leaves = index
+                .members
+                .get(cluster)
+                .is_some_and(|member| member.meta.deleting.is_some());
+            let state = index.copy_state(id, cluster);
+            let explained = state.explained || leaves;
+            if deletes && std::mem::replace(&mut state.counted, true) {
+                return;
+            }
+            (cluster.clone(), explained)
+        }
+        Key::Distributed(name, place) => {
+            let Some(cluster) = place.cluster.clone() else {
+                return;
+            };
+            let held = index.distributions.held.get_mut(name);
+            let Some(held) = held else { return };
+            let ending = held.object.meta.deleting.is_some();
+            let Some(spot) = held.spots.get_mut(place) else {
+                return;
+            };
+            if deletes && std::mem::replace(&mut spot.counted, true) {
+                return;
+            }
+            (cluster, spot.explained || ending)
+        }
+        Key::Namespace(name, cluster) => {
+            let Some(ending) = index.namespaces.ending_mut(cluster, name) else {
+                return;
+            };
+            if deletes && std::mem::replace(&mut ending.counted, true) {
+                return;
+            }
+            (cluster.clone(), ending.explained)
+        }
+        _ => return,
+    };
+    if deletes {
+        charge(index, &cluster, explained, now);
+    } else {
+        pause(index, &cluster, explained, now);
+    }
+}
+
+/// Before an unexplained deletion is planned: counts what it is measured by, once a minute for each member. Cost: O(1);
+/// O(entities) when that is due.
+fn survey(index: &mut Index, cluster: &Str, now: Time) {
+    let brake = index.brakes.members.entry(cluster.clone()).or_default();
+    if brake.surveyed.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
+        return;
+    }
+    let (mut copies, mut unexplained, mut standing) = (0, 0, false);
+    for entity in index.entities.values() {
+        let Some(state) = entity.copies.get(cluster) else {
+            continue;
+        };
+        if state.live.is_none() {
+            continue;
+        }
+        copies += 1;
+        if entity.last_binding().is_some() && !state.explained {
+            unexplained += 1;
+            standing |= entity.standing().is_some();
+        }
+    }
+    let limit = LEAST.max(copies / SHARE);
+    brake.surveyed = Some((now, limit, unexplained > LEAST && !standing));
+}
+
+/// A deletion on a member is about to be carried out.
+fn charge(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
+    let brake = index.brakes.members.entry(cluster.clone()).or_default();
+    brake.all.add(now);
+    if !explained {
+        brake.unexplained.add(now);
+    }
+}
+
+/// A deletion waits for a release: the pause begins, if it has not.
+fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
+    let cause = cause(index, cluster, explained, now);
+    let release = index
+        .members
+        .get(cluster)
+        .and_then(|member| member.meta.annotation(annotation::RESUME_REMOVALS));
+    let Some(brake) = index.brakes.members.get_mut(cluster) else {
+        return;
+    };
+    let Some(cause) = cause.filter(|_| brake.pause.is_none()) else {
+        return;
+    };
+    let mut since = Time(now.0 - now.0.rem_euclid(1_000));
+    // What releases an earlier one must not release this one.
+    if release == Some(&*pause_name(since)) || brake.released.is_some_and(|released| since <= released) {
+        since = since.plus(1_000);
+    }
+    let (deleted, limit) = match cause {
+        Cause::Budget => (
+            brake.all.count(now),
+            index.config.removal_budget.unwrap_or_default() as usize,
+        ),
+        _ => (
+            brake.unexplained.count(now),
+            brake.surveyed.map_or(LEAST, |(_, limit, _)| limit),
+        ),
+    };
+    brake.pause = Some(Pause {
+        cause,
+        since,
+        began: Some(now),
+        deleted,
+        limit,
+        waiting: None,
+    });
+    index.brakes.raised.insert(cluster.clone());
+}
+
+/// Counts once how many deletions wait, when most of them are known.
+fn count_waiting(index: &mut Index, cluster: &Str, now: Time) {
+    let waiting = index.waiting_for(&Proof::Removals(cluster.clone()));
+    let pause = index
+        .brakes
+        .members
+        .get_mut(cluster)
+        .and_then(|brake| brake.pause.as_mut());
+    if let Some(pause) = pause
+        && pause.waiting.is_none()
+        && pause.began.is_some_and(|began| now >= began.plus(COUNTED_AFTER))
+    {
+        pause.waiting = Some(waiting);
+    }
+}

@@ -1,0 +1,23 @@
+//! What the Ready condition of a Cluster says, as stored.
+
+use entourage_api::{
+    cluster::Cluster,
+    keys::{condition, reason},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// Whether the Ready condition of a Cluster, as stored, is True.
+pub(crate) fn is_ready(cluster: &Cluster) -> bool {
+    stored_ready(cluster).is_some_and(|each| each.status == "True")
+}
+
+/// The Ready condition of a Cluster, as stored.
+pub(crate) fn stored_ready(cluster: &Cluster) -> Option<&Condition> {
+    let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
+    all.find(|each| each.type_ == condition::READY)
+}
+
+/// Whether the Ready condition of a Cluster says that the hub is cut off from it.
+pub(crate) fn is_cut_off(ready: &Condition) -> bool {
+    ready.status == "Unknown" && ready.reason == reason::HUB_CUT_OFF
+}

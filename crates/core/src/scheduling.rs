@@ -1,0 +1,66 @@
+//! Scheduling: by which placement a template is scheduled, and to which clusters.
+
+mod own;
+
+use entourage_api::{
+    keys::annotation,
+    policy::Placement,
+    work::{ResourceBinding, TargetCluster},
+};
+pub(crate) use own::{Own, in_force, own_part};
+
+use crate::{
+    index::Index,
+    object::{Id, Str, Time},
+    observation::Template,
+    readiness::is_ready,
+    scheduler::{self, Candidate, Outcome, Request},
+    stored_binding::is_reschedule_asked,
+};
+
+/// Chooses clusters for a claimed template, and answers with the reason when there are none. The last good choice stays when
+/// no cluster fits (a workload is not taken away because nothing better was found). Who schedules asks
+/// [`crate::failover::decide`].
+///
+/// `held` is the binding as stored: by what was chosen before. Beside the time: where it is placed, and the clusters that it is
+/// being evicted from.
+pub(crate) fn schedule(
+    index: &Index,
+    id: &Id,
+    template: &Template,
+    placement: &Placement,
+    held: &ResourceBinding,
+    (current, evicted): (&[TargetCluster], &[Str]),
+    now: Time,
+) -> Outcome {
+    let candidates: Vec<Candidate<'_>> = index
+        .members
+        .iter()
+        .map(|(name, member)| Candidate {
+            name,
+            labels: &member.meta.labels,
+            cluster: &member.object,
+            ready: is_ready(&member.object),
+            deleting: member.meta.deleting.is_some(),
+        })
+        .collect();
+    let annotations = held.metadata.annotations.as_ref();
+    let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
+    let status = held.status.as_ref();
+    scheduler::schedule(
+        &Request {
+            placement,
+            gvk: &id.gvk,
+            replicas: template.replicas,
+            uid: &template.meta.uid,
+            current,
+            applied: applied.map_or("", String::as_str),
+            affinity: status
+                .filter(|status| status.last_scheduled_time.is_some())
+                .map(|status| status.scheduler_observing_affinity_name.as_str()),
+            fresh: is_reschedule_asked(held, now),
+            evicted,
+        },
+        &candidates,
+    )
+}
