@@ -110,14 +110,17 @@ pub(crate) fn decide(
     decide_by(index, id, of, behaviour, held, (&slot, now))
 }
 
-/// As [`decide`]; `slot` says when a cluster may be left, and `None` at once.
+/// When a cluster may be left, by the budgets of evictions; `None` at once.
+type Slot<'a> = &'a dyn Fn(&str) -> Option<Time>;
+
+/// As [`decide`]; `slot` says when a cluster may be left.
 fn decide_by(
     index: &Index,
     id: &Id,
     (entity, template): (&Entity, &Template),
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     held: &ResourceBinding,
-    (slot, now): (&dyn Fn(&str) -> Option<Time>, Time),
+    (slot, now): (Slot<'_>, Time),
 ) -> Option<Decision> {
     let spec = &held.spec;
     if !is_scheduled_by_us(spec) {
