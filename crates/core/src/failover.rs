@@ -188,11 +188,14 @@ fn decide_by(
             Leave::Now(cause) => due.push((target, cause)),
         }
     }
-    // Slots of a budget: what has its turn later stays until then. A cluster that is left without being due is left for a home.
+    // Slots of a budget: what has its turn later stays until then, whether it is left because it must be, or for a home.
     let later = |cluster: &str| slot(cluster).filter(|slot| now < *slot);
     let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
-    let left_for_home = spec.clusters.iter().filter(|target| !is_due(&due, &target.name));
-    if let Some(slot) = left_for_home.filter_map(|target| later(&target.name)).max()
+    if let Some(slot) = spec
+        .clusters
+        .iter()
+        .filter_map(|target| later(&target.name))
+        .max()
         && !homes.is_empty()
     {
         again_at = again_at.into_iter().chain([slot]).min();
@@ -361,14 +364,17 @@ pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> BTreeSet<Str> {
         let entity = index.entity(id)?;
         let held = &entity.binding.as_ref()?.object;
         let behaviour = in_force(index, id, entity)?;
-        let due =
-            |target: &TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
-        let is_any_due = held.spec.clusters.iter().any(due);
-        if !is_any_due && home::ways(index, id, held, behaviour.0, now).open.is_empty() {
+        let is_due =
+            |target: &&TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
+        let due = held.spec.clusters.iter().filter(is_due);
+        let due: BTreeSet<Str> = due.map(|target| target.name.as_str().into()).collect();
+        if due.is_empty() && home::ways(index, id, held, behaviour.0, now).open.is_empty() {
             return None;
         }
         let of = (entity, entity.template.as_ref()?);
-        Some(decide_by(index, id, of, behaviour, held, (&|_| None, now))?.leaves)
+        // Where scheduling is not ours to do yet, it may be about to be.
+        let decision = decide_by(index, id, of, behaviour, held, (&|_| None, now));
+        Some(decision.map_or(due, |decision| decision.leaves))
     };
     leaves().unwrap_or_default()
 }

@@ -328,9 +328,8 @@ fn deliver(
             "it was just written, from another version than the one expected",
         );
     }
-    // A share of divided replicas may have grown by those that are purged: the sum must not be exceeded.
-    let is_first = state.live.is_none() && state.record.is_none();
-    if (is_first || recipe.replicas.is_some())
+    if state.live.is_none()
+        && state.record.is_none()
         && let Some(cluster) = eviction::awaits_purge(index, id, binding, cluster)
     {
         return Plan::wait(format!("the copy on {cluster} is deleted first"));
