@@ -13,6 +13,11 @@ const RULES: &[(&str, &str)] = &[
     (r"(?m)^([EWI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\]", "<$1>"),
     // A remark on how soon it gave up, when it was told to.
     (r"(?m)^<W> .*very short watch.*\n", ""),
+    // The same, when its time was over while it was about to watch: what it says to that end follows.
+    (
+        r"(?m)^<E> .*Failed to watch .*: context deadline exceeded.*\n",
+        "",
+    ),
     (
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
         "<uid>",
@@ -87,6 +92,10 @@ mod tests {
             ),
             ("at https://127.0.0.1:4433/x\n", "at https://<server>/x\n"),
             ("E1120 23:19:58.123456    99 a_b.go:12] x\n", "<E> x\n"),
+            (
+                "E1120 23:19:58.1    99 a.go:1] \"Unhandled Error\" err=\"b.go:2: Failed to watch *x.X: context deadline exceeded\"\nerror: timed out\n",
+                "error: timed out\n",
+            ),
             (
                 "pod/web-9gnjt5snz7-kr8mm deleted\n",
                 "pod/web-9gnjt5snz7-xxxxx deleted\n",

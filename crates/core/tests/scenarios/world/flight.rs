@@ -51,6 +51,9 @@ impl World {
     fn fly(&mut self, key: &Key, plan: Plan) -> Flight {
         let mut stood = BTreeSet::new();
         for change in &plan.changes {
+            if let Change::Deliver { cluster, id, .. } = change {
+                self.assert_not_suspended(cluster, id);
+            }
             let Change::Remove { cluster, id, .. } = change else {
                 continue;
             };
@@ -78,9 +81,10 @@ impl World {
             .partition(|key| key.lane() == flight.key.lane());
         self.parked = parked;
         self.queue.extend::<BTreeSet<Key>>(waiting);
-        self.stood = flight.stood;
+        (self.stood, self.lands) = (flight.stood, true);
         let goes_on = self.act(&flight.key, flight.plan);
         self.stood.clear();
+        self.lands = false;
         goes_on
     }
 
