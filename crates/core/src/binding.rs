@@ -218,9 +218,12 @@ fn template_here(
                 ..Default::default()
             };
             resume((entity, template), own, &mut fresh);
-            let (mut wanted, _) = desired(index, id, (entity, template), own, &required, fresh, now);
+            let (mut wanted, next) = desired(index, id, (entity, template), own, &required, fresh, now);
             note_former(index, id, entity, None, &mut wanted);
-            create(index, id, &wanted)
+            Plan {
+                leaves: next.leaves,
+                ..create(index, id, &wanted)
+            }
         }
     }
 }
@@ -233,9 +236,26 @@ fn update(
     required: &[Required],
     now: Time,
 ) -> Plan {
-    let before: &ResourceBinding = &stored.object;
-    let (mut wanted, again_at) = desired(index, id, (entity, template), own, required, before.clone(), now);
+    let before = stored.object.as_ref().clone();
+    let (mut wanted, next) = desired(index, id, (entity, template), own, required, before, now);
     note_former(index, id, entity, Some(stored), &mut wanted);
+    let plan = replace(index, id, (entity, template, stored), &wanted, next.again_at, now);
+    Plan {
+        leaves: next.leaves,
+        ..plan
+    }
+}
+
+/// Replaces a binding by what it should be, as soon as nothing is lost by it.
+fn replace(
+    index: &Index,
+    id: &Id,
+    (entity, template, stored): (&Entity, &Template, &Binding),
+    wanted: &ResourceBinding,
+    again_at: Option<Time>,
+    now: Time,
+) -> Plan {
+    let before: &ResourceBinding = &stored.object;
     if wanted.metadata == before.metadata && wanted.spec == before.spec {
         return Plan {
             again_at,
@@ -279,7 +299,7 @@ fn update(
     {
         return Plan::wait(format!("the status does not record {place} yet"));
     }
-    if only_view_differs(before, &wanted) {
+    if only_view_differs(before, wanted) {
         let pause = if old == new {
             VIEW_DELAY
         } else {
@@ -290,7 +310,7 @@ fn update(
             return Plan::wait_until(until, "collecting referrers");
         }
     }
-    let mut plan = write(stored, Verb::Replace(to_value(&wanted)), "the binding differs");
+    let mut plan = write(stored, Verb::Replace(to_value(wanted)), "the binding differs");
     plan.changes.extend(evicted(id, template, stored, &wanted.spec));
     plan
 }

@@ -35,11 +35,13 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
 }
 
 impl Index {
-    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`plan`](plan()).
+    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`plan`](plan()), twice where an eviction gets its turn.
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
         governor::explain(self, key, now);
-        budget::reserve(self, key, now);
-        let plan = plan(self, key, now);
+        let mut plan = plan(self, key, now);
+        if budget::reserve(self, key, &plan.leaves, now) {
+            plan = self::plan(self, key, now);
+        }
         debug_assert!(
             plan.awaits.is_none() || plan.changes.is_empty(),
             "who waits does nothing"

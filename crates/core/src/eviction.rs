@@ -7,7 +7,10 @@ pub(crate) mod data;
 pub(crate) mod task;
 pub mod tolerance;
 
-use entourage_api::policy::PurgeMode;
+use entourage_api::{
+    policy::PurgeMode,
+    work::{GracefulEvictionTask, ResourceBindingSpec, TargetCluster},
+};
 
 use crate::{
     index::{Binding, Index},
@@ -22,13 +25,33 @@ pub(crate) const TAINT_MANAGER: &str = "TaintManager";
 /// Cost: O(tasks + clusters).
 pub(crate) fn awaits_purge(index: &Index, id: &Id, binding: &Binding, cluster: &str) -> Option<Str> {
     let spec = &binding.object.spec;
-    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
-    if required.any(|target| target.name == cluster) {
+    if is_required(spec, cluster) {
         return None;
     }
-    spec.graceful_eviction_tasks
-        .iter()
-        .filter(|task| task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true))
-        .map(|task| Str::from(task.from_cluster.as_str()))
-        .find(|from| index.may_stand(id, from) && !spec.clusters.iter().any(|target| target.name == **from))
+    let mut purged = purged(index, id, spec, (&spec.clusters, &spec.graceful_eviction_tasks));
+    purged.next().map(|task| task.from_cluster.as_str().into())
+}
+
+/// The tasks whose copies are purged directly and may still be there: others must not be made, or grow, before they are gone.
+/// What something else needs there is not purged. `clusters`: where the workload is scheduled to. Cost: O(tasks × (clusters + what requires it)).
+pub(crate) fn purged<'a, 'tasks>(
+    index: &'a Index,
+    id: &'a Id,
+    spec: &'a ResourceBindingSpec,
+    (clusters, tasks): (&'a [TargetCluster], &'tasks [GracefulEvictionTask]),
+) -> impl Iterator<Item = &'tasks GracefulEvictionTask> {
+    tasks.iter().filter(|task| {
+        let from = &task.from_cluster;
+        task.purge_mode == Some(PurgeMode::Directly)
+            && task.suppress_deletion != Some(true)
+            && !clusters.iter().any(|target| target.name == *from)
+            && !is_required(spec, from)
+            && index.may_stand(id, &from.as_str().into())
+    })
+}
+
+/// Whether something else needs the copy on a cluster. Cost: O(what requires it).
+pub(crate) fn is_required(spec: &ResourceBindingSpec, cluster: &str) -> bool {
+    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
+    required.any(|target| target.name == cluster)
 }

@@ -2,9 +2,12 @@
 //!
 //! A binding that is to leave a cluster, and has a replacement, gets the next free slot of all budgets that concern it, in the
 //! order in which the bindings are planned, and keeps it until it has left or need not leave any more. One that goes back to
-//! its home leaves what took its place in the same way. Without budgets nothing is kept.
+//! its home leaves what took its place in the same way. A slot that was not used is free again. Without budgets nothing is kept.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound::Excluded,
+};
 
 use crate::object::{Id, Str, Time};
 
@@ -28,71 +31,221 @@ impl Budget {
 /// Which slots are taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evictions {
-    /// The next free slot of each budget: of the fleet (an empty name), of regions, of members.
-    next: BTreeMap<(Scope, Str), Time>,
-    slots: BTreeMap<Id, BTreeMap<Str, Time>>,
+    queues: BTreeMap<Scope, Queue>,
+    slots: BTreeMap<Id, BTreeMap<Str, Slot>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a budget is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
     Fleet,
-    Region,
-    Member,
+    Region(Str),
+    Member(Str),
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    at: Time,
+    scopes: Vec<Scope>,
+}
+
+/// The slots of one budget.
+#[derive(Clone, Debug)]
+struct Queue {
+    taken: BTreeSet<Time>,
+    /// No slot before this time is free.
+    free_from: Time,
+}
+
+impl Queue {
+    /// The first time from then on that keeps the pause to all that are taken. Cost: O(log slots) for each slot on the way.
+    fn first_free(&self, from: Time, pause: i64) -> Time {
+        let mut at = from;
+        let is_near = |at: Time| (Excluded(at.plus(-pause)), Excluded(at.plus(pause)));
+        while let Some(taken) = self.taken.range(is_near(at)).next_back() {
+            at = taken.plus(pause);
+        }
+        at
+    }
+
+    /// Forgets what is over, and what is known to be taken is not looked at again.
+    fn advance(&mut self, pause: i64, now: Time) {
+        let over = now.plus(-pause);
+        while self.taken.first().is_some_and(|taken| *taken <= over) {
+            self.taken.pop_first();
+        }
+        self.free_from = self.first_free(self.free_from.max(now), pause);
+    }
 }
 
 impl Evictions {
-    /// When a binding may leave a cluster; `None` at once. Cost: O(log evictions).
+    /// From when on a binding may leave a cluster; `None` if it has no slot. Cost: O(log evictions).
     pub(crate) fn slot(&self, id: &Id, cluster: &str) -> Option<Time> {
-        self.slots.get(id)?.get(cluster).copied()
+        Some(self.slots.get(id)?.get(cluster)?.at)
     }
 
-    /// Takes slots for the clusters that a binding is to leave, each with its region, and gives back those of others. Cost:
-    /// O(clusters × log evictions).
-    pub(crate) fn reserve(&mut self, budget: &Budget, id: &Id, due: &BTreeMap<Str, Option<Str>>, now: Time) {
-        if due.is_empty() {
-            self.slots.remove(id);
-            return;
-        }
+    /// Takes slots for the clusters that a binding is to leave, each with its region, and gives back those of others. Answers
+    /// whether any was taken. Cost: O(clusters × log evictions), after slots were given back O(evictions) once.
+    pub(crate) fn reserve(
+        &mut self,
+        budget: &Budget,
+        id: &Id,
+        due: &BTreeMap<Str, Option<Str>>,
+        now: Time,
+    ) -> bool {
+        let mut slots = self.slots.remove(id).unwrap_or_default();
+        slots.retain(|cluster, slot| {
+            let stays = due.contains_key(cluster);
+            if !stays {
+                self.give_back(slot, now);
+            }
+            stays
+        });
+        let mut is_new = false;
         for (cluster, region) in due {
-            if self.slot(id, cluster).is_none() {
+            if !slots.contains_key(cluster) {
                 let slot = self.next_slot(budget, (cluster, region.as_ref()), now);
-                let slots = self.slots.entry(id.clone()).or_default();
                 slots.insert(cluster.clone(), slot);
+                is_new = true;
             }
         }
-        if let Some(slots) = self.slots.get_mut(id) {
-            slots.retain(|cluster, _| due.contains_key(cluster));
+        if !slots.is_empty() {
+            self.slots.insert(id.clone(), slots);
         }
+        is_new
     }
 
-    fn next_slot(&mut self, budget: &Budget, (cluster, region): (&Str, Option<&Str>), now: Time) -> Time {
-        let scopes: Vec<((Scope, Str), i64)> = [
-            budget.fleet.map(|pause| ((Scope::Fleet, "".into()), pause)),
-            budget
-                .region
-                .zip(region)
-                .map(|(pause, region)| ((Scope::Region, region.clone()), pause)),
-            budget
-                .member
-                .map(|pause| ((Scope::Member, cluster.clone()), pause)),
+    fn next_slot(&mut self, budget: &Budget, (cluster, region): (&Str, Option<&Str>), now: Time) -> Slot {
+        let region = budget.region.zip(region);
+        let member = budget.member.map(|pause| (pause, Scope::Member(cluster.clone())));
+        let scopes: Vec<(i64, Scope)> = [
+            budget.fleet.map(|pause| (pause, Scope::Fleet)),
+            region.map(|(pause, region)| (pause, Scope::Region(region.clone()))),
+            member,
         ]
         .into_iter()
         .flatten()
+        .filter(|(pause, _)| *pause > 0)
         .collect();
-        let free = scopes.iter().filter_map(|(scope, _)| self.next.get(scope));
-        let slot = free.copied().max().unwrap_or(now).max(now);
-        for (scope, pause) in scopes {
-            self.next.insert(scope, slot.plus(pause));
+        let mut at = now;
+        for (pause, scope) in &scopes {
+            let queue = self.queues.entry(scope.clone()).or_insert_with(|| Queue {
+                taken: BTreeSet::new(),
+                free_from: now,
+            });
+            queue.advance(*pause, now);
+            at = at.max(queue.free_from);
         }
-        slot
+        loop {
+            let free = scopes
+                .iter()
+                .filter_map(|(pause, scope)| Some(self.queues.get(scope)?.first_free(at, *pause)))
+                .max();
+            match free.filter(|free| *free > at) {
+                Some(later) => at = later,
+                None => break,
+            }
+        }
+        for (_, scope) in &scopes {
+            if let Some(queue) = self.queues.get_mut(scope) {
+                queue.taken.insert(at);
+            }
+        }
+        let scopes = scopes.into_iter().map(|(_, scope)| scope).collect();
+        Slot { at, scopes }
     }
 
-    /// A member is gone. Cost: O(evictions).
-    pub(crate) fn forget_member(&mut self, cluster: &Str) {
-        self.next.remove(&(Scope::Member, cluster.clone()));
-        for slots in self.slots.values_mut() {
-            slots.remove(cluster);
+    /// What was used, or could have been, keeps the others waiting for its pause.
+    fn give_back(&mut self, slot: &Slot, now: Time) {
+        if slot.at <= now {
+            return;
         }
-        self.slots.retain(|_, slots| !slots.is_empty());
+        for scope in &slot.scopes {
+            if let Some(queue) = self.queues.get_mut(scope) {
+                queue.taken.remove(&slot.at);
+                queue.free_from = queue.free_from.min(slot.at);
+            }
+        }
+    }
+
+    /// A member is gone; the bindings that were to leave it give back what else they hold when they are planned. Cost:
+    /// O(log budgets).
+    pub(crate) fn forget_member(&mut self, cluster: &Str) {
+        self.queues.remove(&Scope::Member(cluster.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Gvk;
+
+    fn id(number: usize) -> Id {
+        Id::new(
+            Gvk::new("apps/v1", "Deployment"),
+            "default",
+            &format!("web-{number}"),
+        )
+    }
+
+    fn due(cluster: &str, region: &str) -> BTreeMap<Str, Option<Str>> {
+        [(cluster.into(), (!region.is_empty()).then(|| region.into()))].into()
+    }
+
+    fn slot(evictions: &mut Evictions, budget: &Budget, number: usize, cluster: &str, now: i64) -> i64 {
+        evictions.reserve(budget, &id(number), &due(cluster, "west"), Time(now));
+        evictions.slot(&id(number), cluster).expect("slot").0
+    }
+
+    #[test]
+    fn slots_keep_the_pause_of_each_budget_that_concerns_them() {
+        let budget = Budget {
+            fleet: Some(10),
+            region: None,
+            member: Some(100),
+        };
+        let mut evictions = Evictions::default();
+        let mut next = |number, cluster| slot(&mut evictions, &budget, number, cluster, 1_000);
+        assert_eq!([next(1, "a"), next(2, "a"), next(3, "a")], [1_000, 1_100, 1_200]);
+        assert_eq!([next(4, "b"), next(5, "b")], [1_010, 1_110]);
+        assert_eq!(next(6, "c"), 1_020);
+        assert_eq!(next(4, "b"), 1_010, "who has a slot keeps it");
+    }
+
+    #[test]
+    fn a_slot_that_was_not_used_is_free_again() {
+        let budget = Budget {
+            fleet: Some(1_000),
+            ..Budget::default()
+        };
+        let mut evictions = Evictions::default();
+        for number in 0..100 {
+            slot(&mut evictions, &budget, number, "a", 0);
+        }
+        for number in 0..100 {
+            evictions.reserve(&budget, &id(number), &BTreeMap::new(), Time(5_500));
+        }
+        assert!(evictions.slots.is_empty());
+        assert_eq!(
+            slot(&mut evictions, &budget, 100, "b", 5_500),
+            6_000,
+            "a pause after the last one that was due"
+        );
+        assert_eq!(slot(&mut evictions, &budget, 101, "b", 5_500), 7_000);
+    }
+
+    #[test]
+    fn a_slot_between_others_is_given_to_who_comes_next() {
+        let budget = Budget {
+            fleet: Some(1_000),
+            ..Budget::default()
+        };
+        let mut evictions = Evictions::default();
+        for number in 0..5 {
+            slot(&mut evictions, &budget, number, "a", 0);
+        }
+        evictions.reserve(&budget, &id(2), &BTreeMap::new(), Time(100));
+        assert_eq!(slot(&mut evictions, &budget, 7, "a", 100), 2_000);
+        assert_eq!(slot(&mut evictions, &budget, 8, "a", 100), 5_000);
     }
 }

@@ -20,12 +20,13 @@
 pub mod budget;
 mod data;
 pub(crate) mod elsewhere;
+mod growth;
 pub(crate) mod home;
 mod made;
 pub(crate) mod records;
 pub(crate) mod state;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
     keys::{annotation, reason},
@@ -43,7 +44,7 @@ use crate::{
     object::{Id, Str, Time},
     observation::Template,
     scheduler::Outcome,
-    scheduling::{self, in_force},
+    scheduling,
     stored_binding::{eviction_from, is_held_back_from, is_reschedule_asked, is_scheduled_by_us},
 };
 use home::Ways;
@@ -70,9 +71,9 @@ pub(crate) struct Decision {
     pub(crate) blocked: String,
     /// What the binding should remember beside them.
     pub(crate) records: Records,
-    /// The clusters that it begins to leave and that count for a budget. That a cluster recovers in time, and its replacement is
-    /// not needed, does not.
-    leaves: BTreeSet<Str>,
+    /// The clusters that it would begin to leave now if no budget was in the way, and that count for one. That a cluster recovers
+    /// in time, and its replacement is not needed, does not.
+    pub(crate) leaves: BTreeSet<Str>,
     /// When to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -96,7 +97,7 @@ enum Leave {
 /// Schedules a template as its placement says, evictions included; `None` when scheduling is not ours to do. `held` is the
 /// binding as stored. What comes out is written at once: asked again with it, the same comes out.
 ///
-/// Cost: that of [`crate::scheduler::schedule`], up to six times while a cluster is to be left and no other fits, and up to three
+/// Cost: that of [`crate::scheduler::schedule`], twice while an eviction waits for its turn, up to six times while a cluster is to be left and no other fits, and up to three
 /// times more for each home cluster that may be gone back to.
 pub(crate) fn decide(
     index: &Index,
@@ -106,21 +107,42 @@ pub(crate) fn decide(
     held: &ResourceBinding,
     now: Time,
 ) -> Option<Decision> {
-    let slot = |cluster: &str| index.evictions.slot(id, cluster);
-    decide_by(index, id, of, behaviour, held, (&slot, now))
+    let decide = |turn: TurnOf<'_>| decide_by(index, id, of, behaviour, held, (turn, now));
+    let free = decide(&|_| Turn::Now)?;
+    let turn = |cluster: &str| match index.evictions.slot(id, cluster) {
+        _ if !free.leaves.contains(cluster) => Turn::Now,
+        Some(slot) if slot <= now => Turn::Now,
+        slot => Turn::Later(slot),
+    };
+    let is_limited = !index.config.eviction_budget.is_unlimited();
+    if !is_limited || free.leaves.iter().all(|cluster| turn(cluster) == Turn::Now) {
+        return Some(free);
+    }
+    let limited = decide(&turn)?;
+    Some(Decision {
+        leaves: free.leaves,
+        ..limited
+    })
 }
 
-/// When a cluster may be left, by the budgets of evictions; `None` at once.
-type Slot<'a> = &'a dyn Fn(&str) -> Option<Time>;
+/// When a cluster may be left, by the budgets of evictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Now,
+    /// The time is not known before a slot is taken.
+    Later(Option<Time>),
+}
 
-/// As [`decide`]; `slot` says when a cluster may be left.
+type TurnOf<'a> = &'a dyn Fn(&str) -> Turn;
+
+/// As [`decide`]; `turn` says when a cluster may be left.
 fn decide_by(
     index: &Index,
     id: &Id,
     (entity, template): (&Entity, &Template),
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     held: &ResourceBinding,
-    (slot, now): (Slot<'_>, Time),
+    (turn, now): (TurnOf<'_>, Time),
 ) -> Option<Decision> {
     let spec = &held.spec;
     if !is_scheduled_by_us(spec) {
@@ -188,27 +210,31 @@ fn decide_by(
             Leave::Now(cause) => due.push((target, cause)),
         }
     }
-    // Slots of a budget: what has its turn later stays until then, whether it is left because it must be, or for a home.
-    let later = |cluster: &str| slot(cluster).filter(|slot| now < *slot);
+    // What has its turn later stays until then, whether it is left because it must be, or for a home.
     let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
-    if let Some(slot) = spec
+    let later = spec
         .clusters
         .iter()
-        .filter_map(|target| later(&target.name))
-        .max()
-        && !homes.is_empty()
-    {
-        again_at = again_at.into_iter().chain([slot]).min();
+        .filter_map(|target| match turn(&target.name) {
+            Turn::Now => None,
+            Turn::Later(time) => Some((&target.name, time)),
+        });
+    let later: BTreeMap<&String, Option<Time>> = later.collect();
+    if !later.is_empty() {
+        again_at = later.values().flatten().copied().chain(again_at).min();
         homes.clear();
     }
-    due.retain(|(target, _)| match later(&target.name) {
-        Some(slot) => {
-            again_at = again_at.into_iter().chain([slot]).min();
-            false
+    due.retain(|(target, _)| !later.contains_key(&target.name));
+    let decision = |mut outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
+        if let Outcome::Placed { clusters, note, .. } = &mut outcome {
+            let asks = (placement, template.replicas);
+            let held = growth::hold_back(index, id, asks, (spec, &tasks), clusters);
+            let notes = [std::mem::take(note)].into_iter().chain(held);
+            *note = notes
+                .filter(|note| !note.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ");
         }
-        None => true,
-    });
-    let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
         let chosen = match &outcome {
             Outcome::Placed { clusters, .. } => clusters,
             Outcome::Failed { .. } => &spec.clusters,
@@ -280,7 +306,7 @@ fn decide_by(
                         && index.may_stand(id, &target.name.as_str().into())
                 };
                 let all: Vec<&TargetCluster> = spec.clusters.iter().filter(is_surplus).collect();
-                if back.is_empty() {
+                if homes.iter().any(|task| has(&task.from_cluster)) {
                     left.extend(all.iter().map(|target| name(target)));
                 }
                 let tasks_of_all = all
@@ -354,29 +380,6 @@ fn staying(
     }));
     all.sort();
     all
-}
-
-/// The clusters that a binding would begin to leave now without any budget: those of evictions that are due and have a
-/// replacement, and those that are left for a home. Cost: O(its clusters × taints + home clusters); that of [`decide`] where one
-/// may be left.
-pub(crate) fn to_leave(index: &Index, id: &Id, now: Time) -> BTreeSet<Str> {
-    let leaves = || {
-        let entity = index.entity(id)?;
-        let held = &entity.binding.as_ref()?.object;
-        let behaviour = in_force(index, id, entity)?;
-        let is_due =
-            |target: &&TargetCluster| matches!(leave(index, entity, target, behaviour, now), Leave::Now(_));
-        let due = held.spec.clusters.iter().filter(is_due);
-        let due: BTreeSet<Str> = due.map(|target| target.name.as_str().into()).collect();
-        if due.is_empty() && home::ways(index, id, held, behaviour.0, now).open.is_empty() {
-            return None;
-        }
-        let of = (entity, entity.template.as_ref()?);
-        // Where scheduling is not ours to do yet, it may be about to be.
-        let decision = decide_by(index, id, of, behaviour, held, (&|_| None, now));
-        Some(decision.map_or(due, |decision| decision.leaves))
-    };
-    leaves().unwrap_or_default()
 }
 
 fn leave(

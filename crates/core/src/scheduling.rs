@@ -7,7 +7,7 @@ use entourage_api::{
     policy::Placement,
     work::{ResourceBinding, TargetCluster},
 };
-pub(crate) use own::{Own, in_force, own_part};
+pub(crate) use own::{Own, own_part};
 
 use crate::{
     index::Index,

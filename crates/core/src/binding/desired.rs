@@ -1,5 +1,7 @@
 //! What a binding should say: the own part from its policy, the required part from its referrers.
 
+use std::collections::BTreeSet;
+
 use entourage_api::{
     keys::{annotation, finalizer, label},
     names,
@@ -15,14 +17,23 @@ use crate::{
     dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, decide, elsewhere::tended, home, records},
     index::{Entity, Index, Policy, activation, content_version, follows},
-    object::{Id, Named, Time},
+    object::{Id, Named, Str, Time},
     observation::Template,
     scheduler::Outcome,
     scheduling::Own,
     twin,
 };
 
-/// The binding as it should be, and when that may change although nothing is observed.
+/// What comes after the write of a binding.
+#[derive(Default)]
+pub(super) struct Next {
+    /// When it may have to be another one although nothing is observed.
+    pub(super) again_at: Option<Time>,
+    /// See [`crate::plan::Plan::leaves`].
+    pub(super) leaves: BTreeSet<Str>,
+}
+
+/// The binding as it should be, and what comes next.
 pub(super) fn desired(
     index: &Index,
     id: &Id,
@@ -31,23 +42,23 @@ pub(super) fn desired(
     required: &[Required],
     mut binding: ResourceBinding,
     now: Time,
-) -> (ResourceBinding, Option<Time>) {
-    let mut again_at = None;
+) -> (ResourceBinding, Next) {
+    let mut next = Next::default();
     ask(index, id, &mut binding.spec);
     adopt(id, (entity, template), &mut binding);
     describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
-            again_at = claim(index, id, (entity, template), policy, &mut binding, now);
+            next = claim(index, id, (entity, template), policy, &mut binding, now);
             Some((name, policy, true))
         }
         Some(Own::Held(name, policy)) => {
-            again_at = hold(index, id, (entity, template), &mut binding, now);
+            next = hold(index, id, (entity, template), &mut binding, now);
             Some((name, policy, false))
         }
         Some(Own::Orphaned) => {
             demand(template, &mut binding.spec);
-            again_at = evict(index, id, (entity, template), &mut binding, now);
+            next = evict(index, id, (entity, template), &mut binding, now);
             None
         }
         None => {
@@ -59,7 +70,7 @@ pub(super) fn desired(
     };
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
     mark(index, (id, entity, template), claimed, required, &mut binding);
-    (binding, again_at)
+    (binding, next)
 }
 
 /// A binding that is made again goes on with what the one before it said, and nothing else says.
@@ -149,7 +160,7 @@ fn claim(
     policy: &Policy,
     binding: &mut ResourceBinding,
     now: Time,
-) -> Option<Time> {
+) -> Next {
     let from = &policy.object.spec;
     let mut vanished = vanished(index, id, entity, template);
     for object in vanished.iter_mut().chain([&mut *binding]) {
@@ -206,9 +217,11 @@ fn hold(
     (entity, template): (&Entity, &Template),
     binding: &mut ResourceBinding,
     now: Time,
-) -> Option<Time> {
+) -> Next {
     demand(template, &mut binding.spec);
-    let placement = binding.spec.placement.clone()?;
+    let Some(placement) = binding.spec.placement.clone() else {
+        return Next::default();
+    };
     let vanished = vanished(index, id, entity, template);
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&placement, held.spec.failover.as_ref());
@@ -226,12 +239,14 @@ fn evict(
     (entity, template): (&Entity, &Template),
     binding: &mut ResourceBinding,
     now: Time,
-) -> Option<Time> {
-    let placement = binding.spec.placement.clone()?;
+) -> Next {
+    let Some(placement) = binding.spec.placement.clone() else {
+        return Next::default();
+    };
     let behaviour = (&placement, binding.spec.failover.as_ref());
     let Some(decision) = decide(index, id, (entity, template), behaviour, binding, now) else {
         binding.spec.graceful_eviction_tasks = tended(index, id, entity, binding, &placement, now);
-        return None;
+        return Next::default();
     };
     let spec = &binding.spec;
     let stored = &spec.graceful_eviction_tasks;
@@ -254,7 +269,10 @@ fn evict(
     }
     binding.spec.graceful_eviction_tasks = decision.tasks;
     decision.records.store_failed(binding);
-    decision.again_at
+    Next {
+        again_at: decision.again_at,
+        leaves: decision.leaves,
+    }
 }
 
 /// The binding that this template had and that somebody deleted: what it says of scheduling goes on when it is made
@@ -271,9 +289,11 @@ fn vanished(index: &Index, id: &Id, entity: &Entity, template: &Template) -> Opt
 }
 
 /// Takes over what was decided. Without a choice what is stored stays: the clusters, and by which placement they were
-/// chosen. Answers with when to decide again.
-fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Option<Time> {
-    let decision = decision?;
+/// chosen.
+fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Next {
+    let Some(decision) = decision else {
+        return Next::default();
+    };
     binding.spec.graceful_eviction_tasks = decision.tasks;
     decision.records.store(binding);
     if let Outcome::Placed { clusters, .. } = decision.outcome {
@@ -283,7 +303,10 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
             serde_json::to_string(placement).unwrap_or_default(),
         );
     }
-    decision.again_at
+    Next {
+        again_at: decision.again_at,
+        leaves: decision.leaves,
+    }
 }
 
 /// What the referrers of a binding say that no policy made (karmada reference 2.5).
@@ -355,7 +378,7 @@ fn mark(
     if let Some((name, policy, applied)) = claimed {
         let permanent_id = policy.meta.label(twin::policy(name).id_label).unwrap_or_default();
         let claim = twin::claim(name, permanent_id);
-        let owned = |(key, value): (&str, crate::object::Str)| (key.to_owned(), value.to_string());
+        let owned = |(key, value): (&str, Str)| (key.to_owned(), value.to_string());
         labels.extend(claim.0.into_iter().map(owned));
         annotations.extend(claim.1.into_iter().map(owned));
         if let Some(content) = activation::record(policy, entity, &template.meta, applied) {

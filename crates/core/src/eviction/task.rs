@@ -6,7 +6,7 @@ use entourage_api::{
 };
 
 use super::{
-    TAINT_MANAGER,
+    TAINT_MANAGER, is_required,
     tolerance::{Stay, stay},
 };
 use crate::{
@@ -205,8 +205,7 @@ pub(crate) fn told(
 /// Why a copy stays that its eviction task lets go.
 fn kept(binding: &Binding, cluster: &str) -> Option<&'static str> {
     let spec = &binding.object.spec;
-    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
-    if required.any(|target| target.name == cluster) {
+    if is_required(spec, cluster) {
         return Some("it is still required there (see spec.requiredBy)");
     }
     is_held_back_from(spec, cluster).then_some("delivery is suspended")

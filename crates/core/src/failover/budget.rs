@@ -1,8 +1,7 @@
-//! Slots of the eviction budgets, taken for a binding before it is planned.
+//! Slots of the eviction budgets, taken for what a binding is to leave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::to_leave;
 pub use crate::eviction_budget::Budget;
 use crate::{
     index::Index,
@@ -10,24 +9,19 @@ use crate::{
     plan::Key,
 };
 
-/// Before a binding is planned: takes slots for the clusters that it is to leave. Cost: O(1) without budgets, else
-/// that of [`to_leave`].
-pub(crate) fn reserve(index: &mut Index, key: &Key, now: Time) {
-    let Key::Binding(id) = key else { return };
+/// When a binding was planned: takes slots for the clusters that it is to leave, and answers whether any was taken, so that its
+/// plan may be another one now. Cost: O(1) without budgets, else O(clusters × log evictions).
+pub(crate) fn reserve(index: &mut Index, key: &Key, leaves: &BTreeSet<Str>, now: Time) -> bool {
+    let Key::Binding(id) = key else { return false };
     let budget = index.config.eviction_budget;
     if budget.is_unlimited() {
-        return;
+        return false;
     }
     let region = |cluster: &Str| {
         let region = &index.members.get(cluster)?.object.spec.region;
         (!region.is_empty()).then(|| region.as_str().into())
     };
-    let due: BTreeMap<Str, Option<Str>> = to_leave(index, id, now)
-        .into_iter()
-        .map(|cluster| {
-            let region = region(&cluster);
-            (cluster, region)
-        })
-        .collect();
-    index.evictions.reserve(&budget, id, &due, now);
+    let leaves = leaves.iter();
+    let due: BTreeMap<Str, Option<Str>> = leaves.map(|cluster| (cluster.clone(), region(cluster))).collect();
+    index.evictions.reserve(&budget, id, &due, now)
 }

@@ -1,7 +1,5 @@
 //! Why a template has a binding of its own: a policy that claims it, now or once.
 
-use entourage_api::policy::{FailoverBehavior, Placement};
-
 use crate::{
     index::{
         Binding, Entity, Index, Policy, activation,
@@ -42,25 +40,4 @@ pub(crate) fn own_part<'a>(
         .filter(|stored| stored.object.spec.placement.is_some())
         .filter(|stored| stored.owner().is_none_or(|owner| *owner == *template.meta.uid))
         .map(|_| claim.map_or(Own::Orphaned, |(name, policy)| Own::Held(name, policy)))
-}
-
-/// The placement and the failover behaviour by which a template is scheduled now: its policy's where that applies, else what
-/// its binding says. Cost: O(candidate policies).
-pub(crate) fn in_force<'a>(
-    index: &'a Index,
-    id: &Id,
-    entity: &'a Entity,
-) -> Option<(&'a Placement, Option<&'a FailoverBehavior>)> {
-    let template = entity.template.as_ref()?;
-    let stored = entity.last_binding();
-    match own_part(index, id, (entity, template), stored)? {
-        Own::Claimed(_, policy) => {
-            let spec = &policy.object.spec;
-            Some((&spec.placement, spec.failover.as_ref()))
-        }
-        Own::Held(..) | Own::Orphaned => {
-            let spec = &stored?.object.spec;
-            Some((spec.placement.as_ref()?, spec.failover.as_ref()))
-        }
-    }
 }

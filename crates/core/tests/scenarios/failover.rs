@@ -2,7 +2,6 @@
 //! replacement, and stay on the old cluster as long as it does.
 
 use entourage_core::{
-    failover::budget::Budget,
     object::{Gvk, Id, Time},
     plan::Key,
 };
@@ -53,7 +52,7 @@ pub(crate) fn report(world: &mut World, member: &str, ready: i64) {
     report_of(world, member, "web", ready);
 }
 
-fn report_of(world: &mut World, member: &str, name: &str, ready: i64) {
+pub(crate) fn report_of(world: &mut World, member: &str, name: &str, ready: i64) {
     world.meddle(member, "Deployment", name, |mut object| {
         object["status"] = json!({
             "observedGeneration": object["metadata"]["generation"], "replicas": 1, "updatedReplicas": 1,
@@ -88,7 +87,7 @@ pub(crate) fn evicted(world: &World) -> Vec<&str> {
     )
 }
 
-fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+pub(crate) fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
     let all = list.as_array().into_iter().flatten();
     all.filter_map(|each| each[field].as_str()).collect()
 }
@@ -430,6 +429,86 @@ fn divided_replicas_are_neither_lost_nor_doubled() {
     );
 }
 
+/// Six replicas, divided by three, whose copies are purged directly; all are healthy.
+fn divided() -> World {
+    let mut policy = purging("Directly");
+    policy["spec"]["placement"] = json!({
+        "clusterAffinity": {"clusterNames": MEMBERS},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    });
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    world.apply(config_map("settings", "one"));
+    world.apply(six("one"));
+    world.apply(policy);
+    assert!(world.settle());
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [2, 2, 2]);
+    world
+}
+
+fn six(image: &str) -> Value {
+    let mut workload = deployment("web", &["settings"]);
+    workload["spec"]["replicas"] = json!(6);
+    workload["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+    workload
+}
+
+fn replicas_on(world: &World, member: &str) -> i64 {
+    let copy = world.on(member, "Deployment", "web");
+    copy.and_then(|copy| copy["spec"]["replicas"].as_i64())
+        .unwrap_or_default()
+}
+
+#[test]
+fn divided_replicas_that_are_purged_directly_start_elsewhere_when_they_are_gone() {
+    let mut world = divided();
+    let wrote = world.writes.len();
+    let taints = no_execute(&world);
+    taint(&mut world, "member2", &taints);
+    assert!(world.settle());
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [3, 0, 3]);
+    let gone = write(&world, wrote, "member2 Delete Deployment");
+    for other in ["member1", "member3"] {
+        let grown = write(&world, wrote, &format!("{other} PUT Deployment"));
+        assert!(gone < grown, "{other}: {:#?}", &world.writes[wrote..]);
+    }
+}
+
+#[test]
+fn while_a_purge_waits_for_a_dead_member_edits_are_delivered_and_replicas_do_not_exceed_the_sum() {
+    let mut world = divided();
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    let taints = no_execute(&world);
+    taint(&mut world, "member2", &taints);
+    assert!(world.settle_for(120_000));
+    assert_eq!(clusters(&world), ["member1", "member3"]);
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [2, 2, 2]);
+    let scheduled = condition(&world, BINDING, "Scheduled");
+    let told = scheduled["message"].as_str().expect("message");
+    assert!(
+        told.contains("2 replicas start when the copy on member2 is gone"),
+        "{told}"
+    );
+    world.apply(six("two"));
+    assert!(world.settle());
+    for member in ["member1", "member3"] {
+        let copy = world.on(member, "Deployment", "web").expect("copy");
+        assert_eq!(copy["spec"]["template"]["spec"]["containers"][0]["image"], "two");
+    }
+    // What is asked for beyond those that wait starts.
+    let mut nine = six("two");
+    nine["spec"]["replicas"] = json!(9);
+    world.apply(nine);
+    assert!(world.settle());
+    let all = ["member1", "member3"].map(|member| replicas_on(&world, member));
+    assert_eq!(all.iter().sum::<i64>(), 7, "{all:?}");
+    world.set_down("member2", false);
+    assert!(world.settle_for(120_000));
+    let all = MEMBERS.map(|member| replicas_on(&world, member));
+    assert_eq!((all.iter().sum::<i64>(), all[1]), (9, 0), "{all:?}");
+}
+
 #[test]
 fn a_workload_on_all_clusters_leaves_only_the_tainted_one() {
     let mut policy = policy();
@@ -457,135 +536,6 @@ fn a_workload_on_all_clusters_leaves_only_the_tainted_one() {
     taint(&mut world, "member1", &json!([]));
     assert!(world.settle());
     assert_eq!(clusters(&world), MEMBERS);
-}
-
-const BUDGETED: [&str; 5] = ["one", "two", "three", "four", "five"];
-
-/// Five workloads on member1, which may leave a member one by one every two seconds.
-fn budgeted(tolerations: &Value) -> World {
-    let mut world = World::new(&MEMBERS);
-    world.index.config.eviction_budget = Budget {
-        fleet: None,
-        region: None,
-        member: Some(2_000),
-    };
-    assert!(world.settle());
-    for name in BUDGETED {
-        world.apply(deployment(name, &[]));
-        world.apply(policy_for(name, tolerations));
-    }
-    assert!(world.settle());
-    assert_eq!(scheduled_to(&world, "member2"), 0);
-    world
-}
-
-fn policy_for(name: &str, tolerations: &Value) -> Value {
-    let mut policy = policy();
-    policy["metadata"]["name"] = json!(name);
-    policy["spec"]["resourceSelectors"][0]["name"] = json!(name);
-    policy["spec"]["placement"]["clusterTolerations"] = tolerations.clone();
-    policy
-}
-
-/// How many of them are scheduled to a member.
-fn scheduled_to(world: &World, member: &str) -> usize {
-    let moved = |name: &&&str| {
-        let spec = &binding(world, &format!("{name}-deployment"))["spec"];
-        names(&spec["clusters"], "name") == [member]
-    };
-    BUDGETED.iter().filter(moved).count()
-}
-
-/// All of them move there, and no sooner than the budget says.
-fn assert_budgeted(world: &mut World, to: &str) {
-    let began = world.now;
-    let mut seen = Vec::new();
-    while scheduled_to(world, to) < BUDGETED.len() && world.now < began.plus(60_000) {
-        assert!(world.settle_for(100));
-        world.now = world.now.plus(100);
-        seen.push((scheduled_to(world, to), world.now.0 - began.0));
-    }
-    for (count, after) in seen {
-        let budget = usize::try_from(after / 2_000).unwrap_or_default() + 1;
-        assert!(count <= budget, "{count} after {after} ms");
-    }
-    let took = world.now.0 - began.0;
-    assert_eq!(scheduled_to(world, to), BUDGETED.len());
-    assert!((8_000..9_000).contains(&took), "{took}");
-}
-
-#[test]
-fn evictions_keep_to_their_budget() {
-    let mut world = budgeted(&json!([]));
-    let taints = no_execute(&world);
-    taint(&mut world, "member1", &taints);
-    assert_budgeted(&mut world, "member2");
-}
-
-#[test]
-fn policies_that_tolerate_a_taint_no_more_keep_to_the_budget_too() {
-    let mut world = budgeted(&json!([{"key": "broken", "operator": "Exists", "effect": "NoExecute"}]));
-    let taints = no_execute(&world);
-    taint(&mut world, "member1", &taints);
-    assert!(world.settle());
-    assert_eq!(scheduled_to(&world, "member2"), 0, "it is tolerated");
-    for name in BUDGETED {
-        world.apply(policy_for(name, &json!([])));
-    }
-    assert_budgeted(&mut world, "member2");
-}
-
-#[test]
-fn what_has_no_other_cluster_uses_up_no_budget() {
-    let mut world = budgeted(&json!([]));
-    // Planned before the others, by name.
-    for name in ["a", "b", "c", "d"] {
-        world.apply(deployment(name, &[]));
-        let mut policy = policy_for(name, &json!([]));
-        policy["spec"]["placement"]["clusterAffinity"] = json!({"clusterNames": ["member1"]});
-        world.apply(policy);
-    }
-    assert!(world.settle());
-    let taints = no_execute(&world);
-    taint(&mut world, "member1", &taints);
-    assert_budgeted(&mut world, "member2");
-    for name in ["a", "b", "c", "d"] {
-        let name = format!("{name}-deployment");
-        assert_eq!(condition(&world, &name, "EvictionBlocked")["status"], "True");
-    }
-}
-
-#[test]
-fn going_home_keeps_to_the_budget_too() {
-    for drains in [false, true] {
-        go_home(drains);
-    }
-}
-
-/// `drains`: the cluster that they went to is to be left as well when home is open again.
-fn go_home(drains: bool) {
-    let mut world = budgeted(&json!([]));
-    for name in BUDGETED {
-        let stored = world.hub_object("PropagationPolicy", name).cloned();
-        let mut policy = stored.expect("policy");
-        policy["metadata"]["annotations"] = json!({"entourage.dev/fail-back": "0s"});
-        world.replace(policy);
-    }
-    assert!(world.settle());
-    let taints = no_execute(&world);
-    taint(&mut world, "member1", &taints);
-    assert_budgeted(&mut world, "member2");
-    for name in BUDGETED {
-        report_of(&mut world, "member2", name, 1);
-    }
-    assert!(world.settle());
-    assert!(world.settle_for(60_000));
-    if drains {
-        let taints = no_execute(&world);
-        taint(&mut world, "member2", &taints);
-    }
-    taint(&mut world, "member1", &json!([]));
-    assert_budgeted(&mut world, "member1");
 }
 
 #[test]
@@ -838,6 +788,32 @@ fn what_something_else_needs_on_a_cluster_does_not_wait_for_a_purge_on_another_o
     assert!(world.settle_for(120_000));
     assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
     assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+}
+
+#[test]
+fn a_purge_that_something_else_holds_up_keeps_no_replacement_waiting() {
+    let mut policy = policy_of("settings", "v1", "ConfigMap", "settings", &MEMBERS);
+    policy["spec"]["placement"]["spreadConstraints"] =
+        json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    policy["spec"]["failover"] = json!({"cluster": {"purgeMode": "Directly"}});
+    let mut world = World::new(&MEMBERS);
+    assert!(world.settle());
+    let mut other = policy_of("web", "apps/v1", "Deployment", "web", &["member1"]);
+    other["spec"]["placement"]["clusterTolerations"] = json!([{"operator": "Exists"}]);
+    for object in [
+        config_map("settings", "one"),
+        deployment("web", &["settings"]),
+        policy,
+        other,
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
 }
 
 #[test]

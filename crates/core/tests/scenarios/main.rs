@@ -16,6 +16,7 @@ mod distributions_fights;
 mod distributions_members;
 mod distributions_stuck;
 mod failover;
+mod failover_budgets;
 mod failover_data;
 mod failover_home;
 mod failover_state;

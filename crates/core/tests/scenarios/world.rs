@@ -531,13 +531,19 @@ impl World {
         }
     }
 
+    /// What each process is started with.
+    fn config(&self) -> Config {
+        Config {
+            propagate_deps: self.gate,
+            distribute: self.distribute,
+            ..self.index.config.clone()
+        }
+    }
+
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
-        let mut config = config();
-        config.propagate_deps = self.gate;
-        config.distribute = self.distribute;
         self.abandon_flights();
-        self.index = Index::new(config);
+        self.index = Index::new(self.config());
         self.hooked.uses = Default::default();
         self.demand_taken = None;
         self.queue.clear();

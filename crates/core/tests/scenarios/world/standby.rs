@@ -9,7 +9,7 @@ use entourage_core::{
 };
 use serde_json::Value;
 
-use super::{World, config, covers};
+use super::{World, covers};
 
 pub(crate) struct Standby {
     index: Index,
@@ -22,10 +22,7 @@ impl World {
         if self.standby.is_some() {
             return;
         }
-        let mut config = config();
-        config.propagate_deps = self.gate;
-        config.distribute = self.distribute;
-        let mut index = Index::new(config);
+        let mut index = Index::new(self.config());
         index.observe(Observation::Leads(false), self.now);
         let watches = BTreeSet::new();
         self.standby = Some(Standby { index, watches });
@@ -43,8 +40,9 @@ impl World {
     pub(crate) fn change_places(&mut self) {
         self.abandon_flights();
         let standby = self.standby.take().expect("a process that stands by");
+        let config = self.config();
         let mut former = Standby {
-            index: std::mem::replace(&mut self.index, Index::new(config())),
+            index: std::mem::replace(&mut self.index, Index::new(config)),
             watches: std::mem::take(&mut self.watches),
         };
         former.index.observe(Observation::Leads(false), self.now);
