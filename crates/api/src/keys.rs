@@ -136,6 +136,9 @@ table! {
         WAIT_FOR_DATA = "entourage.dev/wait-for-data";
         /// Ours. On a binding whose policy says [`WAIT_FOR_DATA`]: since when the data is awaited, as JSON by cluster.
         AWAITS_DATA = "entourage.dev/awaits-data";
+        /// Ours. On a binding with divided replicas that has a task with purgeMode `Directly`: the replicas that its clusters had
+        /// before, as JSON. They keep them until the copy is gone.
+        SHARES_BEFORE_PURGE = "entourage.dev/shares-before-purge";
         /// A user's, or a backup tool's. On a claim on a member: when its data was restored there, as an RFC 3339 time.
         DATA_RESTORED_AT = "entourage.dev/data-restored-at";
         /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may take along what they

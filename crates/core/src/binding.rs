@@ -221,7 +221,7 @@ fn template_here(
             let (mut wanted, next) = desired(index, id, (entity, template), own, &required, fresh, now);
             note_former(index, id, entity, None, &mut wanted);
             Plan {
-                leaves: next.leaves,
+                leaves: Some(next.leaves),
                 ..create(index, id, &wanted)
             }
         }
@@ -241,7 +241,7 @@ fn update(
     note_former(index, id, entity, Some(stored), &mut wanted);
     let plan = replace(index, id, (entity, template, stored), &wanted, next.again_at, now);
     Plan {
-        leaves: next.leaves,
+        leaves: Some(next.leaves),
         ..plan
     }
 }

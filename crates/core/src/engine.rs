@@ -35,11 +35,11 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
 }
 
 impl Index {
-    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`plan`](plan()), twice where an eviction gets its turn.
+    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`plan`](plan()), twice where an eviction gets a slot.
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
         governor::explain(self, key, now);
         let mut plan = plan(self, key, now);
-        if budget::reserve(self, key, &plan.leaves, now) {
+        if budget::reserve(self, key, &plan, now) {
             plan = self::plan(self, key, now);
         }
         debug_assert!(

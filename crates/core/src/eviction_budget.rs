@@ -2,7 +2,8 @@
 //!
 //! A binding that is to leave a cluster, and has a replacement, gets the next free slot of all budgets that concern it, in the
 //! order in which the bindings are planned, and keeps it until it has left or need not leave any more. One that goes back to
-//! its home leaves what took its place in the same way. A slot that was not used is free again. Without budgets nothing is kept.
+//! its home leaves what took its place in the same way. A slot that is not needed any more before its time has come is free again.
+//! Without budgets nothing is kept.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,6 +28,9 @@ impl Budget {
         *self == Self::default()
     }
 }
+
+/// How many slots are looked at for a gap before the end of a queue is taken.
+const STEPS: usize = 64;
 
 /// Which slots are taken.
 #[derive(Clone, Debug, Default)]
@@ -58,14 +62,11 @@ struct Queue {
 }
 
 impl Queue {
-    /// The first time from then on that keeps the pause to all that are taken. Cost: O(log slots) for each slot on the way.
-    fn first_free(&self, from: Time, pause: i64) -> Time {
-        let mut at = from;
-        let is_near = |at: Time| (Excluded(at.plus(-pause)), Excluded(at.plus(pause)));
-        while let Some(taken) = self.taken.range(is_near(at)).next_back() {
-            at = taken.plus(pause);
-        }
-        at
+    /// The next time that keeps the pause to what is too near to a time; `None` if nothing is. Cost: O(log slots).
+    fn after_conflict(&self, at: Time, pause: i64) -> Option<Time> {
+        let near = (Excluded(at.plus(-pause)), Excluded(at.plus(pause)));
+        let last = self.taken.range(near).next_back();
+        last.map(|taken| taken.plus(pause))
     }
 
     /// Forgets what is over, and what is known to be taken is not looked at again.
@@ -74,7 +75,18 @@ impl Queue {
         while self.taken.first().is_some_and(|taken| *taken <= over) {
             self.taken.pop_first();
         }
-        self.free_from = self.first_free(self.free_from.max(now), pause);
+        self.free_from = self.free_from.max(now);
+        for _ in 0..STEPS {
+            match self.after_conflict(self.free_from, pause) {
+                Some(later) => self.free_from = later,
+                None => break,
+            }
+        }
+    }
+
+    /// From when on nothing is taken.
+    fn end(&self, pause: i64) -> Option<Time> {
+        self.taken.last().map(|taken| taken.plus(pause))
     }
 }
 
@@ -85,7 +97,7 @@ impl Evictions {
     }
 
     /// Takes slots for the clusters that a binding is to leave, each with its region, and gives back those of others. Answers
-    /// whether any was taken. Cost: O(clusters × log evictions), after slots were given back O(evictions) once.
+    /// whether any was taken. Cost: O(clusters × log evictions).
     pub(crate) fn reserve(
         &mut self,
         budget: &Budget,
@@ -136,15 +148,20 @@ impl Evictions {
             queue.advance(*pause, now);
             at = at.max(queue.free_from);
         }
-        loop {
-            let free = scopes
+        let queues = |next: &dyn Fn(&Queue, i64) -> Option<Time>| {
+            let queues = scopes
                 .iter()
-                .filter_map(|(pause, scope)| Some(self.queues.get(scope)?.first_free(at, *pause)))
-                .max();
-            match free.filter(|free| *free > at) {
-                Some(later) => at = later,
-                None => break,
-            }
+                .filter_map(|(pause, scope)| next(self.queues.get(scope)?, *pause));
+            queues.max()
+        };
+        let mut steps = 0;
+        while let Some(later) = queues(&|queue, pause| queue.after_conflict(at, pause)) {
+            steps += 1;
+            at = if steps < STEPS {
+                later
+            } else {
+                queues(&Queue::end).unwrap_or(later)
+            };
         }
         for (_, scope) in &scopes {
             if let Some(queue) = self.queues.get_mut(scope) {
@@ -213,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_was_not_used_is_free_again() {
+    fn a_slot_that_is_not_needed_any_more_is_free_again() {
         let budget = Budget {
             fleet: Some(1_000),
             ..Budget::default()
@@ -232,6 +249,25 @@ mod tests {
             "a pause after the last one that was due"
         );
         assert_eq!(slot(&mut evictions, &budget, 101, "b", 5_500), 7_000);
+    }
+
+    /// What is looked at is bounded: with many gaps too small for a budget, the end of its queue is taken.
+    #[test]
+    fn a_queue_without_a_fitting_gap_is_gone_to_the_end_of() {
+        let one = Budget {
+            fleet: Some(10),
+            ..Budget::default()
+        };
+        let mut evictions = Evictions::default();
+        for number in 0..1_000 {
+            slot(&mut evictions, &one, number, "a", 0);
+        }
+        evictions.reserve(&one, &id(1), &BTreeMap::new(), Time(0));
+        let two = Budget {
+            fleet: Some(11),
+            ..Budget::default()
+        };
+        assert_eq!(slot(&mut evictions, &two, 1_001, "a", 0), 9_990 + 11);
     }
 
     #[test]

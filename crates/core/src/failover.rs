@@ -20,7 +20,6 @@
 pub mod budget;
 mod data;
 pub(crate) mod elsewhere;
-mod growth;
 pub(crate) mod home;
 mod made;
 pub(crate) mod records;
@@ -97,8 +96,8 @@ enum Leave {
 /// Schedules a template as its placement says, evictions included; `None` when scheduling is not ours to do. `held` is the
 /// binding as stored. What comes out is written at once: asked again with it, the same comes out.
 ///
-/// Cost: that of [`crate::scheduler::schedule`], twice while an eviction waits for its turn, up to six times while a cluster is to be left and no other fits, and up to three
-/// times more for each home cluster that may be gone back to.
+/// Cost: that of [`crate::scheduler::schedule`], up to six times while a cluster is to be left and no other fits, and up to three
+/// times more for each home cluster that may be gone back to; twice that while an eviction waits for its turn.
 pub(crate) fn decide(
     index: &Index,
     id: &Id,
@@ -121,6 +120,7 @@ pub(crate) fn decide(
     let limited = decide(&turn)?;
     Some(Decision {
         leaves: free.leaves,
+        blocked: free.blocked,
         ..limited
     })
 }
@@ -171,9 +171,22 @@ fn decide_by(
     }
     let Ways {
         open: mut homes,
-        closed,
+        mut closed,
         mut again_at,
     } = home::ways(index, id, held, placement, now);
+    // What has its turn later stays until then, whether it is left because it must be, or for a home.
+    let later = spec
+        .clusters
+        .iter()
+        .filter_map(|target| match turn(&target.name) {
+            Turn::Now => None,
+            Turn::Later(time) => Some((&target.name, time)),
+        });
+    let later: BTreeMap<&String, Option<Time>> = later.collect();
+    if !later.is_empty() {
+        again_at = later.values().flatten().copied().chain(again_at).min();
+        closed.extend(homes.drain(..).map(|task| Str::from(task.from_cluster.as_str())));
+    }
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
         scheduling::schedule(index, id, template, placement, held, (current, evicted), now)
     };
@@ -210,31 +223,9 @@ fn decide_by(
             Leave::Now(cause) => due.push((target, cause)),
         }
     }
-    // What has its turn later stays until then, whether it is left because it must be, or for a home.
     let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
-    let later = spec
-        .clusters
-        .iter()
-        .filter_map(|target| match turn(&target.name) {
-            Turn::Now => None,
-            Turn::Later(time) => Some((&target.name, time)),
-        });
-    let later: BTreeMap<&String, Option<Time>> = later.collect();
-    if !later.is_empty() {
-        again_at = later.values().flatten().copied().chain(again_at).min();
-        homes.clear();
-    }
     due.retain(|(target, _)| !later.contains_key(&target.name));
-    let decision = |mut outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
-        if let Outcome::Placed { clusters, note, .. } = &mut outcome {
-            let asks = (placement, template.replicas);
-            let held = growth::hold_back(index, id, asks, (spec, &tasks), clusters);
-            let notes = [std::mem::take(note)].into_iter().chain(held);
-            *note = notes
-                .filter(|note| !note.is_empty())
-                .collect::<Vec<_>>()
-                .join(" ");
-        }
+    let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
         let chosen = match &outcome {
             Outcome::Placed { clusters, .. } => clusters,
             Outcome::Failed { .. } => &spec.clusters,
@@ -263,7 +254,7 @@ fn decide_by(
     // Nothing moves for a home cluster that it does not come to.
     let comes_to = |homes: &[GracefulEvictionTask]| {
         let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(homes).collect();
-        match schedule(&staying(&spec.clusters, &due, &returning), &open, &due) {
+        match schedule(&staying(&spec.clusters, (&due, &later), &returning), &open, &due) {
             Outcome::Placed { clusters, .. } => homes
                 .iter()
                 .all(|task| clusters.iter().any(|target| target.name == task.from_cluster)),
@@ -284,7 +275,7 @@ fn decide_by(
         );
     }
     let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(&homes).collect();
-    let current = staying(&spec.clusters, &due, &returning);
+    let current = staying(&spec.clusters, (&due, &later), &returning);
     match schedule(&current, &open, &due) {
         Outcome::Placed {
             clusters,
@@ -355,15 +346,18 @@ fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool
     asked.as_ref() == applied && !is_reschedule_asked(held, now)
 }
 
-/// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
+/// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement. What has
+/// its turn later stays.
 fn staying(
     clusters: &[TargetCluster],
-    due: &[(&TargetCluster, Cause)],
+    (due, later): (&[(&TargetCluster, Cause)], &BTreeMap<&String, Option<Time>>),
     back: &[&GracefulEvictionTask],
 ) -> Vec<TargetCluster> {
     let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);
     let is_replacement = |target: &TargetCluster| {
-        back.iter().any(|task| {
+        let stays = later.contains_key(&target.name);
+        let mut back = back.iter().filter(|_| !stays);
+        back.any(|task| {
             let before = &task.clusters_before_failover;
             !before.is_empty() && !before.contains(&target.name)
         })

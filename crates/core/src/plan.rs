@@ -106,9 +106,10 @@ pub struct Plan {
     /// What must be known before anything is changed: the key is planned again when it is, and need not be before.
     #[serde(skip)]
     pub awaits: Option<Box<Proof>>,
-    /// The clusters that a binding is to leave and that count for the budgets of evictions, whether it may leave them now or not.
+    /// The clusters that a binding is to leave and that count for the budgets of evictions, whether it may leave them now or not;
+    /// `None` where that was not decided.
     #[serde(skip)]
-    pub leaves: BTreeSet<Str>,
+    pub leaves: Option<BTreeSet<Str>>,
 }
 
 /// What is to be known before something may be done; see [`crate::index::Index::plan`].

@@ -176,8 +176,11 @@ fn fill(
     let lacking: Vec<String> = places
         .iter()
         .zip(&status.aggregated_status)
-        .filter(|(place, _)| place.wanted && !place.applied())
-        .map(|(place, item)| format!("{}: {}", place.cluster, item.applied_message))
+        .filter(|(place, _)| place.wanted && !place.is_complete())
+        .map(|(place, item)| {
+            let short = place.short.as_ref().filter(|_| place.applied());
+            format!("{}: {}", place.cluster, short.unwrap_or(&item.applied_message))
+        })
         .collect();
     let health = health::told(places, &status.aggregated_status);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
@@ -199,10 +202,10 @@ fn fill(
         )
     };
     scheduled::fill(index, id, (entity, stored, template), status, now);
-    let lacks = || places.iter().filter(|place| place.wanted && !place.applied());
-    let on_its_way = lacks().all(Place::is_pending);
+    let lacks = || places.iter().filter(|place| place.wanted && !place.is_complete());
+    let on_its_way = lacks().all(Place::is_on_its_way);
     let as_asked = lacks().all(Place::is_as_asked);
-    let going_on = lacks().all(|place| place.is_pending() || place.is_as_asked());
+    let going_on = lacks().all(|place| place.is_on_its_way() || place.is_as_asked());
     let suspended = suspended(places);
     let is_settled = is_spec_settled(index, entity, stored, places);
     let wanted = places.iter().filter(|place| place.wanted).count();

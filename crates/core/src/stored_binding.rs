@@ -1,5 +1,7 @@
 //! What a binding says, as stored: questions about it that need nothing else.
 
+pub(crate) mod purge;
+
 use std::collections::BTreeMap;
 
 use entourage_api::{
@@ -24,11 +26,12 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 pub(crate) const WISHES: [&str; 2] = [annotation::FAIL_BACK, annotation::WAIT_FOR_DATA];
 
 /// What is remembered.
-pub(crate) const RECORDS: [&str; 4] = [
+pub(crate) const RECORDS: [&str; 5] = [
     annotation::FAILED_CLUSTERS,
     annotation::HOME_CLUSTERS,
     annotation::PRESERVED_LABELS,
     annotation::AWAITS_DATA,
+    annotation::SHARES_BEFORE_PURGE,
 ];
 
 /// The longest value of a label.

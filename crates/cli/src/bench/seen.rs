@@ -29,6 +29,15 @@ pub enum Wish {
     Step(String),
 }
 
+/// When a wish came true of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Fulfilled {
+    /// As the bench saw it: each kind has a watch of its own, so the order between kinds may be another one.
+    pub at: Instant,
+    /// As the server wrote it: its resourceVersion, which is etcd's revision and so in order for all objects of a server.
+    pub revision: u64,
+}
+
 /// What has been seen, and what is waited for.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -36,12 +45,12 @@ pub struct Ledger {
     objects: HashMap<(Place, Id), Option<String>>,
     wish: Option<(Wish, HashSet<(Place, Id)>)>,
     /// What has come true of the wish, and when.
-    fulfilled: BTreeMap<(Place, Id), Instant>,
+    fulfilled: BTreeMap<(Place, Id), Fulfilled>,
 }
 
 impl Ledger {
-    /// An object is there, with this step. True when the wish has come a step closer.
-    pub fn present(&mut self, place: Place, id: Id, step: Option<String>) -> bool {
+    /// An object is there, with this step, since this revision. True when the wish has come a step closer.
+    pub fn present(&mut self, place: Place, id: Id, step: Option<String>, revision: u64) -> bool {
         let key = (place, id);
         let closer = match &mut self.wish {
             Some((Wish::Present, left)) => left.remove(&key),
@@ -49,7 +58,8 @@ impl Ledger {
             _ => false,
         };
         if closer {
-            self.fulfilled.insert(key.clone(), Instant::now());
+            let at = Instant::now();
+            self.fulfilled.insert(key.clone(), Fulfilled { at, revision });
         }
         self.objects.insert(key, step);
         closer
@@ -124,9 +134,9 @@ impl Seen {
     }
 
     /// As [`Ledger::present`].
-    pub fn present(&self, place: Place, id: Id, step: Option<String>) {
+    pub fn present(&self, place: Place, id: Id, step: Option<String>, revision: u64) {
         let mut ledger = self.lock();
-        if ledger.present(place, id, step) {
+        if ledger.present(place, id, step, revision) {
             self.progress.send_replace((ledger.left(), Instant::now()));
         }
     }
@@ -147,7 +157,7 @@ impl Seen {
 
     /// What has come there of the last wish, and when.
     #[must_use]
-    pub fn fulfilled(&self) -> BTreeMap<(Place, Id), Instant> {
+    pub fn fulfilled(&self) -> BTreeMap<(Place, Id), Fulfilled> {
         self.lock().fulfilled.clone()
     }
 
@@ -232,14 +242,14 @@ mod tests {
     #[test]
     fn a_wish_counts_what_is_outstanding_at_first_and_then_event_by_event() {
         let mut ledger = Ledger::default();
-        ledger.present(0, id("x"), None);
+        ledger.present(0, id("x"), None, 1);
         assert_eq!(
             ledger.arm(Wish::Present, [(0, id("x")), (1, id("x")), (1, id("y"))]),
             2
         );
-        assert!(!ledger.present(0, id("x"), None));
-        assert!(ledger.present(1, id("x"), None));
-        assert!(!ledger.present(1, id("x"), None));
+        assert!(!ledger.present(0, id("x"), None, 1));
+        assert!(ledger.present(1, id("x"), None, 1));
+        assert!(!ledger.present(1, id("x"), None, 1));
         assert_eq!(ledger.outstanding(), BTreeSet::from([(1, id("y"))]));
     }
 
@@ -247,15 +257,15 @@ mod tests {
     fn a_step_is_reached_by_that_step_alone() {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.arm(Wish::Step("2".into()), [(0, id("x"))]), 1);
-        assert!(!ledger.present(0, id("x"), Some("1".into())));
-        assert!(ledger.present(0, id("x"), Some("2".into())));
+        assert!(!ledger.present(0, id("x"), Some("1".into()), 1));
+        assert!(ledger.present(0, id("x"), Some("2".into()), 1));
         assert_eq!(ledger.arm(Wish::Step("2".into()), [(0, id("x"))]), 0);
     }
 
     #[test]
     fn what_is_gone_was_there() {
         let mut ledger = Ledger::default();
-        ledger.present(0, id("x"), None);
+        ledger.present(0, id("x"), None, 1);
         assert_eq!(ledger.arm(Wish::Absent, [(0, id("x")), (0, id("y"))]), 1);
         assert!(ledger.gone(0, id("x")));
         assert!(ledger.outstanding().is_empty() && ledger.on(0).is_empty());
@@ -265,12 +275,13 @@ mod tests {
     fn what_came_of_a_wish_is_told_with_its_time_until_the_next_one() {
         let seen = Seen::new(vec!["hub".into()]);
         let _ = seen.wish(Wish::Present, [(0, id("x")), (0, id("y"))]);
-        seen.present(0, id("x"), None);
-        seen.present(0, id("z"), None);
+        seen.present(0, id("x"), None, 1);
+        seen.present(0, id("z"), None, 1);
         let told = seen.fulfilled();
         assert_eq!(told.keys().collect::<Vec<_>>(), [&(0, id("x"))]);
-        seen.present(0, id("y"), None);
-        assert!(seen.fulfilled()[&(0, id("y"))] >= told[&(0, id("x"))]);
+        seen.present(0, id("y"), None, 2);
+        let (first, second) = (told[&(0, id("x"))], seen.fulfilled()[&(0, id("y"))]);
+        assert!(first.at <= second.at && first.revision < second.revision);
         let _ = seen.wish(Wish::Present, [(0, id("w"))]);
         assert!(seen.fulfilled().is_empty());
     }
@@ -294,7 +305,7 @@ mod tests {
         let seen = Seen::new(vec!["hub".into()]);
         let wait = seen.wish(Wish::Present, [(0, id("x"))]);
         let other = seen.clone();
-        let task = tokio::spawn(async move { other.present(0, id("x"), None) });
+        let task = tokio::spawn(async move { other.present(0, id("x"), None, 1) });
         assert!(wait.met(Duration::from_secs(30)).await.is_ok());
         task.await.unwrap();
     }

@@ -76,7 +76,8 @@ async fn relist(target: &Target, seen: &Seen) -> Result<String> {
     for metadata in list.items() {
         let id = Id::new(target.kind, metadata.namespace, metadata.name);
         before.remove(&id);
-        seen.present(target.place, id, metadata.annotations.step);
+        let revision = metadata.resource_version.parse().unwrap_or_default();
+        seen.present(target.place, id, metadata.annotations.step, revision);
     }
     for id in before {
         seen.gone(target.place, id);
@@ -94,8 +95,9 @@ async fn follow(target: &Target, seen: &Seen, from: &mut String) -> Result<()> {
         let event: Event = serde_json::from_str(&line).context("a malformed event")?;
         let metadata = event.object.metadata;
         let id = Id::new(target.kind, metadata.namespace, metadata.name);
+        let revision = metadata.resource_version.parse().unwrap_or_default();
         match event.kind.as_str() {
-            "ADDED" | "MODIFIED" => seen.present(target.place, id, metadata.annotations.step),
+            "ADDED" | "MODIFIED" => seen.present(target.place, id, metadata.annotations.step, revision),
             "DELETED" => seen.gone(target.place, id),
             "BOOKMARK" => {}
             other => bail!("an event of the type {other}"),

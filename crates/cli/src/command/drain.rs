@@ -99,18 +99,33 @@ pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Writ
             vec![said_of_cordon(outcome), draining]
         },
     };
+    let waits = args.wait && !args.dry_run;
+    // What leaves at once was there, too. A hub that cannot be asked is told of once the taints are set.
+    let before = if waits {
+        bindings_on(&target, &args.name).await.ok()
+    } else {
+        None
+    };
     carry_out(&wish, &mut target, now).await?;
-    if args.dry_run || !args.wait {
+    if !waits {
         return Ok(());
     }
-    wait(&mut target, &args.name, args.timeout).await
+    wait(&mut target, &args.name, before, args.timeout).await
 }
 
-/// Waits until no binding is left. Costs two lists of all bindings every second. An error after the first look is retried.
-async fn wait(target: &mut Target<'_>, name: &str, limit: Duration) -> Result<()> {
+/// Waits until no binding is left; `before`: those that were there before the drain, if that is known. Costs two lists of all
+/// bindings every second. An error after the first look is retried.
+async fn wait(
+    target: &mut Target<'_>,
+    name: &str,
+    before: Option<BTreeMap<String, Remaining>>,
+    limit: Duration,
+) -> Result<()> {
     let begin = Instant::now();
-    let mut progress = Progress::new(name, bindings_on(target, name).await?);
+    let now = bindings_on(target, name).await?;
+    let mut progress = Progress::new(name, before.unwrap_or_else(|| now.clone()));
     progress.begin(target.out)?;
+    progress.advance(now, target.out)?;
     let mut failed = None;
     while !progress.is_done() {
         if let Some(why) = progress.stuck() {

@@ -1,19 +1,22 @@
 //! One eviction task: when it is over, when the old copy may be deleted, and what is told of it.
 
 use entourage_api::{
-    policy::{Placement, PurgeMode},
+    policy::{Placement, PurgeMode, ReplicaSchedulingType},
     work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
 
 use super::{
-    TAINT_MANAGER, is_required,
+    TAINT_MANAGER,
     tolerance::{Stay, stay},
 };
 use crate::{
     index::{Binding, CopyState, Entity, Index, current::is_current},
     interpreter::Health,
     object::{Id, Str, Time},
-    stored_binding::is_held_back_from,
+    stored_binding::{
+        is_held_back_from,
+        purge::{self, is_required},
+    },
 };
 
 /// How far a task is.
@@ -196,10 +199,23 @@ pub(crate) fn told(
                 },
                 Err((why, _)) => format!("the copy there is kept: {why}"),
             };
-            format!("Evicted from {} ({cause}); {what}", task.from_cluster)
+            let purged =
+                purge::purged(&binding.object.spec).any(|each| each.from_cluster == task.from_cluster);
+            let waits = match task.replicas {
+                Some(replicas) if purged && is_divided(binding) => {
+                    format!("; {replicas} replicas start elsewhere when it is gone")
+                }
+                _ => String::new(),
+            };
+            format!("Evicted from {} ({cause}); {what}{waits}", task.from_cluster)
         })
         .collect();
     (!all.is_empty()).then(|| all.join(". "))
+}
+
+fn is_divided(binding: &Binding) -> bool {
+    let placement = binding.object.spec.placement.as_ref();
+    placement.is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided)
 }
 
 /// Why a copy stays that its eviction task lets go.

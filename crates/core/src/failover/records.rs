@@ -13,7 +13,10 @@ use crate::{
     eviction::data::Awaited,
     index::Index,
     object::{Meta, Str, Time},
-    stored_binding::{Labels, RECORDS, WISHES, eviction_from},
+    stored_binding::{
+        Labels, RECORDS, WISHES, eviction_from,
+        purge::{self, Shares},
+    },
 };
 
 /// What is remembered from now on.
@@ -27,6 +30,8 @@ pub(crate) struct Records {
     preserved: BTreeMap<Str, Labels>,
     /// Where it waits for data.
     data: Awaited,
+    /// The replicas that clusters keep until a copy is purged.
+    shares: Shares,
 }
 
 /// What a decision puts in the place of what.
@@ -90,6 +95,7 @@ impl Records {
             homes: home::remembered(index, held, placement, &exchange, now),
             preserved: state::handed_on(held, &exchange),
             data: data::awaited((held, placement), &exchange, now),
+            shares: purge::remembered(held, placement, (tasks, chosen)),
         }
     }
 
@@ -115,6 +121,7 @@ impl Records {
                 self.preserved.is_empty(),
             ),
             json(serde_json::to_string(&self.data).ok(), self.data.is_empty()),
+            json(serde_json::to_string(&self.shares).ok(), self.shares.is_empty()),
         ];
         for (key, text) in RECORDS.into_iter().zip(texts) {
             match text {

@@ -12,7 +12,7 @@ use crate::{
     observation::Template,
     recipe::Recipe,
     scheduler,
-    stored_binding::preserved_labels_on,
+    stored_binding::{preserved_labels_on, purge::share},
 };
 
 /// How the copy is rendered here.
@@ -41,7 +41,7 @@ pub(crate) fn recipe(
         .iter()
         .find(|target| target.name == *cluster)
         .filter(|_| divided && template.replicas.is_some())
-        .map(|target| target.replicas);
+        .map(|target| share(&binding.object, target));
     let completions = replicas.and_then(|_| share_of_completions(template, spec, cluster));
     Recipe {
         hub: index.config.hub.clone(),

@@ -6,7 +6,7 @@ use crate::{
         suspension::is_suspended, wanted::wants,
     },
     object::{Id, Str, Time},
-    stored_binding::is_held_back_from,
+    stored_binding::{is_held_back_from, purge},
     told,
 };
 
@@ -30,9 +30,21 @@ pub(super) struct Place<'a> {
     pub(super) problem: Option<&'a Problem>,
     /// It is not wanted, and stays because nothing may be written here now.
     pub(super) held: bool,
+    /// What it has of its replicas while others are purged elsewhere.
+    pub(super) short: Option<String>,
 }
 
 impl Place<'_> {
+    /// Whether it is applied, with all replicas that it is to have.
+    pub(super) fn is_complete(&self) -> bool {
+        self.applied() && self.short.is_none()
+    }
+
+    /// Whether what it lacks comes without anybody's doing.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        self.is_pending() || (self.applied() && self.short.is_some())
+    }
+
     /// Whether an answer is still to come.
     pub(super) fn is_pending(&self) -> bool {
         self.wanted
@@ -108,6 +120,7 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
             let current = is_current(index, id, cluster);
             let refused = index.refused.get(&watch).filter(|_| !current);
             let suspended = wanted && is_suspended(index, entity, cluster);
+            let binding = entity.binding.as_ref().map(|binding| &binding.object);
             Some(Place {
                 unlistable: unlistable.or(refused).filter(|_| answers),
                 cluster,
@@ -119,11 +132,8 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
                 objection: identities::objection(index, cluster).map(|objection| objection.message(cluster)),
                 suspended,
                 problem: state.problem.as_ref().filter(|_| !suspended),
-                held: !wanted
-                    && entity
-                        .binding
-                        .as_ref()
-                        .is_some_and(|binding| is_held_back_from(&binding.object.spec, cluster)),
+                held: !wanted && binding.is_some_and(|binding| is_held_back_from(&binding.spec, cluster)),
+                short: binding.and_then(|binding| purge::lacking(binding, cluster)),
             })
         })
         .collect()

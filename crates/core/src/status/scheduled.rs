@@ -25,7 +25,7 @@ const NAMED: usize = 10;
 /// Fills in the scheduler's part of a status. Where another scheduler chooses, or scheduling is suspended, it stays as
 /// it is; so it does when the policy is gone. That an eviction is blocked is told in any case.
 ///
-/// Cost: that of [`crate::scheduler::schedule`].
+/// Cost: that of [`failover::decide`].
 pub(super) fn fill(
     index: &Index,
     id: &Id,

@@ -439,16 +439,16 @@ fn divided() -> World {
     let mut world = World::new(&MEMBERS);
     assert!(world.settle());
     world.apply(config_map("settings", "one"));
-    world.apply(six("one"));
+    world.apply(scaled(6, "one"));
     world.apply(policy);
     assert!(world.settle());
     assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [2, 2, 2]);
     world
 }
 
-fn six(image: &str) -> Value {
+fn scaled(replicas: i64, image: &str) -> Value {
     let mut workload = deployment("web", &["settings"]);
-    workload["spec"]["replicas"] = json!(6);
+    workload["spec"]["replicas"] = json!(replicas);
     workload["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
     workload
 }
@@ -461,17 +461,54 @@ fn replicas_on(world: &World, member: &str) -> i64 {
 
 #[test]
 fn divided_replicas_that_are_purged_directly_start_elsewhere_when_they_are_gone() {
+    for is_orphaned in [false, true] {
+        let mut world = divided();
+        if is_orphaned {
+            world.delete("PropagationPolicy", "web");
+            assert!(world.settle());
+        }
+        let wrote = world.writes.len();
+        let taints = no_execute(&world);
+        taint(&mut world, "member2", &taints);
+        assert!(world.settle());
+        assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [3, 0, 3]);
+        let gone = write(&world, wrote, "member2 Delete Deployment");
+        for other in ["member1", "member3"] {
+            let grown = write(&world, wrote, &format!("{other} PUT Deployment"));
+            assert!(gone < grown, "{other}: {:#?}", &world.writes[wrote..]);
+        }
+        // Back again, it gets nothing that is placed.
+        taint(&mut world, "member2", &json!([]));
+        assert!(world.settle());
+        assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [3, 0, 3]);
+    }
+}
+
+#[test]
+fn a_cluster_that_joins_while_a_purge_waits_moves_no_replicas() {
     let mut world = divided();
-    let wrote = world.writes.len();
+    world.apply(scaled(6, "one"));
+    let cordon = json!([{"key": "full", "effect": "NoSchedule"}]);
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    let taints = no_execute(&world);
+    taint(&mut world, "member3", &taints);
+    assert!(world.settle_for(120_000));
+    taint(&mut world, "member3", &cordon);
     let taints = no_execute(&world);
     taint(&mut world, "member2", &taints);
-    assert!(world.settle());
-    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [3, 0, 3]);
-    let gone = write(&world, wrote, "member2 Delete Deployment");
-    for other in ["member1", "member3"] {
-        let grown = write(&world, wrote, &format!("{other} PUT Deployment"));
-        assert!(gone < grown, "{other}: {:#?}", &world.writes[wrote..]);
-    }
+    assert!(world.settle_for(120_000));
+    let before = MEMBERS.map(|member| replicas_on(&world, member));
+    assert_eq!(clusters(&world), ["member1"]);
+    taint(&mut world, "member3", &json!([]));
+    assert!(world.settle_for(120_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), before);
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.writes[wrote..], [""; 0], "a restart changes nothing");
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), before);
 }
 
 #[test]
@@ -484,22 +521,22 @@ fn while_a_purge_waits_for_a_dead_member_edits_are_delivered_and_replicas_do_not
     assert!(world.settle_for(120_000));
     assert_eq!(clusters(&world), ["member1", "member3"]);
     assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [2, 2, 2]);
-    let scheduled = condition(&world, BINDING, "Scheduled");
-    let told = scheduled["message"].as_str().expect("message");
+    let evicting = condition(&world, BINDING, "Evicting");
+    let told = evicting["message"].as_str().expect("message");
     assert!(
-        told.contains("2 replicas start when the copy on member2 is gone"),
+        told.contains(
+            "the copy there is handled when the cluster responds; 2 replicas start elsewhere when it is gone"
+        ),
         "{told}"
     );
-    world.apply(six("two"));
+    world.apply(scaled(6, "two"));
     assert!(world.settle());
     for member in ["member1", "member3"] {
         let copy = world.on(member, "Deployment", "web").expect("copy");
         assert_eq!(copy["spec"]["template"]["spec"]["containers"][0]["image"], "two");
     }
     // What is asked for beyond those that wait starts.
-    let mut nine = six("two");
-    nine["spec"]["replicas"] = json!(9);
-    world.apply(nine);
+    world.apply(scaled(9, "two"));
     assert!(world.settle());
     let all = ["member1", "member3"].map(|member| replicas_on(&world, member));
     assert_eq!(all.iter().sum::<i64>(), 7, "{all:?}");

@@ -14,7 +14,7 @@ use crate::bench::{
     meter::Meter,
     objects::{Own, World},
     report::Run,
-    seen::{Place, Wish},
+    seen::{Fulfilled, Place, Wish},
     server::Server,
     stats::Spread,
 };
@@ -142,7 +142,7 @@ async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run>
             let last = needed(world, workload)
                 .into_iter()
                 .filter_map(|id| times.get(&(to, id)));
-            let last = last.max().copied().unwrap_or(sent);
+            let last = last.map(|each| each.at).max().unwrap_or(sent);
             last.saturating_duration_since(sent).as_secs_f64() * 1e3
         })
         .collect();
@@ -173,12 +173,12 @@ fn needed(world: &World, workload: usize) -> [Id; 5] {
     ]
 }
 
-/// How many workloads were there before one of their dependencies was.
-fn late(world: &World, to: Place, times: &BTreeMap<(Place, Id), std::time::Instant>) -> u32 {
+/// How many workloads were there before one of their dependencies was, by the order in which the server wrote them.
+fn late(world: &World, to: Place, times: &BTreeMap<(Place, Id), Fulfilled>) -> u32 {
     let is_late = |workload: &usize| {
         let mut all = needed(world, *workload)
             .into_iter()
-            .map(|id| times.get(&(to, id)));
+            .map(|id| times.get(&(to, id)).map(|each| each.revision));
         let own = all.next();
         all.any(|dependency| Some(dependency) > own)
     };

@@ -95,6 +95,27 @@ async fn a_binding_that_comes_while_others_leave_is_waited_for() {
     assert!(!error.contains("None has left"), "{error}");
 }
 
+#[test]
+fn what_has_left_before_the_first_look_is_counted() {
+    let there = |names: &[&str]| -> BTreeMap<String, Remaining> {
+        let all = names.iter().map(|name| binding(name, &["m1"]));
+        all.filter_map(|binding| remaining(&binding, "m1")).collect()
+    };
+    let mut out = Vec::new();
+    let mut progress = Progress::new("m1", there(&["db", "web"]));
+    progress.begin(&mut out).unwrap();
+    progress.advance(there(&["web"]), &mut out).unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap().lines().collect::<Vec<_>>(),
+        [
+            "waiting for 2 bindings to leave m1",
+            "binding shop/db has left; 1 of 2 bindings have left m1",
+        ]
+    );
+    let told = progress.timed_out(Duration::from_secs(5));
+    assert!(!told.contains("None has left"), "{told}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hub_that_fails_in_between_does_not_end_the_drain() {
     let hub = hub();

@@ -1,0 +1,241 @@
+//! Copies that are purged directly, and the replicas that start elsewhere when they are gone.
+//!
+//! A cluster that is new to the workload gets its copy after that (`crate::eviction::awaits_purge`). One that holds the
+//! workload keeps the share that it had: the binding remembers it ([`annotation::SHARES_BEFORE_PURGE`]), and it counts as long
+//! as the binding has the eviction task. So what is delivered follows from the binding alone, also after a restart.
+
+use std::collections::BTreeMap;
+
+use entourage_api::{
+    keys::annotation,
+    policy::{Placement, PurgeMode, ReplicaSchedulingType},
+    work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, TargetCluster},
+};
+
+use super::eviction_from;
+
+/// The replicas that clusters had, by name.
+pub(crate) type Shares = BTreeMap<String, i32>;
+
+/// The tasks whose copies are purged directly. What something else needs on a cluster is not. Cost: O(tasks × (clusters + what
+/// requires the object)).
+pub(crate) fn purged(spec: &ResourceBindingSpec) -> impl Iterator<Item = &GracefulEvictionTask> {
+    spec.graceful_eviction_tasks.iter().filter(|task| {
+        let from = &task.from_cluster;
+        is_direct(task)
+            && !spec.clusters.iter().any(|target| target.name == *from)
+            && !is_required(spec, from)
+    })
+}
+
+fn is_direct(task: &GracefulEvictionTask) -> bool {
+    task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true)
+}
+
+/// Whether something else needs the copy on a cluster. Cost: O(what requires it).
+pub(crate) fn is_required(spec: &ResourceBindingSpec, cluster: &str) -> bool {
+    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
+    required.any(|target| target.name == cluster)
+}
+
+/// The shares that are remembered from now on: those that the clusters have when the first copy begins to be purged. `held` is
+/// the binding as stored; beside it what it is about to say. Cost: O(tasks × clusters).
+pub(crate) fn remembered(
+    held: &ResourceBinding,
+    placement: &Placement,
+    (tasks, chosen): (&[GracefulEvictionTask], &[TargetCluster]),
+) -> Shares {
+    let is_divided = placement.replica_scheduling_type() == ReplicaSchedulingType::Divided;
+    if !is_divided || !tasks.iter().any(is_direct) {
+        return Shares::new();
+    }
+    let spec = &held.spec;
+    if spec.graceful_eviction_tasks.iter().any(is_direct) {
+        return stored(held);
+    }
+    let share = |target: &TargetCluster| {
+        let mut before = spec.clusters.iter();
+        let before = before.find(|before| before.name == target.name);
+        // A copy that was about to be evicted from there has replicas, too.
+        let evicted = || eviction_from(spec, &target.name)?.replicas;
+        let share = before.map(|before| before.replicas).or_else(evicted)?;
+        Some((target.name.clone(), share))
+    };
+    chosen.iter().filter_map(share).collect()
+}
+
+fn stored(binding: &ResourceBinding) -> Shares {
+    let annotations = binding.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(annotation::SHARES_BEFORE_PURGE));
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+/// The replicas that a copy has on one of the clusters of a binding whose replicas are divided: its share; while copies are
+/// purged, only what it had before, and of what it is to grow by as much as makes no more replicas in all than the template asks
+/// for. Cost: O(1) where nothing is purged, else O(tasks × (clusters + what requires the object)).
+pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
+    let spec = &binding.spec;
+    let going = purged(spec).map(|task| i64::from(task.replicas.unwrap_or_default().max(0)));
+    let going: i64 = going.sum();
+    if going == 0 {
+        return target.replicas;
+    }
+    let shares = stored(binding);
+    let Some(before) = shares.get(&target.name) else {
+        return target.replicas;
+    };
+    let grows = |target: &TargetCluster| {
+        let before = *shares.get(&target.name)?;
+        Some(i64::from(target.replicas) - i64::from(before)).filter(|growth| *growth > 0)
+    };
+    let Some(growth) = grows(target) else {
+        return target.replicas;
+    };
+    // What new clusters are to have does not run: their copies are made when the others are gone.
+    let holders = spec
+        .clusters
+        .iter()
+        .filter(|each| shares.contains_key(&each.name));
+    let running = holders
+        .clone()
+        .map(|each| i64::from(each.replicas) - grows(each).unwrap_or_default());
+    let free = i64::from(spec.replicas) - going - running.sum::<i64>();
+    let first = holders.take_while(|each| each.name != target.name);
+    let granted = (free - first.filter_map(grows).sum::<i64>()).clamp(0, growth);
+    i32::try_from(i64::from(*before) + granted).unwrap_or(target.replicas)
+}
+
+/// What a cluster lacks of its share until copies are purged elsewhere; `None` if nothing. Cost: that of [`share`].
+pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str) -> Option<String> {
+    let mut targets = binding.spec.clusters.iter();
+    let target = targets.find(|target| target.name == *cluster)?;
+    let share = share(binding, target);
+    let from: Vec<&str> = purged(&binding.spec)
+        .map(|task| task.from_cluster.as_str())
+        .collect();
+    (share < target.replicas).then(|| {
+        format!(
+            "{share} of {} replicas, the others when the copy on {} is deleted",
+            target.replicas,
+            from.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(all: &[(&str, i32)]) -> Vec<TargetCluster> {
+        let target = |(name, replicas): &(&str, i32)| TargetCluster {
+            name: (*name).into(),
+            replicas: *replicas,
+            components: Vec::new(),
+        };
+        all.iter().map(target).collect()
+    }
+
+    fn task(from: &str, replicas: i32) -> GracefulEvictionTask {
+        GracefulEvictionTask {
+            from_cluster: from.into(),
+            replicas: Some(replicas),
+            purge_mode: Some(PurgeMode::Directly),
+            ..GracefulEvictionTask::default()
+        }
+    }
+
+    /// What is delivered to each of the clusters of a binding that leaves `m9` with 3 replicas.
+    fn delivered(replicas: i32, before: &[(&str, i32)], clusters: &[(&str, i32)]) -> Vec<i32> {
+        let before: Shares = before
+            .iter()
+            .map(|(name, share)| ((*name).into(), *share))
+            .collect();
+        let mut binding = ResourceBinding::default();
+        let text = serde_json::to_string(&before).expect("text");
+        let annotations = binding.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::SHARES_BEFORE_PURGE.into(), text);
+        binding.spec.replicas = replicas;
+        binding.spec.clusters = targets(clusters);
+        binding.spec.graceful_eviction_tasks = vec![task("m9", 3)];
+        let clusters = binding.spec.clusters.clone();
+        clusters.iter().map(|target| share(&binding, target)).collect()
+    }
+
+    #[test]
+    fn shares_grow_by_what_does_not_run_elsewhere() {
+        for (what, replicas, before, clusters, expected) in [
+            (
+                "all of it waits",
+                9,
+                vec![("a", 3), ("b", 3)],
+                vec![("a", 5), ("b", 4)],
+                vec![3, 3],
+            ),
+            (
+                "a new cluster waits by itself",
+                6,
+                vec![("a", 3)],
+                vec![("a", 3), ("new", 3)],
+                vec![3, 3],
+            ),
+            (
+                "scaled up",
+                12,
+                vec![("a", 3), ("b", 3)],
+                vec![("a", 6), ("b", 6)],
+                vec![6, 3],
+            ),
+            (
+                "scaled up beside a new cluster",
+                9,
+                vec![("a", 3)],
+                vec![("a", 5), ("new", 4)],
+                vec![5, 4],
+            ),
+            (
+                "scaled down",
+                2,
+                vec![("a", 3), ("b", 3)],
+                vec![("a", 1), ("b", 1)],
+                vec![1, 1],
+            ),
+            (
+                "one shrinks",
+                9,
+                vec![("a", 1), ("b", 5)],
+                vec![("a", 5), ("b", 4)],
+                vec![2, 4],
+            ),
+            (
+                "nothing is remembered",
+                9,
+                vec![],
+                vec![("a", 5), ("b", 4)],
+                vec![5, 4],
+            ),
+        ] {
+            assert_eq!(delivered(replicas, &before, &clusters), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn shares_are_remembered_from_the_first_purge_to_the_last() {
+        let mut placement = Placement::default();
+        let divided = serde_json::json!({"replicaSchedulingType": "Divided"});
+        placement.replica_scheduling = serde_json::from_value(divided).expect("strategy");
+        let mut held = ResourceBinding::default();
+        held.spec.clusters = targets(&[("a", 3), ("m9", 3)]);
+        let chosen = targets(&[("a", 4), ("b", 2)]);
+        let shares = |held: &ResourceBinding, tasks: &[_]| remembered(held, &placement, (tasks, &chosen));
+        let first = shares(&held, &[task("m9", 3)]);
+        assert_eq!(first, Shares::from([("a".into(), 3)]));
+        let text = serde_json::to_string(&first).expect("text");
+        held.metadata.annotations = Some([(annotation::SHARES_BEFORE_PURGE.into(), text)].into());
+        held.spec.clusters = chosen.clone();
+        held.spec.graceful_eviction_tasks = vec![task("m9", 3)];
+        assert_eq!(shares(&held, &[task("m9", 3), task("m8", 1)]), first);
+        assert!(shares(&held, &[]).is_empty());
+        assert!(remembered(&held, &Placement::default(), (&[task("m9", 3)], &chosen)).is_empty());
+    }
+}
