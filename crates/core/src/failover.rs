@@ -135,6 +135,9 @@ enum Turn {
 
 type TurnOf<'a> = &'a dyn Fn(&str) -> Turn;
 
+/// The clusters that have their turn later.
+type Later<'a> = BTreeMap<&'a String, Option<Time>>;
+
 /// As [`decide`]; `turn` says when a cluster may be left.
 fn decide_by(
     index: &Index,
@@ -182,7 +185,7 @@ fn decide_by(
             Turn::Now => None,
             Turn::Later(time) => Some((&target.name, time)),
         });
-    let later: BTreeMap<&String, Option<Time>> = later.collect();
+    let later: Later<'_> = later.collect();
     if !later.is_empty() {
         again_at = later.values().flatten().copied().chain(again_at).min();
         closed.extend(homes.drain(..).map(|task| Str::from(task.from_cluster.as_str())));
@@ -350,7 +353,7 @@ fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool
 /// its turn later stays.
 fn staying(
     clusters: &[TargetCluster],
-    (due, later): (&[(&TargetCluster, Cause)], &BTreeMap<&String, Option<Time>>),
+    (due, later): (&[(&TargetCluster, Cause)], &Later<'_>),
     back: &[&GracefulEvictionTask],
 ) -> Vec<TargetCluster> {
     let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);

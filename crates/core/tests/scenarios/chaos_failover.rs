@@ -66,7 +66,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Self {
         let mut world = World::new(&MEMBERS);
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             world.index.config.eviction_budget = Budget {
                 fleet: Some(500),
                 region: None,
@@ -198,14 +198,35 @@ impl Run {
                 "seed {seed}: {name}: {binding:?}"
             );
         }
+        // What a cluster has more than its share, or had when it was evicted, is about to end there; nothing waits for that.
+        let name = format!("{SPREAD}-deployment");
+        let binding = self.world.hub_object("ResourceBinding", &name);
+        let share = |member: &str| {
+            let spec = &binding?["spec"];
+            let mut targets = spec["clusters"].as_array().into_iter().flatten();
+            let mut tasks = spec["gracefulEvictionTasks"].as_array().into_iter().flatten();
+            let target = targets.find(|target| target["name"] == member);
+            let entry = target.or_else(|| tasks.find(|task| task["fromCluster"] == member));
+            entry?["replicas"].as_i64()
+        };
+        let evicted = |member: &str| {
+            let tasks = binding.and_then(|binding| binding["spec"]["gracefulEvictionTasks"].as_array());
+            tasks
+                .into_iter()
+                .flatten()
+                .any(|task| task["fromCluster"] == member)
+        };
         let running = MEMBERS.iter().filter_map(|member| {
             let copy = self.world.on(member, "Deployment", SPREAD)?;
-            copy["spec"]["replicas"].as_i64()
+            let running = copy["spec"]["replicas"].as_i64()?;
+            Some(share(member).map_or(running, |share| share.min(running)))
         });
         let running: Vec<i64> = running.collect();
+        // What a dead one has is not what it should have.
+        let is_known = |member: &str| !self.world.members[member].down || evicted(member);
         assert!(
-            running.iter().sum::<i64>() <= REPLICAS,
-            "seed {seed}: {running:?} of {SPREAD}"
+            !MEMBERS.into_iter().all(is_known) || running.iter().sum::<i64>() <= REPLICAS,
+            "seed {seed}: {running:?} of {binding:?}"
         );
     }
 
