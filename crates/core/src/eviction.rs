@@ -7,8 +7,10 @@ pub(crate) mod data;
 pub(crate) mod task;
 pub mod tolerance;
 
+use entourage_api::work::GracefulEvictionTask;
+
 use crate::{
-    index::{Binding, Index},
+    index::{Binding, CopyState, Index},
     object::{Id, Str},
     stored_binding::purge,
 };
@@ -16,15 +18,26 @@ use crate::{
 /// Who makes tasks because of a taint. Source: Karmada reference 4.2.
 pub(crate) const TAINT_MANAGER: &str = "TaintManager";
 
-/// Whether a first copy waits for the deletion of another one: a task that purges directly, whose copy may still be there.
-/// What the binding is scheduled to waits; what something else needs there does not. Answers with the cluster of the task.
-/// Cost: O(tasks × (clusters + what requires the object)).
-pub(crate) fn awaits_purge(index: &Index, id: &Id, binding: &Binding, cluster: &str) -> Option<Str> {
+/// Whether a copy that is not there waits for the deletion of another one: a task that purges directly, whose copy may still be
+/// there. What the binding is scheduled to since the eviction waits; what it was on before, or something else needs there, does not.
+/// Answers with the cluster of the task. Cost: O(tasks × (clusters + what requires the object)).
+pub(crate) fn awaits_purge(
+    index: &Index,
+    id: &Id,
+    binding: &Binding,
+    (cluster, state): (&str, &CopyState),
+) -> Option<Str> {
     let spec = &binding.object.spec;
     if purge::is_required(spec, cluster) {
         return None;
     }
+    // A record may have outlived its copy, so the task has the first word on where the workload was.
+    let was_there = |task: &GracefulEvictionTask| match &task.clusters_before_failover[..] {
+        [] => state.record.is_some(),
+        before => before.iter().any(|name| *name == *cluster),
+    };
     purge::purged(spec)
+        .filter(|task| !was_there(task))
         .map(|task| Str::from(task.from_cluster.as_str()))
         .find(|from| index.may_stand(id, from))
 }

@@ -329,8 +329,7 @@ fn deliver(
         );
     }
     if state.live.is_none()
-        && state.record.is_none()
-        && let Some(cluster) = eviction::awaits_purge(index, id, binding, cluster)
+        && let Some(cluster) = eviction::awaits_purge(index, id, binding, (cluster, state))
     {
         return Plan::wait(format!("the copy on {cluster} is deleted first"));
     }

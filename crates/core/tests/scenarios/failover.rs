@@ -1074,6 +1074,47 @@ fn a_replacement_that_is_not_needed_any_more_stays_while_no_other_copy_is_health
 }
 
 #[test]
+fn a_status_that_outlived_its_copy_lets_no_workload_return_before_a_purge() {
+    let mut world = settled(&purging("Directly"));
+    let mut stale = binding(&world, BINDING).clone();
+    let mut entry = stale["status"]["aggregatedStatus"][0].clone();
+    entry["clusterName"] = json!("member2");
+    entry["copy"]["source"] = json!("an earlier version");
+    stale["status"]["aggregatedStatus"] = json!([stale["status"]["aggregatedStatus"][0], entry]);
+    world.replace(stale);
+    world.set_down("member1", true);
+    world.set_down("member2", true);
+    world.restart();
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(10_000));
+    assert_eq!(clusters(&world), ["member2"]);
+    world.set_down("member2", false);
+    assert!(world.settle_for(10_000));
+    assert_eq!(
+        world.holders("Deployment", "web"),
+        ["member1"],
+        "the purge comes first"
+    );
+    world.set_down("member1", false);
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+}
+
+#[test]
+fn a_copy_that_somebody_deletes_is_made_again_while_a_purge_waits() {
+    let mut world = divided();
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    let taints = no_execute(&world);
+    taint(&mut world, "member2", &taints);
+    assert!(world.settle_for(120_000));
+    world.meddle("member1", "Deployment", "web", |_| None);
+    assert!(world.settle());
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [2, 2, 2]);
+}
+
+#[test]
 fn a_status_that_outlived_its_copy_lets_no_workload_return_before_its_dependencies() {
     let mut world = settled(&policy());
     // It left member2 some time ago, and the controllers ended before they stored that.
