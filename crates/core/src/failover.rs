@@ -44,7 +44,7 @@ use crate::{
     observation::Template,
     scheduler::Outcome,
     scheduling,
-    stored_binding::{eviction_from, is_held_back_from, is_reschedule_asked, is_scheduled_by_us},
+    stored_binding::{eviction_from, is_held_back_from, is_reschedule_asked, is_scheduled_by_us, purge},
 };
 use home::Ways;
 use made::{new_task, surplus};
@@ -235,6 +235,12 @@ fn decide_by(
         };
         let is_chosen = |cluster: &str| chosen.iter().any(|target| target.name == *cluster);
         tasks.retain(|task| task.producer != RETURN || !is_chosen(&task.from_cluster));
+        // Who comes back in the meantime is as new as any other: it waits for the purge.
+        let comes =
+            |name: &String| is_chosen(name) && !spec.clusters.iter().any(|target| target.name == *name);
+        for task in tasks.iter_mut().filter(|task| purge::is_direct(task)) {
+            task.clusters_before_failover.retain(|name| !comes(name));
+        }
         let application = tasks
             .iter()
             .filter(|task| task.reason == reason::APPLICATION_FAILURE);
@@ -358,12 +364,11 @@ fn staying(
 ) -> Vec<TargetCluster> {
     let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);
     let is_replacement = |target: &TargetCluster| {
-        let stays = later.contains_key(&target.name);
-        let mut back = back.iter().filter(|_| !stays);
-        back.any(|task| {
+        let is_in_place_of = |task: &&GracefulEvictionTask| {
             let before = &task.clusters_before_failover;
             !before.is_empty() && !before.contains(&target.name)
-        })
+        };
+        !later.contains_key(&target.name) && back.iter().any(is_in_place_of)
     };
     let mut all: Vec<TargetCluster> = clusters
         .iter()

@@ -201,11 +201,9 @@ pub(crate) fn told(
             };
             let purged =
                 purge::purged(&binding.object.spec).any(|each| each.from_cluster == task.from_cluster);
-            let waits = match task.replicas {
-                Some(replicas) if purged && is_divided(binding) => {
-                    format!("; {replicas} replicas start elsewhere when it is gone")
-                }
-                _ => String::new(),
+            let waits = match purged && is_divided(binding) {
+                true => "; its replicas start elsewhere when it is gone",
+                false => "",
             };
             format!("Evicted from {} ({cause}); {what}{waits}", task.from_cluster)
         })

@@ -28,7 +28,8 @@ pub(crate) fn purged(spec: &ResourceBindingSpec) -> impl Iterator<Item = &Gracef
     })
 }
 
-fn is_direct(task: &GracefulEvictionTask) -> bool {
+/// Whether the copy is deleted before others are made.
+pub(crate) fn is_direct(task: &GracefulEvictionTask) -> bool {
     task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true)
 }
 
@@ -38,8 +39,8 @@ pub(crate) fn is_required(spec: &ResourceBindingSpec, cluster: &str) -> bool {
     required.any(|target| target.name == cluster)
 }
 
-/// The shares that are remembered from now on: those that the clusters have when the first copy begins to be purged. `held` is
-/// the binding as stored; beside it what it is about to say. Cost: O(tasks × clusters).
+/// The shares that are remembered from now on: those that the clusters have when a copy begins to be purged. `held` is the
+/// binding as stored; beside it what it is about to say. Cost: O(tasks × clusters).
 pub(crate) fn remembered(
     held: &ResourceBinding,
     placement: &Placement,
@@ -50,7 +51,8 @@ pub(crate) fn remembered(
         return Shares::new();
     }
     let spec = &held.spec;
-    if spec.graceful_eviction_tasks.iter().any(is_direct) {
+    let begins = |task: &GracefulEvictionTask| eviction_from(spec, &task.from_cluster).is_none();
+    if !tasks.iter().any(|task| is_direct(task) && begins(task)) {
         return stored(held);
     }
     let share = |target: &TargetCluster| {
@@ -58,7 +60,7 @@ pub(crate) fn remembered(
         let before = before.find(|before| before.name == target.name);
         // A copy that was about to be evicted from there has replicas, too.
         let evicted = || eviction_from(spec, &target.name)?.replicas;
-        let share = before.map(|before| before.replicas).or_else(evicted)?;
+        let share = before.map(|before| share(held, before)).or_else(evicted)?;
         Some((target.name.clone(), share))
     };
     chosen.iter().filter_map(share).collect()
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_remembered_from_the_first_purge_to_the_last() {
+    fn shares_are_remembered_from_the_beginning_of_a_purge_to_its_end() {
         let mut placement = Placement::default();
         let divided = serde_json::json!({"replicaSchedulingType": "Divided"});
         placement.replica_scheduling = serde_json::from_value(divided).expect("strategy");
@@ -234,7 +236,10 @@ mod tests {
         held.metadata.annotations = Some([(annotation::SHARES_BEFORE_PURGE.into(), text)].into());
         held.spec.clusters = chosen.clone();
         held.spec.graceful_eviction_tasks = vec![task("m9", 3)];
-        assert_eq!(shares(&held, &[task("m9", 3), task("m8", 1)]), first);
+        assert_eq!(shares(&held, &[task("m9", 3)]), first);
+        // Another one: what a cluster has by now counts, not what it is to have.
+        let second = shares(&held, &[task("m9", 3), task("m8", 1)]);
+        assert_eq!(second, Shares::from([("a".into(), 3), ("b".into(), 2)]));
         assert!(shares(&held, &[]).is_empty());
         assert!(remembered(&held, &Placement::default(), (&[task("m9", 3)], &chosen)).is_empty());
     }

@@ -525,7 +525,7 @@ fn while_a_purge_waits_for_a_dead_member_edits_are_delivered_and_replicas_do_not
     let told = evicting["message"].as_str().expect("message");
     assert!(
         told.contains(
-            "the copy there is handled when the cluster responds; 2 replicas start elsewhere when it is gone"
+            "the copy there is handled when the cluster responds; its replicas start elsewhere when it is gone"
         ),
         "{told}"
     );
@@ -1099,6 +1099,30 @@ fn a_status_that_outlived_its_copy_lets_no_workload_return_before_a_purge() {
     world.set_down("member1", false);
     assert!(world.settle_for(120_000));
     assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+}
+
+#[test]
+fn a_cluster_that_is_come_back_to_waits_for_a_purge_that_began_before_it_was_left() {
+    let mut world = divided();
+    world.set_down("member2", true);
+    assert!(world.settle_for(120_000));
+    let dead = no_execute(&world);
+    taint(&mut world, "member2", &dead);
+    assert!(world.settle_for(120_000));
+    // It leaves the others one after the other, and comes back to the first of them.
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle_for(120_000));
+    assert_eq!(clusters(&world), ["member3"]);
+    taint(&mut world, "member1", &json!([]));
+    let taints = no_execute(&world);
+    taint(&mut world, "member3", &taints);
+    assert!(world.settle_for(120_000));
+    assert_eq!(clusters(&world), ["member1"]);
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [0, 2, 0]);
+    world.set_down("member2", false);
+    assert!(world.settle_for(120_000));
+    assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [6, 0, 0]);
 }
 
 #[test]
