@@ -312,6 +312,7 @@ fn replace(
     }
     let mut plan = write(stored, Verb::Replace(to_value(wanted)), "the binding differs");
     plan.changes.extend(evicted(id, template, stored, &wanted.spec));
+    plan.leaving = leaving.into_iter().cloned().collect();
     plan
 }
 

@@ -230,6 +230,33 @@ mod tests {
     }
 
     #[test]
+    fn the_members_of_a_region_share_its_budget() {
+        let budget = Budget {
+            region: Some(1_000),
+            ..Budget::default()
+        };
+        let mut evictions = Evictions::default();
+        for (number, (cluster, region, expected)) in [
+            ("a", "west", 0),
+            ("b", "west", 1_000),
+            ("c", "east", 0),
+            ("a", "west", 2_000),
+            ("d", "", 0),
+            ("d", "", 0),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            evictions.reserve(&budget, &id(number), &due(cluster, region), Time(0));
+            assert_eq!(
+                evictions.slot(&id(number), cluster),
+                Some(Time(expected)),
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
     fn a_slot_that_is_not_needed_any_more_is_free_again() {
         let budget = Budget {
             fleet: Some(1_000),

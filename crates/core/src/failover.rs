@@ -263,7 +263,7 @@ fn decide_by(
     // Nothing moves for a home cluster that it does not come to.
     let comes_to = |homes: &[GracefulEvictionTask]| {
         let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(homes).collect();
-        match schedule(&staying(&spec.clusters, (&due, &later), &returning), &open, &due) {
+        match schedule(&staying(&spec.clusters, &due, &returning), &open, &due) {
             Outcome::Placed { clusters, .. } => homes
                 .iter()
                 .all(|task| clusters.iter().any(|target| target.name == task.from_cluster)),
@@ -284,7 +284,7 @@ fn decide_by(
         );
     }
     let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(&homes).collect();
-    let current = staying(&spec.clusters, (&due, &later), &returning);
+    let current = staying(&spec.clusters, &due, &returning);
     match schedule(&current, &open, &due) {
         Outcome::Placed {
             clusters,
@@ -355,11 +355,10 @@ fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool
     asked.as_ref() == applied && !is_reschedule_asked(held, now)
 }
 
-/// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement. What has
-/// its turn later stays.
+/// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
 fn staying(
     clusters: &[TargetCluster],
-    (due, later): (&[(&TargetCluster, Cause)], &Later<'_>),
+    due: &[(&TargetCluster, Cause)],
     back: &[&GracefulEvictionTask],
 ) -> Vec<TargetCluster> {
     let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);
@@ -368,7 +367,7 @@ fn staying(
             let before = &task.clusters_before_failover;
             !before.is_empty() && !before.contains(&target.name)
         };
-        !later.contains_key(&target.name) && back.iter().any(is_in_place_of)
+        back.iter().any(is_in_place_of)
     };
     let mut all: Vec<TargetCluster> = clusters
         .iter()

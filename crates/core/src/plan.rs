@@ -110,6 +110,9 @@ pub struct Plan {
     /// `None` where that was not decided.
     #[serde(skip)]
     pub leaves: Option<BTreeSet<Str>>,
+    /// The clusters that the binding places its template on as stored, and no longer when this is carried out.
+    #[serde(skip)]
+    pub leaving: Box<[Str]>,
 }
 
 /// What is to be known before something may be done; see [`crate::index::Index::plan`].

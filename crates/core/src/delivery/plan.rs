@@ -45,7 +45,7 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
         return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
     if member.meta.deleting.is_some() {
-        let stands = state.live.is_some() || state.uncertain;
+        let stands = !state.is_absent();
         if stands && !index.is_base_synced() {
             return Plan::wait_for(
                 Proof::Base,
@@ -89,8 +89,8 @@ fn standing(
         }
         return deliver(index, id, cluster, (entity, template, binding, state), now);
     }
-    if state.live.is_none() && !state.uncertain {
-        return Plan::nothing();
+    if state.live.is_none() {
+        return confirm_absence(id, cluster, state, now);
     }
     if let Some(task) = eviction_from(&binding.object.spec, cluster)
         && !is_former(binding, template)
@@ -163,8 +163,8 @@ fn template_gone(
     if !index.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
-    if state.live.is_none() && !state.uncertain {
-        return Plan::nothing();
+    if state.live.is_none() {
+        return confirm_absence(id, cluster, state, now);
     }
     let has_no_owner = entity
         .last_binding()
@@ -262,14 +262,23 @@ fn end(
                 why,
             )
         }
-        None if state.uncertain => {
-            Plan::one(Change::Confirm { id, cluster }, "a write ended without an answer")
-        }
-        None => Plan::nothing(),
+        None => confirm_absence(&id, &cluster, state, now),
     }
 }
 
-/// A copy that is known as it should be, but for a write of something else that was not answered.
+/// No copy is seen that is to go, and whether none comes is found out where a write was not answered.
+fn confirm_absence(id: &Id, cluster: &Str, state: &CopyState, now: Time) -> Plan {
+    match &state.unanswered {
+        None => Plan::nothing(),
+        Some(unanswered) if now < unanswered.until => Plan::wait_until(
+            unanswered.until,
+            "a write ended without an answer, and may be carried out yet",
+        ),
+        Some(_) => confirm(id, cluster, state, now),
+    }
+}
+
+/// A write that was not answered, and no copy is there, or it is known as it should be.
 fn confirm(id: &Id, cluster: &Str, state: &CopyState, now: Time) -> Plan {
     if let Some(problem) = state.problem.as_ref().filter(|problem| now < problem.retry_at) {
         return Plan::wait_until(problem.retry_at, problem.message.clone());
@@ -297,7 +306,7 @@ fn deliver(
     if is_current(index, id, cluster) {
         // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
         match &state.fight {
-            None if state.uncertain => return confirm(id, cluster, state, now),
+            None if state.unanswered.is_some() => return confirm(id, cluster, state, now),
             None => return Plan::nothing(),
             Some(fight) if now < fight.over_at() => {
                 return Plan::wait_until(fight.over_at(), "drift was corrected");
@@ -327,6 +336,9 @@ fn deliver(
             time,
             "it was just written, from another version than the one expected",
         );
+    }
+    if state.live.is_none() && state.leaving {
+        return Plan::wait("its binding is about to leave the cluster");
     }
     if state.live.is_none()
         && let Some(cluster) = eviction::awaits_purge(index, id, binding, (cluster, state))
@@ -430,7 +442,7 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
             )
         });
         // One whose removal was not answered is looked at first.
-        let is_delivered = state.record.is_some() && state.is_lasting() && !state.uncertain;
+        let is_delivered = state.record.is_some() && state.is_lasting() && state.unanswered.is_none();
         !is_delivered && !kept_out
     })
 }

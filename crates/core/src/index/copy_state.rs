@@ -70,8 +70,10 @@ pub struct CopyState {
     pub unhealthy_since: Option<Time>,
     /// A write is under way: until its outcome is known a copy may stand here.
     pub in_flight: bool,
-    /// A write ended without an answer: a copy may stand here until a GET or a list says otherwise.
-    pub uncertain: bool,
+    /// A write of which no answer came, or none to this process: a copy may stand here, or come to. Boxed: few copies have it.
+    pub unanswered: Option<Box<Unanswered>>,
+    /// The binding is being written so that it places nothing here any more: no first copy is sent meanwhile.
+    pub leaving: bool,
     /// The uid of the copy whose removal is under way: plans of other keys are made meanwhile, and must not count on it.
     pub removing: Option<Str>,
     /// It is not wanted any more, and an edit that this process saw explains that; see [`crate::governor`].
@@ -82,7 +84,42 @@ pub struct CopyState {
     pub floor: u64,
 }
 
+/// A write of which no answer came may be carried out yet: by a member that was slow, or did not run at all for a while. So
+/// that nothing is there counts only when it is seen some time after the member answers again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Not looked for before this time.
+    pub until: Time,
+    /// When the member was asked for the copy last.
+    pub asked: Option<Time>,
+}
+
+/// How long a member that answers takes at most to carry out what was sent before, in milliseconds.
+const LATEST: i64 = 2_000;
+
+/// How long a member takes at most to answer a GET if nothing else that was sent to it is held up, in milliseconds.
+const PROMPT: i64 = 1_000;
+
 impl CopyState {
+    /// A write was not answered, or what becomes of it cannot be known yet. Cost: O(1).
+    pub(crate) fn is_unanswered(&mut self, now: Time) {
+        let asked = None;
+        let until = now.plus(LATEST);
+        self.unanswered = Some(Box::new(Unanswered { until, asked }));
+    }
+
+    /// A look at the member found no copy. Whether that settles what was not answered: if the answer came late, that look and an
+    /// earlier write may have been held up together. Cost: O(1).
+    pub(crate) fn settles(&mut self, now: Time) -> bool {
+        let asked = self.unanswered.as_ref().and_then(|unanswered| unanswered.asked);
+        if asked.is_some_and(|asked| asked.plus(PROMPT) < now) {
+            self.is_unanswered(now);
+            return false;
+        }
+        self.unanswered = None;
+        true
+    }
+
     /// Whether the live copy is the one that was last written, unchanged since.
     #[must_use]
     pub fn is_as_written(&self) -> bool {
@@ -108,6 +145,6 @@ impl CopyState {
 
     /// Whether nothing is there and no write is under way, where what is there is known.
     pub(crate) fn is_absent(&self) -> bool {
-        self.live.is_none() && !self.in_flight && !self.uncertain
+        self.live.is_none() && !self.in_flight && self.unanswered.is_none()
     }
 }

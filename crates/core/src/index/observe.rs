@@ -14,6 +14,7 @@ mod distributions;
 mod edits;
 mod hooks;
 mod judging;
+mod late_writes;
 mod leading;
 mod lists;
 mod looking;

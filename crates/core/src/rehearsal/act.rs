@@ -114,13 +114,14 @@ impl Rehearsal {
             Change::Confirm { id, cluster } => {
                 let member = self.members.get(&cluster);
                 let live = member.and_then(|member| member.objects.get(&id));
-                Some(vec![match live {
-                    Some(live) => {
-                        let copy = observation::copy(&self.index.taught(&id.gvk), &id.gvk, live);
-                        Observation::Seen(Subject::Copy(cluster, id, copy))
-                    }
-                    None => Observation::Removed(cluster, id, Removed::Gone),
-                }])
+                let copy = live.map(|live| observation::copy(&self.index.taught(&id.gvk), &id.gvk, live));
+                let hub = &self.index.config.hub;
+                Some(vec![
+                    match copy.filter(|copy| copy.meta.hub.as_ref() == Some(hub)) {
+                        Some(copy) => Observation::Seen(Subject::Copy(cluster, id, copy)),
+                        None => Observation::Removed(cluster, id, Removed::Gone),
+                    },
+                ])
             }
             // Only a 404 proves that it is gone: the key rests, as the controllers' would.
             Change::Need(id) if !self.hub.contains(&id) && self.unreadable.contains_key(&id) => {

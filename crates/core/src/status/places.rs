@@ -110,7 +110,8 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
         .filter_map(|(cluster, state)| {
             let wanted = wants(index, id, entity, cluster) && index.members.contains_key(cluster);
             let answers = index.answers(cluster);
-            if !wanted && !index.may_exist(id, cluster) {
+            let is_told = || index.may_exist(id, cluster) && is_known_of(index, id, cluster, state);
+            if !wanted && !is_told() {
                 return None;
             }
             let watch = index.copies(cluster, &id.gvk);
@@ -137,6 +138,13 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
             })
         })
         .collect()
+}
+
+/// Whether there is something to tell of a place that is not wanted: not of what was perhaps sent there and is not seen.
+/// Cost: O(log n).
+fn is_known_of(index: &Index, id: &Id, cluster: &Str, state: &CopyState) -> bool {
+    let is_seen = state.live.is_some() || state.in_flight;
+    is_seen || state.record.is_some() || state.problem.is_some() || !index.copies_known(cluster, &id.gvk)
 }
 
 /// Where delivery is held back, and what is not removed for that reason.

@@ -40,7 +40,8 @@ pub(crate) fn is_required(spec: &ResourceBindingSpec, cluster: &str) -> bool {
 }
 
 /// The shares that are remembered from now on: those that the clusters have when a copy begins to be purged. `held` is the
-/// binding as stored; beside it what it is about to say. Cost: O(tasks × clusters).
+/// binding as stored; beside it what it is about to say. Cost: O(tasks²) while no copy is purged directly; when one begins to be,
+/// O(clusters²) for the clusters chosen.
 pub(crate) fn remembered(
     held: &ResourceBinding,
     placement: &Placement,
@@ -75,7 +76,8 @@ fn stored(binding: &ResourceBinding) -> Shares {
 
 /// The replicas that a copy has on one of the clusters of a binding whose replicas are divided: its share; while copies are
 /// purged, only what it had before, and of what it is to grow by as much as makes no more replicas in all than the template asks
-/// for. Cost: O(1) where nothing is purged, else O(tasks × (clusters + what requires the object)).
+/// for. Cost: O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is purged, plus
+/// O(clusters × log clusters) to read what is remembered.
 pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
     let spec = &binding.spec;
     let going = purged(spec).map(|task| i64::from(task.replicas.unwrap_or_default().max(0)));
@@ -108,8 +110,10 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
     i32::try_from(i64::from(*before) + granted).unwrap_or(target.replicas)
 }
 
-/// What a cluster lacks of its share until copies are purged elsewhere; `None` if nothing. Cost: that of [`share`].
+/// What a cluster lacks of its share until copies are purged elsewhere; `None` if nothing. Cost: O(1) without eviction tasks, else
+/// O(clusters) and that of [`share`].
 pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str) -> Option<String> {
+    purged(&binding.spec).next()?;
     let mut targets = binding.spec.clusters.iter();
     let target = targets.find(|target| target.name == *cluster)?;
     let share = share(binding, target);
@@ -222,6 +226,15 @@ mod tests {
     }
 
     #[test]
+    fn a_purge_that_waits_to_be_confirmed_is_none() {
+        let mut task = task("m9", 3);
+        for (suppressed, is_direct) in [(None, true), (Some(false), true), (Some(true), false)] {
+            task.suppress_deletion = suppressed;
+            assert_eq!(super::is_direct(&task), is_direct, "{suppressed:?}");
+        }
+    }
+
+    #[test]
     fn shares_are_remembered_from_the_beginning_of_a_purge_to_its_end() {
         let mut placement = Placement::default();
         let divided = serde_json::json!({"replicaSchedulingType": "Divided"});
@@ -240,6 +253,15 @@ mod tests {
         // Another one: what a cluster has by now counts, not what it is to have.
         let second = shares(&held, &[task("m9", 3), task("m8", 1)]);
         assert_eq!(second, Shares::from([("a".into(), 3), ("b".into(), 2)]));
+        // One that was to be left keeps what it has.
+        held.spec.clusters = targets(&[("a", 4)]);
+        let leaves_b = GracefulEvictionTask {
+            purge_mode: Some(PurgeMode::Gracefully),
+            ..task("b", 1)
+        };
+        held.spec.graceful_eviction_tasks = vec![task("m9", 3), leaves_b];
+        let third = shares(&held, &[task("m9", 3), task("m8", 1)]);
+        assert_eq!(third, Shares::from([("a".into(), 3), ("b".into(), 1)]));
         assert!(shares(&held, &[]).is_empty());
         assert!(remembered(&held, &Placement::default(), (&[task("m9", 3)], &chosen)).is_empty());
     }

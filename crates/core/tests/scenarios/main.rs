@@ -26,6 +26,7 @@ mod half_working;
 mod hooks;
 mod identity;
 mod kinds;
+mod late_writes;
 mod namespaces;
 mod natives;
 mod orphaned;

@@ -572,3 +572,46 @@ fn an_override_policy_is_told_when_it_stops_changing_copies_and_not_while_it_doe
     assert!(world.settle_for(60_000));
     assert_eq!(of(&world), 0, "{:?}", world.events);
 }
+
+#[test]
+fn a_secret_that_ends_together_with_its_policy_and_its_override_leaves_no_copy() {
+    for seed in 0..60 {
+        let mut world = settled();
+        world.apply(
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": "eA=="}}),
+        );
+        world.apply(crate::policy_of("secrets", "v1", "Secret", "s", &["member1"]));
+        let rules = |path: &str| {
+            let mut rules = override_policy("secret", &sets("member1", path, "YQ=="));
+            rules["spec"]["resourceSelectors"] = json!([{"apiVersion": "v1", "kind": "Secret"}]);
+            rules
+        };
+        world.apply(rules("/data/key"));
+        assert!(world.settle());
+        // The next version of it cannot be delivered.
+        world.apply(rules("/no/such/field"));
+        world.chaos = Some(crate::world::Random(seed));
+        world.overlaps = true;
+        if seed % 2 == 0 {
+            assert!(world.settle_for(100));
+        }
+        let mut all = [
+            ("OverridePolicy", "secret"),
+            ("PropagationPolicy", "secrets"),
+            ("Secret", "s"),
+        ];
+        all.rotate_left((seed % 3) as usize);
+        if seed % 4 < 2 {
+            world.hold_back("Secret");
+        }
+        for (kind, name) in all {
+            world.delete(kind, name);
+        }
+        assert!(world.settle_for(100));
+        world.tell_all_late();
+        assert!(world.settle());
+        assert!(world.holders("Secret", "s").is_empty(), "seed {seed}");
+        let binding = world.hub_object("ResourceBinding", "s-secret");
+        assert!(binding.is_none(), "seed {seed}");
+    }
+}

@@ -74,6 +74,8 @@ pub(crate) struct World {
     /// Under chaos, plans are carried out while others are made.
     pub(crate) overlaps: bool,
     flights: Vec<flight::Flight>,
+    /// First copies that processes sent which are gone, and when they are there at the latest.
+    sent: Vec<(Time, Change)>,
     /// The lanes in flight, and the keys that wait for them.
     lanes: BTreeSet<Key>,
     parked: BTreeSet<Key>,
@@ -180,6 +182,7 @@ impl World {
             queue: BTreeSet::new(),
             overlaps: false,
             flights: Vec::new(),
+            sent: Vec::new(),
             lanes: BTreeSet::new(),
             parked: BTreeSet::new(),
             stood: BTreeSet::new(),
@@ -542,7 +545,7 @@ impl World {
 
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
-        self.abandon_flights();
+        self.leave_flights();
         self.index = Index::new(self.config());
         self.hooked.uses = Default::default();
         self.demand_taken = None;
@@ -568,6 +571,7 @@ impl World {
             self.number_a_rollout();
             self.cut_a_watch();
             self.collect_garbage(false);
+            self.carry_out_some_late(self.now);
             match self.land_one(false) {
                 Some(false) => return false,
                 Some(true) => continue,
@@ -591,13 +595,16 @@ impl World {
             let list = self.slow_lists.values().min().copied();
             match (next, list) {
                 (next, Some(time)) if time <= until && next.as_ref().is_none_or(|next| time <= next.0) => {
+                    self.carry_out_some_late(time);
                     self.now = self.now.max(time);
                 }
                 (Some((time, key)), _) if time <= until => {
+                    self.carry_out_some_late(time);
                     self.timers.remove(&key);
                     self.now = self.now.max(time);
                     self.queue.insert(key);
                 }
+                _ if !self.sent.is_empty() => self.carry_out_some_late(until),
                 _ => {
                     self.assert_told_truly();
                     return true;
@@ -1101,18 +1108,21 @@ impl World {
                 how,
             } => Some(self.withdraw((distribution, uid), &place, &id, &guard, how)),
             Change::Confirm { id, cluster } => {
-                Some(vec![match self.members[&*cluster].objects.get(&id_key(&id)) {
-                    Some(live) => Observation::Seen(Subject::Copy(
-                        cluster.clone(),
-                        id.clone(),
-                        observation::copy(
-                            &self.heard(&Watch::Copies(cluster, id.gvk.clone()), live),
-                            &id.gvk,
-                            live,
-                        ),
-                    )),
-                    None => Observation::Removed(cluster, id, Removed::Gone),
-                }])
+                let member = &self.members[&*cluster];
+                if member.down {
+                    let why = "connection refused".into();
+                    return Some(vec![Observation::Removed(cluster, id, Removed::Unreachable(why))]);
+                }
+                let copy = member.objects.get(&id_key(&id)).map(|live| {
+                    let heard = self.heard(&Watch::Copies(cluster.clone(), id.gvk.clone()), live);
+                    observation::copy(&heard, &id.gvk, live)
+                });
+                Some(vec![
+                    match copy.filter(|copy| copy.meta.hub.as_deref() == Some(HUB_ID)) {
+                        Some(copy) => Observation::Seen(Subject::Copy(cluster, id, copy)),
+                        None => Observation::Removed(cluster, id, Removed::Gone),
+                    },
+                ])
             }
             Change::Namespace {
                 cluster,

@@ -44,7 +44,7 @@ impl Index {
         let state = self.copy_state(id, cluster);
         state.floor = copy.meta.revision();
         let was_live = state.live.take().is_some();
-        let was_uncertain = !state.in_flight && std::mem::take(&mut state.uncertain);
+        let was_uncertain = !state.in_flight && state.unanswered.take().is_some();
         let is_new = state.copied.replace(Box::new(copy)).is_none();
         if is_new {
             self.copied_changed(cluster, id, now, dirty);

@@ -49,7 +49,7 @@ impl Index {
         let state = self.copy_state(id, cluster);
         let outdated = state.floor == 0;
         state.floor = copy.meta.revision();
-        let was_uncertain = std::mem::take(&mut state.uncertain);
+        let was_uncertain = state.unanswered.take().is_some();
         // What a hook says may differ although the object does not; no answer is worth less than the one before.
         let is_echo = |held: &Copy| {
             let is_answered = held.unanswered.is_empty() && !copy.unanswered.is_empty();
@@ -219,7 +219,7 @@ impl Index {
                 let as_planned = source == expected;
                 put_right(state, id, cluster, &source, differed, now);
                 state.record = Some(record(&copy, source));
-                state.uncertain = false;
+                state.unanswered = None;
                 was_copied = state.copied.take().is_some();
                 let news = !is_old(&copy.meta.resource_version, state.floor);
                 if news {
@@ -248,7 +248,7 @@ impl Index {
             Delivered::Abandoned => {}
             Delivered::Foreign => {
                 state.live = None;
-                state.uncertain = false;
+                state.unanswered = None;
                 let message = format!(
                     "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
                      conflictResolution: Overwrite to take it over"
@@ -269,12 +269,12 @@ impl Index {
                 fail(state, Trouble::Rejected, message, source, now);
             }
             Delivered::Failed(why) => {
-                state.uncertain = true;
+                state.is_unanswered(now);
                 let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
             Delivered::Unreachable(why) => {
-                state.uncertain = true;
+                state.is_unanswered(now);
                 let message = format!(
                     "{}{cluster} to the apply of {id}: {why}; retrying",
                     told::NO_RESPONSE
@@ -344,13 +344,15 @@ impl Index {
                     live.meta.deleting.get_or_insert(now);
                 }
             }
+            // What was sent before may be held up as this answer was.
+            Removed::Gone if removing.is_none() && !state.settles(now) => {}
             Removed::Gone | Removed::Released => {
                 let held = state.live.take().filter(|_| state.floor > 0);
                 let revision = held.map(|held| held.meta.revision().saturating_add(1));
                 state.floor = state.floor.max(revision.unwrap_or_default());
                 state.record = None;
                 state.unhealthy_since = None;
-                state.uncertain = false;
+                state.unanswered = None;
                 state.problem = None;
                 self.copy_ended(id, cluster, now, dirty);
             }
@@ -363,7 +365,9 @@ impl Index {
             }
             Removed::Unreachable(why) => {
                 // It may have been carried out, or be carried out yet.
-                state.uncertain |= removing.is_some();
+                if removing.is_some() || state.unanswered.is_some() {
+                    state.is_unanswered(now);
+                }
                 let message = format!(
                     "{}{cluster} to the removal of {id}: {why}; retrying",
                     told::NO_RESPONSE
@@ -380,9 +384,9 @@ impl Index {
         self.route(Changed::Health(id), dirty);
     }
 
-    /// Takes in whether the plan for a copy removes it: other plans must not count on it from now on. A plan that no longer
-    /// does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
-    pub(crate) fn note_removal(&mut self, id: &Id, cluster: &Str, plan: &Plan) {
+    /// Takes in whether the plan for a copy asks for it, or removes it: other plans must not count on it from now on. A plan that no
+    /// longer does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
+    pub(crate) fn note_removal(&mut self, id: &Id, cluster: &Str, plan: &Plan, now: Time) {
         let removes = |change: &Change| match change {
             Change::Remove { guard, .. } => Some(guard.uid.clone()),
             _ => None,
@@ -392,6 +396,12 @@ impl Index {
         let Some(state) = entity.and_then(|entity| entity.copies.get_mut(cluster)) else {
             return;
         };
+        let asks = |change: &Change| matches!(change, Change::Confirm { .. });
+        if let Some(unanswered) = &mut state.unanswered
+            && plan.changes.iter().any(asks)
+        {
+            unanswered.asked = Some(now);
+        }
         let before = std::mem::replace(&mut state.removing, removing);
         if before.is_some() && state.removing.is_none() {
             let mut raised = std::mem::take(&mut self.raised);

@@ -46,6 +46,7 @@ impl Index {
                 self.route(Changed::Template(&id), dirty);
             }
         }
+        self.expect_late_writes(None, now);
         dirty.extend(self.policies.keys().cloned().map(Key::Policy));
         dirty.extend(self.members.keys().cloned().map(Key::Cluster));
         self.route(Changed::HubNamespaces(""), dirty);

@@ -37,10 +37,15 @@ impl Index {
         self.kindless.remove(watch);
         self.unlistable.remove(watch);
         self.lost.remove(watch);
-        self.listed.insert(watch.clone());
+        let is_first = self.listed.insert(watch.clone());
         self.synced.insert(watch.clone());
         if !was_synced {
             self.route(Changed::Listing(watch), dirty);
+        }
+        match watch {
+            Watch::Copies(cluster, gvk) if is_first => self.expect_late_writes(Some((cluster, gvk)), now),
+            Watch::Bindings | Watch::ClusterBindings if is_first => self.expect_late_writes(None, now),
+            _ => {}
         }
         match watch {
             Watch::Copies(cluster, gvk) => {
@@ -51,13 +56,19 @@ impl Index {
                     }
                     if let Some(state) = entity.copies.get_mut(cluster) {
                         affected.push(id.clone());
-                        let was_uncertain = state.uncertain;
-                        state.uncertain &= state.in_flight;
-                        if was_uncertain && !state.uncertain && state.live.is_some() {
-                            certain.push(id.clone());
-                        }
-                        if state.live.is_none() {
-                            absent.push(id.clone());
+                        match state.live {
+                            None => {
+                                absent.push(id.clone());
+                                if state.unanswered.is_some() {
+                                    state.is_unanswered(now);
+                                }
+                            }
+                            Some(_) if state.in_flight => {}
+                            Some(_) => {
+                                if state.unanswered.take().is_some() {
+                                    certain.push(id.clone());
+                                }
+                            }
                         }
                     }
                 }
@@ -229,7 +240,7 @@ impl Index {
                 break;
             }
             if let Some(state) = entity.copies.get_mut(cluster) {
-                (state.record, state.uncertain) = (None, false);
+                (state.record, state.unanswered) = (None, None);
                 ended.push(id.clone());
             }
         }

@@ -206,9 +206,7 @@ impl Index {
         let Some(entity) = self.entities.get(id) else {
             return;
         };
-        let idle = |state: &CopyState| {
-            state.live.is_none() && state.copied.is_none() && !state.in_flight && !state.uncertain
-        };
+        let idle = |state: &CopyState| state.is_absent() && state.copied.is_none();
         let empty = entity.template.is_none()
             && entity.binding.is_none()
             && entity.referrers.is_empty()

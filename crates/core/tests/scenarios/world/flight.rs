@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use entourage_core::{
+    object::Time,
     observation::{Delivered, Observation},
     plan::{Change, Key, Plan},
 };
@@ -25,6 +26,9 @@ impl Flight {
     }
 }
 
+/// A member carries out what was sent to it within this time, in milliseconds.
+const LATEST: i64 = 1_500;
+
 /// So many plans are in flight under chaos.
 const MOST: usize = 4;
 
@@ -37,15 +41,69 @@ impl World {
 
     /// Works until the plan for a copy removes it, and has that one in flight.
     pub(crate) fn settle_until_removal(&mut self, key: &Key) -> Flight {
+        self.settle_until(key, |change| matches!(change, Change::Remove { .. }))
+    }
+
+    /// Works until the plan for a copy delivers it, and has that one in flight.
+    pub(crate) fn settle_until_delivery(&mut self, key: &Key) -> Flight {
+        self.settle_until(key, |change| matches!(change, Change::Deliver { .. }))
+    }
+
+    /// Works until such a change is planned for a key, and has that plan in flight.
+    pub(crate) fn settle_until(&mut self, key: &Key, is_it: fn(&Change) -> bool) -> Flight {
+        self.work_until(key, is_it);
+        self.begin(key)
+    }
+
+    /// Works until such a change is planned for a key.
+    pub(crate) fn work_until(&mut self, key: &Key, is_it: fn(&Change) -> bool) {
         for _ in 0..10_000 {
-            let removes = |change: &Change| matches!(change, Change::Remove { .. });
-            let plan = entourage_core::plan(&self.index, key, self.now);
-            if plan.changes.iter().any(removes) {
-                return self.begin(key);
+            let plan = self.planned(key);
+            if plan.changes.iter().any(is_it) {
+                return;
             }
-            assert!(self.step(), "{key:?} is never removed: {:?}", plan.why);
+            assert!(self.step(), "it never comes for {key:?}: {:?}", plan.why);
         }
         panic!("it never settles");
+    }
+
+    /// A member carries out what a process sent to it that does not live to hear of it.
+    pub(crate) fn carry_out_late(&mut self, flight: Flight) {
+        for change in flight.plan.changes {
+            self.deliver_late(change);
+        }
+    }
+
+    fn deliver_late(&mut self, change: Change) {
+        if let Change::Deliver {
+            id,
+            cluster,
+            recipe,
+            live,
+            read_first,
+        } = change
+        {
+            self.lands = true;
+            self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
+            self.lands = false;
+        }
+    }
+
+    /// Carries out what processes sent that are gone: at the latest when its time is over, else now and then.
+    pub(super) fn carry_out_some_late(&mut self, time: Time) {
+        for (latest, change) in std::mem::take(&mut self.sent) {
+            let random = self.chaos.as_mut();
+            if latest <= time || random.is_some_and(|random| random.below(8) == 0) {
+                self.deliver_late(change);
+            } else {
+                self.sent.push((latest, change));
+            }
+        }
+    }
+
+    /// What is planned for a key now.
+    pub(crate) fn planned(&self, key: &Key) -> Plan {
+        entourage_core::plan(&self.index, key, self.now)
     }
 
     fn fly(&mut self, key: &Key, plan: Plan) -> Flight {
@@ -111,6 +169,20 @@ impl World {
         let at = random.below(self.flights.len());
         let flight = self.flights.swap_remove(at);
         Some(self.land(flight))
+    }
+
+    /// The process dies: of the first copies that it was about to send some were sent, and land later.
+    pub(super) fn leave_flights(&mut self) {
+        for flight in &self.flights {
+            for change in &flight.plan.changes {
+                let is_first = matches!(change, Change::Deliver { live: None, .. });
+                let random = self.chaos.as_mut().filter(|_| is_first);
+                if random.is_some_and(|random| random.below(2) == 0) {
+                    self.sent.push((self.now.plus(LATEST), change.clone()));
+                }
+            }
+        }
+        self.abandon_flights();
     }
 
     /// The process ends, or leads no more: nothing that is in flight is sent.

@@ -31,7 +31,7 @@ impl World {
 
     /// The leader dies wherever it is, and the process that stood by leads.
     pub(crate) fn take_over(&mut self) {
-        self.abandon_flights();
+        self.leave_flights();
         let standby = self.standby.take().expect("a process that stands by");
         self.lead_with(standby);
     }
