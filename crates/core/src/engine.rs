@@ -50,7 +50,7 @@ impl Index {
         if let Key::Copy(id, cluster) = key {
             let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removal(_)));
             self.brakes.keeps_from(id, cluster, waits);
-            self.note_removal(id, cluster, &plan, now);
+            self.note_copy_plan(id, cluster, &plan, now);
         }
         if let Key::Binding(id) = key {
             self.note_leaving(id, &plan);

@@ -51,7 +51,7 @@ pub(crate) use selecting::Selecting;
 pub(crate) use uses::follows;
 
 pub use crate::config::{Config, KINDS_PER_NAMESPACE};
-pub use copy_state::{CopyState, Problem, Trouble, Unanswered};
+pub use copy_state::{CopyState, PendingWrite, Problem, Trouble};
 pub use entity::{Binding, Entity, Member, Policy, Stats, Tombstone};
 pub(crate) use entity::{Copied, TaintPolicy};
 pub(crate) use observe::consents;
@@ -352,7 +352,7 @@ impl Index {
         let (Some(copy), Some(member)) = (entity.copies.get(cluster), self.members.get(cluster)) else {
             return false;
         };
-        if copy.live.is_some() || copy.in_flight || copy.unanswered.is_some() {
+        if copy.live.is_some() || copy.in_flight || copy.pending.is_some() {
             return true;
         }
         // What an unlisted member may hold: what was written there, or could have been before this process began.

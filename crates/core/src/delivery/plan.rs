@@ -12,7 +12,7 @@ use crate::{
     eviction::{self, data, task},
     governor,
     index::{
-        Binding, CopyState, Entity, Index, Trouble,
+        Binding, CopyState, Entity, Index, Member, PendingWrite, Trouble,
         current::is_current,
         needs::{grace, is_required_on},
         recipes::recipe,
@@ -44,6 +44,28 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
     if !index.copies_known(cluster, &id.gvk) {
         return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
+    let plan = known(index, id, cluster, (entity, member, state), now);
+    // A delivery that is tried again tells it, too.
+    let is_tried_again = || {
+        let problem = state.problem.as_ref();
+        problem.is_some_and(|problem| problem.trouble == Trouble::Unreachable && now < problem.retry_at)
+    };
+    match &state.pending {
+        Some(pending) if plan.changes.is_empty() && !is_tried_again() => {
+            look(id, cluster, (plan, pending), now)
+        }
+        _ => plan,
+    }
+}
+
+/// What the hub and the member hold of it is known.
+fn known(
+    index: &Index,
+    id: &Id,
+    cluster: &Str,
+    (entity, member, state): (&Entity, &Member, &CopyState),
+    now: Time,
+) -> Plan {
     if member.meta.deleting.is_some() {
         let stands = !state.is_absent();
         if stands && !index.is_base_synced() {
@@ -90,7 +112,7 @@ fn standing(
         return deliver(index, id, cluster, (entity, template, binding, state), now);
     }
     if state.live.is_none() {
-        return confirm_absence(id, cluster, state, now);
+        return Plan::nothing();
     }
     if let Some(task) = eviction_from(&binding.object.spec, cluster)
         && !is_former(binding, template)
@@ -164,7 +186,7 @@ fn template_gone(
         return Plan::not_proven(&id.gvk);
     }
     if state.live.is_none() {
-        return confirm_absence(id, cluster, state, now);
+        return Plan::nothing();
     }
     let has_no_owner = entity
         .last_binding()
@@ -262,29 +284,25 @@ fn end(
                 why,
             )
         }
-        None => confirm_absence(&id, &cluster, state, now),
-    }
-}
-
-/// No copy is seen that is to go, and whether none comes is found out where a write was not answered.
-fn confirm_absence(id: &Id, cluster: &Str, state: &CopyState, now: Time) -> Plan {
-    match &state.unanswered {
         None => Plan::nothing(),
-        Some(unanswered) if now < unanswered.until => Plan::wait_until(
-            unanswered.until,
-            "a write ended without an answer, and may be carried out yet",
-        ),
-        Some(_) => confirm(id, cluster, state, now),
     }
 }
 
-/// A write that was not answered, and no copy is there, or it is known as it should be.
-fn confirm(id: &Id, cluster: &Str, state: &CopyState, now: Time) -> Plan {
-    if let Some(problem) = state.problem.as_ref().filter(|problem| now < problem.retry_at) {
-        return Plan::wait_until(problem.retry_at, problem.message.clone());
+/// Looks for a copy that may have been written, where nothing else is to be done; if that comes later, the plan says when.
+fn look(id: &Id, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Time) -> Plan {
+    match pending.due() {
+        Some(due) if now < due => Plan {
+            again_at: Some(plan.again_at.map_or(due, |again| again.min(due))),
+            ..plan
+        },
+        _ => {
+            let (id, cluster) = (id.clone(), cluster.clone());
+            Plan::one(
+                Change::Confirm { id, cluster },
+                "the outcome of a write is not known",
+            )
+        }
     }
-    let (id, cluster) = (id.clone(), cluster.clone());
-    Plan::one(Change::Confirm { id, cluster }, "a write ended without an answer")
 }
 
 fn deliver(
@@ -306,7 +324,6 @@ fn deliver(
     if is_current(index, id, cluster) {
         // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
         match &state.fight {
-            None if state.unanswered.is_some() => return confirm(id, cluster, state, now),
             None => return Plan::nothing(),
             Some(fight) if now < fight.over_at() => {
                 return Plan::wait_until(fight.over_at(), "drift was corrected");
@@ -442,7 +459,7 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
             )
         });
         // One whose removal was not answered is looked at first.
-        let is_delivered = state.record.is_some() && state.is_lasting() && state.unanswered.is_none();
+        let is_delivered = state.record.is_some() && state.is_lasting() && state.pending.is_none();
         !is_delivered && !kept_out
     })
 }

@@ -70,8 +70,8 @@ pub struct CopyState {
     pub unhealthy_since: Option<Time>,
     /// A write is under way: until its outcome is known a copy may stand here.
     pub in_flight: bool,
-    /// A write of which no answer came, or none to this process: a copy may stand here, or come to. Boxed: few copies have it.
-    pub unanswered: Option<Box<Unanswered>>,
+    /// A write whose outcome this process does not know: a copy may be here, or come. Boxed: few copies have it.
+    pub pending: Option<Box<PendingWrite>>,
     /// The binding is being written so that it places nothing here any more: no first copy is sent meanwhile.
     pub leaving: bool,
     /// The uid of the copy whose removal is under way: plans of other keys are made meanwhile, and must not count on it.
@@ -84,40 +84,72 @@ pub struct CopyState {
     pub floor: u64,
 }
 
-/// A write of which no answer came may be carried out yet: by a member that was slow, or did not run at all for a while. So
-/// that nothing is there counts only when it is seen some time after the member answers again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unanswered {
+/// A write whose outcome is not known. A member that was slow, or did not run for a while, may carry it out yet. So that nothing
+/// is there counts only when it is seen by a look that was sent some time after the member answered an earlier one: what was sent
+/// before that has been carried out by then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PendingWrite {
+    /// When the member first answered, since the write, that nothing is there.
+    heard: Option<Time>,
+    /// When the look that is under way was sent.
+    asked: Option<Time>,
     /// Not looked for before this time.
-    pub until: Time,
-    /// When the member was asked for the copy last.
-    pub asked: Option<Time>,
+    not_before: Option<Time>,
 }
 
-/// How long a member that answers takes at most to carry out what was sent before, in milliseconds.
-const LATEST: i64 = 2_000;
+/// How long after an answer of a member what was sent to it before is taken for carried out, in milliseconds.
+const SETTLING: i64 = 2_000;
 
-/// How long a member takes at most to answer a GET if nothing else that was sent to it is held up, in milliseconds.
-const PROMPT: i64 = 1_000;
+/// The pause after a look that was not answered, in milliseconds.
+const LOOK_PAUSE: i64 = 5_000;
+
+impl PendingWrite {
+    /// When the copy is looked for next; at once if `None`.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.not_before.max(self.heard.map(|heard| heard.plus(SETTLING)))
+    }
+}
 
 impl CopyState {
-    /// A write was not answered, or what becomes of it cannot be known yet. Cost: O(1).
-    pub(crate) fn is_unanswered(&mut self, now: Time) {
-        let asked = None;
-        let until = now.plus(LATEST);
-        self.unanswered = Some(Box::new(Unanswered { until, asked }));
+    /// Takes in that a write may be under way of which this process does not know. Cost: O(1).
+    pub(crate) fn note_pending(&mut self) {
+        self.pending = Some(Box::default());
     }
 
-    /// A look at the member found no copy. Whether that settles what was not answered: if the answer came late, that look and an
-    /// earlier write may have been held up together. Cost: O(1).
-    pub(crate) fn settles(&mut self, now: Time) -> bool {
-        let asked = self.unanswered.as_ref().and_then(|unanswered| unanswered.asked);
-        if asked.is_some_and(|asked| asked.plus(PROMPT) < now) {
-            self.is_unanswered(now);
+    /// Takes in that a list shows no copy. Cost: O(1).
+    pub(crate) fn note_unlisted(&mut self, now: Time) {
+        if let Some(pending) = &mut self.pending {
+            pending.heard.get_or_insert(now);
+        }
+    }
+
+    /// Takes in that a look for the copy is sent. Cost: O(1).
+    pub(crate) fn note_look(&mut self, now: Time) {
+        if let Some(pending) = &mut self.pending {
+            pending.asked = Some(now);
+        }
+    }
+
+    /// Takes in that a look found no copy. Answers whether that is the end of it. Cost: O(1).
+    pub(crate) fn note_absent(&mut self, now: Time) -> bool {
+        let Some(pending) = &mut self.pending else {
+            return true;
+        };
+        let asked = pending.asked.take();
+        let heard = *pending.heard.get_or_insert(now);
+        if asked.is_none_or(|asked| asked < heard.plus(SETTLING)) {
             return false;
         }
-        self.unanswered = None;
+        self.pending = None;
         true
+    }
+
+    /// Takes in that a look was not answered. Cost: O(1).
+    pub(crate) fn note_failed_look(&mut self, now: Time) {
+        if let Some(pending) = &mut self.pending {
+            pending.asked = None;
+            pending.not_before = Some(now.plus(LOOK_PAUSE));
+        }
     }
 
     /// Whether the live copy is the one that was last written, unchanged since.
@@ -145,6 +177,6 @@ impl CopyState {
 
     /// Whether nothing is there and no write is under way, where what is there is known.
     pub(crate) fn is_absent(&self) -> bool {
-        self.live.is_none() && !self.in_flight && self.unanswered.is_none()
+        self.live.is_none() && !self.in_flight && self.pending.is_none()
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn is_problem_over(index: &Index, id: &Id, cluster: &Str) -> bool {
         return false;
     };
     let is_settled = !state.in_flight
-        && state.unanswered.is_none()
+        && state.pending.is_none()
         && state.fight.is_none()
         && state
             .live

@@ -234,7 +234,7 @@ fn is_used(entity: &Entity) -> bool {
             || state.copied.is_some()
             || state.record.is_some()
             || state.in_flight
-            || state.unanswered.is_some()
+            || state.pending.is_some()
     });
     claimed
         || on_members

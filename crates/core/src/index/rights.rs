@@ -68,7 +68,7 @@ impl Index {
 /// Whether anything tells that a copy stands on a member, stood there, or may be about to.
 fn tells_of_a_copy(entity: &Entity, cluster: &Str) -> bool {
     let traces = |state: &CopyState| {
-        state.live.is_some() || state.record.is_some() || state.in_flight || state.unanswered.is_some()
+        state.live.is_some() || state.record.is_some() || state.in_flight || state.pending.is_some()
     };
     let stored = entity
         .last_binding()

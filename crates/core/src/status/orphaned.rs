@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::{
     condition as conditions,
     index::{Binding, Entity, Index, regarding::on_binding},
-    object::{Id, Time},
+    object::{Id, Str, Time},
     plan::{Change, Event, HubObject, Plan, Verb},
     stored_binding::to_value,
 };
@@ -55,10 +55,15 @@ pub(super) fn plan(index: &Index, id: &Id, entity: &Entity, stored: &Binding, no
 }
 
 fn message(index: &Index, id: &Id, entity: &Entity) -> String {
+    // What was perhaps sent there, and is not seen, is not told.
+    let is_known_absent = |cluster: &Str| {
+        let state = entity.copies.get(cluster);
+        index.copies_known(cluster, &id.gvk) && state.is_some_and(|state| state.live.is_none())
+    };
     let held = entity
         .copies
         .keys()
-        .filter(|cluster| index.may_exist(id, cluster));
+        .filter(|cluster| index.may_exist(id, cluster) && !is_known_absent(cluster));
     let clusters: Vec<&str> = held.map(|cluster| &**cluster).collect();
     let kept = match clusters.as_slice() {
         [] => "it has no copies".to_owned(),

@@ -110,7 +110,7 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
         .filter_map(|(cluster, state)| {
             let wanted = wants(index, id, entity, cluster) && index.members.contains_key(cluster);
             let answers = index.answers(cluster);
-            let is_told = || index.may_exist(id, cluster) && is_known_of(index, id, cluster, state);
+            let is_told = || index.may_exist(id, cluster) && is_known_of(index, id, entity, cluster);
             if !wanted && !is_told() {
                 return None;
             }
@@ -142,9 +142,12 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
 
 /// Whether there is something to tell of a place that is not wanted: not of what was perhaps sent there and is not seen.
 /// Cost: O(log n).
-fn is_known_of(index: &Index, id: &Id, cluster: &Str, state: &CopyState) -> bool {
-    let is_seen = state.live.is_some() || state.in_flight;
-    is_seen || state.record.is_some() || state.problem.is_some() || !index.copies_known(cluster, &id.gvk)
+fn is_known_of(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
+    let state = entity.copies.get(cluster);
+    let is_told = |state: &CopyState| {
+        state.live.is_some() || state.in_flight || state.record.is_some() || state.problem.is_some()
+    };
+    state.is_some_and(is_told) || !index.copies_known(cluster, &id.gvk)
 }
 
 /// Where delivery is held back, and what is not removed for that reason.

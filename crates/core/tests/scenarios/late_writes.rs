@@ -2,14 +2,15 @@
 
 use entourage_core::{
     object::{Gvk, Id},
+    observation::Watch,
     plan::{Change, Key},
 };
 use serde_json::json;
 
 use crate::{
-    binding,
+    binding, condition, config_map,
     failover::{BINDING, clusters, evicted, no_execute, policy, settled, taint},
-    world::World,
+    world::{World, flight::Flight},
 };
 
 fn web(member: &str) -> Key {
@@ -41,24 +42,18 @@ fn is_back_on_member1(world: &World) {
 fn what_a_former_leader_sent_finds_what_it_needs_however_late_it_lands() {
     let ends: [fn(&mut World); 2] = [World::restart, World::take_over];
     for end in ends {
-        for (is_silent, wait) in [
-            (false, 0),
-            (false, 1_000),
-            (true, 0),
-            (true, 1_000),
-            (true, 60_000),
-        ] {
+        // Whether the member does not answer for a while, and how long after that it lands.
+        for (is_silent, wait) in [(false, 0), (false, 1_000), (true, 0), (true, 1_000)] {
             let mut world = moving();
             let delivery = world.settle_until_delivery(&web("member2"));
             end(&mut world);
             taint(&mut world, "member1", &json!([]));
             if is_silent {
                 world.set_down("member2", true);
-                assert!(world.settle_for(wait));
+                assert!(world.settle_for(60_000));
                 world.set_down("member2", false);
-            } else {
-                assert!(world.settle_for(wait));
             }
+            assert!(world.settle_for(wait));
             world.carry_out_late(delivery);
             let holders = world.holders("ConfigMap", "settings");
             assert_eq!(holders, ["member1", "member2"], "{is_silent} {wait}");
@@ -68,21 +63,145 @@ fn what_a_former_leader_sent_finds_what_it_needs_however_late_it_lands() {
     }
 }
 
-#[test]
-fn an_answer_that_was_held_up_says_nothing_of_what_else_was() {
+fn is_look(change: &Change) -> bool {
+    matches!(change, Change::Confirm { .. })
+}
+
+/// Another process leads, the workload goes back, and the new leader looks for the copy; what the former one sent is under way.
+fn looking() -> (World, Flight, Flight) {
     let mut world = moving();
     let delivery = world.settle_until_delivery(&web("member2"));
-    world.restart();
+    world.take_over();
     taint(&mut world, "member1", &json!([]));
-    let is_asked = |change: &Change| matches!(change, Change::Confirm { .. });
-    let look = world.settle_until(&web("member2"), is_asked);
+    let look = world.settle_until(&web("member2"), is_look);
+    (world, delivery, look)
+}
+
+#[test]
+fn an_answer_that_was_held_up_says_nothing_of_what_else_was() {
+    for held_up in [500, 5_000] {
+        let (mut world, delivery, look) = looking();
+        world.now = world.now.plus(held_up);
+        assert!(world.land(look));
+        assert!(world.settle_for(0));
+        world.carry_out_late(delivery);
+        assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+        assert!(world.settle());
+        is_back_on_member1(&world);
+    }
+}
+
+#[test]
+fn a_list_that_comes_before_a_held_up_answer_does_not_make_it_count() {
+    let (mut world, delivery, look) = looking();
+    let copies = Watch::Copies("member2".into(), deployment().gvk);
+    world.lose(copies);
+    assert!(world.settle_for(1_000));
     world.now = world.now.plus(5_000);
     assert!(world.land(look));
     assert!(world.settle_for(0));
     world.carry_out_late(delivery);
     assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
+}
+
+#[test]
+fn a_member_that_answers_slowly_is_believed_the_second_time() {
+    let (mut world, _, look) = looking();
+    world.now = world.now.plus(4_000);
+    assert!(world.land(look));
+    let look = world.settle_until(&web("member2"), is_look);
+    world.now = world.now.plus(4_000);
+    assert!(world.land(look));
+    assert!(world.settle_for(0));
+    is_back_on_member1(&world);
+}
+
+/// Two leaders one after the other may each have sent something.
+#[test]
+fn a_takeover_looks_afresh_for_what_was_looked_for_before() {
+    let (mut world, _, look) = looking();
+    assert!(world.land(look));
+    assert!(world.settle_for(0));
+    world.stand_by();
+    // It saw the copy neither, and leads long after the first look.
+    world.now = world.now.plus(60_000);
+    world.change_places();
+    world.now = world.now.plus(60_000);
+    world.change_places();
+    let look = world.settle_until(&web("member2"), is_look);
+    assert!(world.land(look));
+    assert!(world.settle_for(0));
+    assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
     assert!(world.settle());
     is_back_on_member1(&world);
+}
+
+#[test]
+fn a_copy_that_cannot_be_sent_holds_nothing_for_long_after_a_restart() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    policy["spec"]["suspension"] = json!({"dispatchingOnClusters": {"clusterNames": ["member2"]}});
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(config_map("settings", "one"));
+    world.apply(crate::deployment("web", &["settings"]));
+    world.apply(policy);
+    assert!(world.settle());
+    let with_it = world.holders("ConfigMap", "settings").len();
+    world.restart();
+    assert!(world.settle());
+    world.apply(crate::deployment("web", &[]));
+    assert!(world.settle());
+    assert!(with_it > 0 && world.holders("ConfigMap", "settings").is_empty());
+}
+
+#[test]
+fn a_restart_finds_no_copies_where_an_orphaned_binding_has_none() {
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(crate::deployment("web", &[]));
+    let mut policy = policy();
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    world.apply(policy);
+    assert!(world.settle());
+    world.delete_orphaning("Deployment", "web");
+    assert!(world.settle());
+    world.meddle("member2", "Deployment", "web", |_| None);
+    assert!(world.settle());
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    let message = condition(&world, BINDING, "Orphaned")["message"].clone();
+    let message = message.as_str().unwrap_or_default();
+    assert!(message.contains("its copy on member1 is kept"), "{message}");
+}
+
+#[test]
+fn what_a_former_leader_may_be_sending_keeps_what_it_referred_to() {
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(config_map("settings", "one"));
+    world.apply(crate::deployment("web", &["settings"]));
+    let mut policy = policy();
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    world.stand_by();
+    world.apply(policy);
+    // Of the version that refers to the ConfigMap.
+    let delivery = world.settle_until_delivery(&web("member2"));
+    world.apply(crate::deployment("web", &[]));
+    assert!(world.settle());
+    assert!(world.on("member1", "Deployment", "web").is_some());
+    let leaves = |world: &mut World| {
+        let mut policy = self::policy();
+        policy["spec"]["placement"] = json!({"clusterAffinity": {"clusterNames": ["member1"]}});
+        world.apply(policy);
+    };
+    world.take_over();
+    leaves(&mut world);
+    assert!(world.settle_for(1_000));
+    let holders = world.holders("ConfigMap", "settings");
+    assert!(holders.contains(&"member2"), "{holders:?}");
+    drop(delivery);
+    assert!(world.settle());
+    assert!(world.holders("ConfigMap", "settings").is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod distributing;
 mod ending;
-mod flight;
+pub(crate) mod flight;
 pub(crate) mod hooked;
 mod scripted;
 mod standby;

@@ -89,7 +89,8 @@ impl Index {
             let state = entity.copies.entry(cluster).or_default();
             // A status that was stored before the copy left may have brought its record back: one that returns is new there, and
             // waits for its dependencies again.
-            if !first && state.wanted_since.is_none() && is_known && state.is_absent() {
+            if !first && state.wanted_since.is_none() && is_known && state.live.is_none() && !state.in_flight
+            {
                 state.record = None;
             }
             state.wanted_since.get_or_insert(now);

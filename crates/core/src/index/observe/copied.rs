@@ -44,12 +44,12 @@ impl Index {
         let state = self.copy_state(id, cluster);
         state.floor = copy.meta.revision();
         let was_live = state.live.take().is_some();
-        let was_uncertain = !state.in_flight && state.unanswered.take().is_some();
+        let was_pending = !state.in_flight && state.pending.take().is_some();
         let is_new = state.copied.replace(Box::new(copy)).is_none();
         if is_new {
             self.copied_changed(cluster, id, now, dirty);
         }
-        if was_live || was_uncertain {
+        if was_live || was_pending {
             self.copy_ended(id, cluster, now, dirty);
         }
     }

@@ -49,7 +49,7 @@ impl Index {
         let state = self.copy_state(id, cluster);
         let outdated = state.floor == 0;
         state.floor = copy.meta.revision();
-        let was_uncertain = state.unanswered.take().is_some();
+        let was_pending = state.pending.take().is_some();
         // What a hook says may differ although the object does not; no answer is worth less than the one before.
         let is_echo = |held: &Copy| {
             let is_answered = held.unanswered.is_empty() && !copy.unanswered.is_empty();
@@ -58,7 +58,7 @@ impl Index {
                 && (!copy.taught.is_hooked() || is_answered)
         };
         if !outdated && state.live.as_ref().is_some_and(is_echo) {
-            if was_uncertain {
+            if was_pending {
                 self.route(Changed::Copy(id, cluster), dirty);
                 self.stays(id, cluster, dirty);
             }
@@ -85,7 +85,7 @@ impl Index {
         }
         self.route(Changed::Health(id), dirty);
         self.route(Changed::Copy(id, cluster), dirty);
-        if appeared || is_filled || was_uncertain {
+        if appeared || is_filled || was_pending {
             self.route(Changed::Standing(id, cluster), dirty);
         }
         self.settle_standing_by(id, now, dirty);
@@ -219,7 +219,7 @@ impl Index {
                 let as_planned = source == expected;
                 put_right(state, id, cluster, &source, differed, now);
                 state.record = Some(record(&copy, source));
-                state.unanswered = None;
+                state.pending = None;
                 was_copied = state.copied.take().is_some();
                 let news = !is_old(&copy.meta.resource_version, state.floor);
                 if news {
@@ -248,7 +248,7 @@ impl Index {
             Delivered::Abandoned => {}
             Delivered::Foreign => {
                 state.live = None;
-                state.unanswered = None;
+                state.pending = None;
                 let message = format!(
                     "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
                      conflictResolution: Overwrite to take it over"
@@ -269,12 +269,12 @@ impl Index {
                 fail(state, Trouble::Rejected, message, source, now);
             }
             Delivered::Failed(why) => {
-                state.is_unanswered(now);
+                state.note_pending();
                 let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
             Delivered::Unreachable(why) => {
-                state.is_unanswered(now);
+                state.note_pending();
                 let message = format!(
                     "{}{cluster} to the apply of {id}: {why}; retrying",
                     told::NO_RESPONSE
@@ -332,6 +332,8 @@ impl Index {
         }
         let state = self.copy_state(id, cluster);
         let removing = state.removing.take();
+        // Nothing was to be removed: it was asked whether something is there.
+        let is_look = removing.is_none();
         match outcome {
             Removed::Accepted => {
                 state.problem = None;
@@ -344,30 +346,26 @@ impl Index {
                     live.meta.deleting.get_or_insert(now);
                 }
             }
-            // What was sent before may be held up as this answer was.
-            Removed::Gone if removing.is_none() && !state.settles(now) => {}
+            Removed::Gone if is_look && !state.note_absent(now) => {}
+            Removed::Rejected(_) | Removed::Unreachable(_) if is_look => state.note_failed_look(now),
             Removed::Gone | Removed::Released => {
                 let held = state.live.take().filter(|_| state.floor > 0);
                 let revision = held.map(|held| held.meta.revision().saturating_add(1));
                 state.floor = state.floor.max(revision.unwrap_or_default());
                 state.record = None;
                 state.unhealthy_since = None;
-                state.unanswered = None;
+                state.pending = None;
                 state.problem = None;
                 self.copy_ended(id, cluster, now, dirty);
             }
             Removed::Rejected(why) => {
                 let message = format!("{cluster} refused to remove {id}: {why}");
                 fail(state, Trouble::Rejected, message, String::new(), now);
-                if removing.is_some() {
-                    self.stays(id, cluster, dirty);
-                }
+                self.stays(id, cluster, dirty);
             }
             Removed::Unreachable(why) => {
                 // It may have been carried out, or be carried out yet.
-                if removing.is_some() || state.unanswered.is_some() {
-                    state.is_unanswered(now);
-                }
+                state.note_pending();
                 let message = format!(
                     "{}{cluster} to the removal of {id}: {why}; retrying",
                     told::NO_RESPONSE
@@ -384,9 +382,9 @@ impl Index {
         self.route(Changed::Health(id), dirty);
     }
 
-    /// Takes in whether the plan for a copy asks for it, or removes it: other plans must not count on it from now on. A plan that no
-    /// longer does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
-    pub(crate) fn note_removal(&mut self, id: &Id, cluster: &Str, plan: &Plan, now: Time) {
+    /// Takes in whether the plan for a copy looks for it, or removes it: other plans must not count on it from now on. A plan that
+    /// no longer does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
+    pub(crate) fn note_copy_plan(&mut self, id: &Id, cluster: &Str, plan: &Plan, now: Time) {
         let removes = |change: &Change| match change {
             Change::Remove { guard, .. } => Some(guard.uid.clone()),
             _ => None,
@@ -397,10 +395,8 @@ impl Index {
             return;
         };
         let asks = |change: &Change| matches!(change, Change::Confirm { .. });
-        if let Some(unanswered) = &mut state.unanswered
-            && plan.changes.iter().any(asks)
-        {
-            unanswered.asked = Some(now);
+        if plan.changes.iter().any(asks) {
+            state.note_look(now);
         }
         let before = std::mem::replace(&mut state.removing, removing);
         if before.is_some() && state.removing.is_none() {

@@ -2,46 +2,55 @@
 //!
 //! Invariant: a first copy is sent only where the stored binding accounts for it, and a binding does not cease to while one may be
 //! under way. So after a start or a takeover such writes can be under way only for copies that a binding accounts for and that
-//! were not listed. Each of these counts as unanswered: that nothing is there is believed when the member is asked some time later.
+//! were not seen. The outcome of each counts as not known: see [`crate::index::PendingWrite`].
+//!
+//! A binding that another process wrote, and that is seen only seconds after the takeover, is not taken in.
 
 use super::Index;
 use crate::{
     index::{CopyState, Entity},
     object::{Gvk, Id, Str, Time},
-    observation::Watch,
     plan::{Key, Plan},
 };
 
 impl Index {
-    /// Copies that a former leader may have sent count as unanswered: on all members, or those of one kind on one. Only where the
-    /// copies were listed: until then each may be there anyway. Cost: O(copies that are accounted for), once after a start or
-    /// takeover.
-    pub(super) fn expect_late_writes(&mut self, of: Option<(&Str, &Gvk)>, now: Time) {
+    /// The copies of a kind were listed on a member for the first time: what was not seen may have been sent there.
+    /// Cost: O(objects of the kind × clusters of each).
+    pub(super) fn expect_late_writes_of(&mut self, (cluster, gvk): (&Str, &Gvk), now: Time) {
         if !self.leading {
             return;
         }
-        let (kinds, listed) = (&self.kinds, &self.listed);
-        let is_listed = |id: &Id, cluster: &Str| {
-            let gvk = kinds.get(&id.gvk).unwrap_or(&id.gvk).clone();
-            listed.contains(&Watch::Copies(cluster.clone(), gvk))
-        };
-        let first = of.map_or_else(
-            || Id::new(Gvk::new("", ""), "", ""),
-            |(_, gvk)| super::lists::first(gvk),
-        );
-        for (id, entity) in self.entities.range_mut(first..) {
-            if of.is_some_and(|(_, gvk)| id.gvk != *gvk) {
+        for (id, entity) in self.entities.range_mut(super::lists::first(gvk)..) {
+            if id.gvk != *gvk {
                 break;
             }
-            for cluster in unseen(entity) {
-                let is_asked = of.is_none_or(|(of, _)| *of == cluster);
-                if is_asked
-                    && is_listed(id, &cluster)
-                    && let Some(state) = entity.copies.get_mut(&cluster)
-                {
-                    state.is_unanswered(now);
-                }
+            if is_unseen(entity, cluster)
+                && let Some(state) = entity.copies.get_mut(cluster)
+            {
+                state.note_pending();
+                state.note_unlisted(now);
             }
+        }
+    }
+
+    /// The same on all members, where copies were listed: after a takeover, or because bindings were listed later. Where they
+    /// were not yet, each may be there anyway. Cost: O(copies × clusters of each), once.
+    pub(super) fn expect_late_writes(&mut self) {
+        if !self.leading {
+            return;
+        }
+        let expected: Vec<(Id, Str)> = self
+            .entities
+            .iter()
+            .flat_map(|(id, entity)| {
+                let clusters = entity.copies.keys();
+                let unseen = clusters.filter(|cluster| is_unseen(entity, cluster));
+                unseen.map(|cluster| (id.clone(), cluster.clone()))
+            })
+            .filter(|(id, cluster)| self.listed.contains(&self.copies(cluster, &id.gvk)))
+            .collect();
+        for (id, cluster) in expected {
+            self.copy_state(&id, &cluster).note_pending();
         }
     }
 
@@ -61,13 +70,11 @@ impl Index {
     }
 }
 
-/// The clusters that a binding accounts for and where no copy was seen.
-fn unseen(entity: &Entity) -> Vec<Str> {
-    let Some(binding) = entity.last_binding() else {
-        return Vec::new();
-    };
-    let is_unseen = |state: &CopyState| state.is_absent() && state.copied.is_none();
-    let absent = entity.copies.iter().filter(|(_, state)| is_unseen(state));
-    let accounted = absent.filter(|(cluster, _)| binding.may_have_left(cluster));
-    accounted.map(|(cluster, _)| cluster.clone()).collect()
+/// Whether a binding accounts for a copy on a cluster, or reports one there, and none was seen. Cost: O(clusters of the binding).
+pub(super) fn is_unseen(entity: &Entity, cluster: &Str) -> bool {
+    let is_absent = |state: &CopyState| state.live.is_none() && state.copied.is_none();
+    entity.copies.get(cluster).is_some_and(is_absent)
+        && entity
+            .last_binding()
+            .is_some_and(|binding| binding.may_have_left(cluster))
 }

@@ -31,6 +31,7 @@ impl Index {
 
     /// Everything is planned once: the former leader may have ended anywhere. Cost: O(objects), once per takeover.
     fn take_over(&mut self, now: Time, dirty: &mut Dirty) {
+        self.expect_late_writes();
         let ids: Vec<Id> = self.entities.keys().cloned().collect();
         for id in ids {
             self.settle(&id, now, dirty);
@@ -46,7 +47,6 @@ impl Index {
                 self.route(Changed::Template(&id), dirty);
             }
         }
-        self.expect_late_writes(None, now);
         dirty.extend(self.policies.keys().cloned().map(Key::Policy));
         dirty.extend(self.members.keys().cloned().map(Key::Cluster));
         self.route(Changed::HubNamespaces(""), dirty);

@@ -43,8 +43,8 @@ impl Index {
             self.route(Changed::Listing(watch), dirty);
         }
         match watch {
-            Watch::Copies(cluster, gvk) if is_first => self.expect_late_writes(Some((cluster, gvk)), now),
-            Watch::Bindings | Watch::ClusterBindings if is_first => self.expect_late_writes(None, now),
+            Watch::Copies(cluster, gvk) if is_first => self.expect_late_writes_of((cluster, gvk), now),
+            Watch::Bindings | Watch::ClusterBindings if is_first => self.expect_late_writes(),
             _ => {}
         }
         match watch {
@@ -59,13 +59,11 @@ impl Index {
                         match state.live {
                             None => {
                                 absent.push(id.clone());
-                                if state.unanswered.is_some() {
-                                    state.is_unanswered(now);
-                                }
+                                state.note_unlisted(now);
                             }
                             Some(_) if state.in_flight => {}
                             Some(_) => {
-                                if state.unanswered.take().is_some() {
+                                if state.pending.take().is_some() {
                                     certain.push(id.clone());
                                 }
                             }
@@ -240,7 +238,7 @@ impl Index {
                 break;
             }
             if let Some(state) = entity.copies.get_mut(cluster) {
-                (state.record, state.unanswered) = (None, None);
+                (state.record, state.pending) = (None, None);
                 ended.push(id.clone());
             }
         }

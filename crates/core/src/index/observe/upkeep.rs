@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use entourage_api::names;
 
-use super::Dirty;
+use super::{Dirty, late_writes::is_unseen};
 use crate::{
     index::{
         CopyState, Entity, Index, Tombstone, claim_on, current::is_current, floors, referred,
@@ -91,7 +91,11 @@ impl Index {
         if entity.left_behind.is_empty() {
             return;
         }
-        let stale = |cluster: &Str| self.may_exist(id, cluster) && !is_current(self, id, cluster);
+        // What the leader may be sending is of a version that this process does not know.
+        let may_come = |cluster: &Str| !self.leading && is_unseen(entity, cluster);
+        let stale = |cluster: &Str| {
+            may_come(cluster) || (self.may_exist(id, cluster) && !is_current(self, id, cluster))
+        };
         if entity.copies.keys().any(stale) {
             return;
         }
