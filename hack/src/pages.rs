@@ -18,6 +18,18 @@ fn pages() -> Vec<(String, String)> {
     all.into_iter().filter(is_page).map(read).collect()
 }
 
+const ADMISSION: &str = "docs/reference/admission.md";
+const CONDITIONS: &str = "docs/reference/conditions.md";
+const FLAGS: &str = "docs/reference/flags.md";
+const KINDS: &str = "docs/reference/kinds.md";
+const METADATA: &str = "docs/reference/metadata.md";
+const METRICS: &str = "docs/reference/metrics.md";
+
+/// The text of one file of the checkout.
+fn read(path: &str) -> String {
+    fs::read_to_string(tree::root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
 /// What stands in `[text](target)`, addresses of the web left out.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -124,30 +136,27 @@ fn every_string_that_users_meet_is_explained() {
         .filter(|path| !path.ends_with("/keys.rs") && !path.contains("tests"))
         .map(|path| fs::read_to_string(root.join(path)).unwrap())
         .collect();
-    let page = fs::read_to_string(root.join("docs/concepts.md")).unwrap();
     let tables = [
-        ("annotation", annotation::ALL),
-        ("condition", condition::ALL),
-        ("event", event::ALL),
-        ("finalizer", finalizer::ALL),
-        ("label", label::ALL),
-        ("reason", reason::ALL),
+        ("annotation", annotation::ALL, METADATA),
+        ("condition", condition::ALL, CONDITIONS),
+        ("event", event::ALL, "docs/reference/events.md"),
+        ("finalizer", finalizer::ALL, METADATA),
+        ("label", label::ALL, METADATA),
+        ("reason", reason::ALL, CONDITIONS),
     ];
-    for (table, all) in tables {
+    for (table, all, path) in tables {
+        let page = read(path);
         for (constant, string) in all {
             let name = string.rsplit('/').next().unwrap_or(string);
             let is_used = code.contains(&format!("{table}::{constant}"));
-            assert!(
-                !is_used || page.contains(name),
-                "docs/concepts.md says nothing of {string}"
-            );
+            assert!(!is_used || page.contains(name), "{path} says nothing of {string}");
         }
     }
 }
 
 #[test]
 fn every_admission_rule_is_listed() {
-    let page = fs::read_to_string(tree::root().join("docs/concepts.md")).unwrap();
+    let page = read(ADMISSION);
     for rule in entourage_core::admission::RULES {
         let line = page
             .lines()
@@ -155,7 +164,7 @@ fn every_admission_rule_is_listed() {
         let (says, reason) = (rule.says[1..].to_owned(), rule.reason);
         assert!(
             line.is_some_and(|line| line.contains(&says) && line.contains(reason)),
-            "docs/concepts.md does not say of {}: {}: {reason}",
+            "{ADMISSION} does not say of {}: {}: {reason}",
             rule.name,
             rule.says
         );
@@ -164,7 +173,7 @@ fn every_admission_rule_is_listed() {
 
 #[test]
 fn every_kind_is_listed() {
-    let page = fs::read_to_string(tree::root().join("docs/concepts.md")).unwrap();
+    let page = read(KINDS);
     for crd in entourage_api::crds::crds(None) {
         let names = &crd.spec.names;
         let short = names.short_names.iter().flatten();
@@ -177,7 +186,7 @@ fn every_kind_is_listed() {
             .map(|version| &version.name)
             .collect();
         let row = format!("| {}{short} | `{}/{}`", names.kind, crd.spec.group, versions[0]);
-        assert!(page.contains(&row), "docs/concepts.md has no row {row:?}");
+        assert!(page.contains(&row), "{KINDS} has no row {row:?}");
     }
 }
 
@@ -201,7 +210,7 @@ fn every_row_belongs_to_a_table() {
 
 #[test]
 fn every_column_is_explained() {
-    let page = fs::read_to_string(tree::root().join("docs/concepts.md")).unwrap();
+    let page = read(CONDITIONS);
     let rows: Vec<(&str, &str)> = page
         .lines()
         .filter(|line| line.starts_with("| `"))
@@ -223,8 +232,68 @@ fn every_column_is_explained() {
             assert!(
                 rows.iter()
                     .any(|(names, rest)| names.contains(&name) && is_of(rest)),
-                "docs/concepts.md does not explain the column {name} of {kind}"
+                "{CONDITIONS} does not explain the column {name} of {kind}"
             );
         }
+    }
+}
+
+/// Metrics are registered by name without `entourage_`, and those of the process by their whole name. Counters end in `_total` when
+/// they are shown.
+#[test]
+fn every_metric_is_listed() {
+    let page = read(METRICS);
+    let named = |path: &str, before: &str| -> Vec<String> {
+        let code = read(path);
+        let after = code.split(before).skip(1);
+        let names = after.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+        names.map(str::to_owned).collect()
+    };
+    let ours = named("crates/controllers/src/metrics.rs", "ours.register(");
+    let ours: Vec<String> = ours.iter().map(|name| format!("entourage_{name}")).collect();
+    let process = named("crates/controllers/src/metrics/process.rs", "encode_descriptor(");
+    assert!(
+        ours.len() >= 14 && process.len() >= 3,
+        "the names are not found in the source: {ours:?}, {process:?}"
+    );
+    for name in ours.iter().chain(&process) {
+        let rows = [format!("| `{name}` |"), format!("| `{name}_total` |")];
+        assert!(
+            page.lines()
+                .any(|line| rows.iter().any(|row| line.starts_with(row))),
+            "{METRICS} has no row of {name}"
+        );
+    }
+}
+
+/// The flags that the argument structs of the two commands that run for long declare, hidden ones left out.
+#[test]
+fn every_flag_of_the_controllers_and_the_webhook_is_listed() {
+    let page = read(FLAGS);
+    for command in ["controllers", "webhook"] {
+        let code = read(&format!("crates/cli/src/command/{command}.rs"));
+        let section = page
+            .split("\n## ")
+            .find(|section| section.starts_with(&format!("entourage {command}\n")))
+            .unwrap_or_default();
+        let mut found = 0;
+        for rest in code.split("#[arg(long").skip(1) {
+            let Some((attribute, field)) = rest.split_once("\n    pub ") else {
+                continue;
+            };
+            let Some((field, _)) = field.split_once(':') else {
+                continue;
+            };
+            if attribute.contains("hide = true") {
+                continue;
+            }
+            let flag = format!("`--{}`", field.replace('_', "-"));
+            assert!(
+                section.contains(&flag),
+                "{FLAGS} does not explain {flag} of entourage {command}"
+            );
+            found += 1;
+        }
+        assert!(found >= 10, "only {found} flags are found in {command}.rs");
     }
 }

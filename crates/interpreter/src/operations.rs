@@ -207,13 +207,13 @@ mod tests {
         }
     }
 
-    /// The table in `docs/concepts.md`, between its two comments.
+    /// The table in `docs/reference/kinds.md`, between its two comments.
     #[test]
     fn the_documentation_shows_the_table() {
         const BEGIN: &str =
             "<!-- native kinds: made of crates/interpreter/src/operations.rs by its test -->\n";
         const END: &str = "<!-- end of native kinds -->";
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/concepts.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/kinds.md");
         let text = fs::read_to_string(&path).unwrap();
         let (before, rest) = text.split_once(BEGIN).expect("the comment that begins the table");
         let (_, after) = rest.split_once(END).expect("the comment that ends the table");
