@@ -1,7 +1,8 @@
 //! What this process counts, and its text exposition for Prometheus.
 //!
-//! Labels never hold a namespace, the name of an object or an error text: the number of series is bounded by
-//! servers × verbs × kinds × codes and configured hooks × operations × outcomes, and nothing of a Secret can get here. Counters of a member that left stay, so that
+//! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions: the
+//! number of series is bounded by servers × verbs × kinds × codes, configured hooks × operations × outcomes, and
+//! ResourceDistributions. Nothing of a Secret can get here. Counters of a member that left stay, so that
 //! sums over all members never fall; its gauges and histograms go ([`Metrics::forget`]).
 
 use std::{

@@ -2,7 +2,7 @@
 //!
 //! `/readyz` is 200 when nothing is missing, else 503 with what is. `/readyz?exclude=leading` leaves a check out, as on
 //! Kubernetes' own servers: a standby that only waits for the lease is then ready, so that a rolling update proceeds.
-//! Plain HTTP without authentication: it tells counts, never an object's name or content.
+//! Plain HTTP without authentication: it tells counts by member, hook and ResourceDistribution, never what an object holds.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

@@ -250,7 +250,7 @@ mod tests {
         held.spec.clusters = chosen.clone();
         held.spec.graceful_eviction_tasks = vec![task("m9", 3)];
         assert_eq!(shares(&held, &[task("m9", 3)]), first);
-        // Another one: what a cluster has by now counts, not what it is to have.
+        // Another purge: what runs by now is remembered afresh; `b` still waits for the first one with its 2.
         let second = shares(&held, &[task("m9", 3), task("m8", 1)]);
         assert_eq!(second, Shares::from([("a".into(), 3), ("b".into(), 2)]));
         // One that was to be left keeps what it has.
