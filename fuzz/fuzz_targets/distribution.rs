@@ -9,7 +9,7 @@
 use arbitrary::{Result, Unstructured};
 use entourage_core::distribution::{
     hash::resource_hash,
-    render::{Mark, Recipe, Standing, difference, must_be_recreated, release, render, standing},
+    render::{Mark, DistributionRenderSpec, Standing, difference, must_be_recreated, release, render, standing},
     template::{read, sanitised},
 };
 use entourage_fuzz::{Case, make, patch};
@@ -40,7 +40,7 @@ impl Case for Distribution {
         let resource = object(u)?;
         let on_member = u.arbitrary()?;
         let live = if u.arbitrary()? {
-            let mut live = render(&recipe(on_member), &resource, None).object().clone();
+            let mut live = render(&render_spec(on_member), &resource, None).object().clone();
             make::tweak(u, &mut live)?;
             live
         } else {
@@ -54,7 +54,7 @@ impl Case for Distribution {
     }
 
     fn check(&self) {
-        let recipe = recipe(self.on_member);
+        let render_spec = render_spec(self.on_member);
         let _ = resource_hash(&self.resource);
         let once = sanitised(&self.resource);
         assert_eq!(sanitised(&once), once, "sanitised twice is sanitised no more");
@@ -62,23 +62,23 @@ impl Case for Distribution {
             let again = read(&once).expect("what is sanitised can be distributed, too");
             assert_eq!((subject.gvk, subject.name), (again.gvk, again.name));
         }
-        let copy = render(&recipe, &self.resource, Some(&self.live));
+        let copy = render(&render_spec, &self.resource, Some(&self.live));
         let _ = difference(&copy, &self.live);
         let _ = must_be_recreated(&copy, &self.live);
-        if standing(&recipe, &self.live) == Standing::Ours {
-            let released = release(&recipe, &self.live).expect("what is ours can be released");
-            assert_ne!(standing(&recipe, &released), Standing::Ours, "released");
+        if standing(&render_spec, &self.live) == Standing::Ours {
+            let released = release(&render_spec, &self.live).expect("what is ours can be released");
+            assert_ne!(standing(&render_spec, &released), Standing::Ours, "released");
         }
-        let again = render(&recipe, &self.resource, Some(copy.object()));
+        let again = render(&render_spec, &self.resource, Some(copy.object()));
         assert_eq!(copy.object(), again.object(), "rendered on itself it stays");
         assert_eq!(difference(&again, copy.object()), None);
         assert_eq!(must_be_recreated(&again, copy.object()), None);
-        assert_eq!(standing(&recipe, copy.object()), Standing::Ours);
+        assert_eq!(standing(&render_spec, copy.object()), Standing::Ours);
     }
 }
 
-fn recipe(on_member: bool) -> Recipe {
-    Recipe {
+fn render_spec(on_member: bool) -> DistributionRenderSpec {
+    DistributionRenderSpec {
         distribution: "dist".into(),
         uid: "uid-of-dist".into(),
         namespace: "ns-1".into(),

@@ -39,14 +39,14 @@ pub struct Step {
     /// Who.
     pub manager: String,
     /// How.
-    pub how: How,
+    pub how: RemovalMode,
     /// The body; type and name are filled in.
     pub object: Value,
 }
 
 /// How a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum How {
+pub enum RemovalMode {
     /// PUT.
     Update,
     /// Apply that gives way to others.
@@ -100,7 +100,12 @@ impl Case for Apply {
             }
             steps.push(Step {
                 manager: make::one_of(u, &["a", "b", "kubectl", ""])?,
-                how: *u.choose(&[How::Update, How::Apply, How::Apply, How::Force])?,
+                how: *u.choose(&[
+                    RemovalMode::Update,
+                    RemovalMode::Apply,
+                    RemovalMode::Apply,
+                    RemovalMode::Force,
+                ])?,
                 object,
             });
         }
@@ -135,8 +140,8 @@ impl Case for Apply {
                 continue;
             }
             let next = match step.how {
-                How::Update => updated(&resource, live.as_ref(), body, step),
-                How::Apply | How::Force => applied(&resource, live.as_ref(), &body, step),
+                RemovalMode::Update => updated(&resource, live.as_ref(), body, step),
+                RemovalMode::Apply | RemovalMode::Force => applied(&resource, live.as_ref(), &body, step),
             };
             live = next.or(live);
         }
@@ -205,7 +210,7 @@ fn applied(resource: &Resource, live: Option<&Object>, body: &Object, step: &Ste
         .object;
     let apply =
         |live: Option<&Object>, force: bool| apply::apply(resource, live, &applied, manager(step), force);
-    let force = step.how == How::Force;
+    let force = step.how == RemovalMode::Force;
     let after = match apply(live, force) {
         Ok(after) => after,
         Err(status) => {

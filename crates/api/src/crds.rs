@@ -15,7 +15,7 @@ use kube::CustomResourceExt;
 pub mod facts;
 pub mod rules;
 
-use crate::twin::ClusterScoped;
+use crate::scope::ClusterScoped;
 use crate::{apps, cluster, config, kruise, policy, work};
 
 /// One kind that is served as a CRD.

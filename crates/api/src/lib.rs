@@ -18,5 +18,5 @@ pub mod kruise;
 pub mod names;
 pub mod policy;
 mod schema;
-pub mod twin;
+pub mod scope;
 pub mod work;

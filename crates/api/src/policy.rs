@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::is_false;
-use crate::twin::{ClusterScoped, Twin};
+use crate::scope::{ClusterCounterpart, ClusterScoped};
 
 mod failover;
 mod overrides;
@@ -124,7 +124,7 @@ pub struct PropagationSpec {
 /// Selects templates of any namespace, and cluster-scoped ones, and says to which clusters they are propagated.
 pub type ClusterPropagationPolicy = ClusterScoped<PropagationPolicy>;
 
-impl Twin for PropagationPolicy {
+impl ClusterCounterpart for PropagationPolicy {
     const KIND: &'static str = "ClusterPropagationPolicy";
     const PLURAL: &'static str = "clusterpropagationpolicies";
     const CRD_NAME: &'static str = "clusterpropagationpolicies.policy.karmada.io";

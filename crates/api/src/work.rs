@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{self, ConflictResolution, FailoverBehavior, Placement, PurgeMode};
 use crate::schema::{is_false, is_zero};
-use crate::twin::{ClusterScoped, Twin};
+use crate::scope::{ClusterCounterpart, ClusterScoped};
 
 pub mod legacy;
 mod manifests;
@@ -127,7 +127,7 @@ pub struct ResourceBindingSpec {
 /// Where one cluster-scoped template goes.
 pub type ClusterResourceBinding = ClusterScoped<ResourceBinding>;
 
-impl Twin for ResourceBinding {
+impl ClusterCounterpart for ResourceBinding {
     const KIND: &'static str = "ClusterResourceBinding";
     const PLURAL: &'static str = "clusterresourcebindings";
     const CRD_NAME: &'static str = "clusterresourcebindings.work.karmada.io";

@@ -8,7 +8,7 @@
 //! - [`fleet`]: a hub and members in this process.
 //! - [`manifests`]: objects in files, and applying them.
 //! - [`observe`]: what is on clusters over time.
-//! - [`rehearse`]: what would happen, offline or against a hub.
+//! - [`simulate`]: what would happen, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;
@@ -25,7 +25,7 @@ pub mod manifests;
 #[cfg(test)]
 mod mock;
 pub mod observe;
-pub mod rehearse;
+pub mod simulate;
 pub mod wait;
 
 /// Makes ring the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first

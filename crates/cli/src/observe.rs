@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use entourage_api::keys::label;
-use entourage_core::object::Id;
+use entourage_core::object::ResourceId;
 use futures::TryStreamExt as _;
 use kube::{
     Api, Client,
@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     connect::{self, explain, within},
-    rehearse::{kinds::Served, live},
+    simulate::{kinds::Served, live},
 };
 
 /// The pause before a watch that ended is opened again.
@@ -34,7 +34,7 @@ pub struct Sighting {
     /// Which cluster.
     pub cluster: String,
     /// Which object.
-    pub id: Id,
+    pub id: ResourceId,
     /// When the cluster made the change: comparable among the sightings of one cluster.
     pub revision: u64,
     /// When it was seen.
@@ -117,7 +117,7 @@ impl Observer {
 
     /// The copy of an object on a cluster as it was last seen.
     #[must_use]
-    pub fn copy(&self, cluster: &str, id: &Id) -> Option<Copy> {
+    pub fn copy(&self, cluster: &str, id: &ResourceId) -> Option<Copy> {
         let seen = lock(&self.seen);
         let mut all = seen.iter().rev();
         all.find(|each| each.cluster == cluster && each.id == *id)?.copy
@@ -134,7 +134,7 @@ struct Watch {
     cluster: String,
     api: Api<DynamicObject>,
     served: Served,
-    there: BTreeMap<Id, Copy>,
+    there: BTreeMap<ResourceId, Copy>,
     seen: Seen,
 }
 
@@ -200,7 +200,7 @@ impl Watch {
         Ok(())
     }
 
-    fn tell(&self, id: Id, revision: u64, initial: bool, copy: Option<Copy>) {
+    fn tell(&self, id: ResourceId, revision: u64, initial: bool, copy: Option<Copy>) {
         lock(&self.seen).push(Sighting {
             cluster: self.cluster.clone(),
             id,
@@ -211,11 +211,11 @@ impl Watch {
         });
     }
 
-    fn id(&self, object: &DynamicObject) -> Option<Id> {
+    fn id(&self, object: &DynamicObject) -> Option<ResourceId> {
         let resource = &self.served.resource;
         let gvk = entourage_core::object::Gvk::new(&resource.api_version, &resource.kind);
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-        Some(Id::new(gvk, namespace, object.metadata.name.as_deref()?))
+        Some(ResourceId::new(gvk, namespace, object.metadata.name.as_deref()?))
     }
 }
 

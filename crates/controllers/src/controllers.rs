@@ -403,7 +403,7 @@ mod tests {
 
     use entourage_core::{
         distribution::Place,
-        object::{Gvk, Id, Named},
+        object::{Gvk, NamespacedName, ResourceId},
         plan::Key,
     };
 
@@ -452,8 +452,8 @@ mod tests {
 
     #[test]
     fn every_key_is_planned_by_a_controller_of_the_table() {
-        let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
-        let name = Named::new("ns", "a");
+        let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        let name = NamespacedName::new("ns", "a");
         let keys = [
             Key::Policy(name.clone()),
             Key::Override(name),

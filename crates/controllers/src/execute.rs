@@ -17,9 +17,9 @@ use crate::{
     client::Api,
     error::{Class, Failure},
     inbox::Message,
+    interpreter_snapshot::InterpreterSnapshot,
     member::Member,
     source::Sources,
-    taught::Taught,
     trouble::Trouble,
 };
 
@@ -38,7 +38,7 @@ const FORBIDDEN: u16 = 403;
 
 /// What carrying out a plan needs. Cheap to clone.
 #[derive(Clone)]
-pub struct Hands {
+pub struct Executor {
     /// The hub.
     pub hub: Api,
     /// Its id.
@@ -46,7 +46,7 @@ pub struct Hands {
     /// Templates' whole objects.
     pub sources: Sources,
     /// What people taught us of kinds.
-    pub taught: Taught,
+    pub interpreters: InterpreterSnapshot,
     /// Where Events go.
     pub events: Events,
     /// The brain.
@@ -70,7 +70,7 @@ pub enum Outcome {
     Refused(String),
 }
 
-impl Hands {
+impl Executor {
     /// Carries out a plan. `member` is the client of the member that the plan is for, when it has one now.
     pub async fn carry_out(&self, plan: Plan, member: Option<&Arc<Member>>) -> Outcome {
         for change in plan.changes {
@@ -79,14 +79,14 @@ impl Hands {
                 Change::Deliver {
                     id,
                     cluster,
-                    recipe,
+                    render_spec,
                     live,
                     read_first,
                 } => {
                     let order = deliver::Order {
                         id,
                         cluster,
-                        recipe,
+                        render_spec,
                         live,
                         read_first,
                     };
@@ -95,22 +95,22 @@ impl Hands {
                 Change::Remove {
                     id,
                     cluster,
-                    guard,
-                    how,
-                } => self.remove(id, cluster, guard, how, member).await,
+                    preconditions,
+                    mode,
+                } => self.remove(id, cluster, preconditions, mode, member).await,
                 Change::Distribute(order) => self.distribute(*order, member).await,
                 Change::Withdraw {
                     distribution,
                     place,
                     id,
                     uid,
-                    guard,
-                    how,
+                    preconditions,
+                    mode,
                 } => {
-                    self.withdraw((distribution, uid), place, id, guard, how, member)
+                    self.withdraw((distribution, uid), place, id, preconditions, mode, member)
                         .await
                 }
-                Change::Confirm { id, cluster } => self.confirm(id, cluster, member).await,
+                Change::GetCopy { id, cluster } => self.confirm(id, cluster, member).await,
                 Change::Namespace {
                     cluster,
                     name,
@@ -134,13 +134,14 @@ impl Hands {
                 Change::EndNamespace {
                     cluster,
                     name,
-                    guard,
+                    preconditions,
                     copies,
-                    how,
+                    mode,
                     told,
                 } => match member {
                     Some(member) => {
-                        let outcome = self.end_namespace(member, (cluster, name), (&guard, &copies), how);
+                        let outcome =
+                            self.end_namespace(member, (cluster, name), (&preconditions, &copies), mode);
                         let (outcome, released) = outcome.await;
                         if let Some(event) = told.filter(|_| released) {
                             self.events.emit(*event);
@@ -149,7 +150,7 @@ impl Hands {
                     }
                     None => Outcome::Done,
                 },
-                Change::Need(id) => self.need(&id).await,
+                Change::GetTemplate(id) => self.need(&id).await,
                 Change::Aggregate {
                     id,
                     interpretation,

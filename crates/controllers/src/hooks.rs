@@ -17,7 +17,7 @@ use std::{
 use entourage_core::interpreter::{
     hook::{Answers, Breaker, Hook, LARGEST, Subject, answers::Key, answers::Room},
     operations::Operation,
-    question::{Answer, Question, Unanswered, Until},
+    question::{Answer, InterpretError, Question, Until},
 };
 use serde_json::Value;
 
@@ -27,13 +27,13 @@ use crate::{
 };
 
 #[cfg(test)]
-pub(crate) mod desk;
-mod line;
+pub(crate) mod client;
+mod queue;
 mod resolve;
 #[cfg(test)]
 mod tests;
 
-use line::Line;
+use queue::HookQueue;
 pub use resolve::Services;
 
 /// How hooks are asked.
@@ -77,7 +77,7 @@ struct Inner {
 struct Known {
     version: String,
     /// Why there is none, if its certificates cannot be read.
-    line: Result<Line, String>,
+    line: Result<HookQueue, String>,
     breaker: Breaker,
     /// Why the last call failed.
     why: String,
@@ -107,8 +107,8 @@ impl Hooks {
         hook: &Hook,
         subject: &Subject<'_>,
         question: Question<'_>,
-    ) -> Result<Answer, Unanswered> {
-        let unanswered = |why: Cow<'static, str>| Unanswered {
+    ) -> Result<Answer, InterpretError> {
+        let unanswered = |why: Cow<'static, str>| InterpretError {
             layer: hook.layer(),
             operation: question.operation(),
             why,
@@ -178,11 +178,11 @@ impl Hooks {
     ///
     /// # Errors
     /// Why it is.
-    pub fn reach(&self, hook: &Hook, operation: Operation) -> Result<(), Unanswered> {
+    pub fn reach(&self, hook: &Hook, operation: Operation) -> Result<(), InterpretError> {
         let lines = lock(&self.0.lines);
         match lines.get(&hook.layer()) {
             Some(known) if known.version == hook.version() && known.breaker.is_left_alone(clock::now()) => {
-                Err(Unanswered {
+                Err(InterpretError {
                     layer: hook.layer(),
                     operation,
                     why: known.why.clone().into(),
@@ -211,12 +211,12 @@ impl Hooks {
     }
 
     /// The line to a hook, if it may be called now.
-    fn line(&self, hook: &Hook) -> Result<Line, String> {
+    fn line(&self, hook: &Hook) -> Result<HookQueue, String> {
         let call = hook.call().map_err(str::to_owned)?;
         let mut lines = lock(&self.0.lines);
         let anew = || Known {
             version: hook.version().to_owned(),
-            line: Line::new(call, self.0.options.services.clone()),
+            line: HookQueue::new(call, self.0.options.services.clone()),
             breaker: Breaker::default(),
             why: String::new(),
         };
@@ -228,7 +228,7 @@ impl Hooks {
         known.line.clone()
     }
 
-    fn record(&self, hook: &Hook, failure: Option<&line::Failure>) {
+    fn record(&self, hook: &Hook, failure: Option<&queue::Failure>) {
         let mut lines = lock(&self.0.lines);
         let Some(known) = lines.get_mut(&hook.layer()) else {
             return;

@@ -43,6 +43,7 @@ pub mod error;
 pub mod execute;
 pub mod hooks;
 pub mod inbox;
+pub mod interpreter_snapshot;
 pub mod lease;
 pub mod limiter;
 pub mod member;
@@ -53,7 +54,6 @@ pub mod scripts;
 pub mod serve;
 pub mod source;
 pub mod supervise;
-pub mod taught;
 pub mod trouble;
 pub mod watch;
 
@@ -61,14 +61,14 @@ pub use client::{ClientFactory, plain_clients};
 pub use error::Error;
 
 use client::{Api, ApiOptions, Form, path::Path};
-use execute::{Hands, events};
+use execute::{Executor, events};
 use hooks::Hooks;
+use interpreter_snapshot::InterpreterSnapshot;
 use limiter::Bounds;
 use members::{Members, MembersOptions};
 use metrics::Metrics;
 use runtime::BrainOptions;
 use source::Sources;
-use taught::Taught;
 
 /// How the control plane runs.
 #[derive(Clone, Debug)]
@@ -278,11 +278,11 @@ pub async fn run(
                 metrics: Some(metrics.clone()),
                 ..hooks::Options::default()
             };
-            let hands = Hands {
+            let hands = Executor {
                 hub,
                 hub_id: hub_id.clone(),
                 sources,
-                taught: Taught::new(Hooks::new(hooks)),
+                interpreters: InterpreterSnapshot::new(Hooks::new(hooks)),
                 events,
                 brain,
             };

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entourage_api::cluster::{Cluster, SyncMode};
 use entourage_core::{
-    object::{Named, Str},
+    object::{NamespacedName, Str},
     observation::Server,
 };
 use tokio::sync::{mpsc, watch};
@@ -65,7 +65,7 @@ struct Reach {
     /// Which cluster it is: `spec.id`, empty when that is not known yet.
     id: String,
     endpoint: String,
-    secret: Option<Named>,
+    secret: Option<NamespacedName>,
     insecure: bool,
     proxy: String,
 }
@@ -81,7 +81,7 @@ impl Reach {
             secret: spec
                 .secret_ref
                 .as_ref()
-                .map(|each| Named::new(&each.namespace, &each.name)),
+                .map(|each| NamespacedName::new(&each.namespace, &each.name)),
             insecure: spec.insecure_skip_tls_verification,
             proxy: spec.proxy_url.clone(),
         })

@@ -14,7 +14,7 @@ use std::{
 
 use entourage_core::{
     distribution,
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::{Observation, Server, Subject, Which},
     plan::Key,
 };
@@ -29,7 +29,7 @@ use tracing::warn;
 use crate::{
     client::Api,
     clock,
-    execute::{Hands, Outcome},
+    execute::{Executor, Outcome},
     lease::Leadership,
     members::{Member, Members},
     metrics::Metrics,
@@ -62,7 +62,7 @@ pub struct BrainOptions<D> {
     /// The decisions.
     pub decider: D,
     /// What carries out plans.
-    pub hands: Hands,
+    pub hands: Executor,
     /// The members' tasks.
     pub members: Members,
     /// Our hub's id.
@@ -82,13 +82,13 @@ pub struct BrainOptions<D> {
 pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -> bool {
     let watches = Watches::new(
         options.hub.clone(),
-        options.hands.taught.clone(),
+        options.hands.interpreters.clone(),
         options.hands.brain.clone(),
     );
-    let mut brain = Brain {
+    let mut brain = ControlLoop {
         watches,
         connections: BTreeMap::new(),
-        lanes: BTreeMap::new(),
+        serialization_keys: BTreeMap::new(),
         timers: Timers::default(),
         retries: Retries::default(),
         tasks: JoinSet::new(),
@@ -103,11 +103,11 @@ pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -
 
 type Ended = Result<(TaskId, Outcome), JoinError>;
 
-struct Brain<D> {
+struct ControlLoop<D> {
     options: BrainOptions<D>,
     watches: Watches,
     connections: BTreeMap<Str, Arc<Member>>,
-    lanes: BTreeMap<Server, Queue>,
+    serialization_keys: BTreeMap<Server, Queue>,
     timers: Timers,
     retries: Retries,
     tasks: JoinSet<Outcome>,
@@ -117,7 +117,7 @@ struct Brain<D> {
     leads: bool,
 }
 
-impl<D: Decide> Brain<D> {
+impl<D: Decide> ControlLoop<D> {
     async fn think(&mut self, stop: &CancellationToken) {
         self.demand();
         let mut batch = Vec::with_capacity(INBOX);
@@ -173,7 +173,7 @@ impl<D: Decide> Brain<D> {
             }
             more = self.leads && self.dispatch(now);
             self.publish(now);
-            let waiting: usize = self.lanes.values().map(Queue::len).sum();
+            let waiting: usize = self.serialization_keys.values().map(Queue::len).sum();
             let pending = waiting + self.tasks.len() + self.timers.count();
             self.options.metrics.pending(pending);
         }
@@ -246,7 +246,7 @@ impl<D: Decide> Brain<D> {
                 self.options.hands.sources.saw(id, template.meta.revision());
             }
             Observation::Seen(Subject::Distribution(name, object)) => {
-                let id = Id::new(distribution::gvk(), "", name);
+                let id = ResourceId::new(distribution::gvk(), "", name);
                 self.options.hands.sources.saw(&id, object.meta.revision());
             }
             Observation::Seen(Subject::Distributed(None, id, part)) => {
@@ -271,7 +271,7 @@ impl<D: Decide> Brain<D> {
         }
         for key in dirty.iter().chain(&policy) {
             if let Some(change) = self.options.decider.used(key) {
-                self.options.hands.taught.used(change);
+                self.options.hands.interpreters.used(change);
             }
         }
         for key in dirty {
@@ -312,7 +312,10 @@ impl<D: Decide> Brain<D> {
         if !self.watches.is_outdated(changes) {
             return;
         }
-        self.options.hands.taught.tell(self.options.decider.interpreter());
+        self.options
+            .hands
+            .interpreters
+            .tell(self.options.decider.interpreter());
         for watch in self.options.decider.take_ended() {
             self.watches.end(&watch);
         }
@@ -337,7 +340,7 @@ impl<D: Decide> Brain<D> {
 
     /// Cost: O(1) when there are none.
     fn forget_keys(&mut self) {
-        self.lanes.values_mut().for_each(Queue::forget);
+        self.serialization_keys.values_mut().for_each(Queue::forget);
         (self.timers, self.retries) = (Timers::default(), Retries::default());
     }
 
@@ -352,7 +355,7 @@ impl<D: Decide> Brain<D> {
         if !self.leads {
             return;
         }
-        let queue = self.lanes.entry(key.server()).or_default();
+        let queue = self.serialization_keys.entry(key.server()).or_default();
         queue.push(key, priority, now);
     }
 }

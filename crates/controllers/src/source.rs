@@ -15,7 +15,7 @@ use std::{
 use dashmap::DashMap;
 use entourage_core::{
     delivery::render::wipe,
-    object::{Id, Meta},
+    object::{Meta, ResourceId},
     observation::template_meta,
 };
 use serde_json::Value;
@@ -76,7 +76,7 @@ pub struct Sources(Arc<Inner>);
 struct Inner {
     hub: Api,
     permits: Semaphore,
-    flights: DashMap<Id, Arc<Flight>>,
+    flights: DashMap<ResourceId, Arc<Flight>>,
 }
 
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl Sources {
     ///
     /// # Errors
     /// [`Failure`]; class Missing when it does not exist.
-    pub async fn fetch(&self, id: &Id) -> Result<Fetched, Failure> {
+    pub async fn fetch(&self, id: &ResourceId) -> Result<Fetched, Failure> {
         let mut last = None;
         for _ in 0..ROUNDS {
             let flight = self.flight(id);
@@ -133,7 +133,7 @@ impl Sources {
     }
 
     /// Something was seen of this template: nothing older is shared from now on.
-    pub fn saw(&self, id: &Id, revision: u64) {
+    pub fn saw(&self, id: &ResourceId, revision: u64) {
         let Some(flight) = self.0.flights.get(id).map(|flight| flight.clone()) else {
             return;
         };
@@ -149,11 +149,11 @@ impl Sources {
     }
 
     /// It is gone: nothing of it is shared from now on.
-    pub fn gone(&self, id: &Id) {
+    pub fn gone(&self, id: &ResourceId) {
         self.0.flights.remove(id);
     }
 
-    fn flight(&self, id: &Id) -> Arc<Flight> {
+    fn flight(&self, id: &ResourceId) -> Arc<Flight> {
         let mut made = false;
         let flight = self
             .0
@@ -178,13 +178,13 @@ impl Sources {
     }
 
     /// Takes a flight out, unless another has taken its place.
-    fn forget(&self, id: &Id, flight: &Arc<Flight>) {
+    fn forget(&self, id: &ResourceId, flight: &Arc<Flight>) {
         self.0
             .flights
             .remove_if(id, |_, standing| Arc::ptr_eq(standing, flight));
     }
 
-    async fn get(&self, id: &Id) -> Result<Arc<Source>, Failure> {
+    async fn get(&self, id: &ResourceId) -> Result<Arc<Source>, Failure> {
         let _permit = self.0.permits.acquire().await;
         let object = self.0.hub.get(&Path::object(id), Form::Whole).await?;
         Ok(Arc::new(Source {

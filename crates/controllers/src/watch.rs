@@ -24,9 +24,9 @@ use std::{collections::BTreeSet, time::Duration};
 use entourage_core::{
     delivery::render::wipe,
     interpreter::Interpretation,
-    object::{Gvk, Id, Str, revision},
+    object::{Gvk, ResourceId, Str, revision},
     observation::{self, Observation, Watch},
-    rehearsal::misread_part,
+    simulation::misread_part,
 };
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -45,7 +45,7 @@ use crate::{
     },
     error::{Class, Failure},
     inbox::Message,
-    taught::Taught,
+    interpreter_snapshot::InterpreterSnapshot,
 };
 
 mod hear;
@@ -87,7 +87,7 @@ pub struct Watcher {
     hub: Str,
     watch: Watch,
     /// How objects are read, and by what.
-    taught: Taught,
+    interpreters: InterpreterSnapshot,
     interpretation: Interpretation,
     /// What hooks had no answer about.
     unheard: Unheard,
@@ -119,8 +119,8 @@ pub struct Watcher {
 }
 
 /// How much is asked for.
-fn form(watch: &Watch, taught: &Interpretation) -> Form {
-    if observation::is_whole(watch, taught) {
+fn form(watch: &Watch, interpretation: &Interpretation) -> Form {
+    if observation::is_whole(watch, interpretation) {
         Form::Whole
     } else {
         Form::Metadata
@@ -139,7 +139,7 @@ impl Watcher {
             api,
             hub: hub.clone(),
             watch,
-            taught: Taught::default(),
+            interpreters: InterpreterSnapshot::default(),
             interpretation,
             unheard: Unheard::default(),
             run,
@@ -160,10 +160,10 @@ impl Watcher {
 
     /// What it reads is understood by what people taught us of its kind.
     #[must_use]
-    pub fn taught(self, taught: Taught, interpretation: Interpretation) -> Self {
+    pub fn interpreting(self, interpreters: InterpreterSnapshot, interpretation: Interpretation) -> Self {
         Self {
             form: form(&self.watch, &interpretation),
-            taught,
+            interpreters,
             interpretation,
             ..self
         }
@@ -346,10 +346,12 @@ impl Watcher {
         }
     }
 
-    /// Templates that hooks are to be asked about now, see [`Taught::unasked_of`]; never any of another kind of watch.
-    async fn unasked(&self) -> BTreeSet<Id> {
+    /// Templates that hooks are to be asked about now, see [`InterpreterSnapshot::unasked_of`]; never any of another kind of watch.
+    async fn unasked(&self) -> BTreeSet<ResourceId> {
         match &self.watch {
-            Watch::Templates(gvk) if self.interpretation.is_hooked() => self.taught.unasked_of(gvk).await,
+            Watch::Templates(gvk) if self.interpretation.is_hooked() => {
+                self.interpreters.unasked_of(gvk).await
+            }
             _ => std::future::pending().await,
         }
     }
@@ -383,8 +385,8 @@ impl Watcher {
         })
     }
 
-    fn project(&self, taught: &Interpretation, object: &Value) -> Option<Observation> {
-        let subject = observation::project(&self.watch, taught, object);
+    fn project(&self, interpretation: &Interpretation, object: &Value) -> Option<Observation> {
+        let subject = observation::project(&self.watch, interpretation, object);
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let part = misread_part(&self.watch, object);

@@ -17,7 +17,7 @@ use std::{
 use entourage_core::{
     binding,
     index::{Config, Index},
-    object::{Gvk, Id, Time},
+    object::{Gvk, ResourceId, Time},
     observation::{self, Observation, Watch, Which},
     plan::{Change, Verb},
 };
@@ -94,7 +94,7 @@ fn main() {
 /// A hub as the control plane knows it: templates that are claimed, and clusters that are ready.
 struct World {
     index: Index,
-    templates: Vec<Id>,
+    templates: Vec<ResourceId>,
     seen: BTreeMap<Watch, BTreeSet<Which>>,
     version: u64,
 }

@@ -20,7 +20,6 @@ use crate::interpreter::customized::Engine;
 
 pub mod configuration;
 mod distribution;
-mod doubts;
 mod failover;
 #[cfg(test)]
 mod golden;
@@ -40,6 +39,7 @@ pub mod table;
 mod taints;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use crate::problem::Problem;
 pub(crate) use crate::problem::{is_label_key, is_subdomain};
@@ -236,7 +236,7 @@ fn warnings_by(rules: &[Rule], request: &Request<'_>) -> Vec<Problem> {
     let Some(object) = request.object.filter(|object| !is_leaving(object)) else {
         return Vec::new();
     };
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     for rule in rules.iter().filter(|rule| rule.is_about(request)) {
         if let Act::Warn(warn) = rule.act {
             let (mut now, mut before) = (Vec::new(), Vec::new());
@@ -244,10 +244,10 @@ fn warnings_by(rules: &[Rule], request: &Request<'_>) -> Vec<Problem> {
             if let Some(old) = request.old {
                 warn(old, &mut before);
             }
-            doubts.extend(now.into_iter().filter(|doubt| !before.contains(doubt)));
+            warnings.extend(now.into_iter().filter(|doubt| !before.contains(doubt)));
         }
     }
-    doubts
+    warnings
 }
 
 fn refusal(code: u16, reason: &'static str, problems: Vec<Problem>) -> Result<(), Refusal> {

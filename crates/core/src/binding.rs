@@ -17,7 +17,7 @@ use write::{create, delete, disown, evicted, finish, note_former, release, write
 use crate::{
     dependencies::{self, Required},
     index::{
-        Binding, Entity, Index,
+        Binding, Index, ResourceState,
         claims::{claimed_by, is_claim_over, is_selected},
         is_kept_by_others,
         needs::grace,
@@ -25,11 +25,11 @@ use crate::{
     },
     interpreter::{
         operations::Operation,
-        question::{Unanswered, Until},
+        question::{InterpretError, Until},
     },
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, Plan, Proof, Verb},
+    plan::{Change, Plan, SyncRequirement, Verb},
     scheduling::{Own, own_part},
     stored_binding::to_value,
 };
@@ -39,29 +39,29 @@ const VIEW_DELAY: i64 = 1_000;
 
 /// Plans the binding of a template. Cost: O(clusters + referrers × their clusters).
 #[must_use]
-pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else {
+pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = index.resource(id) else {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
-    if entity
+    if resource
         .binding
         .as_ref()
         .is_some_and(|binding| is_kept_by_others(&binding.meta))
     {
         return Plan::wait("another component keeps this binding");
     }
-    let plan = planned(index, id, entity, now);
-    match &entity.binding {
+    let plan = planned(index, id, resource, now);
+    match &resource.binding {
         // What it waits for may take long, and a policy that ends must not wait for it.
         Some(binding) if plan.changes.is_empty() && binding.meta.deleting.is_some() => {
             match is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => plan,
                 None => Plan {
-                    awaits: plan.awaits.or_else(|| Some(Box::new(Proof::Base))),
+                    awaits: plan.awaits.or_else(|| Some(Box::new(SyncRequirement::Base))),
                     ..plan
                 },
             }
@@ -70,49 +70,58 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     }
 }
 
-fn planned(index: &Index, id: &Id, entity: &Entity, now: Time) -> Plan {
-    match (&entity.template, &entity.binding) {
-        (None, None) if entity.vanished.is_some() && !entity.is_gone() => Plan::one(
-            Change::Need(id.clone()),
+fn planned(index: &Index, id: &ResourceId, resource: &ResourceState, now: Time) -> Plan {
+    match (&resource.template, &resource.binding) {
+        (None, None) if resource.vanished.is_some() && !resource.is_gone() => Plan::one(
+            Change::GetTemplate(id.clone()),
             "its binding vanished: whether the template is gone must be known",
         ),
         (None, None) => Plan::nothing(),
-        (_, None) if entity.is_gone() => Plan::nothing(),
-        (None, Some(binding)) => template_gone(index, id, entity, binding, now),
-        (Some(_), Some(binding)) if entity.is_gone() => template_gone(index, id, entity, binding, now),
+        (_, None) if resource.is_gone() => Plan::nothing(),
+        (None, Some(binding)) => template_gone(index, id, resource, binding, now),
+        (Some(_), Some(binding)) if resource.is_gone() => template_gone(index, id, resource, binding, now),
         (Some(template), binding) if template.meta.deleting.is_some() => match binding {
-            Some(binding) if entity.is_orphaning() && binding.meta.deleting.is_none() => let_be(binding),
+            Some(binding) if resource.is_orphaning() && binding.meta.deleting.is_none() => let_be(binding),
             Some(binding) => match is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
-                None => Plan::wait_for(Proof::Base, "policies are not synced: its policy may still exist"),
+                None => Plan::wait_for(
+                    SyncRequirement::Base,
+                    "policies are not synced: its policy may still exist",
+                ),
             },
             None => Plan::wait("the template is being deleted"),
         },
-        (Some(template), binding) => template_here(index, id, (entity, template, binding.as_ref()), now),
+        (Some(template), binding) => template_here(index, id, (resource, template, binding.as_ref()), now),
     }
 }
 
-fn template_gone(index: &Index, id: &Id, entity: &Entity, binding: &Binding, now: Time) -> Plan {
-    if !entity.is_gone() {
+fn template_gone(
+    index: &Index,
+    id: &ResourceId,
+    resource: &ResourceState,
+    binding: &Binding,
+    now: Time,
+) -> Plan {
+    if !resource.is_gone() {
         return Plan::one(
-            Change::Need(id.clone()),
+            Change::GetTemplate(id.clone()),
             "whether the template is gone must be known for certain",
         );
     }
     let Some(deleted) = binding.meta.deleting else {
-        return if entity.is_orphaned() {
+        return if resource.is_orphaned() {
             orphaned(index, binding)
-        } else if entity.is_orphaning() {
+        } else if resource.is_orphaning() {
             let_be(binding)
         } else {
             delete(binding, "the template was deleted")
         };
     };
-    if let Some(time) = grace(index, entity, deleted, now) {
+    if let Some(time) = grace(index, resource, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
-    finish(index, id, entity, binding)
+    finish(index, id, resource, binding)
 }
 
 /// Takes the owner off the binding of a template that is deleted with `--cascade=orphan`, as the garbage collector does that
@@ -134,51 +143,56 @@ fn orphaned(index: &Index, binding: &Binding) -> Plan {
     match is_claim_over(index, &binding.meta) {
         Some(true) => disown(binding),
         Some(false) => Plan::wait("its template was deleted with --cascade=orphan"),
-        None => Plan::wait_for(Proof::Base, "policies are not synced: its policy may still exist"),
+        None => Plan::wait_for(
+            SyncRequirement::Base,
+            "policies are not synced: its policy may still exist",
+        ),
     }
 }
 
 fn template_here(
     index: &Index,
-    id: &Id,
-    (entity, template, binding): (&Entity, &Template, Option<&Binding>),
+    id: &ResourceId,
+    (resource, template, binding): (&ResourceState, &Template, Option<&Binding>),
     now: Time,
 ) -> Plan {
     let own = own_part(
         index,
         id,
-        (entity, template),
-        binding.or(entity.vanished.as_ref()),
+        (resource, template),
+        binding.or(resource.vanished.as_ref()),
     );
-    let required = dependencies::snapshots(index, id, entity);
+    let required = dependencies::snapshots(index, id, resource);
     if own.is_none() && required.is_empty() {
         return match binding {
-            None if entity.vanished.is_some() && entity.copies.values().any(|state| state.live.is_some()) => {
+            None if resource.vanished.is_some()
+                && resource.copies.values().any(|state| state.live.is_some()) =>
+            {
                 let fresh = ResourceBinding {
-                    metadata: identity(index, id, entity, template),
+                    metadata: identity(index, id, resource, template),
                     ..Default::default()
                 };
-                let (mut wanted, _) = desired(index, id, (entity, template), None, &[], fresh, now);
-                note_former(index, id, entity, None, &mut wanted);
+                let (mut wanted, _) = desired(index, id, (resource, template), None, &[], fresh, now);
+                note_former(index, id, resource, None, &mut wanted);
                 create(index, id, &wanted)
             }
             None => Plan::nothing(),
-            Some(binding) if binding.meta.deleting.is_some() => finish(index, id, entity, binding),
+            Some(binding) if binding.meta.deleting.is_some() => finish(index, id, resource, binding),
             Some(_) if !index.is_removal_safe(&id.gvk) => Plan::not_proven(&id.gvk),
             Some(binding) => delete(binding, "no longer required"),
         };
     }
-    if let Some(plan) = unanswered(index, id, (entity, template), own, !required.is_empty()) {
+    if let Some(plan) = unanswered(index, id, (resource, template), own, !required.is_empty()) {
         return plan;
     }
     match binding {
         // Either somebody deleted it, or the garbage collector did with its template, and the template's end is told
         // later: other watches. Only a look at the hub tells which.
         Some(binding)
-            if binding.meta.deleting.is_some() && entity.confirmed.as_ref() != Some(&binding.meta.uid) =>
+            if binding.meta.deleting.is_some() && resource.confirmed.as_ref() != Some(&binding.meta.uid) =>
         {
             Plan::one(
-                Change::Need(id.clone()),
+                Change::GetTemplate(id.clone()),
                 "its binding ends: whether the template is still there must be known for certain",
             )
         }
@@ -189,10 +203,10 @@ fn template_here(
             // may never go.
             let unwanted = |cluster: &&Str| {
                 index.may_stand(id, cluster)
-                    && !is_wanted(index, entity, own.is_some(), cluster)
-                    && dependencies::held_by_left(index, entity, cluster).is_none()
+                    && !is_wanted(index, resource, own.is_some(), cluster)
+                    && dependencies::held_by_left(index, resource, cluster).is_none()
             };
-            match entity.copies.keys().find(unwanted) {
+            match resource.copies.keys().find(unwanted) {
                 Some(cluster) => Plan::wait(format!(
                     "a copy that is no longer required may still exist on \
                     {cluster}"
@@ -211,15 +225,15 @@ fn template_here(
         {
             Plan::wait("a policy is about to claim its new template")
         }
-        Some(stored) => update(index, id, (entity, template, stored), own, &required, now),
+        Some(stored) => update(index, id, (resource, template, stored), own, &required, now),
         None => {
             let mut fresh = ResourceBinding {
-                metadata: identity(index, id, entity, template),
+                metadata: identity(index, id, resource, template),
                 ..Default::default()
             };
-            resume((entity, template), own, &mut fresh);
-            let (mut wanted, next) = desired(index, id, (entity, template), own, &required, fresh, now);
-            note_former(index, id, entity, None, &mut wanted);
+            resume((resource, template), own, &mut fresh);
+            let (mut wanted, next) = desired(index, id, (resource, template), own, &required, fresh, now);
+            note_former(index, id, resource, None, &mut wanted);
             Plan {
                 leaves: Some(next.leaves),
                 ..create(index, id, &wanted)
@@ -230,16 +244,23 @@ fn template_here(
 
 fn update(
     index: &Index,
-    id: &Id,
-    (entity, template, stored): (&Entity, &Template, &Binding),
+    id: &ResourceId,
+    (resource, template, stored): (&ResourceState, &Template, &Binding),
     own: Option<Own<'_>>,
     required: &[Required],
     now: Time,
 ) -> Plan {
     let before = stored.object.as_ref().clone();
-    let (mut wanted, next) = desired(index, id, (entity, template), own, required, before, now);
-    note_former(index, id, entity, Some(stored), &mut wanted);
-    let plan = replace(index, id, (entity, template, stored), &wanted, next.again_at, now);
+    let (mut wanted, next) = desired(index, id, (resource, template), own, required, before, now);
+    note_former(index, id, resource, Some(stored), &mut wanted);
+    let plan = replace(
+        index,
+        id,
+        (resource, template, stored),
+        &wanted,
+        next.again_at,
+        now,
+    );
     Plan {
         leaves: Some(next.leaves),
         ..plan
@@ -249,8 +270,8 @@ fn update(
 /// Replaces a binding by what it should be, as soon as nothing is lost by it.
 fn replace(
     index: &Index,
-    id: &Id,
-    (entity, template, stored): (&Entity, &Template, &Binding),
+    id: &ResourceId,
+    (resource, template, stored): (&ResourceState, &Template, &Binding),
     wanted: &ResourceBinding,
     again_at: Option<Time>,
     now: Time,
@@ -274,11 +295,11 @@ fn replace(
     }
     // Who asked for a copy to stay is known from what is stored: the copy is released before that is forgotten.
     let kept = |place: &&&Str| {
-        let live = entity
+        let live = resource
             .copies
             .get(**place)
             .is_some_and(|state| state.live.is_some());
-        live && dependencies::referrers_preserve(index, entity, place)
+        live && dependencies::referrers_preserve(index, resource, place)
     };
     if let Some(place) = leaving.iter().find(kept) {
         return Plan::wait(format!("the copy on {place} is released first"));
@@ -305,7 +326,7 @@ fn replace(
         } else {
             index.config.coalesce
         };
-        let until = entity.spec_written.map_or(now, |time| time.plus(pause));
+        let until = resource.spec_written.map_or(now, |time| time.plus(pause));
         if now < until {
             return Plan::wait_until(until, "collecting referrers");
         }
@@ -339,17 +360,20 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
 /// What waits for answers about the template: only what uses them.
 fn unanswered(
     index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     own: Option<Own<'_>>,
     is_dependency: bool,
 ) -> Option<Plan> {
-    let first = entity.last_binding();
+    let first = resource.last_binding();
     let (placement, follows) = match own? {
-        Own::Claimed(_, policy) => (Some(&policy.object.spec.placement), index.will_follow(id, entity)),
+        Own::Claimed(_, policy) => (
+            Some(&policy.object.spec.placement),
+            index.will_follow(id, resource),
+        ),
         Own::Held(..) | Own::Orphaned => {
             let placement = first.and_then(|binding| binding.object.spec.placement.as_ref());
-            (placement, index.will_follow(id, entity))
+            (placement, index.will_follow(id, resource))
         }
     };
     // Placed without its replicas being known it would run in full everywhere.
@@ -379,7 +403,7 @@ fn unanswered(
 }
 
 /// Waits for an answer; a failure is told.
-fn hold(unanswered: &Unanswered, waits: &str) -> Plan {
+fn hold(unanswered: &InterpretError, waits: &str) -> Plan {
     if unanswered.is_unasked() {
         return Plan::wait(format!("{} is asked now", unanswered.word()));
     }

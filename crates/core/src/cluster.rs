@@ -20,8 +20,8 @@ mod taints;
 use crate::{
     condition as conditions,
     index::{Index, Member, identities},
-    object::{Gvk, Id, Str, Time},
-    plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
+    object::{Gvk, ResourceId, Str, Time},
+    plan::{Change, Event, HubObject, Plan, Regarding, SyncRequirement, Verb},
     readiness::is_ready,
 };
 
@@ -140,7 +140,7 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         return Plan::nothing();
     }
     if !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
     if let Some(identities::Objection::Conflict { older }) = identities::objection(index, name) {
         let why =
@@ -153,14 +153,14 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         kinds.filter(|gvk| !index.copies_known(name, gvk) && !unwritten.contains(gvk))
     };
     let refused = unknown().filter_map(|gvk| Some((gvk, index.refused.get(&index.copies(name, gvk))?)));
-    let may_stand = |id: &Id| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
+    let may_stand = |id: &ResourceId| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
     let refused = refused.collect::<Vec<_>>();
     let is_silent = is_silent(index, member, now);
-    let silent = is_silent && (unknown().next().is_some() || index.entities().any(|(id, _)| may_stand(id)));
+    let silent = is_silent && (unknown().next().is_some() || index.resources().any(|(id, _)| may_stand(id)));
     if let Some(told) = tell_what_holds(name, member, &refused, silent, now) {
         return told;
     }
-    if let Some((id, _)) = index.entities().find(|(id, _)| may_stand(id)) {
+    if let Some((id, _)) = index.resources().find(|(id, _)| may_stand(id)) {
         return Plan::wait(format!("{id} may still exist there"));
     }
     if let Some(gvk) = unknown().next() {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::{
     eviction_budget::Budget,
     interpreter::customized::Engine,
-    object::{Id, Str},
+    object::{ResourceId, Str},
     places::is_system,
     reserved::{is_skipped_kind, is_skipped_namespace},
 };
@@ -91,7 +91,7 @@ impl Config {
     }
     /// Whether a template is left alone whatever selects it: it lies in a namespace of the system, or is one.
     #[must_use]
-    pub fn is_skipped(&self, id: &Id) -> bool {
+    pub fn is_skipped(&self, id: &ResourceId) -> bool {
         is_skipped_kind(&id.gvk)
             || self.is_reserved(&id.namespace)
             || (id.gvk.is_namespace() && self.is_reserved(&id.name))

@@ -12,4 +12,4 @@ pub use entourage_render::{
     ownership::{self, metadata as marks},
 };
 
-pub use crate::recipe::{RENDERER, Recipe, overrides_of, source_version};
+pub use crate::render_spec::{RENDERER, RenderSpec, overrides_of, source_version};

@@ -17,11 +17,11 @@ use entourage_api::{
 
 use crate::{
     index::{
-        Binding, Entity, Index,
+        Binding, Index, ResourceState,
         needs::{followers, holds_as_former, is_anywhere, needed_by},
         wanted::{is_coming, wants},
     },
-    object::{Gvk, Id, Named, Str},
+    object::{Gvk, NamespacedName, ResourceId, Str},
 };
 
 /// One referrer as the binding of what it needs shows it.
@@ -38,11 +38,11 @@ pub struct Required {
 ///
 /// Cost: O(referrers × clusters).
 #[must_use]
-pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
+pub fn snapshots(index: &Index, id: &ResourceId, resource: &ResourceState) -> Vec<Required> {
     if !index.config.propagate_deps {
-        return frozen(entity);
+        return frozen(resource);
     }
-    let mut all: Vec<Required> = needed_by(index, id, entity)
+    let mut all: Vec<Required> = needed_by(index, id, resource)
         .map(|(binding, clusters)| snapshot(binding, clusters))
         .collect();
     all.sort();
@@ -53,8 +53,8 @@ pub fn snapshots(index: &Index, id: &Id, entity: &Entity) -> Vec<Required> {
 
 /// How many live referrers a binding does not show, because `shown` are all that fit. Cost: O(referrers).
 #[must_use]
-pub fn left_out(index: &Index, entity: &Entity, shown: usize) -> usize {
-    let placed = followers(index, entity).filter(|(_, _, binding)| is_anywhere(binding));
+pub fn left_out(index: &Index, resource: &ResourceState, shown: usize) -> usize {
+    let placed = followers(index, resource).filter(|(_, _, binding)| is_anywhere(binding));
     placed.count().saturating_sub(shown)
 }
 
@@ -84,8 +84,8 @@ fn cap(all: Vec<Required>) -> Vec<Required> {
 }
 
 /// With the feature gate off nothing new follows, and what was taken along stays as it is: the view is kept as stored.
-fn frozen(entity: &Entity) -> Vec<Required> {
-    let Some(binding) = &entity.binding else {
+fn frozen(resource: &ResourceState) -> Vec<Required> {
+    let Some(binding) = &resource.binding else {
         return Vec::new();
     };
     let stored = binding.object.spec.required_by.iter();
@@ -125,8 +125,8 @@ pub struct Merged {
 /// Where the policies of the live referrers contradict each other, in Karmada's words (reference 2.5); `None` where they
 /// agree, and where a policy of the object's own decides. Cost: O(referrers).
 #[must_use]
-pub fn policy_conflict(index: &Index, entity: &Entity) -> Option<String> {
-    if entity
+pub fn policy_conflict(index: &Index, resource: &ResourceState) -> Option<String> {
+    if resource
         .binding
         .as_ref()
         .is_none_or(|binding| binding.object.spec.placement.is_some())
@@ -134,7 +134,7 @@ pub fn policy_conflict(index: &Index, entity: &Entity) -> Option<String> {
         return None;
     }
     let (mut overwrite, mut preserve) = (BTreeSet::new(), BTreeSet::new());
-    for (_, _, binding) in followers(index, entity) {
+    for (_, _, binding) in followers(index, resource) {
         let spec = &binding.object.spec;
         overwrite.insert(spec.conflict_resolution == ConflictResolution::Overwrite);
         preserve.insert(spec.preserve_resources_on_deletion == Some(true));
@@ -152,9 +152,9 @@ pub fn policy_conflict(index: &Index, entity: &Entity) -> Option<String> {
 /// Merges what the live referrers ask for; one that is orphaned keeps what it needs when its binding is deleted.
 /// Cost: O(referrers).
 #[must_use]
-pub fn merged(index: &Index, entity: &Entity) -> Merged {
+pub fn merged(index: &Index, resource: &ResourceState) -> Merged {
     let mut merged = Merged::default();
-    for (_, referrer, binding) in followers(index, entity) {
+    for (_, referrer, binding) in followers(index, resource) {
         if binding.object.spec.conflict_resolution == ConflictResolution::Overwrite {
             merged.conflict_resolution = ConflictResolution::Overwrite;
         }
@@ -166,8 +166,8 @@ pub fn merged(index: &Index, entity: &Entity) -> Merged {
 /// Who may hold an object on a cluster: everyone who names it, and who named it. Who is named in the stored `requiredBy` and
 /// in neither of them let it go: what was stored before this process began is remembered before anything is removed
 /// ([`Index::is_removal_safe`]).
-fn holders(entity: &Entity) -> impl Iterator<Item = &Id> {
-    entity.referrers.iter().chain(&entity.former)
+fn holders(resource: &ResourceState) -> impl Iterator<Item = &ResourceId> {
+    resource.referrers.iter().chain(&resource.stale_referrers)
 }
 
 /// What keeps a copy that nobody is placed with any more where it is: a workload that needs it and may still be there
@@ -175,24 +175,29 @@ fn holders(entity: &Entity) -> impl Iterator<Item = &Id> {
 ///
 /// Cost: O(referrers); for a referrer that was only taken along there itself, plus O(its referrers).
 #[must_use]
-pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
-    let found = holders(entity).find(|holder| {
+pub fn held_by(
+    index: &Index,
+    id: &ResourceId,
+    resource: &ResourceState,
+    cluster: &Str,
+) -> Option<ResourceId> {
+    let found = holders(resource).find(|holder| {
         let holder = *holder;
         if holder == id || !index.may_exist(holder, cluster) {
             return false;
         }
-        let Some(referrer) = index.entity(holder) else {
+        let Some(referrer) = index.resource(holder) else {
             return false;
         };
-        let names_it = entity.referrers.contains(holder);
+        let names_it = resource.referrers.contains(holder);
         // Of two that need each other one goes first: they would wait for each other for ever.
-        let names_holder = entity.references.iter().any(|each| each.id == *holder);
-        if names_holder && !(names_it && rank(index, holder, referrer) < rank(index, id, entity)) {
+        let names_holder = resource.references.iter().any(|each| each.id == *holder);
+        if names_holder && !(names_it && rank(index, holder, referrer) < rank(index, id, resource)) {
             return false;
         }
         // An orphaned workload goes on running there: it needs what a live one does.
         let is_live = referrer.standing().is_some() || referrer.is_orphaned();
-        match (is_live, entity.standing()) {
+        match (is_live, resource.standing()) {
             // The workload is gone from the hub and still stands on the member: it goes first.
             (false, _) => true,
             // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
@@ -205,30 +210,36 @@ pub fn held_by(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option
             }
             // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
             // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.
-            (true, Some(_)) => entity.former.contains(holder) && holds_as_former(index, holder, cluster),
+            (true, Some(_)) => {
+                resource.stale_referrers.contains(holder) && holds_as_former(index, holder, cluster)
+            }
         }
     });
-    found.cloned().or_else(|| held_by_left(index, entity, cluster))
+    found.cloned().or_else(|| held_by_left(index, resource, cluster))
 }
 
 /// A workload of which the cluster holds a copy that nothing accounts for, and that needs the object there. Nobody knows when
 /// that one goes, so nothing else may wait for it. Cost: O(referrers).
 #[must_use]
-pub fn held_by_left(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
-    let mut holders = entity.referrers.iter();
-    let is_left = |id: &Id| index.entity(id).is_some_and(|holder| holder.is_left_on(cluster));
-    let found = holders.find(|holder| is_left(holder) && takes_along(index, holder, entity));
+pub fn held_by_left(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+    let mut holders = resource.referrers.iter();
+    let is_left = |id: &ResourceId| {
+        index
+            .resource(id)
+            .is_some_and(|holder| holder.is_left_on(cluster))
+    };
+    let found = holders.find(|holder| is_left(holder) && takes_along(index, holder, resource));
     found.cloned()
 }
 
 /// Whether a workload takes the object along wherever it stands, by its template and its binding, or the one that it is about to
 /// get: then a copy of it that nothing accounts for needs it, too. After a crash between the end of a binding and its making
 /// again, or a restore, there can be one. Cost: O(log n), more while it has no binding, see [`is_coming`].
-fn takes_along(index: &Index, holder: &Id, entity: &Entity) -> bool {
-    index.entity(holder).is_some_and(|referrer| {
-        entity.standing().is_some()
+fn takes_along(index: &Index, holder: &ResourceId, resource: &ResourceState) -> bool {
+    index.resource(holder).is_some_and(|referrer| {
+        resource.standing().is_some()
             && referrer.standing().is_some()
-            && entity.referrers.contains(holder)
+            && resource.referrers.contains(holder)
             && match referrer.last_binding() {
                 Some(_) => index.is_following(referrer),
                 None => is_coming(index, holder),
@@ -239,30 +250,32 @@ fn takes_along(index: &Index, holder: &Id, entity: &Entity) -> bool {
 /// A kind of which copies may stand on the cluster and need the object, while nobody has heard yet which do: copies that
 /// nothing accounts for are known from the member's list alone. Cost: O(referrers).
 #[must_use]
-pub fn unheard(index: &Index, entity: &Entity, cluster: &Str) -> Option<Gvk> {
-    let mut kinds: Vec<&Gvk> = entity.referrers.iter().map(|holder| &holder.gvk).collect();
+pub fn unheard(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Gvk> {
+    let mut kinds: Vec<&Gvk> = resource.referrers.iter().map(|holder| &holder.gvk).collect();
     kinds.dedup();
     kinds.retain(|gvk| !index.are_copies_heard(cluster, gvk));
     let of_kind = |gvk: &Gvk| {
-        let mut holders = entity.referrers.iter().filter(|holder| holder.gvk == *gvk);
-        holders.any(|holder| takes_along(index, holder, entity))
+        let mut holders = resource.referrers.iter().filter(|holder| holder.gvk == *gvk);
+        holders.any(|holder| takes_along(index, holder, resource))
     };
     kinds.into_iter().find(|gvk| of_kind(gvk)).cloned()
 }
 
 /// The order in which what needs each other leaves a cluster.
-fn rank<'a>(index: &Index, id: &'a Id, entity: &Entity) -> (bool, &'a Id) {
-    (!index.is_following(entity), id)
+fn rank<'a>(index: &Index, id: &'a ResourceId, resource: &ResourceState) -> (bool, &'a ResourceId) {
+    (!index.is_following(resource), id)
 }
 
 /// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): the binding itself asks for it,
 /// where a policy made it, or a referrer does. Cost: O(referrers).
 #[must_use]
-pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let own = entity.last_binding().filter(|binding| binding.needs_on(cluster));
+pub fn preserves(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
+    let own = resource
+        .last_binding()
+        .filter(|binding| binding.needs_on(cluster));
     match own {
         Some(binding) => binding.object.spec.preserve_resources_on_deletion == Some(true),
-        None => referrers_preserve(index, entity, cluster),
+        None => referrers_preserve(index, resource, cluster),
     }
 }
 
@@ -271,20 +284,20 @@ pub fn preserves(index: &Index, entity: &Entity, cluster: &str) -> bool {
 /// A referrer that can no longer be asked is answered for by the binding's merged field: in doubt a copy is kept.
 /// Cost: O(referrers).
 #[must_use]
-pub fn referrers_preserve(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let Some(binding) = entity.last_binding() else {
+pub fn referrers_preserve(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
+    let Some(binding) = resource.last_binding() else {
         return true;
     };
-    if entity.preserved_on.contains(cluster) {
+    if resource.preserved_on.contains(cluster) {
         return true;
     }
     let spec = &binding.object.spec;
     let on_cluster =
         |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
-        let referrer = index.by_binding(&Named::new(&snapshot.namespace, &snapshot.name));
+        let referrer = index.by_binding(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
         let referrer = referrer
-            .and_then(|id| index.entity(id))
+            .and_then(|id| index.resource(id))
             .and_then(|each| each.last_binding());
         referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
             referrer.needs_on(cluster) && referrer.is_preserving()

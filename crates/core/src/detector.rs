@@ -16,65 +16,69 @@ pub use crate::matching;
 use crate::{
     condition as conditions,
     index::{
-        Entity, Index, Policy, activation,
+        Index, Policy, ResourceState, activation,
         claims::{best, claimed_by, is_claim_over, lacks_claim, missing_overrides, preemptor},
         selected_kinds,
     },
-    object::{Gvk, Id, Meta, Named, Time},
-    plan::{Change, Event, HubObject, Plan, Proof, Regarding, Verb},
-    rights, storage_protection, twin,
+    object::{Gvk, Meta, NamespacedName, ResourceId, Time},
+    plan::{Change, Event, HubObject, Plan, Regarding, SyncRequirement, Verb},
+    rights, scope, storage_protection,
 };
 
 const UNKNOWN: &str = "policies are not synced: the policy may still exist";
 
 /// Plans the claim of a template. Cost: O(candidate policies).
 #[must_use]
-pub fn plan_template(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else {
+pub fn plan_template(index: &Index, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = index.resource(id) else {
         return Plan::nothing();
     };
-    let Some(template) = &entity.template else {
+    let Some(template) = &resource.template else {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     let meta = &template.meta;
     if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
         // It is left alone, but for the claim of a policy that ends: else that would wait for it, maybe for ever.
         return match is_claim_over(index, meta) {
-            Some(true) => patch(id, meta, twin::claim_patch(meta, None), "its policy ends".into()),
+            Some(true) => patch(id, meta, scope::claim_patch(meta, None), "its policy ends".into()),
             Some(false) => storage_protection::plan(id, meta, now).unwrap_or_default(),
-            None => Plan::wait_for(Proof::Base, UNKNOWN),
+            None => Plan::wait_for(SyncRequirement::Base, UNKNOWN),
         };
     }
     let holder = claimed_by(index, id, meta);
-    let target = (id, entity, meta);
+    let target = (id, resource, meta);
     if let Some((holder, policy)) = holder {
         return match preemptor(index, id, meta, (holder, policy)) {
             Some((name, policy)) => preempt(target, (name, policy), holder),
             None => Plan::nothing(),
         };
     }
-    let carries_claim = twin::has_claim_metadata(meta);
+    let carries_claim = scope::has_claim_metadata(meta);
     if carries_claim && !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, UNKNOWN);
+        return Plan::wait_for(SyncRequirement::Base, UNKNOWN);
     }
     match best(index, id, meta) {
         Some((name, policy)) => claim(target, (name, policy), format!("{name} selects it")),
         None if carries_claim => patch(
             id,
             meta,
-            twin::claim_patch(meta, None),
+            scope::claim_patch(meta, None),
             "its policy is gone or no longer selects it".into(),
         ),
         None => Plan::nothing(),
     }
 }
 
-fn preempt(target: (&Id, &Entity, &Meta), (name, policy): (&Named, &Policy), holder: &Named) -> Plan {
+fn preempt(
+    target: (&ResourceId, &ResourceState, &Meta),
+    (name, policy): (&NamespacedName, &Policy),
+    holder: &NamespacedName,
+) -> Plan {
     let (id, _, meta) = target;
-    let (new, old) = (twin::policy(name).kind, twin::policy(holder).kind);
+    let (new, old) = (scope::policy(name).kind, scope::policy(holder).kind);
     let message = format!("{new} {name} took {id} over from {old} {holder}");
     let mut plan = claim(target, (name, policy), message.clone());
     plan.changes.push(Change::Emit(Event {
@@ -92,18 +96,22 @@ fn preempt(target: (&Id, &Entity, &Meta), (name, policy): (&Named, &Policy), hol
     plan
 }
 
-fn claim((id, entity, meta): (&Id, &Entity, &Meta), (name, policy): (&Named, &Policy), why: String) -> Plan {
-    let Some(permanent_id) = policy.meta.label(twin::policy(name).id_label) else {
+fn claim(
+    (id, resource, meta): (&ResourceId, &ResourceState, &Meta),
+    (name, policy): (&NamespacedName, &Policy),
+    why: String,
+) -> Plan {
+    let Some(permanent_id) = policy.meta.label(scope::policy(name).id_label) else {
         return Plan::wait(format!("{name} has no permanent id yet"));
     };
-    let mut claim = twin::claim_patch(meta, Some((name, permanent_id)));
-    if let Some(content) = activation::waits(policy, id, entity, meta) {
+    let mut claim = scope::claim_patch(meta, Some((name, permanent_id)));
+    if let Some(content) = activation::waits(policy, id, resource, meta) {
         claim["annotations"][annotation::WAITS] = json!(content);
     }
     patch(id, meta, claim, why)
 }
 
-fn patch(id: &Id, meta: &Meta, mut body: Map<String, Value>, why: String) -> Plan {
+fn patch(id: &ResourceId, meta: &Meta, mut body: Map<String, Value>, why: String) -> Plan {
     body.insert("uid".into(), json!(&*meta.uid));
     body.insert("resourceVersion".into(), json!(&*meta.resource_version));
     let verb = Verb::Merge(json!({ "metadata": body }));
@@ -121,12 +129,12 @@ const FIRST_LOOK: i64 = 2_000;
 
 /// Plans what a policy carries: its permanent id, finalizer and status, and the end of them.
 #[must_use]
-pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
+pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
     let Some(policy) = index.policies.get(name) else {
         return Plan::nothing();
     };
     let meta = &policy.meta;
-    let kind = twin::policy(name);
+    let kind = scope::policy(name);
     let guarded = |mut metadata: Map<String, Value>, why: &str| {
         metadata.insert("uid".into(), json!(&*meta.uid));
         metadata.insert("resourceVersion".into(), json!(&*meta.resource_version));
@@ -145,7 +153,7 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
             return Plan::nothing();
         }
         if let Some(proof) = selected(policy)
-            .chain([Proof::Base])
+            .chain([SyncRequirement::Base])
             .find(|proof| !index.has(proof))
         {
             return Plan::wait_for(proof, "whether templates carry its claim is not known");
@@ -179,13 +187,13 @@ pub fn plan_policy(index: &Index, name: &Named, now: Time) -> Plan {
 }
 
 /// What it takes to know the templates that a policy selects.
-fn selected(policy: &Policy) -> impl Iterator<Item = Proof> {
+fn selected(policy: &Policy) -> impl Iterator<Item = SyncRequirement> {
     let selectors = policy.object.spec.resource_selectors.iter();
-    selectors.map(|selector| Proof::Templates(Gvk::new(&selector.api_version, &selector.kind)))
+    selectors.map(|selector| SyncRequirement::Templates(Gvk::new(&selector.api_version, &selector.kind)))
 }
 
 /// The Matched condition: whether the policy propagates anything, and if not, why.
-fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
+fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> Plan {
     let matched = index.claimed.get(name).is_some_and(|ids| !ids.is_empty());
     let missing = missing_overrides(index, name, policy);
     let invalid = matching::check(&policy.object.spec, &name.namespace).err();
@@ -242,7 +250,7 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     if activation::is_lazy(policy) && now < until {
         return Plan::wait_until(until, "it is lazy: what was touched is noted first");
     }
-    let needed = [Proof::Base, Proof::Overrides];
+    let needed = [SyncRequirement::Base, SyncRequirement::Overrides];
     if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
         return Plan::wait_for(proof, "what it propagates is not synced yet");
     }
@@ -261,8 +269,8 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     let warning = |reason, message| {
         Change::Emit(Event {
             regarding: Regarding {
-                api_version: twin::POLICY_API.into(),
-                kind: twin::policy(name).kind.into(),
+                api_version: scope::POLICY_API.into(),
+                kind: scope::policy(name).kind.into(),
                 namespace: name.namespace.clone(),
                 name: name.name.clone(),
                 uid: policy.meta.uid.clone(),
@@ -280,8 +288,8 @@ fn report(index: &Index, name: &Named, policy: &Policy, now: Time) -> Plan {
     plan
 }
 
-fn waits_for(policy: &Named, missing: &[&str]) -> String {
-    let kind = twin::override_policy(policy);
+fn waits_for(policy: &NamespacedName, missing: &[&str]) -> String {
+    let kind = scope::override_policy(policy);
     format!(
         "it waits for {kind} {}: create it, or remove the name from spec.dependentOverrides; resources that are \
          already propagated are kept as they are",
@@ -289,7 +297,7 @@ fn waits_for(policy: &Named, missing: &[&str]) -> String {
     )
 }
 
-fn nothing_selected(index: &Index, name: &Named, policy: &Policy) -> String {
+fn nothing_selected(index: &Index, name: &NamespacedName, policy: &Policy) -> String {
     let namespace = &name.namespace;
     if namespace.is_empty() {
         return "no resource matches, or another policy has claimed it: compare spec.resourceSelectors with kubectl \
@@ -325,12 +333,17 @@ fn nothing_selected(index: &Index, name: &Named, policy: &Policy) -> String {
 
 /// Whether a kind is known to lie in no namespace: a template of it was seen. Cost: O(log entities).
 fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
-    let first = index.entities.range(Id::new(gvk.clone(), "", "")..).next();
-    first.is_some_and(|(id, entity)| id.gvk == *gvk && id.namespace.is_empty() && entity.template.is_some())
+    let first = index
+        .resources
+        .range(ResourceId::new(gvk.clone(), "", "")..)
+        .next();
+    first.is_some_and(|(id, resource)| {
+        id.gvk == *gvk && id.namespace.is_empty() && resource.template.is_some()
+    })
 }
 
 /// The kinds that are not looked for because the policies of the namespace name too many.
-fn too_many(index: &Index, name: &Named, policy: &Policy) -> Option<String> {
+fn too_many(index: &Index, name: &NamespacedName, policy: &Policy) -> Option<String> {
     let kinds = selected_kinds(&policy.object);
     let refused = index.refused_kinds(&name.namespace, kinds.iter());
     let first = refused.first()?;
@@ -347,7 +360,7 @@ fn too_many(index: &Index, name: &Named, policy: &Policy) -> Option<String> {
 }
 
 /// Why a template that the policy selects cannot be claimed. Cost: O(templates whose claim is refused × candidate policies).
-fn unclaimed(index: &Index, name: &Named) -> Option<String> {
+fn unclaimed(index: &Index, name: &NamespacedName) -> Option<String> {
     let (id, why) = index
         .unclaimed
         .iter()

@@ -1,7 +1,7 @@
 //! ResourceDistribution: one ConfigMap or Secret in many namespaces, kept in step.
 //!
 //! The unit of work is one copy: a distribution in one [`Place`]. Each place that a distribution means, or where a copy of
-//! it stands, has a [`Verdict`], which follows from what was observed alone; plans, counters and the status are made of
+//! it stands, has a [`TargetStatus`], which follows from what was observed alone; plans, counters and the status are made of
 //! verdicts. Invariants:
 //!
 //! - A verdict is judged anew when something that it looks at changed, and then the key of the place is planned: a namespace
@@ -12,7 +12,7 @@
 //!
 //! Source: seeds 000 to 002, ResourceDistribution reference 3 and 6.
 
-pub mod errand;
+pub mod apply_task;
 pub mod generator;
 #[cfg(test)]
 mod golden;
@@ -33,6 +33,6 @@ pub(crate) use status::plan as plan_status;
 pub use crate::{
     distributed::{hash, observed, render, targets, template},
     kinds::{DISTRIBUTION as KIND, DISTRIBUTION_API as API_VERSION, distribution as gvk},
-    places::{Place, Step, Verdict},
+    places::{Place, Step, TargetStatus},
     plan::Order,
 };

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use entourage_api::keys::label;
 
-use crate::object::{Id, Time};
+use crate::object::{ResourceId, Time};
 
 /// How often in a row a copy was put right, and what in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fight {
+pub struct DriftBackoff {
     corrections: u32,
     last: Time,
     /// How long after the one before the last was, in milliseconds.
@@ -34,23 +34,23 @@ pub(crate) const DELETED: &str = "";
 /// How many paths are named.
 const NAMED: usize = 3;
 
-impl Fight {
+impl DriftBackoff {
     /// One more correction, of what differed at `path`, after what is `held` of earlier ones.
     #[must_use]
     pub fn corrected(held: Option<Self>, path: String, now: Time) -> Self {
-        let mut fight = held.filter(|held| now < held.over_at()).unwrap_or(Self {
+        let mut drift_backoff = held.filter(|held| now < held.over_at()).unwrap_or(Self {
             corrections: 0,
             last: now,
             interval: 0,
             paths: BTreeSet::new(),
         });
-        fight.corrections = fight.corrections.saturating_add(1);
-        fight.interval = now.0.saturating_sub(fight.last.0).max(0);
-        fight.last = now;
-        if fight.paths.len() < NAMED {
-            fight.paths.insert(path);
+        drift_backoff.corrections = drift_backoff.corrections.saturating_add(1);
+        drift_backoff.interval = now.0.saturating_sub(drift_backoff.last.0).max(0);
+        drift_backoff.last = now;
+        if drift_backoff.paths.len() < NAMED {
+            drift_backoff.paths.insert(path);
         }
-        fight
+        drift_backoff
     }
 
     /// Not put right again before then.
@@ -105,7 +105,7 @@ impl Fight {
 
     /// What a person is told; `None` while it may be an accident.
     #[must_use]
-    pub fn message(&self, id: &Id, cluster: &str) -> Option<String> {
+    pub fn message(&self, id: &ResourceId, cluster: &str) -> Option<String> {
         if !self.is_told() {
             return None;
         }
@@ -131,12 +131,16 @@ mod tests {
     use super::*;
     use crate::object::Gvk;
 
-    fn fought(times: u32) -> Fight {
-        let mut fight = None;
+    fn fought(times: u32) -> DriftBackoff {
+        let mut drift_backoff = None;
         for _ in 0..times {
-            fight = Some(Fight::corrected(fight, "spec.paused".into(), Time(0)));
+            drift_backoff = Some(DriftBackoff::corrected(
+                drift_backoff,
+                "spec.paused".into(),
+                Time(0),
+            ));
         }
-        fight.unwrap()
+        drift_backoff.unwrap()
     }
 
     #[test]
@@ -150,7 +154,7 @@ mod tests {
 
     #[test]
     fn ten_quiet_minutes_end_it() {
-        let again = |at| Fight::corrected(Some(fought(8)), "spec.paused".into(), Time(at)).retry_at();
+        let again = |at| DriftBackoff::corrected(Some(fought(8)), "spec.paused".into(), Time(at)).retry_at();
         assert_eq!(
             again(FORGOTTEN_AFTER - 1),
             Time(FORGOTTEN_AFTER - 1 + LONGEST_PAUSE)
@@ -162,14 +166,15 @@ mod tests {
     fn what_comes_back_every_few_minutes_is_told_without_a_break() {
         for minutes in 1..10 {
             let interval = minutes * 60_000;
-            let mut fight = Some(fought(2));
+            let mut drift_backoff = Some(fought(2));
             for round in 1..6 {
-                let held = Fight::corrected(fight, "spec.paused".into(), Time(round * interval));
+                let held =
+                    DriftBackoff::corrected(drift_backoff, "spec.paused".into(), Time(round * interval));
                 assert!(held.is_told());
                 let next = Time((round + 1) * interval);
                 assert!(next < held.told_until(), "every {minutes} minutes");
                 assert!(held.told_until() <= held.over_at(), "every {minutes} minutes");
-                fight = Some(held);
+                drift_backoff = Some(held);
             }
         }
     }
@@ -184,14 +189,14 @@ mod tests {
         assert_eq!(fought(2).message_of_distribution(), None);
         let message = fought(3).message_of_distribution().unwrap();
         assert!(message.contains("keeps changing spec.paused"), "{message}");
-        let deleted = Fight::corrected(Some(fought(3)), DELETED.into(), Time(0));
+        let deleted = DriftBackoff::corrected(Some(fought(3)), DELETED.into(), Time(0));
         let message = deleted.message_of_distribution().unwrap();
         assert!(message.contains("keeps deleting it"), "{message}");
     }
 
     #[test]
     fn the_message_names_what_is_changed_and_the_remedy() {
-        let id = Id::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
+        let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
         assert_eq!(fought(2).message(&id, "m1"), None);
         let message = fought(3).message(&id, "m1").unwrap();
         assert!(
@@ -199,7 +204,7 @@ mod tests {
             "{message}"
         );
         assert!(!message.contains(label::RETAIN_REPLICAS), "{message}");
-        let replicas = Fight::corrected(Some(fought(3)), "spec.replicas".into(), Time(0));
+        let replicas = DriftBackoff::corrected(Some(fought(3)), "spec.replicas".into(), Time(0));
         let message = replicas.message(&id, "m1").unwrap();
         assert!(message.contains("spec.paused, spec.replicas"), "{message}");
         assert!(message.contains(label::RETAIN_REPLICAS), "{message}");

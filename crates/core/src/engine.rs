@@ -8,7 +8,7 @@ use crate::{
     namespaces,
     object::Time,
     override_effect,
-    plan::{Key, Plan, Proof},
+    plan::{Key, Plan, SyncRequirement},
     rebalancer, status,
 };
 
@@ -48,7 +48,7 @@ impl Index {
         );
         self.waiting.note(key, plan.awaits.as_deref());
         if let Key::Copy(id, cluster) = key {
-            let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removal(_)));
+            let waits = matches!(plan.awaits.as_deref(), Some(SyncRequirement::Removal(_)));
             self.brakes.keeps_from(id, cluster, waits);
             self.note_copy_plan(id, cluster, &plan, now);
         }

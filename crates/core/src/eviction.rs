@@ -11,7 +11,7 @@ use entourage_api::work::GracefulEvictionTask;
 
 use crate::{
     index::{Binding, CopyState, Index},
-    object::{Id, Str},
+    object::{ResourceId, Str},
     stored_binding::purge,
 };
 
@@ -23,7 +23,7 @@ pub(crate) const TAINT_MANAGER: &str = "TaintManager";
 /// Answers with the cluster of the task. Cost: O(tasks × (clusters + what requires the object)).
 pub(crate) fn awaits_purge(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     binding: &Binding,
     (cluster, state): (&str, &CopyState),
 ) -> Option<Str> {

@@ -10,7 +10,7 @@ use std::{
     ops::Bound::Excluded,
 };
 
-use crate::object::{Id, Str, Time};
+use crate::object::{ResourceId, Str, Time};
 
 /// The pause between two evictions, in milliseconds, where there is a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ const STEPS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evictions {
     queues: BTreeMap<Scope, Queue>,
-    slots: BTreeMap<Id, BTreeMap<Str, Slot>>,
+    slots: BTreeMap<ResourceId, BTreeMap<Str, Slot>>,
 }
 
 /// What a budget is for.
@@ -92,7 +92,7 @@ impl Queue {
 
 impl Evictions {
     /// From when on a binding may leave a cluster; `None` if it has no slot. Cost: O(log evictions).
-    pub(crate) fn slot(&self, id: &Id, cluster: &str) -> Option<Time> {
+    pub(crate) fn slot(&self, id: &ResourceId, cluster: &str) -> Option<Time> {
         Some(self.slots.get(id)?.get(cluster)?.at)
     }
 
@@ -101,7 +101,7 @@ impl Evictions {
     pub(crate) fn reserve(
         &mut self,
         budget: &Budget,
-        id: &Id,
+        id: &ResourceId,
         due: &BTreeMap<Str, Option<Str>>,
         now: Time,
     ) -> bool {
@@ -197,8 +197,8 @@ mod tests {
     use super::*;
     use crate::object::Gvk;
 
-    fn id(number: usize) -> Id {
-        Id::new(
+    fn id(number: usize) -> ResourceId {
+        ResourceId::new(
             Gvk::new("apps/v1", "Deployment"),
             "default",
             &format!("web-{number}"),

@@ -39,8 +39,8 @@ use crate::{
         task::{self, Progress},
         tolerance::{Stay, stay},
     },
-    index::{Entity, Index, Member},
-    object::{Id, Str, Time},
+    index::{Index, Member, ResourceState},
+    object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
     scheduling,
@@ -100,8 +100,8 @@ enum Leave {
 /// times more for each home cluster that may be gone back to; twice that while an eviction waits for its turn.
 pub(crate) fn decide(
     index: &Index,
-    id: &Id,
-    of: (&Entity, &Template),
+    id: &ResourceId,
+    of: (&ResourceState, &Template),
     behaviour: (&Placement, Option<&FailoverBehavior>),
     held: &ResourceBinding,
     now: Time,
@@ -141,8 +141,8 @@ type Later<'a> = BTreeMap<&'a String, Option<Time>>;
 /// As [`decide`]; `turn` says when a cluster may be left.
 fn decide_by(
     index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     held: &ResourceBinding,
     (turn, now): (TurnOf<'_>, Time),
@@ -166,7 +166,7 @@ fn decide_by(
     let (mut open, mut back) = (Vec::new(), Vec::new());
     let failed = failed(held, placement, now);
     for stored in &spec.graceful_eviction_tasks {
-        match task::progress(index, id, entity, held, stored, placement) {
+        match task::progress(index, id, resource, held, stored, placement) {
             Progress::Over => {}
             Progress::Recovered => back.push(stored),
             Progress::Open => open.push(task::dated(stored, now)),
@@ -220,7 +220,7 @@ fn decide_by(
         };
     let mut due = Vec::new();
     for target in &spec.clusters {
-        match leave(index, entity, target, (placement, failover), now) {
+        match leave(index, resource, target, (placement, failover), now) {
             Leave::No => {}
             Leave::At(time) => again_at = again_at.into_iter().chain([time]).min(),
             Leave::Now(cause) => due.push((target, cause)),
@@ -385,7 +385,7 @@ fn staying(
 
 fn leave(
     index: &Index,
-    entity: &Entity,
+    resource: &ResourceState,
     target: &TargetCluster,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     now: Time,
@@ -394,7 +394,7 @@ fn leave(
         return Leave::No;
     };
     // What is suspended stays as it is, and a Cluster that is deleted waits for its copies.
-    let is_held = entity
+    let is_held = resource
         .binding
         .as_ref()
         .is_some_and(|binding| is_held_back_from(&binding.object.spec, &target.name));
@@ -410,7 +410,7 @@ fn leave(
     let seconds = failover
         .and_then(|failover| failover.application.as_ref())
         .map(|application| application.decision_conditions.toleration_seconds);
-    let since = entity
+    let since = resource
         .copies
         .get(target.name.as_str())
         .and_then(|state| state.unhealthy_since)

@@ -15,7 +15,7 @@
 //! - Explained deletions resumed, unless [`crate::index::Config::removal_budget`] limits them, too.
 //! - While a list of the hub that every deletion needs cannot be had, nothing is deleted at all. Where a deletion waits for
 //!   it, the condition says that (`HubNotSynced`): no pause, so there is nothing to release.
-//! - Who waits for a release waits under [`crate::plan::Proof::Removals`], and is planned again when it comes.
+//! - Who waits for a release waits under [`crate::plan::SyncRequirement::Removals`], and is planned again when it comes.
 
 mod account;
 mod words;
@@ -32,7 +32,7 @@ use crate::{
     index::{Index, Member, brakes::Cause},
     object::{Str, Time},
     observation::Watch,
-    plan::{Event, Plan, Proof, Regarding},
+    plan::{Event, Plan, Regarding, SyncRequirement},
 };
 
 /// So many unexplained deletions a minute are always allowed on a member.
@@ -70,7 +70,7 @@ pub(crate) fn hold(
     let due = || !counted && cause(index, cluster, explained, now).is_some();
     (index.config.brake && (paused || due())).then(|| {
         Plan::wait_for(
-            Proof::Removals(cluster.clone()),
+            SyncRequirement::Removals(cluster.clone()),
             format!("deletions on {cluster} are paused"),
         )
     })

@@ -1,7 +1,7 @@
 //! The Index: everything observed, joined. It is the only state of the control plane; all of it can be rebuilt from
 //! the API servers.
 //!
-//! A template, its binding and its copies share one [`Id`] and live in one [`Entity`]. Two reverse indexes make an event
+//! A template, its binding and its copies share one [`ResourceId`] and live in one [`ResourceState`]. Two reverse indexes make an event
 //! cost what it affects: dependency → referrers, and policy → templates it claims. [`Index::observe`] is the one door;
 //! it answers with the keys to plan again (`routes`).
 //!
@@ -17,22 +17,22 @@ pub(crate) mod current;
 mod cut_off;
 mod demand;
 pub(crate) mod distributions;
-mod entity;
-mod floors;
 pub(crate) mod identities;
 mod kinds;
 pub(crate) mod namespaces;
 pub(crate) mod needs;
 mod observe;
-mod overriding;
-mod proof;
+mod override_index;
+mod policy_index;
 pub(crate) mod rebalancers;
-pub(crate) mod recipes;
 pub(crate) mod regarding;
+pub(crate) mod render_specs;
+mod resource_state;
+mod revisions;
 mod rights;
 mod routes;
-mod selecting;
 pub(crate) mod suspension;
+mod sync_requirement;
 pub(crate) mod taints;
 mod uses;
 pub(crate) mod wanted;
@@ -43,19 +43,19 @@ use demand::Demand;
 use distributions::Distributions;
 pub(crate) use kinds::{NamedKinds, selected_kinds};
 use namespaces::Namespaces;
-pub(crate) use overriding::{Overriding, Reach};
-pub(crate) use proof::TEACHING;
-use proof::{BASE, OVERRIDES, Waiting};
+pub(crate) use override_index::{OverrideIndex, Reach};
+pub(crate) use policy_index::PolicyIndex;
 use rebalancers::Rebalancers;
-pub(crate) use selecting::Selecting;
+pub(crate) use sync_requirement::INTERPRETER_WATCHES;
+use sync_requirement::{BASE, OVERRIDES, Waiting};
 pub(crate) use uses::follows;
 
 pub use crate::config::{Config, KINDS_PER_NAMESPACE};
 pub use copy_state::{CopyState, PendingWrite, Problem, Trouble};
-pub use entity::{Binding, Entity, Member, Policy, Stats, Tombstone};
-pub(crate) use entity::{Copied, TaintPolicy};
 pub(crate) use observe::consents;
 pub use observe::content_version;
+pub use resource_state::{Binding, Member, Policy, ResourceState, Stats, Tombstone};
+pub(crate) use resource_state::{Copied, TaintPolicy};
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -72,7 +72,7 @@ use entourage_api::{
 use crate::{
     eviction_budget::Evictions,
     interpreter::{Interpreter, hook::Contract, references::DependencyReference},
-    object::{Gvk, Id, Meta, Named, Str, Time, revision},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time, revision},
     observation::{Configured, Watch},
 };
 
@@ -83,20 +83,20 @@ pub struct Index {
     pub config: Config,
     /// Whether this process writes: then its records are its own answers, see [`observe`].
     pub(crate) leading: bool,
-    pub(crate) policies: BTreeMap<Named, Policy>,
+    pub(crate) policies: BTreeMap<NamespacedName, Policy>,
     pub(crate) members: BTreeMap<Str, Member>,
-    pub(crate) entities: BTreeMap<Id, Entity>,
+    pub(crate) resources: BTreeMap<ResourceId, ResourceState>,
     /// Binding → template. Never parsed from a name.
-    pub(crate) by_binding: BTreeMap<Named, Id>,
+    pub(crate) by_binding: BTreeMap<NamespacedName, ResourceId>,
     /// Template → policies that may select it.
-    pub(crate) selecting: Selecting,
+    pub(crate) policy_index: PolicyIndex,
     /// What is changed in copies.
-    pub(crate) overriding: Overriding,
+    pub(crate) override_index: OverrideIndex,
     /// Policy → templates or bindings that carry its claim.
-    pub(crate) claimed: BTreeMap<Named, BTreeSet<Id>>,
+    pub(crate) claimed: BTreeMap<NamespacedName, BTreeSet<ResourceId>>,
     /// Forgotten entities: below these revisions events are old news. Bounded.
-    pub(crate) tombstones: BTreeMap<Id, Tombstone>,
-    pub(crate) buried: VecDeque<(Time, Id)>,
+    pub(crate) tombstones: BTreeMap<ResourceId, Tombstone>,
+    pub(crate) buried: VecDeque<(Time, ResourceId)>,
     pub(crate) demand: Demand,
     /// Watches that were forgotten since the shell last asked, whether they are demanded again or not.
     pub(crate) ended: BTreeSet<Watch>,
@@ -108,7 +108,7 @@ pub struct Index {
     /// whoever comes back under its name may count from the start.
     pub(crate) reached: BTreeMap<Watch, u64>,
     /// Policies, overrides, Clusters and namespaces: below these revisions events are old news.
-    pub(crate) floors: floors::Floors,
+    pub(crate) revisions: revisions::Floors,
     /// Why a watch cannot list: one that failed and never listed, or whose kind or version the server does not serve.
     pub(crate) unlistable: BTreeMap<Watch, String>,
     /// Watches of copies that do not list, since when while their member answers, and the first words about it.
@@ -116,10 +116,10 @@ pub struct Index {
     /// Watches that the server refuses to our account, and its words.
     pub(crate) refused: BTreeMap<Watch, String>,
     /// Templates whose claim the hub refuses to our account, and its words.
-    pub(crate) unclaimed: BTreeMap<Id, String>,
+    pub(crate) unclaimed: BTreeMap<ResourceId, String>,
     /// Watches of copies, refused or of a kind that is not served, of which nothing has told of a copy since that began: a
     /// part of those of which nothing does.
-    pub(crate) traceless: BTreeSet<Watch>,
+    pub(crate) never_written: BTreeSet<Watch>,
     /// Whether who held what before this process began is remembered; see [`proof`].
     pub(crate) remembers_former: bool,
     /// Who waits for proof.
@@ -147,11 +147,11 @@ pub struct Index {
     /// Kinds of which something else is taught now, until their templates were listed again: what they referred to counts.
     pub(crate) read_again: BTreeSet<Gvk>,
     /// Namespace → templates of others that name something in it; empty for what has no namespace.
-    pub(crate) abroad: BTreeMap<Str, BTreeSet<Id>>,
+    pub(crate) cross_namespace_referrers: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// Namespaces of the hub and of members.
     pub(crate) namespaces: Namespaces,
     /// (kind, namespace) → templates that select objects of it by label.
-    pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<Id>>,
+    pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<ResourceId>>,
     /// Distributions, their places and the objects of their names.
     pub(crate) distributions: Distributions,
     /// Which Clusters stand for which physical cluster.
@@ -169,7 +169,7 @@ pub struct Index {
     /// Watches of kinds that the server, by its own word, does not serve now in the version that is asked for.
     pub(crate) unserved: BTreeSet<Watch>,
     /// Watches of kinds that are served in no version, and that nothing defines: there are no objects of them.
-    pub(crate) kindless: BTreeSet<Watch>,
+    pub(crate) no_such_kind: BTreeSet<Watch>,
     /// What asks for workloads to be placed afresh.
     pub(crate) rebalancers: Rebalancers,
 }
@@ -184,17 +184,17 @@ impl Index {
             leading: true,
             policies: BTreeMap::new(),
             members: BTreeMap::new(),
-            entities: BTreeMap::new(),
+            resources: BTreeMap::new(),
             by_binding: BTreeMap::new(),
-            selecting: Selecting::default(),
-            overriding: Overriding::default(),
+            policy_index: PolicyIndex::default(),
+            override_index: OverrideIndex::default(),
             claimed: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             buried: VecDeque::new(),
             demand: BASE
                 .into_iter()
                 .chain(OVERRIDES)
-                .chain(TEACHING)
+                .chain(INTERPRETER_WATCHES)
                 .chain([Watch::Namespaces, Watch::TaintPolicies, Watch::Rebalancers])
                 .chain(distributions)
                 .collect(),
@@ -202,12 +202,12 @@ impl Index {
             listed: BTreeSet::new(),
             synced: BTreeSet::new(),
             reached: BTreeMap::new(),
-            floors: floors::Floors::default(),
+            revisions: revisions::Floors::default(),
             unlistable: BTreeMap::new(),
             lost: BTreeMap::new(),
             refused: BTreeMap::new(),
             unclaimed: BTreeMap::new(),
-            traceless: BTreeSet::new(),
+            never_written: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),
             brakes: Brakes::default(),
@@ -221,7 +221,7 @@ impl Index {
             hooks: BTreeMap::new(),
             interpreter: Interpreter::default(),
             read_again: BTreeSet::new(),
-            abroad: BTreeMap::new(),
+            cross_namespace_referrers: BTreeMap::new(),
             namespaces: Namespaces::default(),
             selectors: BTreeMap::new(),
             distributions: Distributions::default(),
@@ -232,7 +232,7 @@ impl Index {
             kinds: BTreeSet::new(),
             named_kinds: NamedKinds::default(),
             unserved: BTreeSet::new(),
-            kindless: BTreeSet::new(),
+            no_such_kind: BTreeSet::new(),
             rebalancers: Rebalancers::default(),
         }
     }
@@ -276,18 +276,18 @@ impl Index {
 
     /// An entity, if anything is known under this identity.
     #[must_use]
-    pub fn entity(&self, id: &Id) -> Option<&Entity> {
-        self.entities.get(id)
+    pub fn resource(&self, id: &ResourceId) -> Option<&ResourceState> {
+        self.resources.get(id)
     }
 
     /// All entities, in order. Cost: O(1) to start; not for use per event.
-    pub fn entities(&self) -> impl Iterator<Item = (&Id, &Entity)> {
-        self.entities.iter()
+    pub fn resources(&self) -> impl Iterator<Item = (&ResourceId, &ResourceState)> {
+        self.resources.iter()
     }
 
     /// The identity whose binding has this name.
     #[must_use]
-    pub fn by_binding(&self, name: &Named) -> Option<&Id> {
+    pub fn by_binding(&self, name: &NamespacedName) -> Option<&ResourceId> {
         self.by_binding.get(name)
     }
 
@@ -301,7 +301,7 @@ impl Index {
                 !self.answers(cluster)
                     || self.synced.contains(watch)
                     || self.unlistable.contains_key(watch)
-                    || self.kindless.contains(watch)
+                    || self.no_such_kind.contains(watch)
             }
             // A kind that the hub does not serve stands in nobody's way; its policy says so.
             Watch::Templates(_)
@@ -311,7 +311,7 @@ impl Index {
             | Watch::Distributed(None, ..) => {
                 self.synced.contains(watch)
                     || self.unlistable.contains_key(watch)
-                    || self.kindless.contains(watch)
+                    || self.no_such_kind.contains(watch)
             }
             // Nothing waits for what asks that something be done once more.
             Watch::Rebalancers => true,
@@ -341,15 +341,15 @@ impl Index {
     /// Whether copies of a kind on a member are known: listed, and the watch is healthy.
     pub(crate) fn copies_known(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
-        self.synced.contains(&copies) || self.kindless.contains(&copies)
+        self.synced.contains(&copies) || self.no_such_kind.contains(&copies)
     }
 
     /// Whether a copy may still exist on the member: it is seen, or it was written and the member cannot be asked.
-    pub(crate) fn may_exist(&self, id: &Id, cluster: &Str) -> bool {
-        let Some(entity) = self.entities.get(id) else {
+    pub(crate) fn may_exist(&self, id: &ResourceId, cluster: &Str) -> bool {
+        let Some(resource) = self.resources.get(id) else {
             return false;
         };
-        let (Some(copy), Some(member)) = (entity.copies.get(cluster), self.members.get(cluster)) else {
+        let (Some(copy), Some(member)) = (resource.copies.get(cluster), self.members.get(cluster)) else {
             return false;
         };
         if copy.live.is_some() || copy.in_flight || copy.pending.is_some() {
@@ -361,16 +361,16 @@ impl Index {
             .status
             .as_ref()
             .is_some_and(|status| !status.kubernetes_version.is_empty());
-        let placed = entity
+        let placed = resource
             .last_binding()
             .is_some_and(|binding| binding.accounts_for(cluster));
         (copy.record.is_some() || (placed && was_ready)) && !self.copies_known(cluster, &id.gvk)
     }
 
     /// Whether the binding of a template takes its dependencies along; one that vanished counts until it is made again.
-    pub(crate) fn is_following(&self, entity: &Entity) -> bool {
+    pub(crate) fn is_following(&self, resource: &ResourceState) -> bool {
         self.config.propagate_deps
-            && entity.last_binding().is_some_and(|binding| {
+            && resource.last_binding().is_some_and(|binding| {
                 binding.refers
                     && binding.object.spec.placement.is_some()
                     && binding.object.spec.propagate_deps
@@ -380,14 +380,14 @@ impl Index {
 
 /// The identity a reference names.
 #[must_use]
-pub fn referred(reference: &DependencyReference) -> Id {
+pub fn referred(reference: &DependencyReference) -> ResourceId {
     reference.id.clone()
 }
 
 /// The identity a binding is for.
-pub(crate) fn bound(binding: &ResourceBinding) -> Id {
+pub(crate) fn bound(binding: &ResourceBinding) -> ResourceId {
     let resource = &binding.spec.resource;
-    Id::new(
+    ResourceId::new(
         Gvk::new(&resource.api_version, &resource.kind),
         &resource.namespace,
         &resource.name,
@@ -400,8 +400,8 @@ pub(crate) fn is_kept_by_others(meta: &Meta) -> bool {
 }
 
 /// The policy whose claim a binding carries and that therefore waits for it.
-pub(crate) fn claim_on(binding: &Meta) -> Option<Named> {
-    crate::twin::claim_of(binding).filter(|_| !is_kept_by_others(binding))
+pub(crate) fn claim_on(binding: &Meta) -> Option<NamespacedName> {
+    crate::scope::claim_of(binding).filter(|_| !is_kept_by_others(binding))
 }
 
 /// Metadata of a typed object.

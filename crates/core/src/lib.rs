@@ -20,14 +20,14 @@
 //! | [`failover`] | which clusters a workload leaves, and when its copies there may be deleted |
 //! | `eviction` | when a copy that is evicted may be deleted, and what a first copy waits for because of it |
 //! | [`cluster`] | what a Cluster reports and when it may go |
-//! | [`rehearsal`] | nothing: it says what the others would, on a model of the servers |
+//! | [`simulation`] | nothing: it says what the others would, on a model of the servers |
 //! | [`refusal`] | who is told when the hub refuses a write |
 //! | [`admission`] | what is filled in and what is refused when objects are written |
 //! | [`namespaces`] | which namespaces members have, and with which labels |
 //!
 //! What decisions are made of lies in crates below, which stand here under the names of modules: the vocabulary ([`object`],
-//! [`selector`], [`twin`] and others, of `entourage-model`), what is known about each kind ([`interpreter`]), which clusters
-//! a placement means ([`scheduler`]), and what a copy looks like ([`recipe`], [`overrides`], [`distributed`], of
+//! [`selector`], [`scope`] and others, of `entourage-model`), what is known about each kind ([`interpreter`]), which clusters
+//! a placement means ([`scheduler`]), and what a copy looks like ([`render_spec`], [`overrides`], [`distributed`], of
 //! `entourage-render`).
 
 pub mod admission;
@@ -46,6 +46,7 @@ pub mod failover;
 pub mod governor;
 pub mod index;
 pub mod matching;
+pub mod messages;
 pub mod namespaces;
 pub mod observation;
 pub mod override_effect;
@@ -53,21 +54,20 @@ pub mod plan;
 mod readiness;
 pub mod rebalancer;
 pub mod refusal;
-pub mod rehearsal;
 mod reserved;
 mod scheduling;
+pub mod simulation;
 pub mod status;
 mod storage_protection;
 mod stored_binding;
-pub mod told;
 
 pub use engine::plan;
 pub use entourage_interpreter::{self as interpreter, rights};
 use entourage_model::problem;
 pub use entourage_model::{
-    condition, kinds, marks, member_namespace, object, places, rendered, selector, server, twin,
+    condition, kinds, marks, member_namespace, object, places, rendered, scope, selector, server,
 };
-pub use entourage_render::{distributed, overrides, ownership, recipe};
+pub use entourage_render::{distributed, overrides, ownership, render_spec};
 pub use entourage_scheduler as scheduler;
 
 #[cfg(test)]

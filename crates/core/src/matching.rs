@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::policy::{PropagationSpec, ResourceSelector};
 
 use crate::{
-    object::{Gvk, Id, Named, Str},
+    object::{Gvk, NamespacedName, ResourceId, Str},
     reserved::{is_event, is_skipped_kind},
     selector,
 };
@@ -32,7 +32,7 @@ pub enum Specificity {
 pub fn selects(
     spec: &PropagationSpec,
     policy_namespace: &str,
-    id: &Id,
+    id: &ResourceId,
     labels: &BTreeMap<Str, Str>,
 ) -> Option<Specificity> {
     in_reach(spec, policy_namespace, id)
@@ -42,7 +42,7 @@ pub fn selects(
 
 /// How a policy of `policy_namespace` could mean a template, whatever labels that has. Empty if it cannot.
 #[must_use]
-pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &Id) -> BTreeSet<Specificity> {
+pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &ResourceId) -> BTreeSet<Specificity> {
     let specificities = in_reach(spec, policy_namespace, id).filter_map(|selector| {
         let by_labels = selector.name.is_empty() && selector.label_selector.is_some();
         if by_labels {
@@ -58,7 +58,7 @@ pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &Id) -> BT
 fn in_reach<'a>(
     spec: &'a PropagationSpec,
     policy_namespace: &str,
-    id: &'a Id,
+    id: &'a ResourceId,
 ) -> impl Iterator<Item = &'a ResourceSelector> {
     let is_near = policy_namespace.is_empty() || *id.namespace == *policy_namespace;
     spec.resource_selectors
@@ -71,10 +71,10 @@ fn in_reach<'a>(
 /// The policy among `candidates` that a template belongs to, or `None` if none selects it. The order: a
 /// PropagationPolicy before a ClusterPropagationPolicy, higher `spec.priority`, greater [`Specificity`], smaller name.
 pub fn best<'a>(
-    candidates: impl Iterator<Item = (&'a Named, &'a PropagationSpec)>,
-    id: &Id,
+    candidates: impl Iterator<Item = (&'a NamespacedName, &'a PropagationSpec)>,
+    id: &ResourceId,
     labels: &BTreeMap<Str, Str>,
-) -> Option<&'a Named> {
+) -> Option<&'a NamespacedName> {
     candidates
         .filter_map(|(policy, spec)| {
             let specificity = selects(spec, &policy.namespace, id, labels)?;

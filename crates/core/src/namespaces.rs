@@ -21,7 +21,7 @@ use crate::{
     index::{Index, namespaces::Unset},
     member_namespace::list::{self, List},
     object::{Meta, Str, Time},
-    plan::{Change, Guard, Plan},
+    plan::{Change, Plan, Preconditions},
 };
 
 /// Plans one namespace of one member. Cost: O(labels and annotations).
@@ -86,9 +86,9 @@ pub fn proven((hub, cluster): (&str, &str), uid: &str) -> Value {
 /// The merge patch that takes this hub's records off exactly this namespace of a member. Labels and annotations that users
 /// gave it stay.
 #[must_use]
-pub fn released(guard: &Guard, hub: &str) -> Value {
+pub fn released(preconditions: &Preconditions, hub: &str) -> Value {
     json!({"metadata": {
-        "uid": &*guard.uid, "resourceVersion": &*guard.resource_version,
+        "uid": &*preconditions.uid, "resourceVersion": &*preconditions.resource_version,
         "annotations": {list::key(hub): null, annotation::CREATED_BY: null},
     }})
 }

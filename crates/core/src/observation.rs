@@ -4,9 +4,9 @@
 
 mod copied;
 mod hooked;
+mod interpreted;
 mod meta;
 mod outcome;
-mod taught;
 mod unhealthy;
 mod uses;
 mod watch;
@@ -23,24 +23,24 @@ use entourage_api::{
 use serde_json::Value;
 
 use crate::{
-    distributed::observed::{Distribution, Part},
+    distributed::observed::{Distribution, ObservedObject},
     interpreter::{
         self, Health, Interpretation,
         hook::Contract,
         operations::Operation,
-        question::Unanswered,
+        question::InterpretError,
         references::{DependencyReference, DependencySelection},
     },
     member_namespace::{self, content::Contents},
-    object::{Gvk, Id, Meta, Named, Str, Time},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
     places::Place,
 };
 
 pub use copied::copy;
 pub use hooked::{Configured, heard, questions};
+pub(crate) use interpreted::named;
 pub use meta::{CopyMeta, owner_hash};
 pub use outcome::{Delivered, Removed, Wrote};
-pub(crate) use taught::named;
 pub use uses::{Use, Used, Uses};
 pub use watch::{Watch, kind_read_by};
 
@@ -68,15 +68,15 @@ pub struct Template {
     /// What else the aggregation of its status looks at, where it lies in the object; null for most kinds.
     pub shape: Value,
     /// What people taught us of the kind when this was read.
-    pub taught: Interpretation,
+    pub interpretation: Interpretation,
     /// What could not be told of it by what they taught us; the fields above are empty there.
-    pub unanswered: Vec<Unanswered>,
+    pub unanswered: Vec<InterpretError>,
 }
 
 impl Template {
     /// Why what people taught us of the kind does not tell this of it.
     #[must_use]
-    pub fn lacks(&self, operation: Operation) -> Option<&Unanswered> {
+    pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
         self.unanswered.iter().find(|each| each.operation == operation)
     }
 
@@ -109,15 +109,15 @@ pub struct Copy {
     /// Of a claim, when its data was restored there, as somebody says. Boxed: few say.
     pub data_restored_at: Option<Box<Time>>,
     /// What people taught us of the kind when this was read.
-    pub taught: Interpretation,
+    pub interpretation: Interpretation,
     /// What could not be told of it by what they taught us; that part of it is then what it was before.
-    pub unanswered: Box<[Unanswered]>,
+    pub unanswered: Box<[InterpretError]>,
 }
 
 impl Copy {
     /// Why what people taught us of the kind does not tell this of it.
     #[must_use]
-    pub fn lacks(&self, operation: Operation) -> Option<&Unanswered> {
+    pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
         self.unanswered.iter().find(|each| each.operation == operation)
     }
 
@@ -149,9 +149,9 @@ pub enum Subject {
     /// A Cluster.
     Cluster(Arc<Cluster>),
     /// A template on the hub.
-    Template(Id, Template),
+    Template(ResourceId, Template),
     /// A copy of ours on a member.
-    Copy(Str, Id, Copy),
+    Copy(Str, ResourceId, Copy),
     /// A namespace of the hub.
     Namespace(Str, Meta),
     /// A namespace of a member.
@@ -159,7 +159,7 @@ pub enum Subject {
     /// A ResourceDistribution.
     Distribution(Str, Arc<Distribution>),
     /// An object, of the hub or of a member, that has the name of what is distributed.
-    Distributed(Option<Str>, Id, Part),
+    Distributed(Option<Str>, ResourceId, ObservedObject),
     /// A WorkloadRebalancer.
     Rebalancer(Arc<WorkloadRebalancer>),
 }
@@ -168,9 +168,9 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Which {
     /// A PropagationPolicy.
-    Policy(Named),
+    Policy(NamespacedName),
     /// An OverridePolicy or a ClusterOverridePolicy.
-    Override(Named),
+    Override(NamespacedName),
     /// A ResourceInterpreterCustomization.
     Customization(Str),
     /// A configuration of hooks.
@@ -178,19 +178,19 @@ pub enum Which {
     /// A ClusterTaintPolicy.
     TaintPolicy(Str),
     /// A ResourceBinding.
-    Binding(Named),
+    Binding(NamespacedName),
     /// A Cluster.
     Cluster(Str),
     /// A template on the hub.
-    Template(Id),
+    Template(ResourceId),
     /// A copy on a member.
-    Copy(Str, Id),
+    Copy(Str, ResourceId),
     /// A namespace: of a member, or of the hub.
     Namespace(Option<Str>, Str),
     /// A ResourceDistribution.
     Distribution(Str),
     /// An object, of the hub or of a member, that has the name of what is distributed.
-    Distributed(Option<Str>, Id),
+    Distributed(Option<Str>, ResourceId),
     /// A WorkloadRebalancer.
     Rebalancer(Str),
 }
@@ -277,26 +277,26 @@ pub enum Observation {
         why: String,
     },
     /// A point GET on the hub found a template: it is there now, which a watch event does not say.
-    Found(Id, Template),
+    Found(ResourceId, Template),
     /// A point GET on the hub answered 404 for a template.
-    Absent(Id),
+    Absent(ResourceId),
     /// A point GET on the hub found a template that never travels (a token Secret).
-    NeverTravels(Id),
+    NeverTravels(ResourceId),
     /// A point GET on the hub for a template was refused to our account (403), in these words.
-    Unreadable(Id, String),
+    Unreadable(ResourceId, String),
     /// The hub refused to our account (403) a change of a template's metadata, its claim most often, in these words.
-    Unclaimed(Id, String),
+    Unclaimed(ResourceId, String),
     /// A [`crate::plan::Change::Deliver`] is about to be carried out: until its outcome is known a copy may stand there.
-    Started(Str, Id),
+    Started(Str, ResourceId),
     /// The outcome of [`crate::plan::Change::Deliver`].
-    Delivered(Str, Id, Delivered),
+    Delivered(Str, ResourceId, Delivered),
     /// The outcome of [`crate::plan::Change::Remove`].
-    Removed(Str, Id, Removed),
+    Removed(Str, ResourceId, Removed),
     /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
     Distributed(Str, Place, Wrote),
     /// The outcome of [`crate::plan::Change::Aggregate`]: which question it was, and why what people taught us of the kind has
     /// no answer, if so.
-    Aggregated(Id, u64, Option<Unanswered>),
+    Aggregated(ResourceId, u64, Option<InterpretError>),
     /// There is a connection to a member, and this is the uid of its namespace kube-system: told before anything is asked or
     /// written over it.
     Identified(Str, Str),
@@ -315,11 +315,11 @@ pub enum Observation {
 /// Projects an object as a watch served it; `None` when the object cannot be read as what the watch promises
 /// (the caller logs and skips it: one bad object must not stop the others).
 ///
-/// `taught` is what people taught us of the watch's kind.
+/// `interpretation` is what people taught us of the watch's kind.
 ///
 /// Cost: O(size of the object), and what they taught us takes.
 #[must_use]
-pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option<Subject> {
+pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -> Option<Subject> {
     match watch {
         Watch::Policies | Watch::ClusterPolicies => read(object).map(|each| Subject::Policy(Arc::new(each))),
         Watch::Overrides | Watch::ClusterOverrides => {
@@ -344,13 +344,13 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
         )),
         Watch::Templates(gvk) => {
             let id = identity(gvk, object)?;
-            let template = template(taught, &id, object);
+            let template = template(interpretation, &id, object);
             Some(Subject::Template(id, template))
         }
         Watch::Copies(cluster, gvk) => Some(Subject::Copy(
             cluster.clone(),
             identity(gvk, object)?,
-            copy(taught, gvk, object),
+            copy(interpretation, gvk, object),
         )),
         Watch::Distributions => Some(Subject::Distribution(
             object["metadata"]["name"].as_str()?.into(),
@@ -359,7 +359,7 @@ pub fn project(watch: &Watch, taught: &Interpretation, object: &Value) -> Option
         Watch::Distributed(cluster, gvk, _) => Some(Subject::Distributed(
             cluster.clone(),
             identity(gvk, object)?,
-            Part::of(object),
+            ObservedObject::of(object),
         )),
         Watch::Rebalancers => read(object).map(|each| Subject::Rebalancer(Arc::new(each))),
     }
@@ -374,20 +374,22 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
         meta["name"].as_str()?,
     );
     Some(match watch {
-        Watch::Policies | Watch::ClusterPolicies => Which::Policy(Named::new(namespace, name)),
-        Watch::Overrides | Watch::ClusterOverrides => Which::Override(Named::new(namespace, name)),
+        Watch::Policies | Watch::ClusterPolicies => Which::Policy(NamespacedName::new(namespace, name)),
+        Watch::Overrides | Watch::ClusterOverrides => Which::Override(NamespacedName::new(namespace, name)),
         Watch::Customizations => Which::Customization(name.into()),
         Watch::Hooks(contract) => Which::Hooks(*contract, name.into()),
         Watch::TaintPolicies => Which::TaintPolicy(name.into()),
-        Watch::Bindings | Watch::ClusterBindings => Which::Binding(Named::new(namespace, name)),
+        Watch::Bindings | Watch::ClusterBindings => Which::Binding(NamespacedName::new(namespace, name)),
         Watch::Clusters => Which::Cluster(name.into()),
         Watch::Namespaces => Which::Namespace(None, name.into()),
         Watch::MemberNamespaces(cluster) => Which::Namespace(Some(cluster.clone()), name.into()),
-        Watch::Templates(gvk) => Which::Template(Id::new(gvk.clone(), namespace, name)),
-        Watch::Copies(cluster, gvk) => Which::Copy(cluster.clone(), Id::new(gvk.clone(), namespace, name)),
+        Watch::Templates(gvk) => Which::Template(ResourceId::new(gvk.clone(), namespace, name)),
+        Watch::Copies(cluster, gvk) => {
+            Which::Copy(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
+        }
         Watch::Distributions => Which::Distribution(name.into()),
         Watch::Distributed(cluster, gvk, _) => {
-            Which::Distributed(cluster.clone(), Id::new(gvk.clone(), namespace, name))
+            Which::Distributed(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
         }
         Watch::Rebalancers => Which::Rebalancer(name.into()),
     })
@@ -395,16 +397,16 @@ pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
 
 /// Projects a template.
 #[must_use]
-pub fn template(taught: &Interpretation, id: &Id, object: &Value) -> Template {
+pub fn template(interpretation: &Interpretation, id: &ResourceId, object: &Value) -> Template {
     let mut template = template_as_known(id, object);
-    if !taught.version().is_empty() {
-        taught::tell(taught, id, object, &mut template);
+    if !interpretation.version().is_empty() {
+        interpreted::tell(interpretation, id, object, &mut template);
     }
     template
 }
 
 /// What we know of it ourselves.
-fn template_as_known(id: &Id, object: &Value) -> Template {
+fn template_as_known(id: &ResourceId, object: &Value) -> Template {
     let meta = template_meta(&id.gvk, object);
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Template {
@@ -416,7 +418,7 @@ fn template_as_known(id: &Id, object: &Value) -> Template {
     let components = interpreter::requirements::components(native, object);
     let (components, untold) = match interpreter::requirements::check_components(&components) {
         Ok(()) => (Some(components).filter(|all| !all.is_empty()), None),
-        Err(why) => (None, Some(Unanswered::of_components("shipped rules", why))),
+        Err(why) => (None, Some(InterpretError::of_components("shipped rules", why))),
     };
     Template {
         replicas: native
@@ -437,20 +439,20 @@ fn template_as_known(id: &Id, object: &Value) -> Template {
     }
 }
 
-/// Whether a watch asks for whole objects; the others ask for metadata. `taught` is what people taught us of its kind.
+/// Whether a watch asks for whole objects; the others ask for metadata. `interpretation` is what people taught us of its kind.
 #[must_use]
-pub fn is_whole(watch: &Watch, taught: &Interpretation) -> bool {
+pub fn is_whole(watch: &Watch, interpretation: &Interpretation) -> bool {
     match watch {
         Watch::Namespaces | Watch::MemberNamespaces(_) | Watch::Distributed(..) => false,
-        Watch::Templates(gvk) => taught.is_interpreted(gvk),
-        Watch::Copies(_, gvk) => taught.is_copied_whole(gvk),
+        Watch::Templates(gvk) => interpretation.is_interpreted(gvk),
+        Watch::Copies(_, gvk) => interpretation.is_copied_whole(gvk),
         _ => true,
     }
 }
 
-fn identity(gvk: &Gvk, object: &Value) -> Option<Id> {
+fn identity(gvk: &Gvk, object: &Value) -> Option<ResourceId> {
     let meta = &object["metadata"];
-    Some(Id::new(
+    Some(ResourceId::new(
         gvk.clone(),
         meta["namespace"].as_str().unwrap_or_default(),
         meta["name"].as_str()?,

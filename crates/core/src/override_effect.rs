@@ -2,11 +2,11 @@
 
 use crate::{
     index::{Index, Member, Reach, wanted::is_committed},
-    object::{Gvk, Id, Meta, Named, Str, Time},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
     overrides::Policy,
-    plan::{Change, Plan, Proof},
+    plan::{Change, Plan, SyncRequirement},
     scheduler::Candidate,
-    twin,
+    scope,
 };
 
 /// How long after a policy changed it is said to change nothing, in milliseconds: what it is for may be
@@ -16,14 +16,14 @@ const FIRST_LOOK: i64 = 2_000;
 /// Plans what is told of an override policy.
 ///
 /// Cost: O(members + objects that it may select × their clusters), up to the first copy that it changes.
-pub(crate) fn plan(index: &Index, name: &Named, now: Time) -> Plan {
+pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
     let (Some((policy, reaches)), Some(changed)) =
-        (index.overriding.get(name), index.overriding.changed(name))
+        (index.override_index.get(name), index.override_index.changed(name))
     else {
         return Plan::nothing();
     };
     if index
-        .overriding
+        .override_index
         .meta(name)
         .is_some_and(|meta| meta.deleting.is_some())
     {
@@ -33,28 +33,28 @@ pub(crate) fn plan(index: &Index, name: &Named, now: Time) -> Plan {
     if now < until {
         return Plan::wait_until(until, "what it is for may be on its way");
     }
-    let needed = [Proof::Base, Proof::Overrides];
+    let needed = [SyncRequirement::Base, SyncRequirement::Overrides];
     if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
         return Plan::wait_for(proof, "the copies that it changes are not synced");
     }
     match why_none(index, name, policy, reaches.iter()) {
         None => Plan::nothing(),
         Some(why) => {
-            let told = format!("{} {name} changes no copy: {why}", twin::override_policy(name));
+            let told = format!("{} {name} changes no copy: {why}", scope::override_policy(name));
             Plan::one(Change::Refuse(told), "it changes no copy")
         }
     }
 }
 
 /// Why a policy changes no copy now; `None` where it changes one, or is not there. Cost: as [`plan`].
-pub(crate) fn without(index: &Index, name: &Named) -> Option<String> {
-    let (policy, reaches) = index.overriding.get(name)?;
+pub(crate) fn without(index: &Index, name: &NamespacedName) -> Option<String> {
+    let (policy, reaches) = index.override_index.get(name)?;
     why_none(index, name, policy, reaches.iter())
 }
 
 fn why_none<'a>(
     index: &Index,
-    name: &Named,
+    name: &NamespacedName,
     policy: &Policy,
     reaches: impl Iterator<Item = &'a Reach>,
 ) -> Option<String> {
@@ -69,15 +69,17 @@ fn why_none<'a>(
     let Some((_, first)) = aimed.first() else {
         return Some(NO_CLUSTER.to_owned());
     };
-    let applies = |id: &Id, meta: &Meta, member: &Member| {
-        let rules = index.overriding.rules(id, &meta.labels, Some(member));
+    let applies = |id: &ResourceId, meta: &Meta, member: &Member| {
+        let rules = index.override_index.rules(id, &meta.labels, Some(member));
         rules.iter().any(|rule| rule.policy() == name)
     };
     let mut elsewhere = 0;
     for reach in reaches {
         for id in index.reached(reach) {
-            let Some(entity) = index.entity(id) else { continue };
-            let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
+            let Some(resource) = index.resource(id) else {
+                continue;
+            };
+            let (Some(template), Some(binding)) = (&resource.template, &resource.binding) else {
                 continue;
             };
             let is_there = |cluster: &str| is_committed(binding, cluster);
@@ -94,7 +96,7 @@ fn why_none<'a>(
         });
         if reach.gvk.as_ref().is_none_or(Gvk::is_namespace)
             && namespaces.any(|(namespace, meta)| {
-                let id = Id::new(Gvk::new("v1", "Namespace"), "", namespace);
+                let id = ResourceId::new(Gvk::new("v1", "Namespace"), "", namespace);
                 aimed.iter().any(|(_, member)| applies(&id, meta, member))
             })
         {

@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::{
     distributed::render,
     interpreter::Interpretation,
-    object::{Gvk, Id, Named, Str, Time},
+    object::{Gvk, NamespacedName, ResourceId, Str, Time},
     places::Place,
-    recipe::Recipe,
+    render_spec::RenderSpec,
     server::Server,
 };
 
@@ -22,17 +22,17 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Key {
     /// A PropagationPolicy: its permanent id, finalizer and conditions.
-    Policy(Named),
+    Policy(NamespacedName),
     /// A template: which policy claims it.
-    Template(Id),
+    Template(ResourceId),
     /// A template: its aggregated status.
-    TemplateStatus(Id),
+    TemplateStatus(ResourceId),
     /// The binding of a template: metadata and spec, creation and end.
-    Binding(Id),
+    Binding(ResourceId),
     /// The binding of a template: status.
-    BindingStatus(Id),
+    BindingStatus(ResourceId),
     /// The copy of a template on a member.
-    Copy(Id, Str),
+    Copy(ResourceId, Str),
     /// A Cluster: its status and finalizer.
     Cluster(Str),
     /// A namespace on a member.
@@ -44,7 +44,7 @@ pub enum Key {
     /// The copy of a ResourceDistribution in a namespace.
     Distributed(Str, Place),
     /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: whether it changes any copy.
-    Override(Named),
+    Override(NamespacedName),
     /// A WorkloadRebalancer: its status, and its end.
     Rebalancer(Str),
 }
@@ -62,7 +62,7 @@ impl Key {
 
     /// The object its plan writes to: two keys with the same lane are never carried out at the same time.
     #[must_use]
-    pub fn lane(&self) -> Self {
+    pub fn serialization_key(&self) -> Self {
         match self {
             Self::TemplateStatus(id) => Self::Template(id.clone()),
             Self::BindingStatus(id) => Self::Binding(id.clone()),
@@ -74,7 +74,7 @@ impl Key {
     /// Whether its plan writes nothing but the status of an object that has a planner of its own.
     #[must_use]
     pub fn is_status(&self) -> bool {
-        self.lane() != *self
+        self.serialization_key() != *self
     }
 
     /// The word for metrics and spans.
@@ -105,7 +105,7 @@ pub struct Plan {
     pub why: Vec<String>,
     /// What must be known before anything is changed: the key is planned again when it is, and need not be before.
     #[serde(skip)]
-    pub awaits: Option<Box<Proof>>,
+    pub awaits: Option<Box<SyncRequirement>>,
     /// The clusters that a binding is to leave and that count for the budgets of evictions, whether it may leave them now or not;
     /// `None` where that was not decided.
     #[serde(skip)]
@@ -117,7 +117,7 @@ pub struct Plan {
 
 /// What is to be known before something may be done; see [`crate::index::Index::plan`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Proof {
+pub enum SyncRequirement {
     /// Policies, overrides, bindings, clusters and the templates of a kind were listed, or these cannot be.
     Kind(Gvk),
     /// Every kind in use that refers was listed, or cannot be: who needs what is known.
@@ -165,7 +165,7 @@ impl Plan {
 
     /// Nothing to do until this is known.
     #[must_use]
-    pub fn wait_for(proof: Proof, why: impl Into<String>) -> Self {
+    pub fn wait_for(proof: SyncRequirement, why: impl Into<String>) -> Self {
         Self {
             why: vec![why.into()],
             awaits: Some(Box::new(proof)),
@@ -177,7 +177,7 @@ impl Plan {
     #[must_use]
     pub fn not_proven(gvk: &Gvk) -> Self {
         Self::wait_for(
-            Proof::Removal(gvk.clone()),
+            SyncRequirement::Removal(gvk.clone()),
             "it may still be required: not synced yet",
         )
     }
@@ -197,13 +197,13 @@ impl Plan {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum HubObject {
     /// A PropagationPolicy.
-    Policy(Named),
+    Policy(NamespacedName),
     /// A ResourceBinding.
-    Binding(Named),
+    Binding(NamespacedName),
     /// A Cluster.
     Cluster(Str),
     /// A template.
-    Template(Id),
+    Template(ResourceId),
     /// A ResourceDistribution.
     Distribution(Str),
     /// A WorkloadRebalancer.
@@ -234,7 +234,7 @@ pub enum Verb {
 
 /// What must still hold on the member for a change to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Guard {
+pub struct Preconditions {
     /// The uid of the copy.
     pub uid: Str,
     /// The resourceVersion of the copy.
@@ -243,7 +243,7 @@ pub struct Guard {
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum How {
+pub enum RemovalMode {
     /// It is deleted.
     Delete,
     /// Our marks are removed and it stays.
@@ -266,26 +266,26 @@ pub enum Change {
     /// Fetch the template, render it and bring the member's copy in line. See [`crate::delivery`].
     Deliver {
         /// The template, and the copy's identity.
-        id: Id,
+        id: ResourceId,
         /// The member.
         cluster: Str,
         /// How to render it: data only.
-        recipe: Recipe,
+        render_spec: RenderSpec,
         /// The copy as last seen; `None` creates it.
-        live: Option<Guard>,
+        live: Option<Preconditions>,
         /// Whether the live copy must be read before it is written (retain rules, drift, foreign labels).
         read_first: bool,
     },
     /// End a copy of ours on a member.
     Remove {
         /// The copy's identity.
-        id: Id,
+        id: ResourceId,
         /// The member.
         cluster: Str,
         /// Exactly this object; anything else is left alone.
-        guard: Guard,
+        preconditions: Preconditions,
         /// Delete it, or release it.
-        how: How,
+        mode: RemovalMode,
     },
     /// Bring the copy of a distribution in line: fetch what is distributed, render it, and write it. See
     /// [`crate::distribution`].
@@ -297,13 +297,13 @@ pub enum Change {
         /// Where.
         place: Place,
         /// The copy.
-        id: Id,
+        id: ResourceId,
         /// The distribution's uid.
         uid: Str,
         /// Exactly this object; anything else is left alone.
-        guard: Guard,
+        preconditions: Preconditions,
         /// Delete it, or release it.
-        how: How,
+        mode: RemovalMode,
     },
     /// Bring a namespace of a member in line: made if there is none, else what is missing is merged in. See
     /// [`crate::namespaces`].
@@ -337,31 +337,31 @@ pub enum Change {
         /// The namespace.
         name: Str,
         /// Exactly this object; anything else is left alone.
-        guard: Guard,
+        preconditions: Preconditions,
         /// As for [`Self::LookInto`].
         copies: BTreeSet<Str>,
         /// Delete it, or release it.
-        how: How,
+        mode: RemovalMode,
         /// To be recorded when it was released, and only then.
         told: Option<Box<Event>>,
     },
     /// The decision needs to know whether a copy stands on the member, after a write whose outcome is unknown: a point
     /// GET there. Answered by `Removed(.., Gone)` when there is none of ours, or by `Seen`.
-    Confirm {
+    GetCopy {
         /// The copy's identity.
-        id: Id,
+        id: ResourceId,
         /// The member.
         cluster: Str,
     },
     /// The decision itself needs to know whether this template exists on the hub: a point GET of its metadata.
     /// Answered by `Absent`, `NeverTravels`, or `Found`.
-    Need(Id),
+    GetTemplate(ResourceId),
     /// The status of a template is made of its copies' by what people taught us of the kind, which needs the whole object:
     /// it is read, asked about, and its status written if it differs ([`crate::status::template::aggregated`]). Answered by
     /// `Aggregated`.
     Aggregate {
         /// The template.
-        id: Id,
+        id: ResourceId,
         /// What they taught us.
         interpretation: Interpretation,
         /// What each cluster reported.
@@ -412,13 +412,13 @@ pub struct Order {
     /// Where.
     pub place: Place,
     /// The copy.
-    pub id: Id,
+    pub id: ResourceId,
     /// How it is made.
-    pub recipe: render::Recipe,
+    pub render_spec: render::DistributionRenderSpec,
     /// The object that is distributed where it stands by itself; else it is in the distribution.
-    pub source: Option<Id>,
+    pub source: Option<ResourceId>,
     /// What stands there, as last seen; `None` creates it.
-    pub live: Option<Guard>,
+    pub live: Option<Preconditions>,
     /// Whether it must be read before it is written.
     pub read_first: bool,
     /// Whether it may be deleted and made again where an update cannot change it.

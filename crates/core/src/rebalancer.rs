@@ -19,11 +19,11 @@ pub use crate::kinds::{REBALANCER as KIND, REBALANCER_API as API_VERSION, rebala
 use crate::{
     index::{
         Index, is_kept_by_others,
-        rebalancers::{Held, MANY, id_of},
+        rebalancers::{MANY, RebalancerState, id_of},
         wanted::is_coming,
     },
     object::{Str, Time},
-    plan::{Change, HubObject, Plan, Proof, Verb},
+    plan::{Change, HubObject, Plan, SyncRequirement, Verb},
 };
 
 /// How long after a rebalancer appeared a workload without a binding is said to have none, in milliseconds: what it names may
@@ -70,7 +70,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
 }
 
 /// What came of each workload, sorted as in Karmada; and what is to be waited for.
-fn results(index: &Index, held: &Held, now: Time) -> (Vec<ObservedWorkload>, Option<Plan>) {
+fn results(index: &Index, held: &RebalancerState, now: Time) -> (Vec<ObservedWorkload>, Option<Plan>) {
     let mut waits: Option<Plan> = None;
     let mut results: Vec<ObservedWorkload> = held.earlier().cloned().collect();
     for workload in held.workloads() {
@@ -103,9 +103,9 @@ enum Came {
     Waits(Plan),
 }
 
-fn outcome(index: &Index, held: &Held, workload: &WorkloadReference, now: Time) -> Came {
+fn outcome(index: &Index, held: &RebalancerState, workload: &WorkloadReference, now: Time) -> Came {
     let id = id_of(workload);
-    let stored = index.entity(&id).and_then(|entity| entity.binding.as_ref());
+    let stored = index.resource(&id).and_then(|resource| resource.binding.as_ref());
     if let Some(stored) = stored {
         let asked = stored.object.spec.reschedule_triggered_at.as_ref();
         return if asked.is_some_and(|asked| Time::from_k8s(asked) >= held.asks_at()) {
@@ -116,7 +116,7 @@ fn outcome(index: &Index, held: &Held, workload: &WorkloadReference, now: Time) 
             Came::Waits(Plan::wait(format!("the binding of {id} is about to be written")))
         };
     }
-    let needed = [Proof::Base, Proof::Templates(id.gvk.clone())];
+    let needed = [SyncRequirement::Base, SyncRequirement::Templates(id.gvk.clone())];
     if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
         let why = format!("whether {id} has a binding is not known");
         return Came::Waits(Plan::wait_for(proof, why));
@@ -168,7 +168,7 @@ fn sooner(waits: Plan, until: Time) -> Plan {
     }
 }
 
-fn report(name: &Str, held: &Held, status: &WorkloadRebalancerStatus, why: &str) -> Plan {
+fn report(name: &Str, held: &RebalancerState, status: &WorkloadRebalancerStatus, why: &str) -> Plan {
     let meta = held.meta();
     let body = json!({
         "apiVersion": API_VERSION,
@@ -185,7 +185,7 @@ fn report(name: &Str, held: &Held, status: &WorkloadRebalancerStatus, why: &str)
 }
 
 /// Deletes what has finished when its time is over.
-fn end(name: &Str, held: &Held, now: Time) -> Plan {
+fn end(name: &Str, held: &RebalancerState, now: Time) -> Plan {
     let object = held.object();
     let finished = object
         .status

@@ -7,7 +7,7 @@ use crate::{
     index::Index,
     kinds,
     plan::{Event, Key, Regarding},
-    twin,
+    scope,
 };
 
 /// The Event for a write that was refused (validation, quota, rights), with the server's words; `None` when nothing
@@ -76,18 +76,18 @@ pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
 fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
     Some(match key {
         Key::Policy(name) => Regarding {
-            api_version: twin::POLICY_API.into(),
-            kind: twin::policy(name).kind.into(),
+            api_version: scope::POLICY_API.into(),
+            kind: scope::policy(name).kind.into(),
             namespace: name.namespace.clone(),
             name: name.name.clone(),
             uid: index.policies.get(name)?.meta.uid.clone(),
         },
         Key::Override(name) => Regarding {
-            api_version: twin::POLICY_API.into(),
-            kind: twin::override_policy(name).into(),
+            api_version: scope::POLICY_API.into(),
+            kind: scope::override_policy(name).into(),
             namespace: name.namespace.clone(),
             name: name.name.clone(),
-            uid: index.overriding.meta(name)?.uid.clone(),
+            uid: index.override_index.meta(name)?.uid.clone(),
         },
         // What is wrong lies with the member, or with a policy for it.
         Key::Cluster(name) | Key::Namespace(_, name) => Regarding {
@@ -120,7 +120,7 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             kind: id.gvk.kind.to_string(),
             namespace: id.namespace.clone(),
             name: id.name.clone(),
-            uid: index.entity(id)?.template.as_ref()?.meta.uid.clone(),
+            uid: index.resource(id)?.template.as_ref()?.meta.uid.clone(),
         },
     })
 }

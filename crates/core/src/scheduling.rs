@@ -11,7 +11,7 @@ pub(crate) use own::{Own, own_part};
 
 use crate::{
     index::Index,
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Template,
     readiness::is_ready,
     scheduler::{self, Candidate, Outcome, Request},
@@ -26,7 +26,7 @@ use crate::{
 /// being evicted from.
 pub(crate) fn schedule(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     template: &Template,
     placement: &Placement,
     held: &ResourceBinding,

@@ -11,7 +11,7 @@ mod places;
 mod room;
 mod scheduled;
 pub mod template;
-pub use crate::told;
+pub use crate::messages;
 mod unanswered;
 
 use std::collections::BTreeSet;
@@ -29,13 +29,13 @@ use crate::{
     condition as conditions, dependencies,
     eviction::task,
     failover,
-    index::{Binding, Entity, Index},
+    index::{Binding, Index, ResourceState},
     interpreter::{
-        self, Health, operations::Operation, question::Unanswered, references::DependencySelection,
+        self, Health, operations::Operation, question::InterpretError, references::DependencySelection,
     },
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, HubObject, Plan, Proof, Verb},
+    plan::{Change, HubObject, Plan, SyncRequirement, Verb},
     stored_binding::to_value,
 };
 
@@ -51,29 +51,29 @@ const GENERATION_DELAY: i64 = 2_000;
 
 /// Plans the status of a binding. Cost: O(its copies + references × clusters).
 #[must_use]
-pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else {
+pub fn plan_binding(index: &Index, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = index.resource(id) else {
         return Plan::nothing();
     };
-    let Some(stored) = &entity.binding else {
+    let Some(stored) = &resource.binding else {
         return Plan::nothing();
     };
     if stored.meta.deleting.is_some() || crate::index::is_kept_by_others(&stored.meta) {
         return Plan::nothing();
     }
-    if entity.is_orphaned() {
-        return orphaned::plan(index, id, entity, stored, now);
+    if resource.is_orphaned() {
+        return orphaned::plan(index, id, resource, stored, now);
     }
-    let Some(template) = &entity.template else {
+    let Some(template) = &resource.template else {
         return Plan::nothing();
     };
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
-    if !stored.object.spec.required_by.is_empty() && !index.has(&Proof::Referrers) {
-        return Plan::wait_for(Proof::Referrers, "its dependents are not synced yet");
+    if !stored.object.spec.required_by.is_empty() && !index.has(&SyncRequirement::Referrers) {
+        return Plan::wait_for(SyncRequirement::Referrers, "its dependents are not synced yet");
     }
-    let places = places(index, id, entity);
+    let places = places(index, id, resource);
     // At start the members' lists come later than the hub's: what they hold must not look lost.
     if places.iter().any(|place| place.unknown) {
         return Plan::wait("a member is not synced yet");
@@ -82,14 +82,17 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     let mut status = before.clone();
     let may_take = |each: &&DependencySelection| index.may_take(id, &each.gvk, &each.namespace);
     let selected = template.selections.iter().filter(may_take).map(|each| &each.gvk);
-    let needed = entity.references.iter().map(|reference| &reference.id.gvk);
+    let needed = resource.references.iter().map(|reference| &reference.id.gvk);
     if let Some(gvk) = needed.chain(selected).find(|gvk| !index.is_kind_listed(gvk)) {
-        return Plan::wait_for(Proof::Kind(gvk.clone()), "its dependencies are not synced yet");
+        return Plan::wait_for(
+            SyncRequirement::Kind(gvk.clone()),
+            "its dependencies are not synced yet",
+        );
     }
-    if let Some(proof) = unlisted_dependencies(index, entity, &places) {
+    if let Some(proof) = unlisted_dependencies(index, resource, &places) {
         return Plan::wait_for(proof, "a member's list of its dependencies is not synced yet");
     }
-    let unsure: Vec<Change> = unsure(index, entity, now).map(Change::Need).collect();
+    let unsure: Vec<Change> = unsure(index, resource, now).map(Change::GetTemplate).collect();
     if !unsure.is_empty() {
         let why = vec!["whether a dependency is missing must be known for certain".into()];
         return Plan {
@@ -98,11 +101,11 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
             ..Plan::default()
         };
     }
-    let ready = dependencies_ready(index, entity, &places);
+    let ready = dependencies_ready(index, resource, &places);
     fill(
         index,
         id,
-        (entity, stored, template),
+        (resource, stored, template),
         &places,
         &ready,
         &mut status,
@@ -110,19 +113,21 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
     );
     if status == before {
         let waits = |until| Plan::wait_until(until, "what is told may change");
-        let evicted = task::told_again_at(index, id, (entity, stored), now);
+        let evicted = task::told_again_at(index, id, (resource, stored), now);
         let spec = &stored.object.spec;
         let leaves = spec.placement.as_ref().and_then(|placement| {
-            failover::elsewhere::leaves_at(index, entity, (placement, spec.failover.as_ref()), spec, now)
+            failover::elsewhere::leaves_at(index, resource, (placement, spec.failover.as_ref()), spec, now)
         });
-        let again_at = ask_again(index, entity, now).into_iter();
+        let again_at = ask_again(index, resource, now).into_iter();
         let again_at = again_at.chain(evicted).chain(leaves).min();
         return again_at.map_or_else(Plan::nothing, waits);
     }
-    if let Some(until) = too_early(index, entity, &places, &ready, now) {
+    if let Some(until) = too_early(index, resource, &places, &ready, now) {
         return Plan::wait_until(until, "members are still answering");
     }
-    let settled = entity.spec_written.map(|written| written.plus(GENERATION_DELAY));
+    let settled = resource
+        .spec_written
+        .map(|written| written.plus(GENERATION_DELAY));
     if let Some(until) = settled.filter(|until| now < *until)
         && only_generations_differ(&before, &status)
     {
@@ -155,8 +160,8 @@ pub fn plan_binding(index: &Index, id: &Id, now: Time) -> Plan {
 
 fn fill(
     index: &Index,
-    id: &Id,
-    (entity, stored, template): (&Entity, &Binding, &Template),
+    id: &ResourceId,
+    (resource, stored, template): (&ResourceState, &Binding, &Template),
     places: &[Place<'_>],
     ready: &Dependencies,
     status: &mut ResourceBindingStatus,
@@ -201,13 +206,13 @@ fn fill(
             },
         )
     };
-    scheduled::fill(index, id, (entity, stored, template), status, now);
+    scheduled::fill(index, id, (resource, stored, template), status, now);
     let lacks = || places.iter().filter(|place| place.wanted && !place.is_complete());
     let on_its_way = lacks().all(Place::is_on_its_way);
     let as_asked = lacks().all(Place::is_as_asked);
     let going_on = lacks().all(|place| place.is_on_its_way() || place.is_as_asked());
     let suspended = suspended(places);
-    let is_settled = is_spec_settled(index, entity, stored, places);
+    let is_settled = is_spec_settled(index, resource, stored, places);
     let wanted = places.iter().filter(|place| place.wanted).count();
     if wanted == 0 {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
@@ -251,19 +256,19 @@ fn fill(
             condition::DEPENDENCY_POLICY_CONFLICT,
             true,
             reason::REFERRERS_DISAGREE,
-            dependencies::policy_conflict(index, entity),
+            dependencies::policy_conflict(index, resource),
         ),
         (
             condition::EVICTING,
             true,
             reason::GRACEFUL_EVICTION,
-            task::told(index, id, (entity, stored), now),
+            task::told(index, id, (resource, stored), now),
         ),
         (
             condition::INTERPRETED,
             false,
             reason::NO_ANSWER,
-            unanswered(index, id, template, entity),
+            unanswered(index, id, template, resource),
         ),
     ];
     for (type_, good, reason, message) in exceptions {
@@ -366,7 +371,7 @@ fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindi
 
 /// Whether each cluster that the stored spec names is one where the copy is wanted, or stands as it should (I9). Cost:
 /// O(clusters).
-fn is_spec_settled(index: &Index, entity: &Entity, stored: &Binding, places: &[Place<'_>]) -> bool {
+fn is_spec_settled(index: &Index, resource: &ResourceState, stored: &Binding, places: &[Place<'_>]) -> bool {
     let spec = &stored.object.spec;
     let own = spec.clusters.iter().filter(|_| spec.placement.is_some());
     let mut named = own.chain(spec.required_by.iter().flat_map(|each| &each.clusters));
@@ -376,7 +381,7 @@ fn is_spec_settled(index: &Index, entity: &Entity, stored: &Binding, places: &[P
             here.any(|place| place.wanted)
         };
         let is_recorded = || {
-            let state = entity.copies.get(target.name.as_str());
+            let state = resource.copies.get(target.name.as_str());
             state.is_some_and(|state| state.record.is_some() && state.outdated_since.is_none())
         };
         !index.members.contains_key(target.name.as_str()) || is_wanted() || is_recorded()
@@ -384,7 +389,7 @@ fn is_spec_settled(index: &Index, entity: &Entity, stored: &Binding, places: &[P
 }
 
 /// The entry of a place; what a member that cannot be asked reported last stays.
-fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
+fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
     let live = place.state.live.as_ref();
     let told = held;
     // After a start nothing is held that a hook or script without an answer could have said before, but for this.
@@ -396,13 +401,13 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         Some(Health::Healthy) => ResourceHealth::Healthy,
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
         Some(Health::Unknown) => {
-            let is_passing = lacks(Operation::Health).is_some_and(Unanswered::is_passing);
+            let is_passing = lacks(Operation::Health).is_some_and(InterpretError::is_passing);
             said(Operation::Health)
                 .filter(|_| is_passing)
                 .and_then(|said| said.health)
                 .unwrap_or(ResourceHealth::Unknown)
         }
-        None if place.stands() && live.is_some_and(|live| !live.taught.is_copied_whole(&id.gvk)) => {
+        None if place.stands() && live.is_some_and(|live| !live.interpretation.is_copied_whole(&id.gvk)) => {
             ResourceHealth::Healthy
         }
         None => held
@@ -420,7 +425,7 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
         ),
         applied,
         applied_message: match told {
-            Some(told) => told::steady(&told.applied_message, place.message()),
+            Some(told) => messages::steady(&told.applied_message, place.message()),
             None => place.message(),
         },
         health: Some(health),
@@ -434,13 +439,13 @@ fn item(id: &Id, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> Aggr
 /// Until when a write waits for answers that are about to come.
 fn too_early(
     index: &Index,
-    entity: &Entity,
+    resource: &ResourceState,
     places: &[Place<'_>],
     dependencies: &Dependencies,
     now: Time,
 ) -> Option<Time> {
     let config = &index.config;
-    let again = entity
+    let again = resource
         .status_written
         .map(|written| written.plus(config.status_interval))
         .filter(|until| now < *until);
@@ -456,7 +461,7 @@ fn too_early(
     );
     if !on_its_way && !places.iter().any(Place::is_pending) {
         // Members come first: when all have answered the hub is told a moment later, and once.
-        let last = entity.answers.map(|(_, last)| last).max(entity.lists_came);
+        let last = resource.answers.map(|(_, last)| last).max(resource.lists_came);
         let settled = last.map(|last| last.plus(config.status_delay / 2));
         return again.max(settled.filter(|until| now < *until));
     }
@@ -467,24 +472,24 @@ fn too_early(
         .chain(lacking_since);
     let since = pending.min().or_else(wanted).unwrap_or(now);
     let longest = since.plus(LONGEST_WAIT).max(
-        entity
+        resource
             .status_written
             .unwrap_or_default()
             .plus(config.status_delay),
     );
-    let answers = entity.answers.map(|(first, last)| {
-        let last = last.max(entity.lists_came.unwrap_or_default());
+    let answers = resource.answers.map(|(first, last)| {
+        let last = last.max(resource.lists_came.unwrap_or_default());
         (first, last)
     });
     let until = match answers {
         // A loaded member answers late: the others may take as long again as the first did.
-        Some((first, last)) if entity.status_written.is_none() => {
+        Some((first, last)) if resource.status_written.is_none() => {
             last.plus(config.status_delay.max(first.0 - since.0))
         }
         Some((_, last)) => last.plus(config.status_delay),
         // Somebody may be waiting to be told; members that answer do so soon after they could be written to.
         None if told_soon => since
-            .max(entity.lists_came.unwrap_or_default())
+            .max(resource.lists_came.unwrap_or_default())
             .plus(FIRST_ANSWERS),
         None => longest,
     };

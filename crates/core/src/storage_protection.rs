@@ -5,7 +5,7 @@
 //! finalizer is never removed here: whether Pods of the hub use the claim is not known.
 
 use crate::{
-    object::{Id, Meta, Time},
+    object::{Meta, ResourceId, Time},
     plan::{Change, Plan},
 };
 
@@ -18,7 +18,7 @@ const PROTECTED: [(&str, &str); 2] = [
 ];
 
 /// What is to be said of a template that is being deleted; `None` of one that nothing protects. Cost: O(finalizers).
-pub(crate) fn plan(id: &Id, meta: &Meta, now: Time) -> Option<Plan> {
+pub(crate) fn plan(id: &ResourceId, meta: &Meta, now: Time) -> Option<Plan> {
     let deleted = meta.deleting?;
     let finalizer = protected_by(id, meta)?;
     let until = deleted.plus(PATIENCE + 999);
@@ -32,14 +32,14 @@ pub(crate) fn plan(id: &Id, meta: &Meta, now: Time) -> Option<Plan> {
     })
 }
 
-fn protected_by(id: &Id, meta: &Meta) -> Option<&'static str> {
+fn protected_by(id: &ResourceId, meta: &Meta) -> Option<&'static str> {
     let of_kind = PROTECTED
         .iter()
         .find(|(kind, _)| id.gvk.group.is_empty() && *id.gvk.kind == **kind)?;
     meta.has_finalizer(of_kind.1).then_some(of_kind.1)
 }
 
-fn words(id: &Id, finalizer: &str) -> String {
+fn words(id: &ResourceId, finalizer: &str) -> String {
     format!(
         "{id} is being deleted, and nothing on the hub removes its finalizer {finalizer}: add pvc-protection,pv-protection to \
          --controllers of the hub's kube-controller-manager, or add StorageObjectInUseProtection to --disable-admission-plugins \

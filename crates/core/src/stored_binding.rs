@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     object::{Str, Time},
     problem::is_label_key,
-    twin,
+    scope,
 };
 
 /// So much the clocks of machines differ at most, in milliseconds: an hour. What lies further ahead is a mistake.
@@ -128,7 +128,7 @@ pub(crate) fn is_label_value(text: &str) -> bool {
 pub(crate) fn to_value(binding: &ResourceBinding) -> Value {
     let mut value = serde_json::to_value(binding).unwrap_or_default();
     let namespace = binding.metadata.namespace.as_deref().unwrap_or_default();
-    value["kind"] = twin::binding(namespace).kind.into();
+    value["kind"] = scope::binding(namespace).kind.into();
     value
 }
 

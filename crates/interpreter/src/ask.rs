@@ -11,7 +11,7 @@ use super::{
     customized::{Customized, Engine},
     native,
     operations::Operation,
-    question::{Answer, Question, Unanswered, Until},
+    question::{Answer, InterpretError, Question, Until},
     references, requirements,
 };
 use entourage_api::config::ResourceInterpreterCustomization;
@@ -19,7 +19,7 @@ use entourage_model::object::Gvk;
 
 /// What these customizations teach of a kind. Cost: O(the length of their scripts).
 #[must_use]
-pub fn taught(
+pub fn interpretation(
     gvk: &Gvk,
     customizations: &[ResourceInterpreterCustomization],
     engine: Option<&dyn Engine>,
@@ -39,12 +39,12 @@ pub fn taught(
 /// if nobody has it: then the kind has no such operation.
 #[must_use]
 pub fn ask(
-    taught: &Interpretation,
+    interpretation: &Interpretation,
     gvk: &Gvk,
     question: Question<'_>,
-) -> Vec<(String, Result<Answer, Unanswered>)> {
-    let mut all = ask_customizations(taught, question);
-    if asks_below(taught, question.operation()) {
+) -> Vec<(String, Result<Answer, InterpretError>)> {
+    let mut all = ask_customizations(interpretation, question);
+    if asks_below(interpretation, question.operation()) {
         let known = ask_known(gvk, question);
         all.extend(known.map(|(layer, answer)| (layer.to_owned(), Ok(answer))));
     }
@@ -54,16 +54,16 @@ pub fn ask(
 /// As [`ask`], of the customizations alone.
 #[must_use]
 pub fn ask_customizations(
-    taught: &Interpretation,
+    interpretation: &Interpretation,
     question: Question<'_>,
-) -> Vec<(String, Result<Answer, Unanswered>)> {
-    taught.each(question)
+) -> Vec<(String, Result<Answer, InterpretError>)> {
+    interpretation.each(question)
 }
 
 /// Whether the layers below the customizations are asked: these have no such operation, or add to what is found there.
 #[must_use]
-pub fn asks_below(taught: &Interpretation, operation: Operation) -> bool {
-    !taught.has(operation) || operation == Operation::References && taught.adds()
+pub fn asks_below(interpretation: &Interpretation, operation: Operation) -> bool {
+    !interpretation.has(operation) || operation == Operation::References && interpretation.adds()
 }
 
 /// As [`ask`], of what is known of the kind without configuration.
@@ -138,8 +138,8 @@ fn of_native(native: &dyn NativeKind, question: Question<'_>) -> Option<Answer> 
 
 /// Why no layer answers, for a person.
 #[must_use]
-pub fn nobody(gvk: &Gvk, operation: Operation) -> Unanswered {
-    Unanswered {
+pub fn nobody(gvk: &Gvk, operation: Operation) -> InterpretError {
+    InterpretError {
         layer: format!("{} {}", gvk.api_version(), gvk.kind),
         operation,
         why: Cow::Borrowed(

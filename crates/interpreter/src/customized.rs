@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     declarative::Declared,
     operations::Operation,
-    question::{Answer, Question, Rule, Unanswered, Until},
+    question::{Answer, InterpretError, Question, Rule, Until},
     requirements::check_components,
     rule,
 };
@@ -131,14 +131,14 @@ impl Customized {
 
     /// The answer of the one that has the question's operation; `None` if there is none. Dependencies are asked for with
     /// [`Self::dependencies`].
-    pub(super) fn answer(&self, question: Question<'_>) -> Option<Result<Answer, Unanswered>> {
+    pub(super) fn answer(&self, question: Question<'_>) -> Option<Result<Answer, InterpretError>> {
         self.rules
             .get(&question.operation())
             .map(|ruled| ruled.answer(question))
     }
 
     /// Who has the question's operation, and the answer of each.
-    pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, Unanswered>)> {
+    pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, InterpretError>)> {
         let rules: Vec<&Ruled> = match question {
             Question::Dependencies(_) => self.dependencies.iter().collect(),
             _ => self.rules.get(&question.operation()).into_iter().collect(),
@@ -149,7 +149,7 @@ impl Customized {
 
     /// What each of them finds an object to need. If one has no answer there is none: what it would have found must not be
     /// taken for not needed.
-    pub(super) fn dependencies(&self, object: &Value) -> Option<Result<Vec<Answer>, Unanswered>> {
+    pub(super) fn dependencies(&self, object: &Value) -> Option<Result<Vec<Answer>, InterpretError>> {
         let found = self
             .dependencies
             .iter()
@@ -159,7 +159,7 @@ impl Customized {
 }
 
 impl Ruled {
-    fn answer(&self, question: Question<'_>) -> Result<Answer, Unanswered> {
+    fn answer(&self, question: Question<'_>) -> Result<Answer, InterpretError> {
         let answer = match &self.rule {
             Ok(rule) => rule.answer(question).and_then(|answer| match answer {
                 Answer::Components(all) => check_components(&all).map(|()| Answer::Components(all)),
@@ -170,8 +170,8 @@ impl Ruled {
         answer.map_err(|why| self.unanswered(question.operation(), why))
     }
 
-    fn unanswered(&self, operation: Operation, why: Cow<'static, str>) -> Unanswered {
-        Unanswered {
+    fn unanswered(&self, operation: Operation, why: Cow<'static, str>) -> InterpretError {
+        InterpretError {
             layer: self.layer.clone(),
             operation,
             why,

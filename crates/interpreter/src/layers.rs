@@ -10,9 +10,9 @@
 //! Nobody is spoken to here. What a hook says of an object is [heard](Heard) by the shell before the object is read, and
 //! comes [with](Interpretation::with) the interpretation; what was not heard has no answer.
 
-mod heard;
+mod hook_responses;
 
-pub use heard::{Heard, Said};
+pub use hook_responses::{HookResponses, HookResult};
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
@@ -26,7 +26,7 @@ use super::{
     hook::{self, Candidates, Hook, Subject},
     native,
     operations::Operation,
-    question::{Answer, Question, Unanswered, Until},
+    question::{Answer, InterpretError, Question, Until},
     references,
 };
 use entourage_model::object::{Gvk, Str};
@@ -80,9 +80,9 @@ impl Interpreter {
         let key = (gvk.clone(), gvk.version.clone());
         let before = self.kinds.get(&key).cloned().unwrap_or_default();
         let customized = before
-            .taught
+            .layers
             .as_ref()
-            .and_then(|taught| taught.customized.clone());
+            .and_then(|layers| layers.customized.clone());
         let after = Interpretation::of(customized, Candidates::of(&self.hooks, gvk));
         let changed = before != after;
         self.set(gvk, after);
@@ -102,7 +102,7 @@ impl Interpreter {
 
     fn set(&mut self, gvk: &Gvk, interpretation: Interpretation) {
         let key = (gvk.clone(), gvk.version.clone());
-        if interpretation.taught.is_some() {
+        if interpretation.layers.is_some() {
             self.kinds.insert(key, interpretation);
         } else {
             self.kinds.remove(&key);
@@ -113,13 +113,13 @@ impl Interpreter {
 /// What people taught us of one kind; the default is nothing. Two are equal if they have the same version.
 #[derive(Clone, Default)]
 pub struct Interpretation {
-    taught: Option<Arc<Taught>>,
+    layers: Option<Arc<Layers>>,
     /// What hooks said of the object that is about to be read.
-    heard: Heard,
+    heard: HookResponses,
 }
 
 #[derive(Debug)]
-struct Taught {
+struct Layers {
     customized: Option<Arc<Customized>>,
     hooks: Candidates,
     version: String,
@@ -134,7 +134,7 @@ pub struct Found {
     /// Whether what is known without them does not count.
     pub is_all: bool,
     /// Who has no answer: what it would have found must not be taken for not needed.
-    pub unanswered: Option<Unanswered>,
+    pub unanswered: Option<InterpretError>,
 }
 
 impl Interpretation {
@@ -142,7 +142,7 @@ impl Interpretation {
         if customized.is_none() && hooks.0.is_empty() {
             return Self::default();
         }
-        let mut taught = Taught {
+        let mut layers = Layers {
             version: customized.as_ref().map_or("", |each| each.version()).to_owned(),
             rendering: customized
                 .as_ref()
@@ -151,23 +151,23 @@ impl Interpretation {
             customized,
             hooks,
         };
-        if !taught.hooks.0.is_empty() {
-            taught.version = taught.digest();
-            if RENDERING.iter().any(|operation| taught.asks(*operation)) {
-                taught.rendering = Some(taught.rendering());
+        if !layers.hooks.0.is_empty() {
+            layers.version = layers.digest();
+            if RENDERING.iter().any(|operation| layers.asks(*operation)) {
+                layers.rendering = Some(layers.rendering());
             }
         }
         Self {
-            taught: Some(Arc::new(taught)),
-            heard: Heard::default(),
+            layers: Some(Arc::new(layers)),
+            heard: HookResponses::default(),
         }
     }
 
     /// As it is, with what hooks said of the object that is read next.
     #[must_use]
-    pub fn with(&self, heard: Heard) -> Self {
+    pub fn with(&self, heard: HookResponses) -> Self {
         Self {
-            taught: self.taught.clone(),
+            layers: self.layers.clone(),
             heard,
         }
     }
@@ -175,40 +175,40 @@ impl Interpretation {
     /// As it is, without anything of an object: for keeping.
     #[must_use]
     pub fn kept(&self) -> Self {
-        self.with(Heard::default())
+        self.with(HookResponses::default())
     }
 
     /// What tells it from another one of the same kind; empty for nothing.
     #[must_use]
     pub fn version(&self) -> &str {
-        self.taught.as_ref().map_or("", |taught| &taught.version)
+        self.layers.as_ref().map_or("", |layers| &layers.version)
     }
 
     /// As [`Self::version`], of the rules by which copies are made; `None` if there are none.
     #[must_use]
     pub fn rendering(&self) -> Option<&str> {
-        self.taught.as_ref()?.rendering.as_deref()
+        self.layers.as_ref()?.rendering.as_deref()
     }
 
     /// Whether hooks are to be heard for this operation before anything else is known. Which one it is takes what the API
     /// server calls the kind: [`Self::hook`].
     #[must_use]
     pub fn asks(&self, operation: Operation) -> bool {
-        self.taught.as_ref().is_some_and(|taught| taught.asks(operation))
+        self.layers.as_ref().is_some_and(|layers| layers.asks(operation))
     }
 
     /// Whether hooks are to be heard for anything.
     #[must_use]
     pub fn is_hooked(&self) -> bool {
-        self.taught
+        self.layers
             .as_ref()
-            .is_some_and(|taught| !taught.hooks.0.is_empty())
+            .is_some_and(|layers| !layers.hooks.0.is_empty())
     }
 
     /// The hook that is asked; `None` if none is about the kind after all. Cost: O(rules of the kind's hooks).
     #[must_use]
     pub fn hook(&self, subject: &Subject<'_>, operation: Operation) -> Option<&Hook> {
-        let hooks = &self.taught.as_ref()?.hooks;
+        let hooks = &self.layers.as_ref()?.hooks;
         hook::choose(hooks.for_operation(operation), subject, operation)
     }
 
@@ -222,7 +222,7 @@ impl Interpretation {
 
     /// Its answer; `None` if it has none of the question's operation. Not for dependencies: [`Self::dependencies`].
     #[must_use]
-    pub fn answer(&self, question: Question<'_>) -> Option<Result<Answer, Unanswered>> {
+    pub fn answer(&self, question: Question<'_>) -> Option<Result<Answer, InterpretError>> {
         let operation = question.operation();
         let customized = self.customized().and_then(|each| each.answer(question));
         if customized.is_some() {
@@ -245,7 +245,7 @@ impl Interpretation {
         if !self.asks(Operation::References) {
             return all;
         }
-        if let Some(Said::Ignored(unanswered)) = self.heard.0.get(&Operation::References) {
+        if let Some(HookResult::Ignored(unanswered)) = self.heard.0.get(&Operation::References) {
             all.unanswered.get_or_insert_with(|| unanswered.clone());
             return all;
         }
@@ -264,7 +264,7 @@ impl Interpretation {
     }
 
     fn customized(&self) -> Option<&Customized> {
-        self.taught.as_ref()?.customized.as_deref()
+        self.layers.as_ref()?.customized.as_deref()
     }
 
     /// Whether hooks were heard, and the next layer answers.
@@ -273,9 +273,9 @@ impl Interpretation {
     }
 
     /// Who was passed over, which is no answer where nobody comes next.
-    pub fn ignored(&self, operation: Operation) -> Option<Unanswered> {
+    pub fn ignored(&self, operation: Operation) -> Option<InterpretError> {
         match self.heard.0.get(&operation)? {
-            Said::Ignored(unanswered) => Some(Unanswered {
+            HookResult::Ignored(unanswered) => Some(InterpretError {
                 until: Until::Answered,
                 ..unanswered.clone()
             }),
@@ -284,11 +284,11 @@ impl Interpretation {
     }
 
     /// What hooks said; `None` if the next layer answers.
-    fn heard(&self, operation: Operation) -> Option<Result<Answer, Unanswered>> {
+    fn heard(&self, operation: Operation) -> Option<Result<Answer, InterpretError>> {
         match self.heard.0.get(&operation) {
-            Some(Said::Told(answer)) => Some(answer.clone()),
-            Some(Said::Ignored(_) | Said::Nobody) => None,
-            Some(Said::Unused) => Some(Err(Unanswered {
+            Some(HookResult::Told(answer)) => Some(answer.clone()),
+            Some(HookResult::Ignored(_) | HookResult::Nobody) => None,
+            Some(HookResult::Unused) => Some(Err(InterpretError {
                 why: Cow::Borrowed("its answer is not used"),
                 until: Until::Used,
                 ..self.unheard(operation)
@@ -298,12 +298,12 @@ impl Interpretation {
     }
 
     /// Nobody asked.
-    pub fn unheard(&self, operation: Operation) -> Unanswered {
+    pub fn unheard(&self, operation: Operation) -> InterpretError {
         let mut hooks = self
-            .taught
+            .layers
             .iter()
-            .flat_map(|taught| taught.hooks.for_operation(operation));
-        Unanswered {
+            .flat_map(|layers| layers.hooks.for_operation(operation));
+        InterpretError {
             layer: hooks.next().map(Hook::layer).unwrap_or_default(),
             operation,
             why: Cow::Borrowed("it was not asked"),
@@ -317,7 +317,7 @@ impl Interpretation {
     }
 
     /// Who of those that taught us has the question's operation, and the answer of each.
-    pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, Unanswered>)> {
+    pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, InterpretError>)> {
         self.customized()
             .map_or_else(Vec::new, |customized| customized.each(question))
     }
@@ -330,8 +330,8 @@ impl Interpretation {
 
     /// As [`Self::answer`], for an operation that answers an object as a whole.
     #[must_use]
-    pub fn object(&self, question: Question<'_>) -> Option<Result<Value, Unanswered>> {
-        let misfit = |layer: String| Unanswered {
+    pub fn object(&self, question: Question<'_>) -> Option<Result<Value, InterpretError>> {
+        let misfit = |layer: String| InterpretError {
             layer,
             operation: question.operation(),
             why: Cow::Borrowed("the answer is not an object"),
@@ -374,7 +374,7 @@ impl Interpretation {
     }
 }
 
-impl Taught {
+impl Layers {
     fn asks(&self, operation: Operation) -> bool {
         let customized = self.customized.as_ref();
         let is_customized = customized.is_some_and(|each| match operation {

@@ -12,7 +12,7 @@ use std::{
     sync::LazyLock,
 };
 
-use entourage_model::object::{Gvk, Id, Str};
+use entourage_model::object::{Gvk, ResourceId, Str};
 use serde::{Serialize, ser::SerializeStruct as _};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub use table::{EVERYWHERE, Everywhere, NON_REFERENCES, REFERENCES};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DependencyReference {
     /// The object; its name is never empty.
-    pub id: Id,
+    pub id: ResourceId,
     /// Whether the workload starts without it: true only if every mention says so.
     pub optional: bool,
 }
@@ -140,7 +140,7 @@ impl<'a> Mentions<'a> {
                 };
                 last = Some((namespace, shared_namespace.clone()));
                 DependencyReference {
-                    id: Id {
+                    id: ResourceId {
                         gvk: shared(gvk),
                         namespace: shared_namespace,
                         name: name.as_ref().into(),

@@ -146,7 +146,7 @@ pub enum Answer {
 /// Why a question has no answer. Holds nothing of the object that it was about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{layer}: {why}")]
-pub struct Unanswered {
+pub struct InterpretError {
     /// Who was asked, for a person: `ResourceInterpreterCustomization "name"`.
     pub layer: String,
     /// What was asked.
@@ -165,16 +165,16 @@ pub enum Until {
     /// A hook is asked again; nothing may begin before.
     Answered,
     /// A hook is asked again; whoever comes next answers in its place until then.
-    PassedOver,
+    SkippedByFailurePolicy,
     /// Somebody uses the answer: until then the hook is not asked, and this is no failure.
     Used,
 }
 
-impl Unanswered {
+impl InterpretError {
     /// Whether asking again later may help although nothing that was asked about has changed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self.until, Until::Answered | Until::PassedOver)
+        matches!(self.until, Until::Answered | Until::SkippedByFailurePolicy)
     }
 
     /// Whether nobody was asked, because nobody used the answer.
@@ -200,7 +200,7 @@ impl Unanswered {
     }
 }
 
-impl Unanswered {
+impl InterpretError {
     /// As it is told of the parts of a template.
     pub fn of_components(layer: &str, why: Cow<'static, str>) -> Self {
         Self {

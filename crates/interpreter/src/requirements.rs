@@ -20,7 +20,7 @@ use super::{
     json::{at, items, text},
     kind::NativeKind,
     quantity,
-    question::{Answer, Unanswered},
+    question::{Answer, InterpretError},
 };
 
 /// Amounts by resource, in units of 10⁻⁹.
@@ -123,14 +123,14 @@ pub fn check_components(all: &[Component]) -> Result<(), Cow<'static, str>> {
 }
 
 /// What was answered about components, as far as a binding can hold it; `None` for none.
-pub fn told(answer: Result<Answer, Unanswered>) -> Result<Option<Arc<[Component]>>, Unanswered> {
+pub fn told(answer: Result<Answer, InterpretError>) -> Result<Option<Arc<[Component]>>, InterpretError> {
     let Answer::Components(all) = answer? else {
-        return Err(Unanswered::of_components(
+        return Err(InterpretError::of_components(
             "interpretation",
             "the answer does not match the operation".into(),
         ));
     };
-    check_components(&all).map_err(|why| Unanswered::of_components("interpretation", why))?;
+    check_components(&all).map_err(|why| InterpretError::of_components("interpretation", why))?;
     Ok((!all.is_empty()).then(|| all.into()))
 }
 

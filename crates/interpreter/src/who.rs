@@ -46,19 +46,19 @@ pub fn who(
     hooks: &[Hook],
 ) -> Vec<Layer> {
     let refers = operation == Operation::References;
-    let mut taught: Vec<_> = customizations
+    let mut interpretation: Vec<_> = customizations
         .iter()
         .filter(|each| is_of(subject, each) && customized(each).contains(&operation))
         .collect();
-    taught.sort_by_key(|each| each.metadata.name.clone());
+    interpretation.sort_by_key(|each| each.metadata.name.clone());
     let adds = refers
-        && taught
+        && interpretation
             .iter()
             .all(|each| each.spec.merge == Some(MergeDependencies::Add));
-    taught.truncate(if refers { taught.len() } else { 1 });
-    let is_alone = !taught.is_empty() && !adds;
+    interpretation.truncate(if refers { interpretation.len() } else { 1 });
+    let is_alone = !interpretation.is_empty() && !adds;
     let mut all: Vec<Layer> = Vec::new();
-    for each in taught {
+    for each in interpretation {
         let name = each.metadata.name.as_deref().unwrap_or_default();
         let role = if all.is_empty() { Role::Answers } else { Role::Adds };
         all.push(Layer {

@@ -7,7 +7,7 @@
 //! | [`object`] | identities and metadata of objects, kinds, times |
 //! | [`server`] | the hub and its members |
 //! | [`kinds`] | the kinds of the control plane that are named below their planners |
-//! | [`twin`] | what tells a kind from its cluster-scoped twin |
+//! | [`scope`] | what tells a kind from its cluster-scoped twin |
 //! | [`selector`] | label selectors |
 //! | [`condition`] | conditions of a status |
 //! | [`problem`] | what is wrong with a field |
@@ -24,6 +24,6 @@ pub mod object;
 pub mod places;
 pub mod problem;
 pub mod rendered;
+pub mod scope;
 pub mod selector;
 pub mod server;
-pub mod twin;

@@ -7,7 +7,7 @@ use std::{
 
 use entourage_api::keys::{annotation, label};
 
-use crate::object::{Meta, Named, Str, WHOLE_OBJECTS};
+use crate::object::{Meta, NamespacedName, Str, WHOLE_OBJECTS};
 
 /// The labels and annotations that a copy must carry: the template's own and ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,13 +38,13 @@ pub fn is_mark(key: &str) -> bool {
 
 /// The binding that a copy says it belongs to.
 #[must_use]
-pub fn owner(copy: &Meta) -> Option<Named> {
+pub fn owner(copy: &Meta) -> Option<NamespacedName> {
     if let Some(name) = copy.annotation(annotation::RESOURCE_BINDING_NAME) {
         let namespace = copy.annotation(annotation::RESOURCE_BINDING_NAMESPACE)?;
-        return (!namespace.is_empty()).then(|| Named::new(namespace, name));
+        return (!namespace.is_empty()).then(|| NamespacedName::new(namespace, name));
     }
     let name = copy.annotation(annotation::CLUSTER_RESOURCE_BINDING_NAME)?;
-    Some(Named::new("", name))
+    Some(NamespacedName::new("", name))
 }
 
 /// The hash of the labels and annotations that a copy says are set by us, and whether it carries any that are not, or

@@ -157,7 +157,7 @@ impl Serialize for Gvk {
 
 /// The identity of an object: what a template on the hub, its binding and its copies have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
+pub struct ResourceId {
     /// Group, version and kind.
     pub gvk: Gvk,
     /// Namespace; empty for a cluster-scoped object.
@@ -166,7 +166,7 @@ pub struct Id {
     pub name: Str,
 }
 
-impl Id {
+impl ResourceId {
     /// An identity from its parts.
     #[must_use]
     pub fn new(gvk: Gvk, namespace: &str, name: &str) -> Self {
@@ -178,7 +178,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ResourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
             write!(f, "{} {}", self.gvk.kind, self.name)
@@ -188,7 +188,7 @@ impl fmt::Display for Id {
     }
 }
 
-impl Serialize for Id {
+impl Serialize for ResourceId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -196,14 +196,14 @@ impl Serialize for Id {
 
 /// Namespace and name of an object whose kind is known from where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Named {
+pub struct NamespacedName {
     /// Namespace; empty for a cluster-scoped object.
     pub namespace: Str,
     /// Name.
     pub name: Str,
 }
 
-impl Named {
+impl NamespacedName {
     /// From its parts.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
@@ -214,7 +214,7 @@ impl Named {
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamespacedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
             return f.write_str(&self.name);
@@ -223,7 +223,7 @@ impl fmt::Display for Named {
     }
 }
 
-impl Serialize for Named {
+impl Serialize for NamespacedName {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -49,7 +49,7 @@ pub enum Step {
 
 /// How a distribution stands in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum TargetStatus {
     /// The copy is there and as it should be.
     Done,
     /// It is to be written, or looked at.
@@ -68,7 +68,7 @@ pub enum Verdict {
     Failed(Step),
 }
 
-impl Verdict {
+impl TargetStatus {
     /// Whether the place is one of those that the distribution means.
     #[must_use]
     pub const fn is_meant(self) -> bool {
@@ -95,13 +95,13 @@ pub fn is_system(namespace: &str) -> bool {
 }
 
 /// The six conditions in their order, and the verdicts that make each True. Source: ResourceDistribution reference 1.
-pub const CONDITIONS: [(&str, &[Verdict]); 6] = [
-    ("GetResourceFailed", &[Verdict::Failed(Step::Get)]),
-    ("CreateResourceFailed", &[Verdict::Failed(Step::Create)]),
-    ("UpdateResourceFailed", &[Verdict::Failed(Step::Update)]),
-    ("DeleteResourceFailed", &[Verdict::Failed(Step::Delete)]),
-    (CONFLICT, &[Verdict::Conflict]),
-    ("NamespaceNotExists", &[Verdict::NoNamespace]),
+pub const CONDITIONS: [(&str, &[TargetStatus]); 6] = [
+    ("GetResourceFailed", &[TargetStatus::Failed(Step::Get)]),
+    ("CreateResourceFailed", &[TargetStatus::Failed(Step::Create)]),
+    ("UpdateResourceFailed", &[TargetStatus::Failed(Step::Update)]),
+    ("DeleteResourceFailed", &[TargetStatus::Failed(Step::Delete)]),
+    (CONFLICT, &[TargetStatus::Conflict]),
+    ("NamespaceNotExists", &[TargetStatus::NoNamespace]),
 ];
 
 /// The type of the condition that says that an object of somebody else stands there.

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use entourage_interpreter::{
     self as interpreter, Interpretation,
     operations::Operation,
-    question::{Inquiry, Question, Unanswered},
+    question::{Inquiry, InterpretError, Question},
     template_meta,
 };
 pub use entourage_model::rendered::{Rendered, wipe};
 use entourage_model::{
     marks::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
     member_namespace as namespaces,
-    object::{Id, Meta, Str},
+    object::{Meta, ResourceId, Str},
 };
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
         self, Claim,
         metadata::{self, with_preserved},
     },
-    recipe::Recipe,
+    render_spec::RenderSpec,
 };
 
 /// Why a template is not rendered.
@@ -43,7 +43,7 @@ pub enum Refusal {
     Deleting,
     /// What people taught us of the kind has no answer.
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    NoResponse(#[from] InterpretError),
 }
 
 /// Whose an object on a member is.
@@ -61,16 +61,19 @@ pub enum Standing {
 /// Tells whose an object in a cluster is, where a copy is to be delivered (architecture 2.3; conflictResolution: karmada
 /// reference 1.5).
 #[must_use]
-pub fn standing(recipe: &Recipe, cluster: &str, live: &Value) -> Standing {
+pub fn standing(render_spec: &RenderSpec, cluster: &str, live: &Value) -> Standing {
     let live = Meta::of(live);
-    let is_recorded = recipe.written_uid.as_ref().is_some_and(|uid| *uid == live.uid);
-    let claim = Claim::of(&live, &recipe.hub, cluster, &recipe.binding);
+    let is_recorded = render_spec
+        .written_uid
+        .as_ref()
+        .is_some_and(|uid| *uid == live.uid);
+    let claim = Claim::of(&live, &render_spec.hub, cluster, &render_spec.binding);
     // A copy is delivered only where the stored binding accounts for it.
-    if claim.is_managed(is_recorded, true) || (is_recorded && !is_of_another_hub(&live, &recipe.hub)) {
+    if claim.is_managed(is_recorded, true) || (is_recorded && !is_of_another_hub(&live, &render_spec.hub)) {
         Standing::Ours
-    } else if recipe.overwrite
-        || (!is_of_another_hub(&live, &recipe.hub)
-            && ownership::was_released_from(&live, &recipe.hub, cluster, &recipe.binding))
+    } else if render_spec.overwrite
+        || (!is_of_another_hub(&live, &render_spec.hub)
+            && ownership::was_released_from(&live, &render_spec.hub, cluster, &render_spec.binding))
     {
         Standing::Adoptable
     } else {
@@ -89,19 +92,19 @@ pub enum Step {
 /// As [`step`], where hooks are not asked, or were for all that they are about.
 ///
 /// # Errors
-/// As those of [`step`], and [`Refusal::Unanswered`] for what was not asked.
+/// As those of [`step`], and [`Refusal::NoResponse`] for what was not asked.
 pub fn render(
-    recipe: &Recipe,
-    id: &Id,
+    render_spec: &RenderSpec,
+    id: &ResourceId,
     cluster: &str,
     template: &Value,
     live: Option<&Value>,
 ) -> Result<Rendered, Refusal> {
-    match step(recipe, id, cluster, template, live)? {
+    match step(render_spec, id, cluster, template, live)? {
         Step::Done(rendered) => Ok(rendered),
         Step::Ask(inquiry) => {
             let operation = inquiry.question().operation();
-            Err(recipe.interpretation.unheard(operation).into())
+            Err(render_spec.interpretation.unheard(operation).into())
         }
     }
 }
@@ -116,8 +119,8 @@ pub fn render(
 ///
 /// Cost: O(size of the object), again for each answer of a hook.
 pub fn step(
-    recipe: &Recipe,
-    id: &Id,
+    render_spec: &RenderSpec,
+    id: &ResourceId,
     cluster: &str,
     template: &Value,
     live: Option<&Value>,
@@ -128,18 +131,18 @@ pub fn step(
     if !template["metadata"]["deletionTimestamp"].is_null() {
         return Err(Refusal::Deleting);
     }
-    let marks = metadata::of(&template_meta(&id.gvk, template), recipe, id, cluster);
+    let marks = metadata::of(&template_meta(&id.gvk, template), render_spec, id, cluster);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
-    let taught = &recipe.interpretation;
+    let interpretation = &render_spec.interpretation;
     let mut copy = template.clone();
     copy["apiVersion"] = json!(id.gvk.api_version());
     copy["kind"] = json!(&*id.gvk.kind);
     interpreter::common_prune(&mut copy);
-    if is_to_ask(taught, Operation::Prune) {
+    if is_to_ask(interpretation, Operation::Prune) {
         return Ok(Step::Ask(Inquiry::Prune(copy)));
     }
-    let pruned = taught.object(Question::Prune(&copy));
-    comes_next(taught, Operation::Prune, native.is_some())?;
+    let pruned = interpretation.object(Question::Prune(&copy));
+    comes_next(interpretation, Operation::Prune, native.is_some())?;
     let is_pruned = pruned.is_some();
     if let Some(pruned) = pruned {
         copy = pruned?;
@@ -148,55 +151,58 @@ pub fn step(
         if !is_pruned {
             native.prune(&mut copy);
         }
-        if let Some(count) = recipe.replicas.filter(|_| !taught.has(Operation::Revise)) {
+        if let Some(count) = render_spec
+            .replicas
+            .filter(|_| !interpretation.has(Operation::Revise))
+        {
             native.revise_replicas(&mut copy, i64::from(count));
         }
-        if let Some(count) = recipe.completions {
+        if let Some(count) = render_spec.completions {
             interpreter::native::revise_completions(&mut copy, count);
         }
     }
-    if let Some(count) = recipe.replicas.map(i64::from) {
-        if is_to_ask(taught, Operation::Revise) {
+    if let Some(count) = render_spec.replicas.map(i64::from) {
+        if is_to_ask(interpretation, Operation::Revise) {
             return Ok(Step::Ask(Inquiry::Revise(copy, count)));
         }
-        if let Some(revised) = taught.object(Question::Revise(&copy, count)) {
+        if let Some(revised) = interpretation.object(Question::Revise(&copy, count)) {
             copy = revised?;
         }
         comes_next(
-            taught,
+            interpretation,
             Operation::Revise,
             native.is_some_and(|native| native.replicas(&copy).is_some()),
         )?;
     }
-    if !recipe.overrides.is_empty() {
+    if !render_spec.overrides.is_empty() {
         // Rules see the labels and annotations that travel.
         let meta = template_meta(&id.gvk, template);
-        copy["metadata"] = json!({"name": &*id.name, "labels": with_preserved(&meta, recipe), "annotations": meta.annotations});
+        copy["metadata"] = json!({"name": &*id.name, "labels": with_preserved(&meta, render_spec), "annotations": meta.annotations});
         if !id.namespace.is_empty() {
             copy["metadata"]["namespace"] = json!(&*id.namespace);
         }
-        overrides::apply(&recipe.overrides, id, cluster, &mut copy)?;
+        overrides::apply(&render_spec.overrides, id, cluster, &mut copy)?;
     }
     let (mut labels, mut annotations) = (marks.labels, marks.annotations);
     if live.is_none() && id.gvk.is_namespace() {
-        let creator = namespaces::creator(&recipe.hub, cluster);
+        let creator = namespaces::creator(&render_spec.hub, cluster);
         annotations.insert(annotation::CREATED_BY.into(), creator.into());
     }
     if let Some(live) = live {
-        if is_to_ask(taught, Operation::Retain) {
+        if is_to_ask(interpretation, Operation::Retain) {
             let (desired, live) = (copy, live.clone());
             return Ok(Step::Ask(Inquiry::Retain { desired, live }));
         }
-        let retained = taught.object(Question::Retain { desired: &copy, live });
+        let retained = interpretation.object(Question::Retain { desired: &copy, live });
         if let Some(retained) = retained {
             copy = retained?;
         } else if let Some(native) = native {
             native.retain(&mut copy, live);
         }
-        comes_next(taught, Operation::Retain, native.is_some())?;
+        comes_next(interpretation, Operation::Retain, native.is_some())?;
         // What this hub set on a namespace before a policy claimed it is no more foreign than what it sets now.
         let (listed_labels, listed_annotations) = if id.gvk.is_namespace() {
-            namespaces::listed(live, &recipe.hub)
+            namespaces::listed(live, &render_spec.hub)
         } else {
             Default::default()
         };
@@ -231,16 +237,20 @@ pub fn step(
 
 /// That there is somebody to answer in the place of a hook that is passed over: else the copy would not be what it should be
 /// for as long as nothing changes.
-fn comes_next(taught: &Interpretation, operation: Operation, is_known: bool) -> Result<(), Unanswered> {
-    match taught.ignored(operation) {
+fn comes_next(
+    interpretation: &Interpretation,
+    operation: Operation,
+    is_known: bool,
+) -> Result<(), InterpretError> {
+    match interpretation.ignored(operation) {
         Some(unanswered) if !is_known => Err(unanswered),
         _ => Ok(()),
     }
 }
 
 /// Whether a hook has this operation, and was not asked yet.
-fn is_to_ask(taught: &Interpretation, operation: Operation) -> bool {
-    taught.asks(operation) && !taught.was_heard(operation)
+fn is_to_ask(interpretation: &Interpretation, operation: Operation) -> bool {
+    interpretation.asks(operation) && !interpretation.was_heard(operation)
 }
 
 /// Where the rendered copy first differs from the live object in anything that we care for: a path without values, and
@@ -341,7 +351,7 @@ fn keep_foreign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use entourage_model::object::Named;
+    use entourage_model::object::NamespacedName;
 
     /// An object with the uid that we wrote, and this hub's id on it.
     fn live(hub: Option<&str>) -> Value {
@@ -355,9 +365,9 @@ mod tests {
 
     #[test]
     fn what_another_hub_took_over_is_not_ours_although_we_wrote_it() {
-        let mut recipe = Recipe {
+        let mut render_spec = RenderSpec {
             hub: "a".into(),
-            binding: Named::new("ns", "a-configmap"),
+            binding: NamespacedName::new("ns", "a-configmap"),
             permanent_id: "p".into(),
             replicas: None,
             completions: None,
@@ -372,10 +382,13 @@ mod tests {
             (None, Standing::Ours),
             (Some("b"), Standing::Foreign),
         ] {
-            assert_eq!(standing(&recipe, "east", &live(hub)), expected, "{hub:?}");
+            assert_eq!(standing(&render_spec, "east", &live(hub)), expected, "{hub:?}");
         }
-        recipe.overwrite = true;
-        assert_eq!(standing(&recipe, "east", &live(Some("b"))), Standing::Adoptable);
+        render_spec.overwrite = true;
+        assert_eq!(
+            standing(&render_spec, "east", &live(Some("b"))),
+            Standing::Adoptable
+        );
     }
 
     #[test]
@@ -391,9 +404,9 @@ mod tests {
 
     #[test]
     fn an_object_that_was_copied_from_another_cluster_is_not_managed() {
-        let mut recipe = Recipe {
+        let mut render_spec = RenderSpec {
             hub: "a".into(),
-            binding: Named::new("ns", "a-configmap"),
+            binding: NamespacedName::new("ns", "a-configmap"),
             permanent_id: "p".into(),
             replicas: None,
             completions: None,
@@ -406,9 +419,9 @@ mod tests {
         let mut copied = live(Some("a"));
         copied["metadata"]["annotations"][annotation::RESOURCE_BINDING_NAMESPACE] = json!("ns");
         copied["metadata"]["annotations"][annotation::RESOURCE_BINDING_NAME] = json!("a-configmap");
-        assert_eq!(standing(&recipe, "east", &copied), Standing::Ours);
-        assert_eq!(standing(&recipe, "west", &copied), Standing::Foreign);
-        recipe.overwrite = true;
-        assert_eq!(standing(&recipe, "west", &copied), Standing::Adoptable);
+        assert_eq!(standing(&render_spec, "east", &copied), Standing::Ours);
+        assert_eq!(standing(&render_spec, "west", &copied), Standing::Foreign);
+        render_spec.overwrite = true;
+        assert_eq!(standing(&render_spec, "west", &copied), Standing::Adoptable);
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`recipe`] | how a template becomes a copy, as data, and the version of what comes out |
+//! | [`render_spec`] | how a template becomes a copy, as data, and the version of what comes out |
 //! | [`overrides`] | what is changed in copies on some clusters |
 //! | [`mod@copy`] | a template and a recipe become a copy; what differs from it; what is left when it is released |
 //! | [`ownership`] | whether an object on a member is managed by this hub, and the labels and annotations that say so |
@@ -14,4 +14,4 @@ pub mod copy;
 pub mod distributed;
 pub mod overrides;
 pub mod ownership;
-pub mod recipe;
+pub mod render_spec;

@@ -33,7 +33,7 @@ use entourage_api::policy::{ClusterAffinity, OverrideSpec, Overriders, ResourceS
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use sha2::{Digest, Sha256};
 
-use entourage_model::object::{Id, Meta, Named};
+use entourage_model::object::{Meta, NamespacedName, ResourceId};
 use entourage_scheduler::{Candidate, affinity, check};
 
 /// The rules that apply to one copy, in order.
@@ -63,7 +63,7 @@ impl Policy {
     ///
     /// Cost: O(size of the spec).
     #[must_use]
-    pub fn new(name: &Named, meta: &Meta, spec: &OverrideSpec) -> Self {
+    pub fn new(name: &NamespacedName, meta: &Meta, spec: &OverrideSpec) -> Self {
         let mut rules = Vec::new();
         for (position, rule) in spec.override_rules.iter().enumerate() {
             let at = format!("spec.overrideRules[{position}]");
@@ -111,7 +111,7 @@ impl Policy {
 
 impl Aimed {
     fn new(
-        name: &Named,
+        name: &NamespacedName,
         meta: &Meta,
         at: &str,
         target: Option<&ClusterAffinity>,
@@ -154,7 +154,7 @@ impl Aimed {
     }
 
     /// The rule for an object.
-    fn rule_for(&self, id: &Id) -> &Arc<Rule> {
+    fn rule_for(&self, id: &ResourceId) -> &Arc<Rule> {
         if record::is_secret(id) {
             &self.to_secrets
         } else {
@@ -178,7 +178,7 @@ fn digest(parts: &[&str]) -> [u8; 8] {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The policy; without a namespace it is a ClusterOverridePolicy.
-    policy: Named,
+    policy: NamespacedName,
     /// Where in the policy, such as `spec.overrideRules[0]`.
     at: String,
     overriders: Arc<Overriders>,
@@ -201,7 +201,7 @@ impl Rule {
 
     /// The policy that it belongs to; without a namespace it is a ClusterOverridePolicy.
     #[must_use]
-    pub fn policy(&self) -> &Named {
+    pub fn policy(&self) -> &NamespacedName {
         &self.policy
     }
 

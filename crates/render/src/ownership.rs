@@ -13,7 +13,7 @@ use entourage_api::{
 
 use entourage_model::{
     marks,
-    object::{Meta, Named},
+    object::{Meta, NamespacedName},
 };
 
 /// What the metadata of an object on a member says, held against who asks.
@@ -30,7 +30,7 @@ pub struct Claim {
 impl Claim {
     /// As an object in `cluster` makes it.
     #[must_use]
-    pub fn of(live: &Meta, hub: &str, cluster: &str, binding: &Named) -> Self {
+    pub fn of(live: &Meta, hub: &str, cluster: &str, binding: &NamespacedName) -> Self {
         Self {
             hub: live.label(label::HUB) == Some(hub),
             cluster: names_cluster(live, cluster),
@@ -54,12 +54,12 @@ pub fn names_cluster(live: &Meta, cluster: &str) -> bool {
 }
 
 /// What is left on a claim that is released: whose it was.
-pub(crate) fn trace(hub: &str, cluster: &str, binding: &Named) -> String {
+pub(crate) fn trace(hub: &str, cluster: &str, binding: &NamespacedName) -> String {
     format!("{hub}/{cluster}/{}/{}", binding.namespace, binding.name)
 }
 
 /// Whether a claim was released by this hub in this cluster, from this binding: a copy of it elsewhere was not.
-pub(crate) fn was_released_from(live: &Meta, hub: &str, cluster: &str, binding: &Named) -> bool {
+pub(crate) fn was_released_from(live: &Meta, hub: &str, cluster: &str, binding: &NamespacedName) -> bool {
     live.annotation(annotation::RELEASED_FROM) == Some(&trace(hub, cluster, binding))
 }
 

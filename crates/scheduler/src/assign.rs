@@ -8,13 +8,13 @@ use entourage_api::{
 
 use crate::{
     divide,
-    explain::Survey,
+    explain::FilterResult,
     request::{Request, Round},
     spread,
 };
 
 /// Why a group of clusters is not used.
-pub(super) struct Miss {
+pub(super) struct ScheduleError {
     /// The reason for the condition `Scheduled`.
     pub(super) reason: &'static str,
     /// What to do, where the survey does not say it.
@@ -28,9 +28,12 @@ pub(super) struct Miss {
 ///
 /// # Errors
 /// No cluster fits, or not the way the placement asks for.
-pub(super) fn assign(round: &Round<'_>, survey: &Survey<'_>) -> Result<Vec<TargetCluster>, Miss> {
+pub(super) fn assign(
+    round: &Round<'_>,
+    survey: &FilterResult<'_>,
+) -> Result<Vec<TargetCluster>, ScheduleError> {
     if survey.fitting.is_empty() {
-        return Err(Miss {
+        return Err(ScheduleError {
             reason: reason::NO_CLUSTER_FIT,
             why: None,
         });
@@ -40,7 +43,7 @@ pub(super) fn assign(round: &Round<'_>, survey: &Survey<'_>) -> Result<Vec<Targe
         Some(replicas) if is_divided(request.placement) => divided(request, survey, replicas),
         replicas => everywhere(request, survey, replicas.unwrap_or(0)),
     }
-    .map_err(|why| Miss {
+    .map_err(|why| ScheduleError {
         reason: reason::SCHEDULER_ERROR,
         why: Some(why),
     })
@@ -54,7 +57,7 @@ pub(super) fn is_divided(placement: &Placement) -> bool {
 /// All replicas on each chosen cluster; 0 for a kind without.
 fn everywhere(
     request: &Request<'_>,
-    survey: &Survey<'_>,
+    survey: &FilterResult<'_>,
     replicas: i32,
 ) -> Result<Vec<TargetCluster>, String> {
     let weightless = survey.fitting.iter().map(|candidate| spread::Ranked {
@@ -66,7 +69,11 @@ fn everywhere(
     Ok(targets(chosen.iter().map(|each| (each, replicas))))
 }
 
-fn divided(request: &Request<'_>, survey: &Survey<'_>, replicas: i32) -> Result<Vec<TargetCluster>, String> {
+fn divided(
+    request: &Request<'_>,
+    survey: &FilterResult<'_>,
+    replicas: i32,
+) -> Result<Vec<TargetCluster>, String> {
     if stands(request, survey, replicas) {
         let mut held = request.current.to_vec();
         held.sort();
@@ -92,7 +99,7 @@ fn divided(request: &Request<'_>, survey: &Survey<'_>, replicas: i32) -> Result<
 
 /// The clusters that replicas are divided among. Who weighs nothing gets nothing, so it must not stand in for a cluster
 /// that does.
-fn weighed<'a>(request: &Request<'_>, survey: &Survey<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
+fn weighed<'a>(request: &Request<'_>, survey: &FilterResult<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
     let all = survey.fitting.iter().map(|candidate| spread::Ranked {
         candidate,
         current: request.is_current(candidate.name),
@@ -125,7 +132,7 @@ fn chosen<'a>(
 
 /// Scaled down to nothing: the copies stay where they are with no replicas, as a single cluster keeps the object. What is
 /// not placed yet waits where its replicas will be divided.
-fn asleep(request: &Request<'_>, survey: &Survey<'_>) -> Result<Vec<TargetCluster>, String> {
+fn asleep(request: &Request<'_>, survey: &FilterResult<'_>) -> Result<Vec<TargetCluster>, String> {
     let staying: Vec<TargetCluster> = survey
         .fitting
         .iter()
@@ -140,7 +147,7 @@ fn asleep(request: &Request<'_>, survey: &Survey<'_>) -> Result<Vec<TargetCluste
 }
 
 /// Whether what is placed still answers the request: as many replicas, by the same placement, on clusters that may stay.
-fn stands(request: &Request<'_>, survey: &Survey<'_>, replicas: i32) -> bool {
+fn stands(request: &Request<'_>, survey: &FilterResult<'_>, replicas: i32) -> bool {
     let placed: i64 = request
         .current
         .iter()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    filter::{FILTERS, Why},
+    filter::{FILTERS, FilterReason},
     request::{Candidate, Round},
 };
 
@@ -11,17 +11,17 @@ use crate::{
 const NAMES_LISTED: usize = 5;
 
 /// All clusters, sorted into those that fit and those that do not.
-pub(super) struct Survey<'a> {
+pub(super) struct FilterResult<'a> {
     round: &'a Round<'a>,
     /// Those that fit, by name.
     pub(super) fitting: Vec<&'a Candidate<'a>>,
     /// How many were left out for which reason; the number is the filter's place in [`FILTERS`].
-    left_out: BTreeMap<(usize, Why), usize>,
+    left_out: BTreeMap<(usize, FilterReason), usize>,
     /// Names in the affinity that no Cluster has.
     unknown: BTreeSet<&'a str>,
 }
 
-impl<'a> Survey<'a> {
+impl<'a> FilterResult<'a> {
     /// Asks every filter about every cluster.
     pub(super) fn of(round: &'a Round<'a>, candidates: &'a [Candidate<'a>]) -> Self {
         let mut fitting = Vec::new();
@@ -135,7 +135,7 @@ impl<'a> Survey<'a> {
 }
 
 /// The first filter that leaves the cluster out, by its place in [`FILTERS`], and why it does.
-fn objection(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<(usize, Why)> {
+fn objection(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<(usize, FilterReason)> {
     let verdicts = FILTERS.iter().enumerate();
     verdicts
         .filter_map(|(place, filter)| Some((place, (filter.check)(round, candidate).err()?)))

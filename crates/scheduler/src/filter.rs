@@ -12,7 +12,7 @@ use entourage_model::object::Gvk;
 
 /// Why a cluster was left out, worded to follow a number: "2 *not selected by clusterAffinity*".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Why(pub String);
+pub struct FilterReason(pub String);
 
 /// One row of [`FILTERS`].
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Filter {
     /// What it asks of a cluster, in one line.
     pub summary: &'static str,
     /// Whether the cluster passes.
-    pub check: fn(&Round<'_>, &Candidate<'_>) -> Result<(), Why>,
+    pub check: fn(&Round<'_>, &Candidate<'_>) -> Result<(), FilterReason>,
 }
 
 /// Every filter, in the order in which they are asked; a cluster is counted under the first that leaves it out.
@@ -61,10 +61,10 @@ pub const FILTERS: &[Filter] = &[
     },
 ];
 
-fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     match round.affinity {
         Some(affinity) if !affinity::selects(affinity, candidate) => {
-            Err(Why(format!("not selected by {}", round.path)))
+            Err(FilterReason(format!("not selected by {}", round.path)))
         }
         _ => Ok(()),
     }
@@ -72,39 +72,43 @@ fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
 
 /// A target stays one until its Cluster is gone, which waits until its copies are accounted for: until then what runs there
 /// is not begun elsewhere, too.
-fn staying(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+fn staying(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     if candidate.deleting && !round.request.is_current(candidate.name) {
-        Err(Why("being deleted".into()))
+        Err(FilterReason("being deleted".into()))
     } else {
         Ok(())
     }
 }
 
 /// Source: Karmada reference 1.3 (ClusterEviction).
-fn not_evicted(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+fn not_evicted(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     if round.request.evicted.iter().any(|name| **name == *candidate.name) {
-        Err(Why("that it is being evicted from".into()))
+        Err(FilterReason("that it is being evicted from".into()))
     } else {
         Ok(())
     }
 }
 
-fn tolerated(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+fn tolerated(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     if round.request.is_current(candidate.name) {
         return Ok(());
     }
     match taint::untolerated(candidate, &round.request.placement.cluster_tolerations) {
-        Some(taint) => Err(Why(format!("with untolerated taint {taint}"))),
+        Some(taint) => Err(FilterReason(format!("with untolerated taint {taint}"))),
         None => Ok(()),
     }
 }
 
-fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     let gvk = round.request.gvk;
     if serves(candidate.cluster, gvk) || round.request.is_current(candidate.name) {
         return Ok(());
     }
-    Err(Why(format!("not serving {} {}", gvk.api_version(), gvk.kind)))
+    Err(FilterReason(format!(
+        "not serving {} {}",
+        gvk.api_version(),
+        gvk.kind
+    )))
 }
 
 /// Whether a cluster serves a kind, as far as is known. An incomplete list counts as a list: a kind that discovery did not find
@@ -128,11 +132,11 @@ pub fn serves(cluster: &Cluster, gvk: &Gvk) -> bool {
     known.is_empty() || groups.any(|group| group.resources.iter().any(|resource| resource.kind == *gvk.kind))
 }
 
-fn grouped(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Why> {
+fn grouped(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     let constraints = round.request.placement.spread_constraints.iter().enumerate();
     for (position, constraint) in constraints {
         if let Some(lacking) = spread::lacks(constraint, candidate) {
-            return Err(Why(format!(
+            return Err(FilterReason(format!(
                 "without {lacking}, by which spreadConstraints[{position}] spreads"
             )));
         }

@@ -24,6 +24,6 @@ pub mod taint;
 mod tests;
 
 pub use divide::{apportion, weight};
-pub use filter::{FILTERS, Filter, Why};
+pub use filter::{FILTERS, Filter, FilterReason};
 pub use request::{Candidate, Outcome, Request, Round};
 pub use schedule::{relevant_change, schedule};

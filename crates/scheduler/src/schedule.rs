@@ -4,10 +4,10 @@ use entourage_api::{cluster::Cluster, keys::reason, work::TargetCluster};
 
 use crate::{
     affinity,
-    assign::{self, Miss},
+    assign::{self, ScheduleError},
     check,
     cluster::{enablements, ready},
-    explain::Survey,
+    explain::FilterResult,
     request::{Candidate, Outcome, Request, Round},
     taint,
 };
@@ -40,13 +40,13 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
     let rounds = rounds(&request);
     let is_in_use = |round: &Round<'_>| !round.name.is_empty() && Some(round.name) == request.affinity;
     let first = rounds.iter().position(is_in_use).unwrap_or(0);
-    let mut story = Story::default();
+    let mut story = ScheduleTrace::default();
     let mut fits_again = None;
     for (position, round) in rounds.iter().enumerate() {
         if position < first {
             let mut passed = round.clone();
             passed.request = unplaced(&request);
-            let survey = Survey::of(&passed, candidates);
+            let survey = FilterResult::of(&passed, candidates);
             match assign::assign(&passed, &survey) {
                 Ok(_) => {
                     story.fits_again(&survey);
@@ -56,14 +56,14 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
             }
             continue;
         }
-        let survey = Survey::of(round, candidates);
+        let survey = FilterResult::of(round, candidates);
         match assign::assign(round, &survey) {
             Ok(clusters) => return placed(round, clusters, story.note(&survey)),
             Err(miss) => story.failed(&miss, &survey),
         }
     }
     if let Some(round) = fits_again {
-        let survey = Survey::of(round, candidates);
+        let survey = FilterResult::of(round, candidates);
         if let Ok(clusters) = assign::assign(round, &survey) {
             return placed(round, clusters, story.returned(&survey));
         }
@@ -99,7 +99,7 @@ pub fn relevant_change(old: &Cluster, new: &Cluster) -> bool {
 
 /// What the rounds that are not used have to say.
 #[derive(Default)]
-struct Story {
+struct ScheduleTrace {
     /// The reason of the last one that failed.
     reason: &'static str,
     /// For the condition, if no round fits.
@@ -110,8 +110,8 @@ struct Story {
     misses: Vec<String>,
 }
 
-impl Story {
-    fn failed(&mut self, miss: &Miss, survey: &Survey<'_>) {
+impl ScheduleTrace {
+    fn failed(&mut self, miss: &ScheduleError, survey: &FilterResult<'_>) {
         self.reason = miss.reason;
         let note = match &miss.why {
             None => {
@@ -128,7 +128,7 @@ impl Story {
         self.misses.push(note);
     }
 
-    fn fits_again(&mut self, survey: &Survey<'_>) {
+    fn fits_again(&mut self, survey: &FilterResult<'_>) {
         let told = format!(
             "{} fits again; set spec.rescheduleTriggeredAt to return to it",
             survey.path()
@@ -138,12 +138,12 @@ impl Story {
     }
 
     /// The note where nothing but an earlier round fits.
-    fn returned(mut self, used: &Survey<'_>) -> String {
+    fn returned(mut self, used: &FilterResult<'_>) -> String {
         self.notes = std::mem::take(&mut self.misses);
         self.note(used)
     }
 
-    fn note(mut self, used: &Survey<'_>) -> String {
+    fn note(mut self, used: &FilterResult<'_>) -> String {
         if !self.notes.is_empty() {
             self.notes.push(format!("{} is used", used.path()));
         }

@@ -8,7 +8,7 @@ use entourage::{
     command::{Cli, Command, graph, plan},
     manifests::{self, Manifest},
 };
-use entourage_core::rehearsal::{Fate, Place, Report, shown};
+use entourage_core::simulation::{Fate, Place, Report, shown};
 use entourage_e2e::{
     harness::{Scene, included, manifests as samples},
     tests,
@@ -336,9 +336,9 @@ async fn planned(scene: &Scene, objects: &[Manifest], more: &[&str]) -> Result<R
     let Command::Plan(args) = Cli::try_parse_from(line.iter().chain(more))?.command else {
         unreachable!()
     };
-    let rehearsed = plan::against(&args, &scene.hub.client, &scene.ns, objects).await?;
-    ensure!(rehearsed.remarks.is_empty(), "{:?}", rehearsed.remarks);
-    Ok(rehearsed.rehearsal.report())
+    let simulated = plan::against(&args, &scene.hub.client, &scene.ns, objects).await?;
+    ensure!(simulated.remarks.is_empty(), "{:?}", simulated.remarks);
+    Ok(simulated.simulation.report())
 }
 
 /// What changes, without the bindings' content.

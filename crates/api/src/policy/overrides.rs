@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ClusterAffinity, ResourceSelector};
-use crate::twin::{ClusterScoped, Twin};
+use crate::scope::{ClusterCounterpart, ClusterScoped};
 
 /// What a policy changes, in which copies. A ClusterOverridePolicy has the same fields.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -49,7 +49,7 @@ pub struct OverrideSpec {
 /// Changes the copies of objects of any namespace, and of cluster-scoped ones, on some clusters.
 pub type ClusterOverridePolicy = ClusterScoped<OverridePolicy>;
 
-impl Twin for OverridePolicy {
+impl ClusterCounterpart for OverridePolicy {
     const KIND: &'static str = "ClusterOverridePolicy";
     const PLURAL: &'static str = "clusteroverridepolicies";
     const CRD_NAME: &'static str = "clusteroverridepolicies.policy.karmada.io";

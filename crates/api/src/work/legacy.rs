@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Resources;
 use crate::schema::{is_false, is_zero};
-use crate::twin::Twin;
+use crate::scope::ClusterCounterpart;
 
 /// Where one template goes, in the first version of the API.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,7 @@ pub struct ResourceBindingSpec {
     pub clusters: Vec<TargetCluster>,
 }
 
-impl Twin for ResourceBinding {
+impl ClusterCounterpart for ResourceBinding {
     const KIND: &'static str = super::ResourceBinding::KIND;
     const PLURAL: &'static str = super::ResourceBinding::PLURAL;
     const CRD_NAME: &'static str = super::ResourceBinding::CRD_NAME;

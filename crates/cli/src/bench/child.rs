@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// How a control plane is started.
 #[derive(Clone, Debug)]
-pub struct Recipe {
+pub struct ChildConfig {
     /// A command line for `sh`.
     pub command: String,
     /// Answers 200 when the control plane is ready.
@@ -29,7 +29,7 @@ pub struct Recipe {
 pub struct Controllers {
     child: Child,
     started: Instant,
-    recipe: Recipe,
+    render_spec: ChildConfig,
     client: Client,
     path: String,
 }
@@ -39,9 +39,12 @@ impl Controllers {
     ///
     /// # Errors
     /// The command cannot be started, or the log not be written.
-    pub fn start(recipe: &Recipe) -> Result<Self> {
-        let log = open(&recipe.log)?;
-        let url: Uri = recipe.ready_url.parse().context("--ready-url is not a URL")?;
+    pub fn start(render_spec: &ChildConfig) -> Result<Self> {
+        let log = open(&render_spec.log)?;
+        let url: Uri = render_spec
+            .ready_url
+            .parse()
+            .context("--ready-url is not a URL")?;
         let path = url.path().to_owned();
         // A client's requests are relative to its base.
         let mut base = url.into_parts();
@@ -51,18 +54,18 @@ impl Controllers {
         // With exec the child is the program and not a shell around it.
         command
             .arg("-c")
-            .arg(format!("exec {}", recipe.command))
+            .arg(format!("exec {}", render_spec.command))
             .stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
         let started = Instant::now();
         let child = command
             .spawn()
-            .with_context(|| format!("cannot start: {}", recipe.command))?;
+            .with_context(|| format!("cannot start: {}", render_spec.command))?;
         let client = ClientBuilder::try_from(config)?.build();
         Ok(Self {
             child,
             started,
-            recipe: recipe.clone(),
+            render_spec: render_spec.clone(),
             client,
             path,
         })
@@ -88,7 +91,7 @@ impl Controllers {
                 return Ok(self.started.elapsed());
             }
             if self.started.elapsed() > limit {
-                let url = &self.recipe.ready_url;
+                let url = &self.render_spec.ready_url;
                 bail!(
                     "{url} does not say ready within {} s:\n{}",
                     limit.as_secs(),
@@ -141,10 +144,14 @@ impl Controllers {
 
     /// The last lines of its log.
     fn tail(&self) -> String {
-        let text = std::fs::read_to_string(&self.recipe.log).unwrap_or_default();
+        let text = std::fs::read_to_string(&self.render_spec.log).unwrap_or_default();
         let mut lines: Vec<_> = text.lines().rev().take(15).collect();
         lines.reverse();
-        format!("{}\n(all of it: {})", lines.join("\n"), self.recipe.log.display())
+        format!(
+            "{}\n(all of it: {})",
+            lines.join("\n"),
+            self.render_spec.log.display()
+        )
     }
 }
 
@@ -165,9 +172,9 @@ fn open(log: &Path) -> Result<File> {
 mod tests {
     use super::*;
 
-    fn recipe(command: &str) -> Recipe {
+    fn render_spec(command: &str) -> ChildConfig {
         let log = std::env::temp_dir().join(format!("entourage-bench-test-{}.log", std::process::id()));
-        Recipe {
+        ChildConfig {
             command: command.into(),
             ready_url: "http://127.0.0.1:9/readyz".into(),
             log,
@@ -176,14 +183,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_child_that_ends_by_itself_is_reported_with_its_last_words() {
-        let mut child = Controllers::start(&recipe("sh -c 'echo no such hub; exit 3'")).unwrap();
+        let mut child = Controllers::start(&render_spec("sh -c 'echo no such hub; exit 3'")).unwrap();
         let error = format!("{:#}", child.ready(Duration::from_secs(30)).await.unwrap_err());
         assert!(error.contains("no such hub") && error.contains('3'), "{error}");
     }
 
     #[tokio::test]
     async fn a_child_is_asked_to_end() {
-        let child = Controllers::start(&recipe("sleep 600")).unwrap();
+        let child = Controllers::start(&render_spec("sleep 600")).unwrap();
         let pid = child.pid();
         child.terminate(Duration::from_secs(30)).await.unwrap();
         assert!(super::super::process::usage(pid).is_err());

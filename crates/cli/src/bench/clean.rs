@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     Bench, floor,
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     objects::World,
 };
 
@@ -26,7 +26,7 @@ pub(super) async fn clean(bench: &mut Bench) -> Result<()> {
     let names: Vec<_> = bench.worlds.iter().flat_map(World::namespaces).collect();
     for server in &bench.servers {
         for name in &names {
-            server.delete(&Id::new(Kind::Namespace, "", name)).await?;
+            server.delete(&ObjectId::new(Kind::Namespace, "", name)).await?;
         }
     }
     let begin = Instant::now();

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::child::{Controllers, Recipe};
+use super::child::{ChildConfig, Controllers};
 
 /// How long a control plane may take to end.
 const END: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ const END: Duration = Duration::from_secs(30);
 /// The control plane that is measured.
 #[derive(Default)]
 pub struct Control {
-    recipe: Option<Recipe>,
+    render_spec: Option<ChildConfig>,
     child: Option<Controllers>,
     pids: Vec<u32>,
     restart: Option<String>,
@@ -24,9 +24,9 @@ pub struct Control {
 impl Control {
     /// A child that is made by a recipe; or, without one, processes and a command that restarts them.
     #[must_use]
-    pub fn new(recipe: Option<Recipe>, pids: Vec<u32>, restart: Option<String>) -> Self {
+    pub fn new(render_spec: Option<ChildConfig>, pids: Vec<u32>, restart: Option<String>) -> Self {
         Self {
-            recipe,
+            render_spec,
             child: None,
             pids,
             restart,
@@ -44,7 +44,7 @@ impl Control {
     /// Whether it is a child of the bench.
     #[must_use]
     pub fn is_child(&self) -> bool {
-        self.recipe.is_some()
+        self.render_spec.is_some()
     }
 
     /// Whether it can be restarted at all.
@@ -69,8 +69,8 @@ impl Control {
     /// # Errors
     /// It does not start.
     pub fn spawn(&mut self) -> Result<()> {
-        if let Some(recipe) = &self.recipe {
-            self.child = Some(Controllers::start(recipe)?);
+        if let Some(render_spec) = &self.render_spec {
+            self.child = Some(Controllers::start(render_spec)?);
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
 use super::{
-    kind::{FLOOR_GROUP, Id, Kind},
+    kind::{FLOOR_GROUP, Kind, ObjectId},
     objects::World,
     server::{Metadata, Server, Written},
     stats::percentile,
@@ -177,7 +177,7 @@ fn definition_name() -> String {
     format!("{}.{FLOOR_GROUP}", Kind::FloorBinding.plural())
 }
 
-async fn create(server: &Server, objects: &[(Id, Value)], limit: usize) -> Result<()> {
+async fn create(server: &Server, objects: &[(ObjectId, Value)], limit: usize) -> Result<()> {
     let each = objects
         .iter()
         .map(|(id, object)| super::scenario::create(server, id, object));
@@ -187,7 +187,7 @@ async fn create(server: &Server, objects: &[(Id, Value)], limit: usize) -> Resul
         .await
 }
 
-async fn create_with_status(hub: &Server, id: &Id, object: &Value, world: &World) -> Result<()> {
+async fn create_with_status(hub: &Server, id: &ObjectId, object: &Value, world: &World) -> Result<()> {
     #[derive(serde::Deserialize)]
     struct Answer {
         metadata: Metadata,
@@ -204,7 +204,12 @@ async fn create_with_status(hub: &Server, id: &Id, object: &Value, world: &World
 }
 
 /// Edits ConfigMaps one at a time, each on the hub and then on all members at once.
-async fn edits(hub: &Server, members: &[Arc<Server>], copies: &[(Id, Value)], world: &World) -> Result<f64> {
+async fn edits(
+    hub: &Server,
+    members: &[Arc<Server>],
+    copies: &[(ObjectId, Value)],
+    world: &World,
+) -> Result<f64> {
     let edited: Vec<_> = copies
         .iter()
         .filter(|(id, _)| id.kind == Kind::ConfigMap)

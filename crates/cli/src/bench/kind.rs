@@ -126,7 +126,7 @@ impl Kind {
 
 /// One object of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
+pub struct ObjectId {
     /// Its kind.
     pub kind: Kind,
     /// Its namespace; empty when the kind has none.
@@ -135,7 +135,7 @@ pub struct Id {
     pub name: String,
 }
 
-impl Id {
+impl ObjectId {
     /// The id made of its parts.
     #[must_use]
     pub fn new(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
@@ -147,7 +147,7 @@ impl Id {
     }
 }
 
-impl std::fmt::Display for Id {
+impl std::fmt::Display for ObjectId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}/{}", self.kind.name(), self.namespace, self.name)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::kind::{Id, Kind};
+use super::kind::{Kind, ObjectId};
 
 /// On every object of a bench, with the prefix as value. Copies keep it, so that members can be watched by it.
 pub const LABEL: &str = "bench.entourage.dev/run";
@@ -67,8 +67,8 @@ impl World {
 
     /// The Deployment with that number.
     #[must_use]
-    pub fn deployment_id(&self, workload: usize) -> Id {
-        Id::new(
+    pub fn deployment_id(&self, workload: usize) -> ObjectId {
+        ObjectId::new(
             Kind::Deployment,
             self.namespace(workload),
             format!("app-{workload:04}"),
@@ -77,13 +77,13 @@ impl World {
 
     /// A dependency of the Deployment with that number.
     #[must_use]
-    pub fn own_id(&self, workload: usize, own: Own) -> Id {
+    pub fn own_id(&self, workload: usize, own: Own) -> ObjectId {
         let (kind, suffix) = match own {
             Own::Mounted => (Kind::ConfigMap, "files"),
             Own::Environment => (Kind::ConfigMap, "env"),
             Own::Secret => (Kind::Secret, "keys"),
         };
-        Id::new(
+        ObjectId::new(
             kind,
             self.namespace(workload),
             format!("app-{workload:04}-{suffix}"),
@@ -92,14 +92,14 @@ impl World {
 
     /// The Secret that a namespace shares.
     #[must_use]
-    pub fn shared_id(namespace: &str) -> Id {
-        Id::new(Kind::Secret, namespace, SHARED)
+    pub fn shared_id(namespace: &str) -> ObjectId {
+        ObjectId::new(Kind::Secret, namespace, SHARED)
     }
 
     /// The policy of a namespace.
     #[must_use]
-    pub fn policy_id(namespace: &str) -> Id {
-        Id::new(Kind::Policy, namespace, SHARED)
+    pub fn policy_id(namespace: &str) -> ObjectId {
+        ObjectId::new(Kind::Policy, namespace, SHARED)
     }
 
     /// A namespace.
@@ -110,7 +110,7 @@ impl World {
 
     /// What comes first: a policy and the shared Secret of each namespace, then each workload's dependencies.
     #[must_use]
-    pub fn first(&self) -> Vec<(Id, Value)> {
+    pub fn first(&self) -> Vec<(ObjectId, Value)> {
         let mut all = Vec::new();
         for namespace in self.namespaces() {
             all.push((Self::policy_id(&namespace), self.policy(&namespace)));
@@ -126,7 +126,7 @@ impl World {
 
     /// Every Deployment.
     #[must_use]
-    pub fn deployments(&self) -> Vec<(Id, Value)> {
+    pub fn deployments(&self) -> Vec<(ObjectId, Value)> {
         (0..self.workloads)
             .map(|workload| (self.deployment_id(workload), self.deployment(workload)))
             .collect()
@@ -134,7 +134,7 @@ impl World {
 
     /// What each member holds when everything has arrived.
     #[must_use]
-    pub fn copies(&self) -> BTreeSet<Id> {
+    pub fn copies(&self) -> BTreeSet<ObjectId> {
         let first = self
             .first()
             .into_iter()
@@ -147,7 +147,7 @@ impl World {
 
     /// A merge patch that gives a ConfigMap or a Secret new content of the same size, and the step.
     #[must_use]
-    pub fn edit(&self, id: &Id, step: &str) -> Value {
+    pub fn edit(&self, id: &ObjectId, step: &str) -> Value {
         let data = content(id, step);
         json!({"metadata": {"annotations": {STEP: step}}, "data": data})
     }
@@ -175,7 +175,7 @@ impl World {
     }
 
     /// A ConfigMap or a Secret.
-    fn with_object(&self, id: Id) -> (Id, Value) {
+    fn with_object(&self, id: ObjectId) -> (ObjectId, Value) {
         let mut object = json!({
             "apiVersion": id.kind.api_version(),
             "kind": id.kind.name(),
@@ -235,7 +235,7 @@ impl World {
 }
 
 /// The `data` of a ConfigMap or a Secret: four keys of text. The text is also valid base64, which a Secret needs.
-fn content(id: &Id, step: &str) -> Value {
+fn content(id: &ObjectId, step: &str) -> Value {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = format!("{id} {step}")
         .bytes()

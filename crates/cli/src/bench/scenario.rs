@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Bench, floor,
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     meter,
     objects::World,
     seen::{Place, Wish},
@@ -199,7 +199,7 @@ pub async fn namespaces(server: &Server, world: &World) -> Result<()> {
     for name in world.namespaces() {
         server
             .create(
-                &Id::new(Kind::Namespace, "", &name),
+                &ObjectId::new(Kind::Namespace, "", &name),
                 &world.namespace_object(&name),
             )
             .await?;
@@ -211,7 +211,7 @@ pub async fn namespaces(server: &Server, world: &World) -> Result<()> {
 ///
 /// # Errors
 /// The server's; also when it exists.
-pub async fn create(server: &Server, id: &Id, object: &Value) -> Result<()> {
+pub async fn create(server: &Server, id: &ObjectId, object: &Value) -> Result<()> {
     match server.create(id, object).await?.0 {
         Written::Done => Ok(()),
         _ => bail!(
@@ -225,7 +225,7 @@ pub async fn create(server: &Server, id: &Id, object: &Value) -> Result<()> {
 ///
 /// # Errors
 /// The server's.
-pub async fn create_all(bench: &Bench, objects: &[(Id, Value)]) -> Result<()> {
+pub async fn create_all(bench: &Bench, objects: &[(ObjectId, Value)]) -> Result<()> {
     let each = objects.iter().map(|(id, object)| create(bench.hub(), id, object));
     stream::iter(each)
         .buffer_unordered(bench.options.in_flight)
@@ -237,7 +237,7 @@ pub async fn create_all(bench: &Bench, objects: &[(Id, Value)]) -> Result<()> {
 ///
 /// # Errors
 /// The server's.
-pub async fn delete_all(bench: &Bench, ids: impl IntoIterator<Item = Id>) -> Result<()> {
+pub async fn delete_all(bench: &Bench, ids: impl IntoIterator<Item = ObjectId>) -> Result<()> {
     let each = ids
         .into_iter()
         .map(|id| async move { bench.hub().delete(&id).await.map(drop) });
@@ -261,7 +261,7 @@ pub async fn prepare(bench: &Bench, world: &World) -> Result<()> {
 }
 
 /// A copy on every member of each of these.
-pub fn everywhere(bench: &Bench, ids: impl IntoIterator<Item = Id>) -> Vec<(Place, Id)> {
+pub fn everywhere(bench: &Bench, ids: impl IntoIterator<Item = ObjectId>) -> Vec<(Place, ObjectId)> {
     let places = 1..bench.servers.len();
     ids.into_iter()
         .flat_map(|id| places.clone().map(move |place| (place, id.clone())))
@@ -305,11 +305,11 @@ pub async fn remove_rest(bench: &Bench, world: &World) -> Result<()> {
 ///
 /// # Errors
 /// The hub's.
-pub async fn bindings(bench: &Bench, world: &World) -> Result<Vec<Id>> {
+pub async fn bindings(bench: &Bench, world: &World) -> Result<Vec<ObjectId>> {
     let list = bench.hub().list(Kind::Binding, "", None).await?;
     let namespaces: Vec<_> = world.namespaces().collect();
     let ids = list
         .items()
-        .map(|each| Id::new(Kind::Binding, each.namespace, each.name));
+        .map(|each| ObjectId::new(Kind::Binding, each.namespace, each.name));
     Ok(ids.filter(|id| namespaces.contains(&id.namespace)).collect())
 }

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Result, bail};
 use tokio::sync::watch;
 
-use super::kind::Id;
+use super::kind::ObjectId;
 
 /// A server, by its place in the list of all servers.
 pub type Place = usize;
@@ -42,15 +42,15 @@ pub struct Fulfilled {
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Every object seen and not gone, with its step.
-    objects: HashMap<(Place, Id), Option<String>>,
-    wish: Option<(Wish, HashSet<(Place, Id)>)>,
+    objects: HashMap<(Place, ObjectId), Option<String>>,
+    wish: Option<(Wish, HashSet<(Place, ObjectId)>)>,
     /// What has come true of the wish, and when.
-    fulfilled: BTreeMap<(Place, Id), Fulfilled>,
+    fulfilled: BTreeMap<(Place, ObjectId), Fulfilled>,
 }
 
 impl Ledger {
     /// An object is there, with this step, since this revision. True when the wish has come a step closer.
-    pub fn present(&mut self, place: Place, id: Id, step: Option<String>, revision: u64) -> bool {
+    pub fn present(&mut self, place: Place, id: ObjectId, step: Option<String>, revision: u64) -> bool {
         let key = (place, id);
         let closer = match &mut self.wish {
             Some((Wish::Present, left)) => left.remove(&key),
@@ -66,7 +66,7 @@ impl Ledger {
     }
 
     /// An object is gone. True when the wish has come a step closer.
-    pub fn gone(&mut self, place: Place, id: Id) -> bool {
+    pub fn gone(&mut self, place: Place, id: ObjectId) -> bool {
         let key = (place, id);
         self.objects.remove(&key);
         match &mut self.wish {
@@ -76,8 +76,8 @@ impl Ledger {
     }
 
     /// From now on this is wished. Gives how many are outstanding.
-    pub fn arm(&mut self, wish: Wish, of: impl IntoIterator<Item = (Place, Id)>) -> usize {
-        let open = |key: &(Place, Id)| match (&wish, self.objects.get(key)) {
+    pub fn arm(&mut self, wish: Wish, of: impl IntoIterator<Item = (Place, ObjectId)>) -> usize {
+        let open = |key: &(Place, ObjectId)| match (&wish, self.objects.get(key)) {
             (Wish::Present, found) => found.is_none(),
             (Wish::Absent, found) => found.is_some(),
             (Wish::Step(wanted), found) => found != Some(&Some(wanted.clone())),
@@ -91,7 +91,7 @@ impl Ledger {
 
     /// What is outstanding, sorted.
     #[must_use]
-    pub fn outstanding(&self) -> BTreeSet<(Place, Id)> {
+    pub fn outstanding(&self) -> BTreeSet<(Place, ObjectId)> {
         self.wish
             .as_ref()
             .map(|(_, left)| left.iter().cloned().collect())
@@ -100,7 +100,7 @@ impl Ledger {
 
     /// Every object of a server that is there.
     #[must_use]
-    pub fn on(&self, place: Place) -> BTreeSet<Id> {
+    pub fn on(&self, place: Place) -> BTreeSet<ObjectId> {
         self.objects
             .keys()
             .filter(|key| key.0 == place)
@@ -134,7 +134,7 @@ impl Seen {
     }
 
     /// As [`Ledger::present`].
-    pub fn present(&self, place: Place, id: Id, step: Option<String>, revision: u64) {
+    pub fn present(&self, place: Place, id: ObjectId, step: Option<String>, revision: u64) {
         let mut ledger = self.lock();
         if ledger.present(place, id, step, revision) {
             self.progress.send_replace((ledger.left(), Instant::now()));
@@ -142,7 +142,7 @@ impl Seen {
     }
 
     /// As [`Ledger::gone`].
-    pub fn gone(&self, place: Place, id: Id) {
+    pub fn gone(&self, place: Place, id: ObjectId) {
         let mut ledger = self.lock();
         if ledger.gone(place, id) {
             self.progress.send_replace((ledger.left(), Instant::now()));
@@ -151,18 +151,18 @@ impl Seen {
 
     /// As [`Ledger::on`].
     #[must_use]
-    pub fn on(&self, place: Place) -> BTreeSet<Id> {
+    pub fn on(&self, place: Place) -> BTreeSet<ObjectId> {
         self.lock().on(place)
     }
 
     /// What has come there of the last wish, and when.
     #[must_use]
-    pub fn fulfilled(&self) -> BTreeMap<(Place, Id), Fulfilled> {
+    pub fn fulfilled(&self) -> BTreeMap<(Place, ObjectId), Fulfilled> {
         self.lock().fulfilled.clone()
     }
 
     /// Begins to wait; call it before what causes the change.
-    pub fn wish(&self, wish: Wish, of: impl IntoIterator<Item = (Place, Id)>) -> Wait<'_> {
+    pub fn wish(&self, wish: Wish, of: impl IntoIterator<Item = (Place, ObjectId)>) -> Wait<'_> {
         let mut ledger = self.lock();
         let left = ledger.arm(wish, of);
         self.progress.send_replace((left, Instant::now()));
@@ -235,8 +235,8 @@ mod tests {
     use super::*;
     use crate::bench::kind::Kind;
 
-    fn id(name: &str) -> Id {
-        Id::new(Kind::ConfigMap, "a", name)
+    fn id(name: &str) -> ObjectId {
+        ObjectId::new(Kind::ConfigMap, "a", name)
     }
 
     #[test]

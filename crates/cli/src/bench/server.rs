@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     counts::{self, Counts, Request},
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
 };
 use crate::connect;
 
@@ -120,7 +120,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's, with the object's name.
-    pub async fn create(&self, id: &Id, object: &Value) -> Result<(Written, String)> {
+    pub async fn create(&self, id: &ObjectId, object: &Value) -> Result<(Written, String)> {
         let path = id.kind.path(&id.namespace);
         self.write(Method::POST, id, "", path, Some(("application/json", object)))
             .await
@@ -130,7 +130,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's, with the object's name.
-    pub async fn replace_status(&self, id: &Id, object: &Value) -> Result<Written> {
+    pub async fn replace_status(&self, id: &ObjectId, object: &Value) -> Result<Written> {
         let path = format!("{}/{}/status", id.kind.path(&id.namespace), id.name);
         let done = self
             .write(
@@ -148,7 +148,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's, with the object's name.
-    pub async fn patch(&self, id: &Id, patch: &Value) -> Result<Written> {
+    pub async fn patch(&self, id: &ObjectId, patch: &Value) -> Result<Written> {
         let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
         let body = Some(("application/merge-patch+json", patch));
         self.write(Method::PATCH, id, "", path, body)
@@ -160,7 +160,7 @@ impl Server {
     ///
     /// # Errors
     /// The server's, with the object's name; an object that does not exist is none.
-    pub async fn delete(&self, id: &Id) -> Result<Written> {
+    pub async fn delete(&self, id: &ObjectId) -> Result<Written> {
         let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
         self.write(Method::DELETE, id, "", path, None)
             .await
@@ -250,7 +250,7 @@ impl Server {
     async fn write(
         &self,
         method: Method,
-        id: &Id,
+        id: &ObjectId,
         subresource: &str,
         uri: String,
         body: Option<(&str, &Value)>,

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tracing::debug;
 
 use super::{
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     seen::{Place, Seen},
     server::{Metadata, Server},
 };
@@ -74,7 +74,7 @@ async fn relist(target: &Target, seen: &Seen) -> Result<String> {
     let mut before = seen.on(target.place);
     before.retain(|id| id.kind == target.kind);
     for metadata in list.items() {
-        let id = Id::new(target.kind, metadata.namespace, metadata.name);
+        let id = ObjectId::new(target.kind, metadata.namespace, metadata.name);
         before.remove(&id);
         let revision = metadata.resource_version.parse().unwrap_or_default();
         seen.present(target.place, id, metadata.annotations.step, revision);
@@ -94,7 +94,7 @@ async fn follow(target: &Target, seen: &Seen, from: &mut String) -> Result<()> {
     while let Some(line) = lines.try_next().await? {
         let event: Event = serde_json::from_str(&line).context("a malformed event")?;
         let metadata = event.object.metadata;
-        let id = Id::new(target.kind, metadata.namespace, metadata.name);
+        let id = ObjectId::new(target.kind, metadata.namespace, metadata.name);
         let revision = metadata.resource_version.parse().unwrap_or_default();
         match event.kind.as_str() {
             "ADDED" | "MODIFIED" => seen.present(target.place, id, metadata.annotations.step, revision),

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     args,
-    bench::{Options, child::Recipe, control::Control, scenario::Scenario},
+    bench::{Options, child::ChildConfig, control::Control, scenario::Scenario},
 };
 
 /// Flags of `entourage bench`.
@@ -130,12 +130,12 @@ fn options(args: &BenchArgs) -> (Options, Control) {
     let log = args.controllers_log.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("entourage-bench-controllers-{}.log", std::process::id()))
     });
-    let recipe = args.controllers.clone().map(|command| Recipe {
+    let render_spec = args.controllers.clone().map(|command| ChildConfig {
         command,
         ready_url: args.ready_url.clone(),
         log,
     });
-    let control = Control::new(recipe, args.pid.clone(), args.restart_command.clone());
+    let control = Control::new(render_spec, args.pid.clone(), args.restart_command.clone());
     let options = Options {
         scenarios: args.scenarios.clone(),
         kills: args.kill,

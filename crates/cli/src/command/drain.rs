@@ -22,7 +22,7 @@ use crate::{
     apply::{CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, Target},
     args::{self, HubArgs},
     connect,
-    rehearse::{
+    simulate::{
         kinds::Served,
         live::{PAGE, list},
     },

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use entourage_controllers::Options;
-use entourage_core::object::Id;
+use entourage_core::object::ResourceId;
 use kube::Client;
 use tokio::time::sleep;
 
@@ -26,7 +26,7 @@ use crate::{
     logging::{self, LogArgs, LogFormat},
     manifests::{self, Manifest},
     observe::{Observer, eventually},
-    rehearse::live::MembersFrom,
+    simulate::live::MembersFrom,
 };
 
 mod facts;
@@ -186,8 +186,8 @@ struct Drill<'a> {
 
 /// What was there before the member was cut off.
 struct Before {
-    bindings: BTreeMap<Id, Binding>,
-    needs: BTreeMap<Id, BTreeSet<Id>>,
+    bindings: BTreeMap<ResourceId, Binding>,
+    needs: BTreeMap<ResourceId, BTreeSet<ResourceId>>,
     observer: Observer,
 }
 
@@ -220,7 +220,7 @@ impl Drill<'_> {
     }
 
     /// Applies what is drilled, and waits until all of it is where it is to be.
-    async fn prepare(&mut self, objects: &[Manifest]) -> Result<BTreeMap<Id, Binding>> {
+    async fn prepare(&mut self, objects: &[Manifest]) -> Result<BTreeMap<ResourceId, Binding>> {
         // A member that is not ready yet would be left out, and who has what would differ from drill to drill.
         self.until(async |hub| {
             for (name, _) in &self.members {
@@ -267,9 +267,9 @@ impl Drill<'_> {
             cluster_namespace: CLUSTER_NAMESPACE.to_owned(),
             output: Output::default(),
         };
-        let rehearsed = failover::rehearse(&args, &self.hub).await?;
+        let simulated = failover::simulate(&args, &self.hub).await?;
         Ok(failover::forecast(
-            rehearsed.rehearsal.hub().map(|(_, object)| object),
+            simulated.simulation.hub().map(|(_, object)| object),
             victim,
         ))
     }
@@ -345,7 +345,7 @@ impl Drill<'_> {
         let settled_after = mended.elapsed().saturating_sub(QUIET);
         let seen = before.observer.sightings();
         let mut cleaned = Vec::new();
-        let mut managed: BTreeMap<&Id, bool> = BTreeMap::new();
+        let mut managed: BTreeMap<&ResourceId, bool> = BTreeMap::new();
         for each in seen.iter().filter(|each| each.cluster == victim) {
             let is = each.copy.is_some_and(|copy| copy.managed);
             let was = managed.insert(&each.id, is).unwrap_or_default();
@@ -383,7 +383,7 @@ impl Drill<'_> {
 
     /// Waits until every binding is settled, and none has changed for a while; of a member that was back also until no taint
     /// evicts from it.
-    async fn settled(&self, back: Option<&str>) -> Result<BTreeMap<Id, Binding>> {
+    async fn settled(&self, back: Option<&str>) -> Result<BTreeMap<ResourceId, Binding>> {
         self.quietly(async |hub| {
             let now = hub::bindings(hub).await?;
             ensure!(
@@ -405,10 +405,10 @@ impl Drill<'_> {
     /// Waits until a claim about the bindings holds, and none of them has changed for a while.
     async fn quietly(
         &self,
-        holds: impl AsyncFn(&Client) -> Result<BTreeMap<Id, Binding>>,
-    ) -> Result<BTreeMap<Id, Binding>> {
+        holds: impl AsyncFn(&Client) -> Result<BTreeMap<ResourceId, Binding>>,
+    ) -> Result<BTreeMap<ResourceId, Binding>> {
         let versions =
-            |all: &BTreeMap<Id, Binding>| -> Vec<_> { all.values().map(Binding::version).collect() };
+            |all: &BTreeMap<ResourceId, Binding>| -> Vec<_> { all.values().map(Binding::version).collect() };
         self.until(async |hub| {
             let first = holds(hub).await?;
             sleep(QUIET).await;

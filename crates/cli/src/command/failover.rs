@@ -15,7 +15,7 @@ use crate::{
     apply::{CLUSTER, Target},
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
-    rehearse::{
+    simulate::{
         Assumed, Rehearsed,
         live::{self, LiveOptions, MembersFrom},
     },
@@ -101,13 +101,13 @@ pub struct Stays {
 /// What is wrong with the hub or the name, and what to do about it.
 pub async fn run(args: FailoverArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
-    let rehearsed = rehearse(&args, &connect::client(hub)?).await?;
-    let forecast = forecast(rehearsed.rehearsal.hub().map(|(_, object)| object), &args.name);
+    let simulated = simulate(&args, &connect::client(hub)?).await?;
+    let forecast = forecast(simulated.simulation.hub().map(|(_, object)| object), &args.name);
     let text = match args.output {
-        Output::Text => text(&forecast, &rehearsed.remarks)?,
+        Output::Text => text(&forecast, &simulated.remarks)?,
         Output::Json => {
             let mut value = serde_json::to_value(&forecast)?;
-            value["remarks"] = json!(rehearsed.remarks);
+            value["remarks"] = json!(simulated.remarks);
             serde_json::to_string_pretty(&value)? + "\n"
         }
     };
@@ -119,7 +119,7 @@ pub async fn run(args: FailoverArgs, out: &mut (dyn Write + Send)) -> Result<()>
 ///
 /// # Errors
 /// As [`run`].
-pub async fn rehearse(args: &FailoverArgs, hub: &Client) -> Result<Rehearsed> {
+pub async fn simulate(args: &FailoverArgs, hub: &Client) -> Result<Rehearsed> {
     let name = args.name.as_str();
     let api = Target {
         client: hub.clone(),
@@ -143,7 +143,7 @@ pub async fn rehearse(args: &FailoverArgs, hub: &Client) -> Result<Rehearsed> {
     };
     let mut objects = vec![failed(name, &cluster.data["spec"], &args.taint)];
     objects.extend(taints::kept(&taints::policies(hub).await?, &args.taint));
-    live::rehearse(hub, objects, &options).await
+    live::simulate(hub, objects, &options).await
 }
 
 /// The Cluster with the taint of a failure.

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use entourage_core::{
     distribution,
-    object::{Gvk, Id, Str, Time},
-    twin,
+    object::{Gvk, ResourceId, Str, Time},
+    scope,
 };
 use kube::{
     Client,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     args::HubArgs,
     connect::{self, explain, within},
-    rehearse::{
+    simulate::{
         kinds::{Kinds, Served},
         live::{PAGE, api, list},
     },
@@ -129,7 +129,7 @@ pub struct Seen {
     /// OverridePolicies and ClusterOverridePolicies.
     pub overrides: Vec<Value>,
     /// The labels of templates of kinds that override policies select by labels.
-    pub labels: BTreeMap<Id, BTreeMap<Str, Str>>,
+    pub labels: BTreeMap<ResourceId, BTreeMap<Str, Str>>,
     /// ResourceDistributions.
     pub distributions: Vec<Value>,
     /// ConfigMaps and Secrets of the hub with the names that are distributed; metadata alone.
@@ -138,15 +138,15 @@ pub struct Seen {
     pub unread: Vec<(String, String, String)>,
 }
 
-const BINDINGS: [&str; 2] = [twin::BINDING.kind, twin::CLUSTER_BINDING.kind];
-const POLICIES: [&str; 2] = [twin::POLICY.kind, twin::CLUSTER_POLICY.kind];
+const BINDINGS: [&str; 2] = [scope::BINDING.kind, scope::CLUSTER_BINDING.kind];
+const POLICIES: [&str; 2] = [scope::POLICY.kind, scope::CLUSTER_POLICY.kind];
 const OVERRIDES: [&str; 2] = ["OverridePolicy", "ClusterOverridePolicy"];
 
 async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     let gvk = |api: &str, kind: &str| Gvk::new(api, kind);
-    let bindings = BINDINGS.map(|kind| gvk(twin::BINDING_API, kind));
-    let policies = POLICIES.map(|kind| gvk(twin::POLICY_API, kind));
-    let overrides = OVERRIDES.map(|kind| gvk(twin::POLICY_API, kind));
+    let bindings = BINDINGS.map(|kind| gvk(scope::BINDING_API, kind));
+    let policies = POLICIES.map(|kind| gvk(scope::POLICY_API, kind));
+    let overrides = OVERRIDES.map(|kind| gvk(scope::POLICY_API, kind));
     let cluster = gvk("cluster.karmada.io/v1alpha1", "Cluster");
     let mut kinds = Kinds::default();
     let distribution = distribution::gvk();

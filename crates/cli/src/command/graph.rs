@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use entourage_core::{
     dependencies::drawing::{Drawing, dot, mermaid, text},
-    object::Id,
-    rehearsal::Rehearsal,
+    object::ResourceId,
+    simulation::Rehearsal,
 };
 use kube::Client;
 
@@ -15,10 +15,10 @@ use super::plan::{FileArgs, objects};
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect, manifests,
-    rehearse::{
-        Assumed,
+    simulate::{
+        Assumed, interpreters,
         live::{self as rehearsed_live, LiveOptions, MembersFrom},
-        offline, taught,
+        offline,
     },
 };
 
@@ -116,13 +116,13 @@ pub fn of_files(args: &GraphArgs) -> Result<Drawing> {
     let objects = objects(&manifests)?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let controllers = Assumed::default();
-    let hooks = taught::hooks(&objects);
-    let rehearsed = match offline::rehearse(objects.clone(), &args.clusters, namespace, &controllers) {
-        Ok(rehearsed) => rehearsed,
+    let hooks = interpreters::hooks(&objects);
+    let simulated = match offline::simulate(objects.clone(), &args.clusters, namespace, &controllers) {
+        Ok(simulated) => simulated,
         // No cluster is known: what refers to what can be drawn all the same.
-        Err(_) => offline::rehearse(objects, &["none".to_owned()], namespace, &controllers)?,
+        Err(_) => offline::simulate(objects, &["none".to_owned()], namespace, &controllers)?,
     };
-    let mut drawing = of_rehearsal(&rehearsed.rehearsal);
+    let mut drawing = of_rehearsal(&simulated.simulation);
     drawing.remarks.extend(hooks);
     Ok(drawing)
 }
@@ -136,23 +136,23 @@ async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Resul
         assumed: Assumed::default(),
     };
     let objects = objects(&manifests)?;
-    let hooks = taught::hooks(&objects);
-    let rehearsed = rehearsed_live::rehearse(hub, objects, &options).await?;
-    let mut drawing = touched(&rehearsed.rehearsal);
+    let hooks = interpreters::hooks(&objects);
+    let simulated = rehearsed_live::simulate(hub, objects, &options).await?;
+    let mut drawing = touched(&simulated.simulation);
     drawing.remarks.extend(hooks);
     Ok(drawing)
 }
 
 /// What the hub holds in the model, by what it is taught there.
-fn of_rehearsal(rehearsal: &Rehearsal) -> Drawing {
-    let objects: Vec<_> = rehearsal.hub().collect();
-    Drawing::of(objects.into_iter(), |gvk| rehearsal.index().taught(gvk))
+fn of_rehearsal(simulation: &Rehearsal) -> Drawing {
+    let objects: Vec<_> = simulation.hub().collect();
+    Drawing::of(objects.into_iter(), |gvk| simulation.index().interpretation(gvk))
 }
 
 /// What the files touch, what that needs, and what needs it.
-fn touched(rehearsal: &Rehearsal) -> Drawing {
-    let given: BTreeSet<&Id> = rehearsal.given().collect();
-    of_rehearsal(rehearsal).around(|id| given.contains(id))
+fn touched(simulation: &Rehearsal) -> Drawing {
+    let given: BTreeSet<&ResourceId> = simulation.given().collect();
+    of_rehearsal(simulation).around(|id| given.contains(id))
 }
 
 /// The graph as asked for.

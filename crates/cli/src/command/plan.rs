@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use entourage_core::{
     distribution,
-    rehearsal::{Fate, Place, Report},
+    simulation::{Fate, Place, Report},
 };
 use kube::Client;
 use serde_json::Value;
@@ -16,11 +16,11 @@ use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
     manifests::{self, Manifest},
-    rehearse::{
-        Assumed, Rehearsed,
+    simulate::{
+        Assumed, Rehearsed, interpreters,
         kinds::Kinds,
         live::{self, LiveOptions, MembersFrom},
-        offline, taught,
+        offline,
     },
 };
 
@@ -116,14 +116,14 @@ pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCod
         bail!("name what would be applied: -f FILE, -f DIR, or -f - for standard input");
     }
     let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
-    let rehearsed = if is_hub_meant(&args, std::env::var_os("KUBECONFIG").as_deref()) {
+    let simulated = if is_hub_meant(&args, std::env::var_os("KUBECONFIG").as_deref()) {
         let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
         let namespace = config.default_namespace.clone();
         against(&args, &connect::client(config)?, &namespace, &manifests).await?
     } else {
         alone(&args, &manifests)?
     };
-    finish(&args, &rehearsed, out)
+    finish(&args, &simulated, out)
 }
 
 /// Whether the plan is made against a hub, given what `$KUBECONFIG` says. `~/.kube/config` alone means none: it is there
@@ -143,13 +143,13 @@ pub fn alone(args: &PlanArgs, manifests: &[Manifest]) -> Result<Rehearsed> {
     let objects = objects(manifests)?;
     let mut assumed = assumed(args, &objects);
     assumed.reserved.push(args.cluster_namespace.clone());
-    let hooks = taught::hooks(&objects);
+    let hooks = interpreters::hooks(&objects);
     let gates = distribution_gate(args, &objects);
-    let mut rehearsed = offline::rehearse(objects, &args.clusters, namespace, &assumed)?;
-    rehearsed.remarks.extend(gates);
-    rehearsed.remarks.extend(hooks);
-    rehearsed.remarks.extend(helm_hooks(manifests));
-    Ok(rehearsed)
+    let mut simulated = offline::simulate(objects, &args.clusters, namespace, &assumed)?;
+    simulated.remarks.extend(gates);
+    simulated.remarks.extend(hooks);
+    simulated.remarks.extend(helm_hooks(manifests));
+    Ok(simulated)
 }
 
 /// The plan of files against a hub; `namespace` is that of the context.
@@ -175,33 +175,33 @@ pub async fn against(
         cluster_namespace: args.cluster_namespace.clone(),
         assumed: assumed(args, &objects),
     };
-    let mut hooks = taught::hooks(&objects);
-    hooks.extend(taught::hooks_of_hub(hub, &mut Kinds::default()).await);
-    let mut rehearsed = live::rehearse(hub, objects, &options).await?;
+    let mut hooks = interpreters::hooks(&objects);
+    hooks.extend(interpreters::hooks_of_hub(hub, &mut Kinds::default()).await);
+    let mut simulated = live::simulate(hub, objects, &options).await?;
     hooks.sort();
     // One that is changed is on the hub and among the files.
     hooks.dedup();
-    rehearsed.remarks.extend(gates);
-    rehearsed.remarks.extend(hooks);
-    rehearsed.remarks.extend(helm_hooks(manifests));
-    Ok(rehearsed)
+    simulated.remarks.extend(gates);
+    simulated.remarks.extend(hooks);
+    simulated.remarks.extend(helm_hooks(manifests));
+    Ok(simulated)
 }
 
 /// Prints a plan and tells how the command ends.
 ///
 /// # Errors
 /// When the hub would refuse an object, or the plan cannot be written.
-pub fn finish(args: &PlanArgs, rehearsed: &Rehearsed, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
-    let mut report = rehearsed.rehearsal.report();
+pub fn finish(args: &PlanArgs, simulated: &Rehearsed, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
+    let mut report = simulated.simulation.report();
     let text = match args.output {
-        Output::Text => print::text(&report, &rehearsed.remarks, args.show_unchanged, args.diff)?,
+        Output::Text => print::text(&report, &simulated.remarks, args.show_unchanged, args.diff)?,
         Output::Json => {
             if !args.diff {
                 for outcome in &mut report.outcomes {
                     (outcome.before, outcome.after) = (None, None);
                 }
             }
-            print::json(&report, &rehearsed.remarks)?
+            print::json(&report, &simulated.remarks)?
         }
     };
     out.write_all(text.as_bytes())?;
@@ -219,7 +219,7 @@ pub fn finish(args: &PlanArgs, rehearsed: &Rehearsed, out: &mut (dyn Write + Sen
 
 fn refused(report: &Report) -> usize {
     let on_hub =
-        |each: &&entourage_core::rehearsal::Outcome| each.place == Place::Hub && each.fate == Fate::Refused;
+        |each: &&entourage_core::simulation::Outcome| each.place == Place::Hub && each.fate == Fate::Refused;
     report.outcomes.iter().filter(on_hub).count()
 }
 

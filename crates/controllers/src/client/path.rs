@@ -9,7 +9,7 @@ use std::{
 
 use entourage_core::{
     interpreter::hook::Contract,
-    object::{Gvk, Id, Named},
+    object::{Gvk, NamespacedName, ResourceId},
     observation::Watch,
     plan::HubObject,
 };
@@ -91,13 +91,13 @@ impl Path {
 
     /// An object.
     #[must_use]
-    pub fn object(id: &Id) -> Self {
+    pub fn object(id: &ResourceId) -> Self {
         Self::within(&id.gvk, &id.namespace, Some(&id.name))
     }
 
     /// The collection an object belongs to: where it is POSTed.
     #[must_use]
-    pub fn collection(id: &Id) -> Self {
+    pub fn collection(id: &ResourceId) -> Self {
         Self::within(&id.gvk, &id.namespace, None)
     }
 
@@ -180,7 +180,7 @@ impl Path {
     }
 
     fn of_hub(object: &HubObject, one: bool) -> Self {
-        let (prefix, resource, Named { namespace, name }) = match object {
+        let (prefix, resource, NamespacedName { namespace, name }) = match object {
             HubObject::Policy(named) if named.namespace.is_empty() => {
                 (POLICY, "clusterpropagationpolicies", named.clone())
             }
@@ -189,9 +189,9 @@ impl Path {
                 (WORK, "clusterresourcebindings", named.clone())
             }
             HubObject::Binding(named) => (WORK, "resourcebindings", named.clone()),
-            HubObject::Cluster(name) => (CLUSTER, "clusters", Named::new("", name)),
-            HubObject::Distribution(name) => (KRUISE, DISTRIBUTIONS, Named::new("", name)),
-            HubObject::Rebalancer(name) => (APPS, REBALANCERS, Named::new("", name)),
+            HubObject::Cluster(name) => (CLUSTER, "clusters", NamespacedName::new("", name)),
+            HubObject::Distribution(name) => (KRUISE, DISTRIBUTIONS, NamespacedName::new("", name)),
+            HubObject::Rebalancer(name) => (APPS, REBALANCERS, NamespacedName::new("", name)),
             HubObject::Template(id) => {
                 return if one {
                     Self::object(id)
@@ -347,15 +347,17 @@ mod tests {
 
     #[test]
     fn addresses_are_those_of_the_api_conventions() {
-        let secret = Id::new(Gvk::new("v1", "Secret"), "ns", "a");
+        let secret = ResourceId::new(Gvk::new("v1", "Secret"), "ns", "a");
         assert_eq!(Path::object(&secret).uri, "/api/v1/namespaces/ns/secrets/a");
-        let deployment = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        let deployment = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
         assert_eq!(
             Path::collection(&deployment).uri,
             "/apis/apps/v1/namespaces/ns/deployments"
         );
         assert_eq!(
-            Path::hub(&HubObject::Binding(Named::new("ns", "b"))).status().uri,
+            Path::hub(&HubObject::Binding(NamespacedName::new("ns", "b")))
+                .status()
+                .uri,
             "/apis/work.karmada.io/v1alpha2/namespaces/ns/resourcebindings/b/status"
         );
         assert_eq!(
@@ -370,7 +372,7 @@ mod tests {
 
     #[test]
     fn odd_names_and_selectors_are_escaped() {
-        let role = Id::new(
+        let role = ResourceId::new(
             Gvk::new("rbac.authorization.k8s.io/v1", "ClusterRole"),
             "",
             "system:a/b",

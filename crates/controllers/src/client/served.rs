@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use entourage_core::object::{Gvk, Id, Str};
+use entourage_core::object::{Gvk, ResourceId, Str};
 use serde_json::Value;
 
 use super::{
@@ -44,7 +44,7 @@ impl Api {
     ///
     /// # Errors
     /// As [`Self::served`].
-    pub async fn is_gone(&self, id: &Id, failure: &Failure) -> Result<bool, Failure> {
+    pub async fn is_gone(&self, id: &ResourceId, failure: &Failure) -> Result<bool, Failure> {
         if failure.class() != Class::Missing {
             return Ok(false);
         }

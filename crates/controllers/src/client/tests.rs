@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use entourage_core::object::{Gvk, Id};
+use entourage_core::object::{Gvk, ResourceId};
 use futures::{StreamExt as _, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -183,7 +183,7 @@ pub(crate) fn always() -> Leadership {
 }
 
 fn path() -> Path {
-    Path::object(&Id::new(Gvk::new("v1", "ConfigMap"), "ns", "a"))
+    Path::object(&ResourceId::new(Gvk::new("v1", "ConfigMap"), "ns", "a"))
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn a_path_that_asks_to_be_left_alone_is_not_asked_until_then_and_others_ar
         true => Reply::Json(429, busy.clone()),
         false => Reply::Json(200, json!({})),
     });
-    let other = Path::object(&Id::new(Gvk::new("v1", "ConfigMap"), "ns", "b"));
+    let other = Path::object(&ResourceId::new(Gvk::new("v1", "ConfigMap"), "ns", "b"));
     server.get(&path(), Form::Whole).await.unwrap_err();
     let limit = server.limit();
     let failure = server.get(&path(), Form::Whole).await.unwrap_err();

@@ -5,33 +5,33 @@ use entourage_core::{
     delivery::render::wipe,
     interpreter::{
         Interpretation,
-        layers::Heard,
+        layers::HookResponses,
         operations::Operation,
-        question::{Question, Unanswered, Until},
+        question::{InterpretError, Question, Until},
     },
-    object::Id,
+    object::ResourceId,
     observation::{Observation, Watch},
     plan::{HubObject, Verb},
     status::template::aggregated,
 };
 use tracing::debug;
 
-use super::{Hands, Outcome, trouble};
+use super::{Executor, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::Class,
 };
 
-impl Hands {
+impl Executor {
     /// Carries out a `Change::Aggregate`. What the template lacks is no trouble: its end is on the way here.
     pub(super) async fn aggregate(
         &self,
-        id: Id,
+        id: ResourceId,
         (interpretation, items): (&Interpretation, &[AggregatedStatusItem]),
         asked: u64,
     ) -> Outcome {
         // A hook that is left alone is asked nothing, so the hub is not either.
-        if let Err(unanswered) = self.taught.reach(interpretation, &id, Operation::Aggregate) {
+        if let Err(unanswered) = self.interpreters.reach(interpretation, &id, Operation::Aggregate) {
             self.tell(Observation::Aggregated(id, asked, Some(unanswered)))
                 .await;
             return Outcome::Done;
@@ -48,13 +48,13 @@ impl Hands {
             template: &template,
             items,
         };
-        let (mut taught, mut passed) = (interpretation.kept(), None);
-        if taught.asks(Operation::Aggregate) {
-            let said = self.taught.said(interpretation, &id.gvk, question).await;
+        let (mut answered, mut passed) = (interpretation.kept(), None);
+        if answered.asks(Operation::Aggregate) {
+            let said = self.interpreters.said(interpretation, &id.gvk, question).await;
             passed = said.ignored().cloned();
-            taught = taught.with(Heard::of([(Operation::Aggregate, said)]));
+            answered = answered.with(HookResponses::of([(Operation::Aggregate, said)]));
         }
-        let answer = aggregated(&template, &taught, items);
+        let answer = aggregated(&template, &answered, items);
         wipe(&mut template);
         let (verb, mut unanswered) = match answer {
             // Asked again later, although somebody else has answered.
@@ -79,7 +79,7 @@ impl Hands {
     }
 
     /// The error: the kind has no status that could be written.
-    async fn write_status(&self, id: &Id, verb: Verb) -> Result<Outcome, Unanswered> {
+    async fn write_status(&self, id: &ResourceId, verb: Verb) -> Result<Outcome, InterpretError> {
         let object = HubObject::Template(id.clone());
         let Verb::MergeStatus(patch) = &verb else {
             return Ok(self.write(&object, verb).await);
@@ -93,7 +93,7 @@ impl Hands {
                 self.see(&Watch::Templates(id.gvk.clone()), answer).await;
                 Ok(Outcome::Done)
             }
-            Err(failure) if failure.class() == Class::Missing => Err(Unanswered {
+            Err(failure) if failure.class() == Class::Missing => Err(InterpretError {
                 layer: format!("{} {}", id.gvk.api_version(), id.gvk.kind),
                 operation: Operation::Aggregate,
                 why: "the hub has no status subresource of it; add one to its definition".into(),

@@ -7,26 +7,26 @@ use std::{borrow::Cow, sync::Arc};
 
 use entourage_core::{
     delivery::{
-        Recipe,
+        RenderSpec,
         render::{self, Refusal, Rendered, Standing},
         source_version,
     },
-    interpreter::layers::Heard,
+    interpreter::layers::HookResponses,
     namespaces,
-    object::{Gvk, Id, Str},
+    object::{Gvk, ResourceId, Str},
     observation::{Delivered, Observation, Subject},
-    plan::Guard,
+    plan::Preconditions,
 };
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use super::{Hands, Outcome, namespace::prove, trouble};
+use super::{Executor, Outcome, namespace::prove, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
+    interpreter_snapshot::InterpreterSnapshot,
     member::Member,
     source::Source,
-    taught::Taught,
 };
 
 /// How often a copy that changes under us is read again before giving up for now.
@@ -34,21 +34,21 @@ const ROUNDS: usize = 3;
 
 /// A `Change::Deliver`.
 pub(super) struct Order {
-    pub(super) id: Id,
+    pub(super) id: ResourceId,
     pub(super) cluster: Str,
-    pub(super) recipe: Recipe,
-    pub(super) live: Option<Guard>,
+    pub(super) render_spec: RenderSpec,
+    pub(super) live: Option<Preconditions>,
     pub(super) read_first: bool,
 }
 
 /// What the next request is.
 enum Step {
     Create,
-    Update(Guard),
+    Update(Preconditions),
     Read,
 }
 
-impl Hands {
+impl Executor {
     /// Carries out one delivery. Its outcome is told to the core, which decides when to try again.
     pub(super) async fn deliver(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
         let brought = match member {
@@ -80,8 +80,12 @@ impl Hands {
             Ok(fetched) => {
                 if fetched.first {
                     let template = self
-                        .taught
-                        .template(&order.recipe.interpretation, &order.id, fetched.source.object())
+                        .interpreters
+                        .template(
+                            &order.render_spec.interpretation,
+                            &order.id,
+                            fetched.source.object(),
+                        )
                         .await;
                     self.tell(Observation::Seen(Subject::Template(order.id.clone(), template)))
                         .await;
@@ -100,12 +104,12 @@ impl Hands {
             order,
             member,
             source: &source,
-            taught: &self.taught,
+            interpreters: &self.interpreters,
         };
         Ok(match delivery.run().await {
             Ok(delivered) => delivered,
             Err(Stop::Refused(Refusal::Override(bad))) => Delivered::BadOverride(bad.to_string()),
-            Err(Stop::Refused(Refusal::Unanswered(why))) => Delivered::Uninterpreted(why),
+            Err(Stop::Refused(Refusal::NoResponse(why))) => Delivered::Uninterpreted(why),
             Err(Stop::Refused(refusal)) => {
                 if refusal == Refusal::Token {
                     self.tell(Observation::NeverTravels(order.id.clone())).await;
@@ -139,7 +143,7 @@ struct Delivery<'a> {
     order: &'a Order,
     member: &'a Member,
     source: &'a Source,
-    taught: &'a Taught,
+    interpreters: &'a InterpreterSnapshot,
 }
 
 impl Delivery<'_> {
@@ -148,7 +152,7 @@ impl Delivery<'_> {
         let mut step = match &order.live {
             None => Step::Create,
             Some(_) if order.read_first => Step::Read,
-            Some(guard) => Step::Update(guard.clone()),
+            Some(preconditions) => Step::Update(preconditions.clone()),
         };
         // One round more than a change under us may cost: the first may be the plan's guess.
         for _ in 0..=ROUNDS {
@@ -158,7 +162,7 @@ impl Delivery<'_> {
                     Err(Stop::Failed(failure)) if failure.class() == Class::Exists => Step::Read,
                     Err(stop) => return Err(stop),
                 },
-                Step::Update(guard) => match self.update(&guard).await {
+                Step::Update(preconditions) => match self.update(&preconditions).await {
                     Ok(answer) => return Ok(self.applied(answer).await),
                     Err(Stop::Failed(failure)) if failure.class() == Class::Conflict => Step::Read,
                     Err(Stop::Failed(failure)) if failure.class() == Class::Missing => Step::Create,
@@ -190,7 +194,7 @@ impl Delivery<'_> {
             if !id.gvk.is_namespace() {
                 return Ok(made);
             }
-            let creator = (&*self.order.recipe.hub, &*self.order.cluster);
+            let creator = (&*self.order.render_spec.hub, &*self.order.cluster);
             return Ok(prove(&self.member.api, creator, made, self.answer_form()).await);
         }
         let gate = self.member.namespaces.gate(&id.namespace);
@@ -214,7 +218,7 @@ impl Delivery<'_> {
 
     async fn make_namespace(&self) -> Result<(), Failure> {
         let namespace = &*self.order.id.namespace;
-        let creator = (&*self.order.recipe.hub, &*self.order.cluster);
+        let creator = (&*self.order.render_spec.hub, &*self.order.cluster);
         let body = namespaces::created(creator, namespace, &Default::default(), &Default::default());
         let api = &self.member.api;
         match api.create(&Path::namespace(None), &body, Form::Metadata).await {
@@ -227,15 +231,15 @@ impl Delivery<'_> {
         }
     }
 
-    async fn update(&self, guard: &Guard) -> Result<Value, Stop> {
+    async fn update(&self, preconditions: &Preconditions) -> Result<Value, Stop> {
         // Nothing of the live copy is to be kept (else the plan says read_first), so its guard stands for it.
-        let live = json!({"metadata": {"uid": &*guard.uid, "resourceVersion": &*guard.resource_version}});
+        let live = json!({"metadata": {"uid": &*preconditions.uid, "resourceVersion": &*preconditions.resource_version}});
         let rendered = self.render(Some(&live)).await?;
         Ok(self.put(&rendered).await?)
     }
 
     async fn reconcile(&self, live: &Value) -> Result<Delivered, Stop> {
-        if render::standing(&self.order.recipe, &self.order.cluster, live) == Standing::Foreign {
+        if render::standing(&self.order.render_spec, &self.order.cluster, live) == Standing::Foreign {
             return Ok(Delivered::Foreign);
         }
         let rendered = self.render(Some(live)).await?;
@@ -253,18 +257,27 @@ impl Delivery<'_> {
     /// Each hook is asked once: what it says is heard in the next step.
     async fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
         let order = self.order;
-        let taught = &order.recipe.interpretation;
-        let (mut recipe, mut heard) = (Cow::Borrowed(&order.recipe), Heard::default());
+        let interpretation = &order.render_spec.interpretation;
+        let (mut render_spec, mut heard) = (Cow::Borrowed(&order.render_spec), HookResponses::default());
         loop {
-            let step = render::step(&recipe, &order.id, &order.cluster, self.source.object(), live);
+            let step = render::step(
+                &render_spec,
+                &order.id,
+                &order.cluster,
+                self.source.object(),
+                live,
+            );
             let inquiry = match step.map_err(Stop::Refused)? {
                 render::Step::Done(rendered) => return Ok(rendered),
                 render::Step::Ask(inquiry) => inquiry,
             };
             let question = inquiry.question();
-            let said = self.taught.said(taught, &order.id.gvk, question).await;
+            let said = self
+                .interpreters
+                .said(interpretation, &order.id.gvk, question)
+                .await;
             heard = heard.and(question.operation(), said);
-            recipe.to_mut().interpretation = taught.with(heard.clone());
+            render_spec.to_mut().interpretation = interpretation.with(heard.clone());
         }
     }
 
@@ -288,7 +301,7 @@ impl Delivery<'_> {
     fn answer_form(&self) -> Form {
         if self
             .order
-            .recipe
+            .render_spec
             .interpretation
             .is_copied_whole(&self.order.id.gvk)
         {
@@ -304,13 +317,13 @@ impl Delivery<'_> {
 
     async fn applied_as(&self, copy: &Value) -> Delivered {
         let order = self.order;
-        let taught = &order.recipe.interpretation;
+        let interpretation = &order.render_spec.interpretation;
         Delivered::Applied {
             copy: self
-                .taught
-                .copy(taught, &order.cluster, &order.id.gvk, copy)
+                .interpreters
+                .copy(interpretation, &order.cluster, &order.id.gvk, copy)
                 .await,
-            source: source_version(self.source.meta(), &self.order.recipe),
+            source: source_version(self.source.meta(), &self.order.render_spec),
             differed: None,
         }
     }

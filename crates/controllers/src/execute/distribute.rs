@@ -1,21 +1,21 @@
 //! Sending the requests with which one copy of a distribution is brought in line, or ended. Which request follows which answer
-//! is the core's to say ([`Errand`]).
+//! is the core's to say ([`ApplyTask`]).
 
 use std::sync::Arc;
 
 use entourage_core::{
     distribution::{
         Order, Place, Step,
-        errand::{self, Answer, Errand, Next, No, Request},
+        apply_task::{self, Answer, ApplyTask, Next, No, Request},
     },
-    object::{Id, Str},
+    object::{ResourceId, Str},
     observation::{Observation, Subject, Wrote},
-    plan::{Guard, How},
+    plan::{Preconditions, RemovalMode},
 };
 use serde_json::Value;
 use tracing::debug;
 
-use super::{Hands, Outcome, deliver::Wiped};
+use super::{Executor, Outcome, deliver::Wiped};
 use crate::{
     client::{
         Api, Form,
@@ -25,7 +25,7 @@ use crate::{
     member::Member,
 };
 
-impl Hands {
+impl Executor {
     /// Carries out one `Change::Distribute`. Its outcome is told to the core, which decides when to try again.
     pub(super) async fn distribute(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
         let wrote = match self.api_of(&order.place, member) {
@@ -40,24 +40,24 @@ impl Hands {
         &self,
         (distribution, uid): (Str, Str),
         place: Place,
-        id: Id,
-        guard: Guard,
-        how: How,
+        id: ResourceId,
+        preconditions: Preconditions,
+        mode: RemovalMode,
         member: Option<&Arc<Member>>,
     ) -> Outcome {
-        let recipe = errand::recipe_to_withdraw(&distribution, &uid, &place, &self.hub_id);
+        let render_spec = apply_task::recipe_to_withdraw(&distribution, &uid, &place, &self.hub_id);
         let wrote = match self.api_of(&place, member) {
             None => unconnected(Step::Delete),
             Some(api) => {
-                let errand = Errand::withdraw(&recipe, &guard, how);
-                self.run(errand, api, &place, &id).await
+                let apply_task = ApplyTask::withdraw(&render_spec, &preconditions, mode);
+                self.run(apply_task, api, &place, &id).await
             }
         };
         self.told(distribution, place, wrote).await
     }
 
     async fn bring_in_line(&self, order: &Order, api: &Api) -> Wrote {
-        let id = errand::source(order);
+        let id = apply_task::source(order);
         let fetched = match self.sources.fetch(&id).await {
             Ok(fetched) => fetched,
             Err(failure) if failure.class() == Class::Abandoned => return Wrote::Abandoned,
@@ -68,14 +68,14 @@ impl Hands {
                 };
             }
         };
-        let (seen, content) = errand::content(order, fetched.source.object());
+        let (seen, content) = apply_task::content(order, fetched.source.object());
         if fetched.first {
             self.tell(Observation::Seen(seen)).await;
         }
         match content {
             Ok(content) => {
-                let errand = Errand::bring(order, content);
-                self.run(errand, api, &order.place, &order.id).await
+                let apply_task = ApplyTask::bring(order, content);
+                self.run(apply_task, api, &order.place, &order.id).await
             }
             Err(wrote) => wrote,
         }
@@ -84,14 +84,14 @@ impl Hands {
     /// Asks and answers until it ended.
     async fn run(
         &self,
-        (mut errand, mut request): (Errand<'_>, Request),
+        (mut apply_task, mut request): (ApplyTask<'_>, Request),
         api: &Api,
         place: &Place,
-        id: &Id,
+        id: &ResourceId,
     ) -> Wrote {
         loop {
             let answer = send(api, id, &request).await.map(Wiped);
-            let turn = errand.answered(&match &answer {
+            let turn = apply_task.answered(&match &answer {
                 Ok(object) => Answer::Object(&object.0),
                 Err(failure) => refusal(failure, id),
             });
@@ -124,7 +124,7 @@ impl Hands {
 }
 
 /// Of what is written only metadata comes back.
-async fn send(api: &Api, id: &Id, request: &Request) -> Result<Value, Failure> {
+async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Failure> {
     let path = Path::object(id);
     match request {
         Request::Read => api.get(&path, Form::Whole).await,
@@ -134,11 +134,14 @@ async fn send(api: &Api, id: &Id, request: &Request) -> Result<Value, Failure> {
             api.create(&path, copy.object(), Form::Metadata).await
         }
         Request::Replace(copy) => api.replace(&path, copy.object(), Form::Metadata).await,
-        Request::Delete(guard) => api.delete(&path, &guard.uid, &guard.resource_version).await,
+        Request::Delete(preconditions) => {
+            api.delete(&path, &preconditions.uid, &preconditions.resource_version)
+                .await
+        }
     }
 }
 
-fn refusal(failure: &Failure, id: &Id) -> Answer<'static> {
+fn refusal(failure: &Failure, id: &ResourceId) -> Answer<'static> {
     let no = match failure.class() {
         Class::Abandoned => return Answer::Abandoned,
         // Anything else proves nothing: the kind may not be served, or a proxy may not know the server.
@@ -151,7 +154,7 @@ fn refusal(failure: &Failure, id: &Id) -> Answer<'static> {
     Answer::No(no, words(failure, id))
 }
 
-fn words(failure: &Failure, id: &Id) -> String {
+fn words(failure: &Failure, id: &ResourceId) -> String {
     if failure.is_namespace_missing() {
         return format!("namespace {} does not exist on the server any more", id.namespace);
     }

@@ -3,22 +3,22 @@
 use entourage_core::delivery::render::wipe;
 use entourage_core::{
     distribution, interpreter,
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::{self, Observation, Watch, Which},
     plan::{HubObject, Verb},
-    rebalancer, rights, twin,
+    rebalancer, rights, scope,
 };
 use serde_json::Value;
 use tracing::{debug, warn};
 
-use super::{FORBIDDEN, Hands, Outcome, trouble};
+use super::{Executor, FORBIDDEN, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
     trouble::Trouble,
 };
 
-impl Hands {
+impl Executor {
     /// Writes one object of the hub and observes the answer. After 404 or 409 the object is read and observed, and the
     /// plan ends: the core plans again from what is there now.
     pub(super) async fn write(&self, object: &HubObject, verb: Verb) -> Outcome {
@@ -59,11 +59,11 @@ impl Hands {
     }
 
     /// Looks for a template on the hub.
-    pub(super) async fn need(&self, id: &Id) -> Outcome {
+    pub(super) async fn need(&self, id: &ResourceId) -> Outcome {
         let secret = id.gvk.group.is_empty() && &*id.gvk.kind == "Secret";
         // The type of a Secret is no metadata, and it decides whether the Secret travels.
-        let taught = self.taught.of(&id.gvk);
-        let form = if secret || taught.is_interpreted(&id.gvk) {
+        let interpretation = self.interpreters.of(&id.gvk);
+        let form = if secret || interpretation.is_interpreted(&id.gvk) {
             Form::Whole
         } else {
             Form::Metadata
@@ -71,7 +71,7 @@ impl Hands {
         match self.hub.get(&Path::object(id), form).await {
             Ok(mut object) => {
                 let travels = !interpreter::never_travels(&object);
-                let template = self.taught.template(&taught, id, &object).await;
+                let template = self.interpreters.template(&interpretation, id, &object).await;
                 wipe(&mut object);
                 let seen = if travels {
                     Observation::Found(id.clone(), template)
@@ -159,8 +159,11 @@ impl Hands {
     }
 
     pub(super) async fn see(&self, watch: &Watch, mut object: Value) {
-        let (taught, _) = self.taught.heard(&self.taught.to(watch), watch, &object).await;
-        let seen = observation::project(watch, &taught, &object);
+        let (interpretation, _) = self
+            .interpreters
+            .heard(&self.interpreters.to(watch), watch, &object)
+            .await;
+        let seen = observation::project(watch, &interpretation, &object);
         if let Watch::Templates(_) | Watch::Distributions = watch {
             wipe(&mut object);
         }
@@ -181,7 +184,7 @@ impl Hands {
             HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
             HubObject::Rebalancer(_) => (Watch::Rebalancers, Form::Whole),
             HubObject::Template(id) => {
-                let form = if self.taught.of(&id.gvk).is_interpreted(&id.gvk) {
+                let form = if self.interpreters.of(&id.gvk).is_interpreted(&id.gvk) {
                     Form::Whole
                 } else {
                     Form::Metadata
@@ -216,8 +219,8 @@ fn which(object: &HubObject) -> Which {
 fn gvk_of(object: &HubObject) -> Gvk {
     match object {
         HubObject::Template(id) => id.gvk.clone(),
-        HubObject::Binding(name) => Gvk::new(twin::BINDING_API, twin::binding(&name.namespace).kind),
-        HubObject::Policy(name) => Gvk::new(twin::POLICY_API, twin::policy(name).kind),
+        HubObject::Binding(name) => Gvk::new(scope::BINDING_API, scope::binding(&name.namespace).kind),
+        HubObject::Policy(name) => Gvk::new(scope::POLICY_API, scope::policy(name).kind),
         HubObject::Cluster(_) => Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
         HubObject::Distribution(_) => distribution::gvk(),
         HubObject::Rebalancer(_) => rebalancer::gvk(),

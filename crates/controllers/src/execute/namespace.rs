@@ -14,7 +14,7 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::debug;
 
-use super::{Hands, Outcome, trouble};
+use super::{Executor, Outcome, trouble};
 use crate::{
     client::{Api, Form, path::Path},
     error::{Class, Failure},
@@ -23,7 +23,7 @@ use crate::{
 /// Labels and annotations.
 type Marks = (BTreeMap<Str, Str>, BTreeMap<Str, Str>);
 
-impl Hands {
+impl Executor {
     /// Makes the namespace, or merges into the one that is there. A failure is left to the shell to try again: nothing of
     /// what is delivered waits for it. A refusal is for a person.
     pub(super) async fn bring_namespace(

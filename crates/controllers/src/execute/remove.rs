@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use entourage_core::{
     delivery::render::{self, wipe},
-    object::{Id, Str, is_held},
+    object::{ResourceId, Str, is_held},
     observation::{Observation, Removed, Subject},
-    plan::{Guard, How},
+    plan::{Preconditions, RemovalMode},
 };
 use serde_json::Value;
 use tracing::debug;
 
-use super::{Hands, Outcome, trouble};
+use super::{Executor, Outcome, trouble};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -22,25 +22,25 @@ use crate::{
 /// How often a copy that changes while it is released is read again.
 const ROUNDS: usize = 3;
 
-impl Hands {
+impl Executor {
     /// Carries out one removal. Its outcome is told to the core, which decides when to try again; only a copy that
     /// changed meanwhile is told as it is now, and the key comes back at once.
     pub(super) async fn remove(
         &self,
-        id: Id,
+        id: ResourceId,
         cluster: Str,
-        guard: Guard,
-        how: How,
+        preconditions: Preconditions,
+        mode: RemovalMode,
         member: Option<&Arc<Member>>,
     ) -> Outcome {
-        let result = match (member, how) {
+        let result = match (member, mode) {
             (None, _) => Ok(Removed::Unreachable(
                 "there is no connection to the member".into(),
             )),
-            (Some(member), How::Delete) => delete(&id, &guard, self.form(&id), member).await,
-            (Some(member), How::Release | How::HandOver) => {
+            (Some(member), RemovalMode::Delete) => delete(&id, &preconditions, self.form(&id), member).await,
+            (Some(member), RemovalMode::Release | RemovalMode::HandOver) => {
                 let to = (self.form(&id), &**member);
-                release(&id, (&guard, how), (&self.hub_id, &cluster), to).await
+                release(&id, (&preconditions, mode), (&self.hub_id, &cluster), to).await
             }
         };
         match result {
@@ -69,17 +69,20 @@ impl Hands {
     }
 
     /// What is kept of a kind tells how much of it is asked for.
-    fn form(&self, id: &Id) -> Form {
-        if self.taught.of(&id.gvk).is_copied_whole(&id.gvk) {
+    fn form(&self, id: &ResourceId) -> Form {
+        if self.interpreters.of(&id.gvk).is_copied_whole(&id.gvk) {
             Form::Whole
         } else {
             Form::Metadata
         }
     }
 
-    async fn see_copy(&self, cluster: &Str, id: &Id, mut live: Value) {
-        let taught = self.taught.of(&id.gvk);
-        let copy = self.taught.copy(&taught, cluster, &id.gvk, &live).await;
+    async fn see_copy(&self, cluster: &Str, id: &ResourceId, mut live: Value) {
+        let interpretation = self.interpreters.of(&id.gvk);
+        let copy = self
+            .interpreters
+            .copy(&interpretation, cluster, &id.gvk, &live)
+            .await;
         wipe(&mut live);
         self.tell(Observation::Seen(Subject::Copy(
             cluster.clone(),
@@ -90,15 +93,23 @@ impl Hands {
     }
 }
 
-impl Hands {
+impl Executor {
     /// Looks whether a copy stands on a member, after a write whose outcome is unknown.
-    pub(super) async fn confirm(&self, id: Id, cluster: Str, member: Option<&Arc<Member>>) -> Outcome {
+    pub(super) async fn confirm(
+        &self,
+        id: ResourceId,
+        cluster: Str,
+        member: Option<&Arc<Member>>,
+    ) -> Outcome {
         let removed = match member {
             None => Removed::Unreachable("there is no connection to the member".into()),
             Some(member) => match member.api.get(&Path::object(&id), self.form(&id)).await {
                 Ok(live) => {
-                    let taught = self.taught.of(&id.gvk);
-                    let copy = self.taught.copy(&taught, &cluster, &id.gvk, &live).await;
+                    let interpretation = self.interpreters.of(&id.gvk);
+                    let copy = self
+                        .interpreters
+                        .copy(&interpretation, &cluster, &id.gvk, &live)
+                        .await;
                     if copy.meta.hub.as_deref() == Some(&*self.hub_id) {
                         self.tell(Observation::Seen(Subject::Copy(cluster, id, copy)))
                             .await;
@@ -124,11 +135,16 @@ enum End {
     Abandoned,
 }
 
-async fn delete(id: &Id, guard: &Guard, form: Form, member: &Member) -> Result<Removed, End> {
+async fn delete(
+    id: &ResourceId,
+    preconditions: &Preconditions,
+    form: Form,
+    member: &Member,
+) -> Result<Removed, End> {
     let path = Path::object(id);
     match member
         .api
-        .delete(&path, &guard.uid, &guard.resource_version)
+        .delete(&path, &preconditions.uid, &preconditions.resource_version)
         .await
     {
         // A Status, or for some kinds the object as it was, when it is gone; the object when it is held.
@@ -141,7 +157,7 @@ async fn delete(id: &Id, guard: &Guard, form: Form, member: &Member) -> Result<R
         }
         Err(failure) if failure.class() == Class::Abandoned => Err(End::Abandoned),
         Err(failure) if failure.class() == Class::Conflict => match member.api.get(&path, form).await {
-            Ok(live) if is_other(&live, guard) => Ok(Removed::Gone),
+            Ok(live) if is_other(&live, preconditions) => Ok(Removed::Gone),
             Ok(live) => Err(End::Changed(live)),
             Err(failure) => Ok(failed(failure, id, member).await),
         },
@@ -150,8 +166,8 @@ async fn delete(id: &Id, guard: &Guard, form: Form, member: &Member) -> Result<R
 }
 
 async fn release(
-    id: &Id,
-    (guard, how): (&Guard, How),
+    id: &ResourceId,
+    (preconditions, mode): (&Preconditions, RemovalMode),
     (hub, cluster): (&str, &str),
     (form, member): (Form, &Member),
 ) -> Result<Removed, End> {
@@ -161,9 +177,9 @@ async fn release(
             Ok(live) => live,
             Err(failure) => return Ok(failed(failure, id, member).await),
         };
-        let released = if is_other(&live, guard) {
+        let released = if is_other(&live, preconditions) {
             None
-        } else if how == How::HandOver {
+        } else if mode == RemovalMode::HandOver {
             render::hand_over(&live, hub, cluster)
         } else {
             render::release(&live, hub, cluster)
@@ -189,13 +205,13 @@ async fn release(
     ))
 }
 
-fn is_other(live: &Value, guard: &Guard) -> bool {
-    live["metadata"]["uid"].as_str() != Some(&*guard.uid)
+fn is_other(live: &Value, preconditions: &Preconditions) -> bool {
+    live["metadata"]["uid"].as_str() != Some(&*preconditions.uid)
 }
 
 /// What a failure says of a copy. Only a 404 that proves it says that the copy is gone: what is taken for gone and stands
 /// after all is never looked after again.
-async fn failed(failure: Failure, id: &Id, member: &Member) -> Removed {
+async fn failed(failure: Failure, id: &ResourceId, member: &Member) -> Removed {
     match failure.class() {
         Class::Missing => match member.api.is_gone(id, &failure).await {
             Ok(true) => Removed::Gone,

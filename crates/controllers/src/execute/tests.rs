@@ -1,11 +1,11 @@
 //! Carrying out changes against scripted servers: which requests go out, and what the brain is told.
 
 use entourage_core::{
-    delivery::Recipe,
+    delivery::RenderSpec,
     interpreter::never_travels,
-    object::{Gvk, Id, Named},
+    object::{Gvk, NamespacedName, ResourceId},
     observation::{Delivered, Removed, Server, Subject, Which},
-    plan::{Guard, How, HubObject, Verb},
+    plan::{HubObject, Preconditions, RemovalMode, Verb},
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ const DELETE: &str = "DELETE /api/v1/namespaces/ns/configmaps/a";
 
 /// A hub and a member with their scripts, and what the brain hears.
 struct Bench {
-    hands: Hands,
+    hands: Executor,
     member: Arc<Member>,
     inbox: mpsc::Receiver<Message>,
     hub: Log,
@@ -40,11 +40,11 @@ fn bench_of((hub_api, hub): (Api, Log), (member_api, on_member): (Api, Log)) -> 
     let (brain, inbox) = mpsc::channel(100);
     let (events, _) = events::recorder(hub_api.clone());
     let sources = Sources::new(hub_api.clone());
-    let hands = Hands {
+    let hands = Executor {
         hub: hub_api,
         hub_id: "hub".into(),
         sources,
-        taught: Default::default(),
+        interpreters: Default::default(),
         events,
         brain,
     };
@@ -74,14 +74,14 @@ impl Bench {
         (outcome, heard)
     }
 
-    async fn deliver(&mut self, kind: &str, live: Option<Guard>, read_first: bool) -> Delivered {
+    async fn deliver(&mut self, kind: &str, live: Option<Preconditions>, read_first: bool) -> Delivered {
         let (id, cluster) = (id(kind), "m1".into());
-        let recipe = recipe();
+        let render_spec = render_spec();
         let (outcome, mut heard) = self
             .carry_out(Change::Deliver {
                 id,
                 cluster,
-                recipe,
+                render_spec,
                 live,
                 read_first,
             })
@@ -93,27 +93,27 @@ impl Bench {
         }
     }
 
-    async fn remove(&mut self, how: How) -> (Outcome, Option<Observation>) {
+    async fn remove(&mut self, mode: RemovalMode) -> (Outcome, Option<Observation>) {
         let change = Change::Remove {
             id: id("ConfigMap"),
             cluster: "m1".into(),
-            guard: guard("7"),
-            how,
+            preconditions: preconditions("7"),
+            mode,
         };
         let (outcome, mut heard) = self.carry_out(change).await;
         (outcome, heard.pop())
     }
 }
 
-fn id(kind: &str) -> Id {
-    Id::new(Gvk::new("v1", kind), "ns", "a")
+fn id(kind: &str) -> ResourceId {
+    ResourceId::new(Gvk::new("v1", kind), "ns", "a")
 }
 
-fn recipe() -> Recipe {
-    Recipe {
+fn render_spec() -> RenderSpec {
+    RenderSpec {
         interpretation: Default::default(),
         hub: "hub".into(),
-        binding: Named::new("ns", "a-configmap"),
+        binding: NamespacedName::new("ns", "a-configmap"),
         permanent_id: "p".into(),
         replicas: None,
         completions: None,
@@ -124,8 +124,8 @@ fn recipe() -> Recipe {
     }
 }
 
-fn guard(version: &str) -> Guard {
-    Guard {
+fn preconditions(version: &str) -> Preconditions {
+    Preconditions {
         uid: "copy".into(),
         resource_version: version.into(),
     }
@@ -201,7 +201,7 @@ async fn a_name_that_is_taken_by_someone_else_is_foreign_and_not_written() {
 async fn a_known_copy_is_replaced_without_reading_it() {
     let mut bench = bench(vec![(SOURCE, ok(template()))], vec![(PUT, ok(live("8", "v")))]);
     assert!(is_applied(
-        &bench.deliver("ConfigMap", Some(guard("7")), false).await,
+        &bench.deliver("ConfigMap", Some(preconditions("7")), false).await,
         "8"
     ));
     let body = &bench.on_member.all()[0].body;
@@ -224,7 +224,7 @@ async fn a_copy_that_changed_is_read_and_compared_before_it_is_written() {
         ],
     );
     assert!(is_applied(
-        &bench.deliver("ConfigMap", Some(guard("7")), false).await,
+        &bench.deliver("ConfigMap", Some(preconditions("7")), false).await,
         "11"
     ));
     assert_eq!(bench.on_member.all()[4].body["metadata"]["resourceVersion"], "10");
@@ -237,7 +237,7 @@ async fn a_copy_that_keeps_changing_is_left_for_later() {
         script.extend([(LIVE, ok(live("9", "drift"))), (PUT, status(409, "Conflict"))]);
     }
     let mut bench = bench(vec![(SOURCE, ok(template()))], script);
-    let delivered = bench.deliver("ConfigMap", Some(guard("7")), false).await;
+    let delivered = bench.deliver("ConfigMap", Some(preconditions("7")), false).await;
     assert_eq!(
         delivered,
         Delivered::Failed("the copy keeps changing on the member".into())
@@ -257,7 +257,7 @@ async fn an_equal_copy_is_not_written() {
     standing["metadata"]["uid"] = json!("copy");
     let mut second = bench(vec![(SOURCE, ok(template()))], vec![(LIVE, ok(standing))]);
     assert!(is_applied(
-        &second.deliver("ConfigMap", Some(guard("7")), true).await,
+        &second.deliver("ConfigMap", Some(preconditions("7")), true).await,
         "7"
     ));
     assert_eq!(second.on_member.lines(), [LIVE]);
@@ -327,7 +327,7 @@ async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
         let change = Change::Deliver {
             id: id("ConfigMap"),
             cluster: "m1".into(),
-            recipe: recipe(),
+            render_spec: render_spec(),
             live: None,
             read_first: false,
         };
@@ -358,7 +358,7 @@ async fn who_does_not_lead_any_more_blames_nobody() {
         bench.deliver("ConfigMap", None, false).await,
         Delivered::Abandoned
     );
-    let (outcome, heard) = bench.remove(How::Delete).await;
+    let (outcome, heard) = bench.remove(RemovalMode::Delete).await;
     assert!(heard.is_none() && outcome != Outcome::Done, "{heard:?}");
     assert!(log.lines().is_empty());
 }
@@ -380,11 +380,11 @@ async fn a_namespace_is_made_once_however_many_deliveries_go_there() {
     let bench = bench(vec![(SOURCE, ok(template()))], vec![]);
     let member = Arc::new(Member::new(member));
     futures::future::join_all((0..20).map(|_| {
-        let (id, cluster, recipe) = (id("ConfigMap"), "m1".into(), recipe());
+        let (id, cluster, render_spec) = (id("ConfigMap"), "m1".into(), render_spec());
         let change = Change::Deliver {
             id,
             cluster,
-            recipe,
+            render_spec,
             live: None,
             read_first: false,
         };
@@ -434,7 +434,7 @@ async fn a_template_that_is_gone_is_told_as_absent() {
 
 #[tokio::test]
 async fn a_404_that_names_no_object_proves_nothing_while_the_kind_may_have_objects() {
-    let thing = Id::new(Gvk::new("asked.example.com/v1", "Thing"), "ns", "a");
+    let thing = ResourceId::new(Gvk::new("asked.example.com/v1", "Thing"), "ns", "a");
     let group = json!([{"name": "asked.example.com", "versions": [{"version": "v2"}]}]);
     let defined = json!([{"metadata": {"name": "things.asked.example.com"}}]);
     let of_v2 = json!({"kind": "APIResourceList", "resources": [{"name": "things", "kind": "Thing"}]});
@@ -462,7 +462,7 @@ async fn a_404_that_names_no_object_proves_nothing_while_the_kind_may_have_objec
         let mut replies = vec![(source, status(404, "NotFound"))];
         replies.extend(told);
         let mut bench = bench(replies, vec![]);
-        let (outcome, heard) = bench.carry_out(Change::Need(thing.clone())).await;
+        let (outcome, heard) = bench.carry_out(Change::GetTemplate(thing.clone())).await;
         let told = matches!(heard.as_slice(), [Observation::Absent(_)]);
         assert_eq!((told, outcome == Outcome::Done), (absent, absent), "{what}");
     }
@@ -510,7 +510,7 @@ async fn a_removal_is_over_when_its_answer_says_so() {
     held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     held["metadata"]["finalizers"] = json!(["x/y"]);
     let mut bench = bench(vec![], vec![(DELETE, ok(live("7", "v"))), (DELETE, ok(held))]);
-    let (_, heard) = bench.remove(How::Delete).await;
+    let (_, heard) = bench.remove(RemovalMode::Delete).await;
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
         "{heard:?}"
@@ -520,8 +520,8 @@ async fn a_removal_is_over_when_its_answer_says_so() {
         .carry_out(Change::Remove {
             id: change,
             cluster,
-            guard: guard("7"),
-            how: How::Delete,
+            preconditions: preconditions("7"),
+            mode: RemovalMode::Delete,
         })
         .await;
     assert_eq!(outcome, Outcome::Done);
@@ -540,7 +540,7 @@ async fn a_copy_that_nothing_holds_is_gone_although_the_answer_shows_it_leaving(
     let leaving = json!({"kind": "Pod", "metadata": {"uid": "copy", "resourceVersion": "8",
         "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}});
     let mut bench = bench(vec![], vec![(DELETE, ok(leaving))]);
-    let (_, heard) = bench.remove(How::Delete).await;
+    let (_, heard) = bench.remove(RemovalMode::Delete).await;
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
         "{heard:?}"
@@ -550,7 +550,7 @@ async fn a_copy_that_nothing_holds_is_gone_although_the_answer_shows_it_leaving(
 #[tokio::test]
 async fn a_removal_names_the_copy_exactly() {
     let mut bench = bench(vec![], vec![(DELETE, ok(json!({"kind": "Status"})))]);
-    let (_, heard) = bench.remove(How::Delete).await;
+    let (_, heard) = bench.remove(RemovalMode::Delete).await;
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
         "{heard:?}"
@@ -564,7 +564,7 @@ async fn a_removal_names_the_copy_exactly() {
 #[tokio::test]
 async fn a_copy_that_is_not_there_any_more_is_gone() {
     let mut bench = bench(vec![], vec![(DELETE, no_object())]);
-    let (outcome, heard) = bench.remove(How::Delete).await;
+    let (outcome, heard) = bench.remove(RemovalMode::Delete).await;
     assert_eq!(outcome, Outcome::Done);
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
@@ -574,10 +574,10 @@ async fn a_copy_that_is_not_there_any_more_is_gone() {
 
 #[tokio::test]
 async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_know_the_member() {
-    for (how, first) in [(How::Delete, DELETE), (How::Release, LIVE)] {
+    for (mode, first) in [(RemovalMode::Delete, DELETE), (RemovalMode::Release, LIVE)] {
         for reply in [status(404, "NotFound"), gone("clusters")] {
             let mut bench = bench(vec![], vec![(first, reply)]);
-            let (outcome, heard) = bench.remove(how).await;
+            let (outcome, heard) = bench.remove(mode).await;
             assert_eq!(outcome, Outcome::Done);
             assert!(
                 matches!(heard, Some(Observation::Removed(_, _, Removed::Unreachable(_)))),
@@ -586,15 +586,15 @@ async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_k
         }
     }
     // Nothing defines the kind any more: its objects went with it.
-    let thing = Id::new(Gvk::new("removed.example.com/v1", "Thing"), "ns", "a");
+    let thing = ResourceId::new(Gvk::new("removed.example.com/v1", "Thing"), "ns", "a");
     let (member, _) = api(Server::Member("m1".into()), |asked| served_nothing(&asked.line));
     let mut bench = bench(vec![], vec![]);
     bench.member = Arc::new(Member::new(member));
     let change = Change::Remove {
         id: thing,
         cluster: "m1".into(),
-        guard: guard("7"),
-        how: How::Delete,
+        preconditions: preconditions("7"),
+        mode: RemovalMode::Delete,
     };
     let (_, heard) = bench.carry_out(change).await;
     assert!(
@@ -609,7 +609,7 @@ async fn a_copy_that_changed_is_not_removed_but_planned_again() {
         vec![],
         vec![(DELETE, status(409, "Conflict")), (LIVE, ok(live("9", "v")))],
     );
-    let (outcome, heard) = bench.remove(How::Delete).await;
+    let (outcome, heard) = bench.remove(RemovalMode::Delete).await;
     assert_eq!(
         outcome,
         Outcome::Failed {
@@ -625,13 +625,13 @@ async fn a_copy_that_changed_is_not_removed_but_planned_again() {
 
 #[tokio::test]
 async fn another_object_under_the_same_name_is_left_alone() {
-    for how in [How::Delete, How::Release, How::HandOver] {
-        let script = match how {
-            How::Delete => vec![(DELETE, status(409, "Conflict")), (LIVE, ok(foreign()))],
-            How::Release | How::HandOver => vec![(LIVE, ok(foreign()))],
+    for mode in [RemovalMode::Delete, RemovalMode::Release, RemovalMode::HandOver] {
+        let script = match mode {
+            RemovalMode::Delete => vec![(DELETE, status(409, "Conflict")), (LIVE, ok(foreign()))],
+            RemovalMode::Release | RemovalMode::HandOver => vec![(LIVE, ok(foreign()))],
         };
         let mut bench = bench(vec![], script);
-        let (_, heard) = bench.remove(how).await;
+        let (_, heard) = bench.remove(mode).await;
         assert!(
             matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
             "{heard:?}"
@@ -650,7 +650,7 @@ async fn a_released_copy_loses_our_marks_and_stays() {
             (PUT, ok(json!({}))),
         ],
     );
-    let (_, heard) = bench.remove(How::Release).await;
+    let (_, heard) = bench.remove(RemovalMode::Release).await;
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Released))),
         "{heard:?}"
@@ -665,7 +665,7 @@ async fn a_copy_that_another_hub_took_over_is_neither_released_nor_written() {
     let mut theirs = live("9", "v");
     theirs["metadata"]["labels"]["entourage.dev/hub"] = json!("other");
     let mut released = bench(vec![], vec![(LIVE, ok(theirs.clone()))]);
-    let (_, heard) = released.remove(How::Release).await;
+    let (_, heard) = released.remove(RemovalMode::Release).await;
     assert!(
         matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
         "{heard:?}"
@@ -675,11 +675,11 @@ async fn a_copy_that_another_hub_took_over_is_neither_released_nor_written() {
     let change = Change::Deliver {
         id: id("ConfigMap"),
         cluster: "m1".into(),
-        recipe: Recipe {
+        render_spec: RenderSpec {
             written_uid: Some("copy".into()),
-            ..recipe()
+            ..render_spec()
         },
-        live: Some(guard("7")),
+        live: Some(preconditions("7")),
         read_first: true,
     };
     let (_, heard) = delivered.carry_out(change).await;
@@ -706,7 +706,7 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
     for (reply, expected) in cases {
         let mut bench = bench(vec![], vec![(LIVE, reply)]);
         let (_, heard) = bench
-            .carry_out(Change::Confirm {
+            .carry_out(Change::GetCopy {
                 id: id("ConfigMap"),
                 cluster: "m1".into(),
             })
@@ -732,7 +732,7 @@ fn binding(version: &str) -> Value {
 
 fn write(verb: Verb) -> Change {
     Change::Hub {
-        object: HubObject::Binding(Named::new("ns", "b")),
+        object: HubObject::Binding(NamespacedName::new("ns", "b")),
         verb,
     }
 }
@@ -811,7 +811,7 @@ async fn a_claim_and_a_look_that_the_hub_forbids_are_told_and_those_it_refuses_o
         let told = matches!(heard.as_slice(), [Observation::Unclaimed(..)]);
         assert_eq!((told, heard.is_empty()), (is_told, !is_told), "{heard:?}");
         let mut looking = bench(vec![(SOURCE, status(code, reason))], vec![]);
-        let (outcome, heard) = looking.carry_out(Change::Need(id("ConfigMap"))).await;
+        let (outcome, heard) = looking.carry_out(Change::GetTemplate(id("ConfigMap"))).await;
         assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
         let told = matches!(heard.as_slice(), [Observation::Unreadable(..)]);
         assert_eq!((told, heard.is_empty()), (is_told, !is_told), "{heard:?}");
@@ -882,7 +882,7 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
     for (kind, reply, expected) in cases {
         let line: &'static str = format!("GET /api/v1/namespaces/ns/{}s/a", kind.to_lowercase()).leak();
         let mut bench = bench(vec![(line, reply)], vec![]);
-        let (outcome, heard) = bench.carry_out(Change::Need(id(kind))).await;
+        let (outcome, heard) = bench.carry_out(Change::GetTemplate(id(kind))).await;
         let told = match heard.as_slice() {
             [Observation::Found(..)] => "seen",
             [Observation::NeverTravels(_)] => "never",
@@ -898,7 +898,10 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
 #[tokio::test]
 async fn changes_stop_at_the_first_that_fails() {
     let mut bench = bench(vec![(BINDINGS, status(500, "InternalError"))], vec![]);
-    let changes = vec![write(Verb::Create(json!({}))), Change::Need(id("ConfigMap"))];
+    let changes = vec![
+        write(Verb::Create(json!({}))),
+        Change::GetTemplate(id("ConfigMap")),
+    ];
     let plan = Plan {
         changes,
         ..Plan::default()

@@ -12,7 +12,7 @@ use std::{
 
 use entourage_core::{
     interpreter::hook::{Address, service},
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
 };
 use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -44,7 +44,7 @@ impl Services for Api {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Value>, String>> {
         Box::pin(async move {
-            let id = Id::new(Gvk::new("v1", "Service"), namespace, name);
+            let id = ResourceId::new(Gvk::new("v1", "Service"), namespace, name);
             match self.get(&Path::object(&id), Form::Whole).await {
                 Ok(service) => Ok(Some(service)),
                 Err(failure) if failure.class() == Class::Missing => Ok(None),

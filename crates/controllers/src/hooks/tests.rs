@@ -215,7 +215,7 @@ fn object(version: usize) -> Value {
         "metadata": {"name": "w", "namespace": "team", "uid": "o-1", "resourceVersion": version.to_string()}})
 }
 
-async fn healthy(hooks: &Hooks, hook: &Hook, object: &Value) -> Result<Answer, Unanswered> {
+async fn healthy(hooks: &Hooks, hook: &Hook, object: &Value) -> Result<Answer, InterpretError> {
     let asked = hooks.ask(hook, &WORKLOAD, Question::Health(object));
     tokio::time::timeout(Duration::from_secs(20), asked)
         .await

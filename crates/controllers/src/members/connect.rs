@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use entourage_api::keys::reason;
 use entourage_core::{
     cluster::credentials::{Address, Decision, SecretFacts, evaluate},
-    object::{Gvk, Id, Named, Str},
+    object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Server,
 };
 use k8s_openapi::ByteString;
@@ -45,7 +45,7 @@ pub(super) async fn version(reach: &Reach, options: &MembersOptions) -> Option<S
     if secret.namespace != options.cluster_namespace {
         return None;
     }
-    let path = Path::object(&Id::new(
+    let path = Path::object(&ResourceId::new(
         Gvk::new("v1", "Secret"),
         &secret.namespace,
         &secret.name,
@@ -113,7 +113,7 @@ pub(super) async fn config_once(
 }
 
 async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> Result<Credentials, Refused> {
-    let Some(Named {
+    let Some(NamespacedName {
         namespace: lies_in,
         name: secret,
     }) = &reach.secret
@@ -132,7 +132,7 @@ async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> R
             ),
         });
     }
-    let id = Id::new(Gvk::new("v1", "Secret"), namespace, secret);
+    let id = ResourceId::new(Gvk::new("v1", "Secret"), namespace, secret);
     let mut object = hub
         .get(&Path::object(&id), Form::Whole)
         .await
@@ -194,7 +194,7 @@ async fn permit(
         name: secret,
         ..
     } = &credentials.facts;
-    let id = Id::new(Gvk::new("v1", "Secret"), namespace, secret);
+    let id = ResourceId::new(Gvk::new("v1", "Secret"), namespace, secret);
     // With the resourceVersion: what was decided holds for the Secret as it was read.
     let patch = json!({"metadata": {"annotations": annotations, "resourceVersion": credentials.version}});
     let answer = hub.merge(&Path::object(&id), &patch, Form::Metadata).await;
@@ -210,7 +210,7 @@ async fn permit(
 }
 
 /// What is decided from of a Secret.
-fn facts(id: &Id, object: &Value) -> SecretFacts {
+fn facts(id: &ResourceId, object: &Value) -> SecretFacts {
     let metadata = &object["metadata"];
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
     let annotations = metadata["annotations"].as_object().into_iter().flatten();

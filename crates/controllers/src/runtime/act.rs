@@ -8,15 +8,15 @@ use entourage_core::{
 use tokio::time::{Instant, timeout_at};
 use tracing::{error, trace, warn};
 
-use super::{Brain, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority};
+use super::{ControlLoop, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority};
 use crate::{clock, execute::Outcome, metrics, trouble::Trouble};
 
-impl<D: Decide> Brain<D> {
+impl<D: Decide> ControlLoop<D> {
     /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
     pub(super) fn dispatch(&mut self, now: Time) -> bool {
         let mut more = false;
         let mut raised = Vec::new();
-        for (server, queue) in &mut self.lanes {
+        for (server, queue) in &mut self.serialization_keys {
             let mut left = PLANS;
             let member = match server {
                 Server::Hub => None,
@@ -127,7 +127,7 @@ impl<D: Decide> Brain<D> {
             );
         }
         let server = key.server();
-        if let Some(queue) = self.lanes.get_mut(&server) {
+        if let Some(queue) = self.serialization_keys.get_mut(&server) {
             queue.finish(&key);
         }
         let counted = match outcome {
@@ -173,7 +173,7 @@ impl<D: Decide> Brain<D> {
         }
         self.published = now;
         let metrics = &self.options.metrics;
-        for (server, queue) in &self.lanes {
+        for (server, queue) in &self.serialization_keys {
             let (name, limit) = match server {
                 Server::Hub => ("hub", self.options.hands.hub.limit()),
                 Server::Member(name) => match self.connections.get(name) {

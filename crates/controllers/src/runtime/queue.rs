@@ -34,14 +34,14 @@ type Parked = (Key, Priority, Time);
 /// The queue of one API server.
 ///
 /// A key waits at most once; pushed again with a higher priority it moves up. Two keys with the same lane
-/// ([`Key::lane`]) are never in flight together: the later one is parked until the first ends.
+/// ([`Key::serialization_key`]) are never in flight together: the later one is parked until the first ends.
 #[derive(Debug, Default)]
 pub struct Queue {
     /// A key may stand in more than one of these; only the place that `waiting` names counts.
     ready: [VecDeque<Key>; PRIORITIES],
     waiting: HashMap<Key, (Priority, Time)>,
     /// The lanes in flight, and who waits for each.
-    lanes: HashMap<Key, Vec<Parked>>,
+    serialization_keys: HashMap<Key, Vec<Parked>>,
     pops: u32,
 }
 
@@ -88,7 +88,7 @@ impl Queue {
                     continue;
                 }
                 let since = self.waiting.remove(&key).map_or(now, |(_, since)| since);
-                match self.lanes.get_mut(&key.lane()) {
+                match self.serialization_keys.get_mut(&key.serialization_key()) {
                     Some(parked) => park(parked, (key, priority, since)),
                     None => return Some(key),
                 }
@@ -111,12 +111,18 @@ impl Queue {
 
     /// The key is being carried out: its lane is taken.
     pub fn start(&mut self, key: &Key) {
-        self.lanes.entry(key.lane()).or_default();
+        self.serialization_keys
+            .entry(key.serialization_key())
+            .or_default();
     }
 
     /// It ended: who waited for the lane waits for its turn again.
     pub fn finish(&mut self, key: &Key) {
-        for (key, priority, since) in self.lanes.remove(&key.lane()).unwrap_or_default() {
+        for (key, priority, since) in self
+            .serialization_keys
+            .remove(&key.serialization_key())
+            .unwrap_or_default()
+        {
             self.push(key, priority, since);
         }
     }
@@ -125,13 +131,13 @@ impl Queue {
     pub fn forget(&mut self) {
         self.ready.iter_mut().for_each(VecDeque::clear);
         self.waiting.clear();
-        self.lanes.values_mut().for_each(Vec::clear);
+        self.serialization_keys.values_mut().for_each(Vec::clear);
     }
 
     /// How many are being carried out.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.lanes.len()
+        self.serialization_keys.len()
     }
 
     /// How many wait, parked ones aside.
@@ -159,12 +165,12 @@ fn park(parked: &mut Vec<Parked>, (key, priority, since): Parked) {
 
 #[cfg(test)]
 mod tests {
-    use entourage_core::object::{Gvk, Id};
+    use entourage_core::object::{Gvk, ResourceId};
 
     use super::*;
 
-    fn id(name: &str) -> Id {
-        Id::new(Gvk::new("v1", "ConfigMap"), "ns", name)
+    fn id(name: &str) -> ResourceId {
+        ResourceId::new(Gvk::new("v1", "ConfigMap"), "ns", name)
     }
 
     fn binding(name: &str) -> Key {

@@ -11,7 +11,7 @@ use std::{
 use entourage_api::cluster::Cluster;
 use entourage_core::{
     index::Stats,
-    object::{Gvk, Id, Named},
+    object::{Gvk, NamespacedName, ResourceId},
     observation::{Probe, Template, Watch},
     plan::{Event, HubObject, Plan, Verb},
 };
@@ -138,8 +138,8 @@ impl Decide for Shared {
     }
 }
 
-fn id(name: &str) -> Id {
-    Id::new(Gvk::new("v1", "ConfigMap"), "ns", name)
+fn id(name: &str) -> ResourceId {
+    ResourceId::new(Gvk::new("v1", "ConfigMap"), "ns", name)
 }
 
 fn name(key: &Key) -> &str {
@@ -184,11 +184,11 @@ fn start(
     });
     members.pretend("m1", 1);
     let sources = Sources::new(hub_api.clone());
-    let hands = Hands {
+    let hands = Executor {
         hub: hub_api,
         hub_id: "hub".into(),
         sources,
-        taught: Default::default(),
+        interpreters: Default::default(),
         events,
         brain: brain.clone(),
     };
@@ -248,7 +248,7 @@ fn create(name: &str) -> Plan {
 }
 
 fn create_in(namespace: &str, name: &str) -> Plan {
-    let object = HubObject::Binding(Named::new(namespace, name));
+    let object = HubObject::Binding(NamespacedName::new(namespace, name));
     Plan::one(
         entourage_core::plan::Change::Hub {
             object,

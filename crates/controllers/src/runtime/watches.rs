@@ -19,15 +19,15 @@ use super::{
 use crate::{
     client::{Api, path, served::Served},
     error::Failure,
+    interpreter_snapshot::InterpreterSnapshot,
     supervise::supervise,
-    taught::Taught,
     watch::Watcher,
 };
 
 /// The running watches. Dropping it ends them.
 pub(super) struct Watches {
     hub: Str,
-    taught: Taught,
+    interpreters: InterpreterSnapshot,
     brain: mpsc::Sender<Message>,
     demanded: BTreeSet<Watch>,
     /// How often the demand had changed when it was last taken in.
@@ -57,11 +57,11 @@ enum News {
 
 impl Watches {
     /// None yet; `hub` is our hub's id.
-    pub(super) fn new(hub: Str, taught: Taught, brain: mpsc::Sender<Message>) -> Self {
+    pub(super) fn new(hub: Str, interpreters: InterpreterSnapshot, brain: mpsc::Sender<Message>) -> Self {
         let (running, waiting, runs) = (BTreeMap::new(), BTreeMap::new(), HashSet::new());
         Self {
             hub,
-            taught,
+            interpreters,
             brain,
             demanded: BTreeSet::new(),
             changes: None,
@@ -240,12 +240,12 @@ impl Watches {
         self.next += 1;
         self.runs.insert(run);
         // As it is now: whoever changes it starts the watch again.
-        let (taught, interpretation) = (self.taught.clone(), self.taught.to(&watch));
+        let (interpreters, interpretation) = (self.interpreters.clone(), self.interpreters.to(&watch));
         let (hub, brain, kept) = (self.hub.clone(), self.brain.clone(), watch.clone());
         let task = async move {
             let make = || {
                 Watcher::new(api.clone(), kept.clone(), run, &hub, brain.clone())
-                    .taught(taught.clone(), interpretation.clone())
+                    .interpreting(interpreters.clone(), interpretation.clone())
                     .run()
             };
             let told = || async {

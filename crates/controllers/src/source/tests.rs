@@ -7,8 +7,8 @@ use serde_json::json;
 use super::*;
 use crate::client::tests::{Reply, api, status};
 
-fn id() -> Id {
-    Id::new(Gvk::new("v1", "ConfigMap"), "ns", "a")
+fn id() -> ResourceId {
+    ResourceId::new(Gvk::new("v1", "ConfigMap"), "ns", "a")
 }
 
 /// A hub that serves version 1, 2, 3 … of the object.

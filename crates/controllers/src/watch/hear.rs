@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use entourage_core::{
-    object::Id,
+    object::ResourceId,
     observation::{Observation, Watch},
 };
 use futures::{StreamExt as _, stream};
@@ -35,9 +35,9 @@ pub(super) enum News {
 /// The objects that hooks had no answer about.
 #[derive(Debug, Default)]
 pub(super) struct Unheard {
-    objects: BTreeSet<Id>,
+    objects: BTreeSet<ResourceId>,
     /// The one that was asked about last: a hook that never answers about one must not keep it from the others.
-    last: Option<Id>,
+    last: Option<ResourceId>,
     failures: u32,
     again: Option<Instant>,
 }
@@ -61,7 +61,7 @@ impl Unheard {
     }
 
     /// Whether hooks had no answer about an object. Cost: O(log unheard).
-    fn record(&mut self, id: Id, lacks: bool) {
+    fn record(&mut self, id: ResourceId, lacks: bool) {
         if !lacks {
             self.objects.remove(&id);
             return;
@@ -73,7 +73,7 @@ impl Unheard {
     }
 
     /// These are to be asked about now: nobody did before.
-    pub(super) fn ask(&mut self, objects: BTreeSet<Id>) {
+    pub(super) fn ask(&mut self, objects: BTreeSet<ResourceId>) {
         self.objects.extend(objects);
         self.again = Some(Instant::now());
     }
@@ -102,7 +102,7 @@ impl Unheard {
     }
 
     /// The next to be asked about, round and round.
-    fn next(&mut self) -> Option<Id> {
+    fn next(&mut self) -> Option<ResourceId> {
         let after = self.last.as_ref().and_then(|last| {
             let bounds = (std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded);
             self.objects.range(bounds).next()
@@ -134,26 +134,29 @@ impl Watcher {
         seen
     }
 
-    async fn read(&self, mut news: News) -> (Option<Observation>, Option<Id>, bool) {
+    async fn read(&self, mut news: News) -> (Option<Observation>, Option<ResourceId>, bool) {
         let id = self.id(news.object());
         let (observation, lacks) = match &news {
             News::Gone(object) => (self.end(object), false),
             News::Object(object) => {
-                let (taught, lacks) = self.taught.heard(&self.interpretation, &self.watch, object).await;
-                (self.project(&taught, object), lacks)
+                let (interpretation, lacks) = self
+                    .interpreters
+                    .heard(&self.interpretation, &self.watch, object)
+                    .await;
+                (self.project(&interpretation, object), lacks)
             }
         };
         self.wipe(news.object());
         (observation, id, lacks)
     }
 
-    fn id(&self, object: &Value) -> Option<Id> {
+    fn id(&self, object: &Value) -> Option<ResourceId> {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
             return None;
         };
         let meta = &object["metadata"];
         let namespace = meta["namespace"].as_str().unwrap_or_default();
-        Some(Id::new(gvk.clone(), namespace, meta["name"].as_str()?))
+        Some(ResourceId::new(gvk.clone(), namespace, meta["name"].as_str()?))
     }
 
     /// Asks again about what hooks had no answer about: about one at a time until one is answered, then about many. Cost: a
@@ -176,7 +179,7 @@ impl Watcher {
             self.unheard.tried(false, false);
             return seen;
         }
-        let rest: Vec<Id> = (1..AT_A_TIME.min(self.unheard.objects.len() + 1))
+        let rest: Vec<ResourceId> = (1..AT_A_TIME.min(self.unheard.objects.len() + 1))
             .filter_map(|_| self.unheard.next())
             .collect();
         seen.extend(self.read_again(rest.clone()).await);
@@ -186,7 +189,7 @@ impl Watcher {
     }
 
     /// Reads objects once more, at a time.
-    async fn read_again(&mut self, ids: Vec<Id>) -> Vec<Observation> {
+    async fn read_again(&mut self, ids: Vec<ResourceId>) -> Vec<Observation> {
         let this = &*self;
         let read: Vec<_> = stream::iter(ids)
             .map(|id| async move {
@@ -219,8 +222,8 @@ mod tests {
 
     use super::*;
 
-    fn id(name: &str) -> Id {
-        Id::new(Gvk::new("example.com/v1", "Shop"), "ns", name)
+    fn id(name: &str) -> ResourceId {
+        ResourceId::new(Gvk::new("example.com/v1", "Shop"), "ns", name)
     }
 
     #[test]

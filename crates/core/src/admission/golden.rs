@@ -143,11 +143,11 @@ fn told(rules: &[Rule], case: &Case) -> String {
     match validate_by(rules, &request) {
         Ok(()) => {
             text.push_str("  passes: true\n");
-            let doubts = warnings_by(rules, &request);
-            if !doubts.is_empty() {
+            let warnings = warnings_by(rules, &request);
+            if !warnings.is_empty() {
                 text.push_str("  warns:\n");
             }
-            for doubt in doubts {
+            for doubt in warnings {
                 writeln!(text, "    - {:?}", doubt.to_string()).unwrap();
             }
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Problem, Request};
 use crate::{
     object::Gvk,
-    rehearsal::misread::{self, REMEDY},
+    simulation::misread::{self, REMEDY},
 };
 
 /// Names the part at fault. Cost: as [`misread::field`].

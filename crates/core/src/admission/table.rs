@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Operation, Problem, Request, distribution, doubts, failover, hooks, interpreter, overrides, placement,
-    policy, protection, readable, scripts, spread, stored, taints,
+    Operation, Problem, Request, distribution, failover, hooks, interpreter, overrides, placement, policy,
+    protection, readable, scripts, spread, stored, taints, warnings,
 };
 
 /// A kind that rules are about.
@@ -286,13 +286,13 @@ pub const RULES: &[Rule] = &[
         "an override policy without overriders, or with a rule that excludes all of its clusterNames, is named", "it changes no copy"),
     rule("excluded-all", POLICIES, Act::Warn(stored::excluded),
         "an exclusion that leaves none of clusterNames is named", "nothing is propagated"),
-    rule("distribution-means-nothing", DISTRIBUTIONS, Act::Warn(doubts::means_nothing),
+    rule("distribution-means-nothing", DISTRIBUTIONS, Act::Warn(warnings::means_nothing),
         "targets that select no namespace are named as such: no target, an empty selector, or excluded namespaces \
          alone", "elsewhere they select all"),
-    rule("distribution-flat-selector", DISTRIBUTIONS, Act::Warn(doubts::flat_selectors),
+    rule("distribution-flat-selector", DISTRIBUTIONS, Act::Warn(warnings::flat_selectors),
         "labels beside matchLabels are read as matchLabels", "OpenKruise drops them"),
-    rule("distribution-protected", DISTRIBUTIONS, Act::Warn(doubts::protected),
+    rule("distribution-protected", DISTRIBUTIONS, Act::Warn(warnings::protected),
         "namespaces of the system are no targets, also if they are named", "nothing else says why they have no copy"),
-    rule("distribution-taken-over", DISTRIBUTIONS, Act::Warn(doubts::taken_over),
+    rule("distribution-taken-over", DISTRIBUTIONS, Act::Warn(warnings::taken_over),
         "what writePolicy overwrite takes over goes with the distribution, unless deletionPolicy is Orphan", "it was not managed by it"),
 ];

@@ -215,7 +215,7 @@ fn a_warning_is_short_enough_to_be_shown_whole() {
         assert!(all.len() > 1, "{all:?}");
         for warning in all {
             let text = warning.to_string();
-            assert!(text.chars().count() <= doubts::LONGEST, "{text}");
+            assert!(text.chars().count() <= warnings::LONGEST, "{text}");
         }
     }
 }

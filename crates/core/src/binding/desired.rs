@@ -16,12 +16,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use crate::{
     dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, decide, elsewhere::tended, home, records},
-    index::{Entity, Index, Policy, activation, content_version, follows},
-    object::{Id, Named, Str, Time},
+    index::{Index, Policy, ResourceState, activation, content_version, follows},
+    object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
     scheduling::Own,
-    twin,
+    scope,
 };
 
 /// What comes after the write of a binding.
@@ -36,8 +36,8 @@ pub(super) struct Next {
 /// The binding as it should be, and what comes next.
 pub(super) fn desired(
     index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     own: Option<Own<'_>>,
     required: &[Required],
     mut binding: ResourceBinding,
@@ -45,41 +45,41 @@ pub(super) fn desired(
 ) -> (ResourceBinding, Next) {
     let mut next = Next::default();
     ask(index, id, &mut binding.spec);
-    adopt(id, (entity, template), &mut binding);
+    adopt(id, (resource, template), &mut binding);
     describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
-            next = claim(index, id, (entity, template), policy, &mut binding, now);
+            next = claim(index, id, (resource, template), policy, &mut binding, now);
             Some((name, policy, true))
         }
         Some(Own::Held(name, policy)) => {
-            next = hold(index, id, (entity, template), &mut binding, now);
+            next = hold(index, id, (resource, template), &mut binding, now);
             Some((name, policy, false))
         }
         Some(Own::Orphaned) => {
             demand(template, &mut binding.spec);
-            next = evict(index, id, (entity, template), &mut binding, now);
+            next = evict(index, id, (resource, template), &mut binding, now);
             None
         }
         None => {
             if index.config.propagate_deps {
-                attach(&dependencies::merged(index, entity), &mut binding.spec);
+                attach(&dependencies::merged(index, resource), &mut binding.spec);
             }
             None
         }
     };
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
-    mark(index, (id, entity, template), claimed, required, &mut binding);
+    mark(index, (id, resource, template), claimed, required, &mut binding);
     (binding, next)
 }
 
 /// A binding that is made again goes on with what the one before it said, and nothing else says.
 pub(super) fn resume(
-    (entity, template): (&Entity, &Template),
+    (resource, template): (&ResourceState, &Template),
     own: Option<Own<'_>>,
     fresh: &mut ResourceBinding,
 ) {
-    let (Some(own), Some(vanished)) = (own, &entity.vanished) else {
+    let (Some(own), Some(vanished)) = (own, &resource.vanished) else {
         return;
     };
     if matches!(own, Own::Orphaned | Own::Held(..)) {
@@ -91,7 +91,7 @@ pub(super) fn resume(
 }
 
 /// Somebody asks for a fresh choice: a question is never replaced by an earlier one.
-fn ask(index: &Index, id: &Id, spec: &mut ResourceBindingSpec) {
+fn ask(index: &Index, id: &ResourceId, spec: &mut ResourceBindingSpec) {
     let Some(asked) = index.rebalancers.asked_at(id) else {
         return;
     };
@@ -102,15 +102,15 @@ fn ask(index: &Index, id: &Id, spec: &mut ResourceBindingSpec) {
 }
 
 /// A binding that was orphaned belongs to the new template of that name.
-fn adopt(id: &Id, (entity, template): (&Entity, &Template), binding: &mut ResourceBinding) {
-    let stored = entity.binding.as_ref();
+fn adopt(id: &ResourceId, (resource, template): (&ResourceState, &Template), binding: &mut ResourceBinding) {
+    let stored = resource.binding.as_ref();
     if stored.is_some_and(|stored| stored.is_adoptable_by(template)) {
         let owners = binding.metadata.owner_references.get_or_insert_default();
         owners.push(owner(id, template));
     }
 }
 
-fn owner(id: &Id, template: &Template) -> OwnerReference {
+fn owner(id: &ResourceId, template: &Template) -> OwnerReference {
     OwnerReference {
         api_version: id.gvk.api_version(),
         kind: id.gvk.kind.to_string(),
@@ -124,7 +124,7 @@ fn owner(id: &Id, template: &Template) -> OwnerReference {
 /// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
 /// generation, or something in its place, an annotation keeps which content that was; without one every resourceVersion
 /// counts as content.
-fn describe(id: &Id, template: &Template, binding: &mut ResourceBinding) {
+fn describe(id: &ResourceId, template: &Template, binding: &mut ResourceBinding) {
     let spec = &mut binding.spec;
     let content = template
         .meta
@@ -155,14 +155,14 @@ fn describe(id: &Id, template: &Template, binding: &mut ResourceBinding) {
 /// What a policy says (karmada reference 1.2).
 fn claim(
     index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     policy: &Policy,
     binding: &mut ResourceBinding,
     now: Time,
 ) -> Next {
     let from = &policy.object.spec;
-    let mut vanished = vanished(index, id, entity, template);
+    let mut vanished = vanished(index, id, resource, template);
     for object in vanished.iter_mut().chain([&mut *binding]) {
         records::wish(&policy.meta, object);
     }
@@ -191,9 +191,9 @@ fn claim(
     spec.placement = Some(from.placement.clone());
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&from.placement, from.failover.as_ref());
-    let decision = decide(index, id, (entity, template), behaviour, held, now);
+    let decision = decide(index, id, (resource, template), behaviour, held, now);
     if decision.is_none() {
-        binding.spec.graceful_eviction_tasks = tended(index, id, entity, held, &from.placement, now);
+        binding.spec.graceful_eviction_tasks = tended(index, id, resource, held, &from.placement, now);
     }
     place(decision, &from.placement, binding)
 }
@@ -213,8 +213,8 @@ fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
 /// What a lazy policy said when it was last applied; its clusters are chosen from what there is now.
 fn hold(
     index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     binding: &mut ResourceBinding,
     now: Time,
 ) -> Next {
@@ -222,12 +222,12 @@ fn hold(
     let Some(placement) = binding.spec.placement.clone() else {
         return Next::default();
     };
-    let vanished = vanished(index, id, entity, template);
+    let vanished = vanished(index, id, resource, template);
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&placement, held.spec.failover.as_ref());
-    let decision = decide(index, id, (entity, template), behaviour, held, now);
+    let decision = decide(index, id, (resource, template), behaviour, held, now);
     if decision.is_none() {
-        binding.spec.graceful_eviction_tasks = tended(index, id, entity, held, &placement, now);
+        binding.spec.graceful_eviction_tasks = tended(index, id, resource, held, &placement, now);
     }
     place(decision, &placement, binding)
 }
@@ -235,8 +235,8 @@ fn hold(
 /// What a policy that is gone left is scheduled no more, but it is evicted.
 fn evict(
     index: &Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     binding: &mut ResourceBinding,
     now: Time,
 ) -> Next {
@@ -244,8 +244,8 @@ fn evict(
         return Next::default();
     };
     let behaviour = (&placement, binding.spec.failover.as_ref());
-    let Some(decision) = decide(index, id, (entity, template), behaviour, binding, now) else {
-        binding.spec.graceful_eviction_tasks = tended(index, id, entity, binding, &placement, now);
+    let Some(decision) = decide(index, id, (resource, template), behaviour, binding, now) else {
+        binding.spec.graceful_eviction_tasks = tended(index, id, resource, binding, &placement, now);
         return Next::default();
     };
     let spec = &binding.spec;
@@ -277,8 +277,16 @@ fn evict(
 
 /// The binding that this template had and that somebody deleted: what it says of scheduling goes on when it is made
 /// again.
-fn vanished(index: &Index, id: &Id, entity: &Entity, template: &Template) -> Option<ResourceBinding> {
-    let vanished = entity.vanished.as_ref().filter(|_| entity.binding.is_none())?;
+fn vanished(
+    index: &Index,
+    id: &ResourceId,
+    resource: &ResourceState,
+    template: &Template,
+) -> Option<ResourceBinding> {
+    let vanished = resource
+        .vanished
+        .as_ref()
+        .filter(|_| resource.binding.is_none())?;
     let owner = vanished.owner();
     if owner.is_some_and(|owner| *owner != *template.meta.uid) {
         return None;
@@ -329,17 +337,17 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
 /// says now applies.
 fn mark(
     index: &Index,
-    (id, entity, template): (&Id, &Entity, &Template),
-    claimed: Option<(&Named, &Policy, bool)>,
+    (id, resource, template): (&ResourceId, &ResourceState, &Template),
+    claimed: Option<(&NamespacedName, &Policy, bool)>,
     required: &[Required],
     binding: &mut ResourceBinding,
 ) {
-    let kind = twin::binding(&id.namespace);
+    let kind = scope::binding(&id.namespace);
     let following =
         index.config.propagate_deps && binding.spec.placement.is_some() && binding.spec.propagate_deps;
     let labels = binding.metadata.labels.get_or_insert_default();
     labels.retain(|key, _| {
-        !key.starts_with(label::DEPENDED_BY_PREFIX) && !twin::CLAIM_LABELS.contains(&key.as_str())
+        !key.starts_with(label::DEPENDED_BY_PREFIX) && !scope::CLAIM_LABELS.contains(&key.as_str())
     });
     for Required {
         snapshot,
@@ -351,12 +359,12 @@ fn mark(
             permanent_id.to_string(),
         );
     }
-    if let Some(permanent_id) = &entity.permanent_id {
+    if let Some(permanent_id) = &resource.permanent_id {
         labels
             .entry(kind.id_label.into())
             .or_insert_with(|| permanent_id.to_string());
     }
-    let left_out = dependencies::left_out(index, entity, required.len());
+    let left_out = dependencies::left_out(index, resource, required.len());
     let annotations = binding.metadata.annotations.get_or_insert_default();
     for key in [
         annotation::DEPENDENCIES,
@@ -364,7 +372,7 @@ fn mark(
         annotation::ACTIVATED,
     ]
     .iter()
-    .chain(twin::CLAIM_ANNOTATIONS)
+    .chain(scope::CLAIM_ANNOTATIONS)
     {
         annotations.remove(*key);
     }
@@ -376,12 +384,15 @@ fn mark(
         annotations.insert(annotation::REQUIRED_BY_LEFT_OUT.into(), left_out.to_string());
     }
     if let Some((name, policy, applied)) = claimed {
-        let permanent_id = policy.meta.label(twin::policy(name).id_label).unwrap_or_default();
-        let claim = twin::claim(name, permanent_id);
+        let permanent_id = policy
+            .meta
+            .label(scope::policy(name).id_label)
+            .unwrap_or_default();
+        let claim = scope::claim(name, permanent_id);
         let owned = |(key, value): (&str, Str)| (key.to_owned(), value.to_string());
         labels.extend(claim.0.into_iter().map(owned));
         annotations.extend(claim.1.into_iter().map(owned));
-        if let Some(content) = activation::record(policy, entity, &template.meta, applied) {
+        if let Some(content) = activation::record(policy, resource, &template.meta, applied) {
             annotations.insert(annotation::ACTIVATED.into(), content);
         }
     }
@@ -401,7 +412,7 @@ fn mark(
     }
     let policy = claimed.map(|(_, policy, _)| &policy.meta);
     let stored = annotations.remove(annotation::VOLUME_RETENTION);
-    if let Some(wish) = retention(index, entity, &template.meta, policy, stored.as_deref()) {
+    if let Some(wish) = retention(index, resource, &template.meta, policy, stored.as_deref()) {
         annotations.insert(annotation::VOLUME_RETENTION.into(), wish.to_string());
     }
     if annotations.is_empty() {
@@ -446,9 +457,14 @@ fn dependencies_of(template: &Template) -> Vec<DependentObjectReference> {
 }
 
 /// Name, owner and permanent id of a binding that is made now.
-pub(super) fn identity(index: &Index, id: &Id, entity: &Entity, template: &Template) -> ObjectMeta {
-    let kind = twin::binding(&id.namespace);
-    let permanent_id = entity.permanent_id.as_ref().map_or_else(
+pub(super) fn identity(
+    index: &Index,
+    id: &ResourceId,
+    resource: &ResourceState,
+    template: &Template,
+) -> ObjectMeta {
+    let kind = scope::binding(&id.namespace);
+    let permanent_id = resource.permanent_id.as_ref().map_or_else(
         || names::permanent_id(&[&index.config.hub, &template.meta.uid, kind.kind]),
         ToString::to_string,
     );

@@ -10,25 +10,25 @@ use entourage_api::{
 use super::places;
 use crate::{
     index::{
-        Binding, Entity, Index,
+        Binding, Index, ResourceState,
         regarding::{on_binding, on_template},
     },
-    object::{Id, Meta, Named, Str},
+    object::{Meta, NamespacedName, ResourceId, Str},
     observation::Template,
-    plan::{Change, Event, HubObject, Plan, Proof, Verb},
+    plan::{Change, Event, HubObject, Plan, SyncRequirement, Verb},
+    scope,
     stored_binding::{eviction_from, to_value},
-    twin,
 };
 
 /// A template that is known only from before an outage may never have been on a hub that was restored meanwhile, and what is
 /// made for it there would account for copies that nobody accounts for.
-pub(super) fn create(index: &Index, id: &Id, wanted: &ResourceBinding) -> Plan {
-    let proof = Proof::Templates(id.gvk.clone());
+pub(super) fn create(index: &Index, id: &ResourceId, wanted: &ResourceBinding) -> Plan {
+    let proof = SyncRequirement::Templates(id.gvk.clone());
     if !index.has(&proof) {
         return Plan::wait_for(proof, "whether the template is still there is not known");
     }
     let name = wanted.metadata.name.as_deref().unwrap_or_default();
-    let object = HubObject::Binding(Named::new(&id.namespace, name));
+    let object = HubObject::Binding(NamespacedName::new(&id.namespace, name));
     Plan::one(
         Change::Hub {
             object,
@@ -55,8 +55,8 @@ pub(super) fn delete(binding: &Binding, why: &str) -> Plan {
 }
 
 /// Drops our finalizers once no place remains. Cost: O(its copies), more where a member refuses the kind.
-pub(super) fn finish(index: &Index, id: &Id, entity: &Entity, binding: &Binding) -> Plan {
-    if let Some((cluster, _)) = entity
+pub(super) fn finish(index: &Index, id: &ResourceId, resource: &ResourceState, binding: &Binding) -> Plan {
+    if let Some((cluster, _)) = resource
         .copies
         .iter()
         .find(|(cluster, _)| index.may_stand(id, cluster))
@@ -70,10 +70,10 @@ pub(super) fn finish(index: &Index, id: &Id, entity: &Entity, binding: &Binding)
 pub(super) fn disown(binding: &Binding) -> Plan {
     let mut object = (*binding.object).clone();
     if let Some(labels) = &mut object.metadata.labels {
-        labels.retain(|key, _| !twin::CLAIM_LABELS.contains(&key.as_str()));
+        labels.retain(|key, _| !scope::CLAIM_LABELS.contains(&key.as_str()));
     }
     if let Some(annotations) = &mut object.metadata.annotations {
-        annotations.retain(|key, _| !twin::CLAIM_ANNOTATIONS.contains(&key.as_str()));
+        annotations.retain(|key, _| !scope::CLAIM_ANNOTATIONS.contains(&key.as_str()));
     }
     write(binding, Verb::Replace(to_value(&object)), "its policy ends")
 }
@@ -82,7 +82,7 @@ pub(super) fn release(binding: &Binding, why: &str) -> Plan {
     let mut object = (*binding.object).clone();
     let finalizers = object.metadata.finalizers.get_or_insert_default();
     let before = finalizers.len();
-    let ours = twin::binding(&binding.name.namespace).finalizer;
+    let ours = scope::binding(&binding.name.namespace).finalizer;
     finalizers.retain(|each| each != ours && each != finalizer::DEPENDENCIES);
     if finalizers.len() == before {
         return Plan::wait("others hold the binding");
@@ -92,7 +92,7 @@ pub(super) fn release(binding: &Binding, why: &str) -> Plan {
 
 /// The events of the evictions that a write begins, on the template and on the binding. Cost: O(tasks²).
 pub(super) fn evicted(
-    id: &Id,
+    id: &ResourceId,
     template: &Template,
     binding: &Binding,
     wanted: &ResourceBindingSpec,
@@ -130,8 +130,8 @@ pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
 /// Cost: O(copies).
 pub(super) fn note_former(
     index: &Index,
-    id: &Id,
-    entity: &Entity,
+    id: &ResourceId,
+    resource: &ResourceState,
     stored: Option<&Binding>,
     wanted: &mut ResourceBinding,
 ) {
@@ -146,7 +146,7 @@ pub(super) fn note_former(
             let former = stored.former_clusters().map(Str::from);
             former.chain(places(&stored.object.spec)).collect()
         }
-        None => entity.copies.keys().cloned().collect(),
+        None => resource.copies.keys().cloned().collect(),
     };
     let left: Vec<&str> = clusters
         .iter()

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::merge;
 use crate::{
     index::{Index, Member},
-    object::{Id, Str, Time},
-    plan::{Plan, Proof},
+    object::{ResourceId, Str, Time},
+    plan::{Plan, SyncRequirement},
 };
 
 /// How many objects are named.
@@ -28,7 +28,7 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
     }
     // Policies and bindings say which kinds are in use, and bindings what is accounted for.
     if !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
     if !are_copies_known(index, name) {
         return Plan::wait("the member is not synced yet");
@@ -64,7 +64,7 @@ fn are_copies_known(index: &Index, name: &Str) -> bool {
         })
 }
 
-fn shown(id: &Id) -> String {
+fn shown(id: &ResourceId) -> String {
     let at = match &*id.namespace {
         "" => String::new(),
         namespace => format!("{namespace}/"),

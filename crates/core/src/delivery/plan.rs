@@ -12,39 +12,39 @@ use crate::{
     eviction::{self, data, task},
     governor,
     index::{
-        Binding, CopyState, Entity, Index, Member, PendingWrite, Trouble,
+        Binding, CopyState, Index, Member, PendingWrite, ResourceState, Trouble,
         current::is_current,
         needs::{grace, is_required_on},
-        recipes::recipe,
         referred,
+        render_specs::render_spec,
         suspension::is_suspended,
         wanted::{is_committed, is_former, wants},
     },
-    interpreter::{self, operations::Operation, question::Unanswered},
-    object::{Id, Str, Time},
+    interpreter::{self, operations::Operation, question::InterpretError},
+    object::{ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, Guard, How, Plan, Proof},
+    plan::{Change, Plan, Preconditions, RemovalMode, SyncRequirement},
     stored_binding::{eviction_from, is_held_back_from},
 };
 
 /// Plans one (template, member). Cost: O(referrers + references), usually O(1).
 #[must_use]
-pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
-    let (Some(entity), Some(member)) = (index.entity(id), index.members.get(cluster)) else {
+pub fn plan(index: &Index, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
+    let (Some(resource), Some(member)) = (index.resource(id), index.members.get(cluster)) else {
         return Plan::nothing();
     };
     let none = CopyState::default();
-    let state = entity.copies.get(cluster).unwrap_or(&none);
+    let state = resource.copies.get(cluster).unwrap_or(&none);
     if state.in_flight {
         return Plan::wait("a write is under way");
     }
     if !index.is_kind_listed(&id.gvk) {
-        return Plan::wait_for(Proof::Kind(id.gvk.clone()), "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     if !index.copies_known(cluster, &id.gvk) {
         return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
-    let plan = known(index, id, cluster, (entity, member, state), now);
+    let plan = known(index, id, cluster, (resource, member, state), now);
     // A delivery that is tried again tells it, too.
     let is_tried_again = || {
         let problem = state.problem.as_ref();
@@ -61,45 +61,49 @@ pub fn plan(index: &Index, id: &Id, cluster: &Str, now: Time) -> Plan {
 /// What the hub and the member hold of it is known.
 fn known(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
-    (entity, member, state): (&Entity, &Member, &CopyState),
+    (resource, member, state): (&ResourceState, &Member, &CopyState),
     now: Time,
 ) -> Plan {
     if member.meta.deleting.is_some() {
         let stands = !state.is_absent();
         if stands && !index.is_base_synced() {
             return Plan::wait_for(
-                Proof::Base,
+                SyncRequirement::Base,
                 "Clusters are not synced: the cluster may no longer be deleted",
             );
         }
         let remove = member.meta.annotation(annotation::ON_UNJOIN) == Some(ON_UNJOIN_REMOVE);
-        let how = if remove { How::Delete } else { How::Release };
-        let ended = (entity, state, true);
-        return end_unless_retained(index, id, cluster, ended, how, now, "the cluster leaves");
+        let mode = if remove {
+            RemovalMode::Delete
+        } else {
+            RemovalMode::Release
+        };
+        let ended = (resource, state, true);
+        return end_unless_retained(index, id, cluster, ended, mode, now, "the cluster leaves");
     }
-    match &entity.template {
-        Some(_) if entity.is_gone() => template_gone(index, id, cluster, (entity, state), now),
+    match &resource.template {
+        Some(_) if resource.is_gone() => template_gone(index, id, cluster, (resource, state), now),
         Some(template) if template.meta.deleting.is_some() => Plan::wait("the template is being deleted"),
-        Some(template) => match &entity.binding {
-            Some(binding) => standing(index, id, cluster, (entity, template, binding, state), now),
+        Some(template) => match &resource.binding {
+            Some(binding) => standing(index, id, cluster, (resource, template, binding, state), now),
             None => Plan::wait("there is no binding"),
         },
-        None => template_gone(index, id, cluster, (entity, state), now),
+        None => template_gone(index, id, cluster, (resource, state), now),
     }
 }
 
 /// The template exists and its binding stands.
 fn standing(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
-    (entity, template, binding, state): (&Entity, &Template, &Binding, &CopyState),
+    (resource, template, binding, state): (&ResourceState, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
     let ending = binding.meta.deleting.is_some();
-    if wants(index, id, entity, cluster) {
+    if wants(index, id, resource, cluster) {
         // A binding that ends while it is wanted, or belongs to a former template of this name, is made again: until
         // then nothing is touched.
         if ending
@@ -109,14 +113,14 @@ fn standing(
         {
             return Plan::wait("the binding does not say so yet");
         }
-        return deliver(index, id, cluster, (entity, template, binding, state), now);
+        return deliver(index, id, cluster, (resource, template, binding, state), now);
     }
     if state.live.is_none() {
         return Plan::nothing();
     }
     if let Some(task) = eviction_from(&binding.object.spec, cluster)
         && !is_former(binding, template)
-        && let Err((why, until)) = task::may_delete(index, id, (entity, binding), task, now)
+        && let Err((why, until)) = task::may_delete(index, id, (resource, binding), task, now)
     {
         return until.map_or_else(|| Plan::wait(why.clone()), |until| Plan::wait_until(until, &*why));
     }
@@ -126,9 +130,9 @@ fn standing(
     }
     // A user deleted what the copy was made from.
     let keeps = if is_former(binding, template) {
-        dependencies::preserves(index, entity, cluster)
+        dependencies::preserves(index, resource, cluster)
     } else {
-        dependencies::referrers_preserve(index, entity, cluster)
+        dependencies::referrers_preserve(index, resource, cluster)
     };
     // A copy that is to stay is released while the binding still says who asked for that.
     if is_committed(binding, cluster) && !ending && !keeps {
@@ -137,25 +141,29 @@ fn standing(
     if !index.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
-    if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
+    if let Some(holder) = dependencies::held_by(index, id, resource, cluster) {
         return Plan::wait(format!("{holder} still exists there"));
     }
-    if let Some(gvk) = dependencies::unheard(index, entity, cluster) {
+    if let Some(gvk) = dependencies::unheard(index, resource, cluster) {
         let why = format!(
             "unknown state of {cluster}: a {} that depends on it may exist there",
             gvk.kind
         );
-        return Plan::wait_for(Proof::Copies(cluster.clone(), gvk), why);
+        return Plan::wait_for(SyncRequirement::Copies(cluster.clone(), gvk), why);
     }
     // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
-    let how = if keeps { How::Release } else { How::Delete };
-    let ended = (entity, state, state.explained);
+    let mode = if keeps {
+        RemovalMode::Release
+    } else {
+        RemovalMode::Delete
+    };
+    let ended = (resource, state, state.explained);
     end_unless_retained(
         index,
         id,
         cluster,
         ended,
-        how,
+        mode,
         now,
         &format!("no longer scheduled to {cluster}"),
     )
@@ -164,22 +172,22 @@ fn standing(
 /// The template is gone from the hub, or seems to be.
 fn template_gone(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
-    (entity, state): (&Entity, &CopyState),
+    (resource, state): (&ResourceState, &CopyState),
     now: Time,
 ) -> Plan {
-    let deleted = match (&entity.binding, &entity.vanished) {
+    let deleted = match (&resource.binding, &resource.vanished) {
         (Some(binding), _) => binding.meta.deleting,
         // This process saw the binding that accounted for it. It may have been released a moment ago, because its
         // deletion was told before the template's: the grace is the same.
         (None, Some(vanished)) => Some(vanished.meta.deleting.unwrap_or(Time(0))),
         (None, None) => return Plan::wait("orphaned: it is left unchanged"),
     };
-    if entity.is_orphaned() {
+    if resource.is_orphaned() {
         return Plan::wait("its template was deleted with --cascade=orphan: it stays");
     }
-    let Some(deleted) = deleted.filter(|_| entity.is_gone()) else {
+    let Some(deleted) = deleted.filter(|_| resource.is_gone()) else {
         return Plan::wait("whether the template is gone for good is not known yet");
     };
     if !index.is_removal_safe(&id.gvk) {
@@ -188,32 +196,32 @@ fn template_gone(
     if state.live.is_none() {
         return Plan::nothing();
     }
-    let has_no_owner = entity
+    let has_no_owner = resource
         .last_binding()
         .is_some_and(|binding| binding.owner().is_none());
-    if has_no_owner || entity.is_orphaning() {
+    if has_no_owner || resource.is_orphaning() {
         let why = "its orphaned binding was deleted";
-        return end(index, id, cluster, (state, true), How::Release, now, why);
+        return end(index, id, cluster, (state, true), RemovalMode::Release, now, why);
     }
-    if let Some(time) = grace(index, entity, deleted, now) {
+    if let Some(time) = grace(index, resource, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
-    if let Some(holder) = dependencies::held_by(index, id, entity, cluster) {
+    if let Some(holder) = dependencies::held_by(index, id, resource, cluster) {
         return Plan::wait(format!("{holder} still exists there"));
     }
-    let how = if dependencies::preserves(index, entity, cluster) {
-        How::Release
+    let mode = if dependencies::preserves(index, resource, cluster) {
+        RemovalMode::Release
     } else {
-        How::Delete
+        RemovalMode::Delete
     };
     let why = "the template was deleted";
     let ended = (state, state.explained);
-    if how == How::Release || !volumes::is_retained(entity, state) {
-        return end(index, id, cluster, ended, how, now, why);
+    if mode == RemovalMode::Release || !volumes::is_retained(resource, state) {
+        return end(index, id, cluster, ended, mode, now, why);
     }
     match volumes::goes_with_its_namespace(index, id, deleted, now) {
-        Ok(true) => end_unless_retained(index, id, cluster, (entity, state, true), how, now, why),
-        Ok(false) => end(index, id, cluster, ended, how, now, why),
+        Ok(true) => end_unless_retained(index, id, cluster, (resource, state, true), mode, now, why),
+        Ok(false) => end(index, id, cluster, ended, mode, now, why),
         Err(plan) => plan,
     }
 }
@@ -221,21 +229,21 @@ fn template_gone(
 /// As [`end`]; a claim that holds data is released, not deleted, and that is told.
 fn end_unless_retained(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
-    (entity, state, explained): (&Entity, &CopyState, bool),
-    how: How,
+    (resource, state, explained): (&ResourceState, &CopyState, bool),
+    mode: RemovalMode,
     now: Time,
     why: &str,
 ) -> Plan {
     let ended = (state, explained);
-    if how == How::Release || !volumes::is_retained(entity, state) {
-        return end(index, id, cluster, ended, how, now, why);
+    if mode == RemovalMode::Release || !volumes::is_retained(resource, state) {
+        return end(index, id, cluster, ended, mode, now, why);
     }
     let why = format!("{why}; it holds data and is kept, without ownership metadata");
-    let mut plan = end(index, id, cluster, ended, How::Release, now, &why);
+    let mut plan = end(index, id, cluster, ended, RemovalMode::Release, now, &why);
     if !plan.changes.is_empty() {
-        plan.changes.extend(volumes::told(index, id, entity, cluster));
+        plan.changes.extend(volumes::told(index, id, resource, cluster));
     }
     plan
 }
@@ -243,10 +251,10 @@ fn end_unless_retained(
 /// Ends a copy; whether an edit explains that is said beside its state.
 fn end(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
     (state, explained): (&CopyState, bool),
-    how: How,
+    mode: RemovalMode,
     now: Time,
     why: &str,
 ) -> Plan {
@@ -257,20 +265,22 @@ fn end(
         return Plan::wait_until(problem.retry_at, problem.message.clone());
     }
     // Other things may live in a namespace: whether it is deleted is decided when the hub has deleted its own.
-    let how = match how {
-        How::Delete if id.gvk.is_namespace() => How::HandOver,
-        how => how,
+    let mode = match mode {
+        RemovalMode::Delete if id.gvk.is_namespace() => RemovalMode::HandOver,
+        mode => mode,
     };
     let (id, cluster) = (id.clone(), cluster.clone());
     match &state.live {
-        Some(live) if live.meta.deleting.is_some() && how == How::Delete => Plan::wait("it is being deleted"),
+        Some(live) if live.meta.deleting.is_some() && mode == RemovalMode::Delete => {
+            Plan::wait("it is being deleted")
+        }
         Some(live) => {
-            if how == How::Delete
+            if mode == RemovalMode::Delete
                 && let Some(held) = governor::hold(index, &cluster, (explained, state.counted), now)
             {
                 return held;
             }
-            let guard = Guard {
+            let preconditions = Preconditions {
                 uid: live.meta.uid.clone(),
                 resource_version: live.meta.resource_version.clone(),
             };
@@ -278,8 +288,8 @@ fn end(
                 Change::Remove {
                     id,
                     cluster,
-                    guard,
-                    how,
+                    preconditions,
+                    mode,
                 },
                 why,
             )
@@ -289,7 +299,7 @@ fn end(
 }
 
 /// Looks for a copy that may have been written, where nothing else is to be done; if that comes later, the plan says when.
-fn look(id: &Id, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Time) -> Plan {
+fn look(id: &ResourceId, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Time) -> Plan {
     match pending.due() {
         Some(due) if now < due => Plan {
             again_at: Some(plan.again_at.map_or(due, |again| again.min(due))),
@@ -298,7 +308,7 @@ fn look(id: &Id, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Tim
         _ => {
             let (id, cluster) = (id.clone(), cluster.clone());
             Plan::one(
-                Change::Confirm { id, cluster },
+                Change::GetCopy { id, cluster },
                 "the outcome of a write is not known",
             )
         }
@@ -307,13 +317,13 @@ fn look(id: &Id, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Tim
 
 fn deliver(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
-    (entity, template, binding, state): (&Entity, &Template, &Binding, &CopyState),
+    (resource, template, binding, state): (&ResourceState, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
-    let recipe = recipe(index, id, (entity, template, binding), (state, cluster));
-    let source = source_version(&template.meta, &recipe);
+    let render_spec = render_spec(index, id, (resource, template, binding), (state, cluster));
+    let source = source_version(&template.meta, &render_spec);
     if state
         .live
         .as_ref()
@@ -323,23 +333,23 @@ fn deliver(
     }
     if is_current(index, id, cluster) {
         // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
-        match &state.fight {
+        match &state.drift_backoff {
             None => return Plan::nothing(),
-            Some(fight) if now < fight.over_at() => {
-                return Plan::wait_until(fight.over_at(), "drift was corrected");
+            Some(drift_backoff) if now < drift_backoff.over_at() => {
+                return Plan::wait_until(drift_backoff.over_at(), "drift was corrected");
             }
             Some(_) => {}
         }
-    } else if let Some(fight) = &state.fight
+    } else if let Some(drift_backoff) = &state.drift_backoff
         && is_from(state, &source)
-        && now < fight.retry_at()
+        && now < drift_backoff.retry_at()
     {
-        return Plan::wait_until(fight.retry_at(), "drift was corrected a moment ago");
+        return Plan::wait_until(drift_backoff.retry_at(), "drift was corrected a moment ago");
     }
-    if index.kindless.contains(&index.copies(cluster, &id.gvk)) {
+    if index.no_such_kind.contains(&index.copies(cluster, &id.gvk)) {
         return Plan::wait(format!("{cluster} does not serve the kind"));
     }
-    if is_suspended(index, entity, cluster) {
+    if is_suspended(index, resource, cluster) {
         return Plan::wait("delivery is suspended");
     }
     if let Some(problem) = &state.problem
@@ -364,7 +374,7 @@ fn deliver(
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(dependency) = awaited(index, id, entity, cluster)
+        && let Some(dependency) = awaited(index, id, resource, cluster)
     {
         let until = state
             .wanted_since
@@ -376,21 +386,21 @@ fn deliver(
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(claim) = data::lacking(index, entity, cluster)
+        && let Some(claim) = data::lacking(index, resource, cluster)
     {
         return Plan::wait(format!("the data of {claim} is not there yet"));
     }
-    let live = state.live.as_ref().map(|live| Guard {
+    let live = state.live.as_ref().map(|live| Preconditions {
         uid: live.meta.uid.clone(),
         resource_version: live.meta.resource_version.clone(),
     });
     let read_first = state.live.as_ref().is_some_and(|live| {
-        let labels = marks::of(&template.meta, &recipe, id, cluster).labels;
+        let labels = marks::of(&template.meta, &render_spec, id, cluster).labels;
         let labels = json!({"metadata": {"labels": labels}});
         let retains = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind)
             .is_some_and(|native| native.needs_live(&labels));
         retains
-            || recipe.interpretation.has(Operation::Retain)
+            || render_spec.interpretation.has(Operation::Retain)
             || !state.is_as_written()
             || live.meta.foreign
             || is_from(state, &source)
@@ -401,7 +411,7 @@ fn deliver(
         Change::Deliver {
             id,
             cluster,
-            recipe,
+            render_spec,
             live,
             read_first,
         },
@@ -415,14 +425,14 @@ fn deliver(
 /// what needs it, too.
 ///
 /// Cost: O(references), of what is taken along × their referrers.
-fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id> {
-    let follows = index.is_following(entity);
-    if !follows && !is_required_on(index, entity, cluster) {
+fn awaited(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+    let follows = index.is_following(resource);
+    if !follows && !is_required_on(index, resource, cluster) {
         return None;
     }
-    entity.references.iter().map(referred).find(|dependency| {
-        let needed = index.entity(dependency);
-        let goes_along = |needed: &Entity| {
+    resource.references.iter().map(referred).find(|dependency| {
+        let needed = index.resource(dependency);
+        let goes_along = |needed: &ResourceState| {
             is_required_on(index, needed, cluster) && !needed.references.iter().any(|each| each.id == *id)
         };
         if !follows && !needed.is_some_and(goes_along) {
@@ -446,7 +456,7 @@ fn awaited(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Option<Id>
             .template
             .as_ref()
             .and_then(|template| template.lacks(Operation::References));
-        if follows && unasked.is_some_and(Unanswered::is_unasked) {
+        if follows && unasked.is_some_and(InterpretError::is_unasked) {
             return true;
         }
         let Some(state) = needed.copies.get(cluster) else {

@@ -7,11 +7,11 @@ use entourage_api::keys::{VOLUME_RETENTION_DELETE, event};
 
 use crate::{
     dependencies::retention::wish,
-    index::{CopyState, Entity, Index},
-    object::{Id, Str, Time},
+    index::{CopyState, Index, ResourceState},
+    object::{ResourceId, Str, Time},
     observation::Watch,
     plan::{Change, Event, Plan, Regarding},
-    twin,
+    scope,
 };
 
 /// The end of a claim's namespace on the hub may be told after the end of the claim: other watches. So long it is waited for,
@@ -22,13 +22,16 @@ const NAMESPACE_NEWS: i64 = 2_000;
 const MOST_TOLD: usize = 5;
 
 /// Whether a copy holds data, and nobody said that it shall be deleted all the same. Cost: O(1).
-pub(super) fn is_retained(entity: &Entity, state: &CopyState) -> bool {
-    state.live.as_ref().is_some_and(|live| live.holds_data) && !is_deletion_asked(entity)
+pub(super) fn is_retained(resource: &ResourceState, state: &CopyState) -> bool {
+    state.live.as_ref().is_some_and(|live| live.holds_data) && !is_deletion_asked(resource)
 }
 
-fn is_deletion_asked(entity: &Entity) -> bool {
-    let stored = entity.last_binding().and_then(|binding| wish(&binding.meta));
-    let asked = entity.template.as_ref().and_then(|template| wish(&template.meta));
+fn is_deletion_asked(resource: &ResourceState) -> bool {
+    let stored = resource.last_binding().and_then(|binding| wish(&binding.meta));
+    let asked = resource
+        .template
+        .as_ref()
+        .and_then(|template| wish(&template.meta));
     asked.or(stored) == Some(VOLUME_RETENTION_DELETE)
 }
 
@@ -36,7 +39,7 @@ fn is_deletion_asked(entity: &Entity) -> bool {
 /// namespace went. `Err` until that is known.
 pub(super) fn goes_with_its_namespace(
     index: &Index,
-    id: &Id,
+    id: &ResourceId,
     deleted: Time,
     now: Time,
 ) -> Result<bool, Plan> {
@@ -60,16 +63,16 @@ pub(super) fn goes_with_its_namespace(
 }
 
 /// Tells the workloads that took the claim along, and whoever looks at the claim. Cost: O(referrers).
-pub(super) fn told(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Vec<Change> {
-    let mut regarding: Vec<Regarding> = entity
+pub(super) fn told(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
+    let mut regarding: Vec<Regarding> = resource
         .referrers
         .iter()
-        .chain(&entity.former)
-        .filter_map(|referrer| on(referrer, index.entity(referrer)?))
+        .chain(&resource.stale_referrers)
+        .filter_map(|referrer| on(referrer, index.resource(referrer)?))
         .take(MOST_TOLD)
         .collect();
-    let claim = entity.template.is_some().then(|| on(id, entity)).flatten();
-    regarding.extend(claim.or_else(|| on_binding(entity)));
+    let claim = resource.template.is_some().then(|| on(id, resource)).flatten();
+    regarding.extend(claim.or_else(|| on_binding(resource)));
     let message = format!(
         "{id} holds data on {cluster} and is kept there, without ownership metadata: it is managed again when it is \
          scheduled to {cluster} again; delete it on {cluster} if its data is not needed any more"
@@ -85,10 +88,10 @@ pub(super) fn told(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> Ve
     regarding.into_iter().map(event).collect()
 }
 
-fn on(id: &Id, entity: &Entity) -> Option<Regarding> {
-    let uid: Str = match &entity.template {
+fn on(id: &ResourceId, resource: &ResourceState) -> Option<Regarding> {
+    let uid: Str = match &resource.template {
         Some(template) => template.meta.uid.clone(),
-        None => entity.last_binding()?.object.spec.resource.uid.as_str().into(),
+        None => resource.last_binding()?.object.spec.resource.uid.as_str().into(),
     };
     Some(Regarding {
         api_version: id.gvk.api_version(),
@@ -99,11 +102,11 @@ fn on(id: &Id, entity: &Entity) -> Option<Regarding> {
     })
 }
 
-fn on_binding(entity: &Entity) -> Option<Regarding> {
-    let binding = entity.last_binding()?;
+fn on_binding(resource: &ResourceState) -> Option<Regarding> {
+    let binding = resource.last_binding()?;
     Some(Regarding {
-        api_version: twin::BINDING_API.into(),
-        kind: twin::binding(&binding.name.namespace).kind.into(),
+        api_version: scope::BINDING_API.into(),
+        kind: scope::binding(&binding.name.namespace).kind.into(),
         namespace: binding.name.namespace.clone(),
         name: binding.name.name.clone(),
         uid: binding.meta.uid.clone(),

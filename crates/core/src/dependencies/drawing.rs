@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     index::{consents, referred},
     interpreter::{Interpretation, operations::Operation},
-    object::{Gvk, Id, Meta, Str},
+    object::{Gvk, Meta, ResourceId, Str},
     observation,
     reserved::{is_skipped_kind, is_skipped_namespace},
 };
@@ -34,9 +34,9 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawing {
     /// Every object that refers to another, is referred to, or goes somewhere.
-    pub nodes: BTreeMap<Id, Node>,
+    pub nodes: BTreeMap<ResourceId, Node>,
     /// Referrer → what it refers to → whether it can do without.
-    pub edges: BTreeMap<Id, BTreeMap<Id, bool>>,
+    pub edges: BTreeMap<ResourceId, BTreeMap<ResourceId, bool>>,
     /// What is not drawn, and why, for a person: objects of which what they need is not told.
     pub remarks: BTreeSet<String>,
 }
@@ -44,22 +44,22 @@ pub struct Drawing {
 impl Drawing {
     /// From the objects of a hub: templates and bindings, and namespaces where objects name something in another one. An
     /// object may be metadata alone where its kind refers to nothing. What is needed by its labels is among the objects, or
-    /// not drawn; what lies in a namespace that does not let it be taken along is not drawn either. `taught` is what people
+    /// not drawn; what lies in a namespace that does not let it be taken along is not drawn either. `interpretation` is what people
     /// taught us of a kind.
     ///
     /// Cost: O(objects + references), for each selector O(objects of its kind in its namespace), and that of what is taught.
     pub fn of<'a>(
-        objects: impl Iterator<Item = (&'a Id, &'a Value)> + Clone,
-        taught: impl Fn(&Gvk) -> Interpretation,
+        objects: impl Iterator<Item = (&'a ResourceId, &'a Value)> + Clone,
+        interpretation: impl Fn(&Gvk) -> Interpretation,
     ) -> Self {
         let mut all = Self::default();
-        let known: BTreeMap<&Id, &Value> = objects.clone().collect();
+        let known: BTreeMap<&ResourceId, &Value> = objects.clone().collect();
         for (id, object) in objects {
             if &*id.gvk.group == "work.karmada.io" {
                 all.place(object);
                 continue;
             }
-            let template = observation::template(&taught(&id.gvk), id, object);
+            let template = observation::template(&interpretation(&id.gvk), id, object);
             if let Some(unanswered) = template.lacks(Operation::References) {
                 all.remarks.insert(format!(
                     "{id}: {unanswered}; its last known dependencies stay in force and are not drawn"
@@ -76,9 +76,9 @@ impl Drawing {
                 if !may_take(&selection.gvk, &selection.namespace) {
                     continue;
                 }
-                let first = Id::new(selection.gvk.clone(), &selection.namespace, "");
+                let first = ResourceId::new(selection.gvk.clone(), &selection.namespace, "");
                 let in_reach = known
-                    .range::<&Id, _>(&first..)
+                    .range::<&ResourceId, _>(&first..)
                     .take_while(|(id, _)| id.gvk == selection.gvk && id.namespace == selection.namespace);
                 for (needed, object) in in_reach {
                     let meta = observation::template_meta(&needed.gvk, object);
@@ -95,7 +95,7 @@ impl Drawing {
     }
 
     /// What is named and selected is needed as it is named.
-    fn edge(&mut self, from: &Id, to: Id, optional: bool) {
+    fn edge(&mut self, from: &ResourceId, to: ResourceId, optional: bool) {
         self.nodes.entry(from.clone()).or_default();
         self.nodes.entry(to.clone()).or_default();
         let needed = self.edges.entry(from.clone()).or_default();
@@ -112,7 +112,7 @@ impl Drawing {
         let gvk = Gvk::new(&resource.api_version, &resource.kind);
         let node = self
             .nodes
-            .entry(Id::new(gvk, &resource.namespace, &resource.name))
+            .entry(ResourceId::new(gvk, &resource.namespace, &resource.name))
             .or_default();
         let required = spec.required_by.iter().flat_map(|each| &each.clusters);
         for target in spec.clusters.iter().chain(required) {
@@ -127,18 +127,18 @@ impl Drawing {
 
     /// Leaves what fits, everything that this needs, and everything that needs it.
     #[must_use]
-    pub fn around(mut self, fits: impl Fn(&Id) -> bool) -> Self {
-        let mut back: BTreeMap<&Id, BTreeSet<&Id>> = BTreeMap::new();
+    pub fn around(mut self, fits: impl Fn(&ResourceId) -> bool) -> Self {
+        let mut back: BTreeMap<&ResourceId, BTreeSet<&ResourceId>> = BTreeMap::new();
         for (from, needed) in &self.edges {
             for to in needed.keys() {
                 back.entry(to).or_default().insert(from);
             }
         }
-        let focus: BTreeSet<&Id> = self.nodes.keys().filter(|id| fits(id)).collect();
-        let forth = |id: &Id| self.edges.get(id).into_iter().flat_map(BTreeMap::keys).collect();
+        let focus: BTreeSet<&ResourceId> = self.nodes.keys().filter(|id| fits(id)).collect();
+        let forth = |id: &ResourceId| self.edges.get(id).into_iter().flat_map(BTreeMap::keys).collect();
         let needed = reached(&focus, forth);
         let referrers = reached(&focus, |id| back.get(id).into_iter().flatten().copied().collect());
-        let kept: BTreeSet<Id> = needed.union(&referrers).map(|id| (*id).clone()).collect();
+        let kept: BTreeSet<ResourceId> = needed.union(&referrers).map(|id| (*id).clone()).collect();
         self.nodes.retain(|id, _| kept.contains(id));
         self.edges.retain(|id, _| kept.contains(id));
         for needed in self.edges.values_mut() {
@@ -149,7 +149,7 @@ impl Drawing {
 
     /// Whether `id` is referred to and is not there.
     #[must_use]
-    pub fn is_missing(&self, id: &Id) -> bool {
+    pub fn is_missing(&self, id: &ResourceId) -> bool {
         self.nodes.get(id).is_some_and(|node| !node.exists)
     }
 
@@ -196,8 +196,12 @@ impl Drawing {
 
 /// The kinds of which an object may need some by their labels, and the namespaces that these lie in.
 #[must_use]
-pub fn selected_kinds(taught: &Interpretation, id: &Id, object: &Value) -> BTreeSet<(Gvk, Str)> {
-    let selections = observation::template(taught, id, object).selections;
+pub fn selected_kinds(
+    interpretation: &Interpretation,
+    id: &ResourceId,
+    object: &Value,
+) -> BTreeSet<(Gvk, Str)> {
+    let selections = observation::template(interpretation, id, object).selections;
     selections
         .into_iter()
         .map(|selection| (selection.gvk, selection.namespace))
@@ -205,7 +209,12 @@ pub fn selected_kinds(taught: &Interpretation, id: &Id, object: &Value) -> BTree
 }
 
 /// Whether an object may take along what lies in a namespace, as the controllers decide it.
-fn may_take(known: &BTreeMap<&Id, &Value>, referrer: &Id, gvk: &Gvk, namespace: &Str) -> bool {
+fn may_take(
+    known: &BTreeMap<&ResourceId, &Value>,
+    referrer: &ResourceId,
+    gvk: &Gvk,
+    namespace: &Str,
+) -> bool {
     if is_skipped_kind(gvk) {
         return false;
     }
@@ -216,7 +225,7 @@ fn may_take(known: &BTreeMap<&Id, &Value>, referrer: &Id, gvk: &Gvk, namespace: 
         return false;
     }
     let lets = || {
-        let id = Id::new(Gvk::new("v1", "Namespace"), "", namespace);
+        let id = ResourceId::new(Gvk::new("v1", "Namespace"), "", namespace);
         let namespace = known.get(&id).map(|object| Meta::of(object));
         namespace.is_some_and(|meta| consents(&meta, &referrer.namespace))
     };
@@ -225,7 +234,7 @@ fn may_take(known: &BTreeMap<&Id, &Value>, referrer: &Id, gvk: &Gvk, namespace: 
 
 /// What names an object in the JSON form: `apps/v1/Deployment/default/web`.
 #[must_use]
-pub fn key(id: &Id) -> String {
+pub fn key(id: &ResourceId) -> String {
     format!(
         "{}/{}/{}/{}",
         id.gvk.api_version(),
@@ -248,9 +257,12 @@ fn places(node: &Node) -> String {
 }
 
 /// Everything that can be reached from `begin`, itself included.
-fn reached<'a>(begin: &BTreeSet<&'a Id>, next: impl Fn(&'a Id) -> Vec<&'a Id>) -> BTreeSet<&'a Id> {
+fn reached<'a>(
+    begin: &BTreeSet<&'a ResourceId>,
+    next: impl Fn(&'a ResourceId) -> Vec<&'a ResourceId>,
+) -> BTreeSet<&'a ResourceId> {
     let mut all = begin.clone();
-    let mut open: Vec<&Id> = begin.iter().copied().collect();
+    let mut open: Vec<&ResourceId> = begin.iter().copied().collect();
     while let Some(id) = open.pop() {
         for other in next(id) {
             if all.insert(other) {

@@ -9,14 +9,14 @@ use petgraph::{
 
 use crate::{
     index::{Index, referred},
-    object::Id,
+    object::ResourceId,
 };
 
 /// Referrer → dependency, for everything that a template refers to.
 #[derive(Debug, Default)]
 pub struct DependencyGraph {
-    graph: DiGraph<Id, ()>,
-    nodes: BTreeMap<Id, NodeIndex>,
+    graph: DiGraph<ResourceId, ()>,
+    nodes: BTreeMap<ResourceId, NodeIndex>,
 }
 
 impl DependencyGraph {
@@ -24,8 +24,8 @@ impl DependencyGraph {
     #[must_use]
     pub fn of(index: &Index) -> Self {
         let mut all = Self::default();
-        for (id, entity) in index.entities() {
-            for reference in entity.direct.iter() {
+        for (id, resource) in index.resources() {
+            for reference in resource.direct.iter() {
                 all.add(id, &referred(reference));
             }
         }
@@ -33,14 +33,14 @@ impl DependencyGraph {
     }
 
     /// Adds an edge.
-    pub fn add(&mut self, referrer: &Id, dependency: &Id) {
+    pub fn add(&mut self, referrer: &ResourceId, dependency: &ResourceId) {
         let (from, to) = (self.node(referrer), self.node(dependency));
         self.graph.update_edge(from, to, ());
     }
 
     /// Everything that must travel with an object, itself left out. Cost: O(what it reaches).
     #[must_use]
-    pub fn closure(&self, id: &Id) -> BTreeSet<Id> {
+    pub fn closure(&self, id: &ResourceId) -> BTreeSet<ResourceId> {
         let Some(start) = self.nodes.get(id) else {
             return BTreeSet::new();
         };
@@ -55,7 +55,7 @@ impl DependencyGraph {
 
     /// Groups of objects that refer to each other in a circle. Cost: O(graph).
     #[must_use]
-    pub fn cycles(&self) -> Vec<BTreeSet<Id>> {
+    pub fn cycles(&self) -> Vec<BTreeSet<ResourceId>> {
         petgraph::algo::tarjan_scc(&self.graph)
             .into_iter()
             .filter(|group| group.len() > 1)
@@ -63,7 +63,7 @@ impl DependencyGraph {
             .collect()
     }
 
-    fn node(&mut self, id: &Id) -> NodeIndex {
+    fn node(&mut self, id: &ResourceId) -> NodeIndex {
         if let Some(node) = self.nodes.get(id) {
             return *node;
         }
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use crate::object::Gvk;
 
-    fn id(name: &str) -> Id {
-        Id::new(Gvk::new("v1", "ConfigMap"), "default", name)
+    fn id(name: &str) -> ResourceId {
+        ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", name)
     }
 
     #[test]

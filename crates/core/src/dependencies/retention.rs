@@ -3,7 +3,7 @@
 use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation};
 
 use crate::{
-    index::{Entity, Index, needs::referrer_bindings},
+    index::{Index, ResourceState, needs::referrer_bindings},
     object::{Meta, Str},
 };
 
@@ -16,7 +16,7 @@ pub(crate) fn wish(meta: &Meta) -> Option<&str> {
 /// together; where none of them can be asked any more, what was stored. Cost: O(referrers).
 pub(crate) fn retention(
     index: &Index,
-    entity: &Entity,
+    resource: &ResourceState,
     template: &Meta,
     policy: Option<&Meta>,
     stored: Option<&str>,
@@ -27,10 +27,10 @@ pub(crate) fn retention(
     if let Some(policy) = policy {
         return wish(policy).map(Into::into);
     }
-    let is_attached = entity
+    let is_attached = resource
         .last_binding()
         .is_none_or(|binding| binding.object.spec.placement.is_none());
-    let mut wishes = referrer_bindings(index, entity)
+    let mut wishes = referrer_bindings(index, resource)
         .map(|binding| wish(&binding.meta))
         .peekable();
     if !is_attached || wishes.peek().is_none() {

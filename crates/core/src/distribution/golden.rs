@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    render::{Mark, Recipe, Standing, difference, must_be_recreated, release, render, standing},
+    render::{
+        DistributionRenderSpec, Mark, Standing, difference, must_be_recreated, release, render, standing,
+    },
     template::read,
 };
 use crate::golden;
@@ -35,7 +37,7 @@ fn every_case_comes_out_as_its_file_says() {
 }
 
 fn outcome(case: &Case) -> Value {
-    let recipe = Recipe {
+    let render_spec = DistributionRenderSpec {
         distribution: "dist".into(),
         uid: "uid-of-dist".into(),
         namespace: "ns-1".into(),
@@ -46,7 +48,7 @@ fn outcome(case: &Case) -> Value {
         take_over: false,
     };
     if case.release {
-        return json!({"released": release(&recipe, case.live.as_ref().unwrap())});
+        return json!({"released": release(&render_spec, case.live.as_ref().unwrap())});
     }
     if let Err(problems) = read(&case.resource) {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -56,10 +58,10 @@ fn outcome(case: &Case) -> Value {
         );
         return json!({"problems": problems});
     }
-    let copy = render(&recipe, &case.resource, case.live.as_ref());
+    let copy = render(&render_spec, &case.resource, case.live.as_ref());
     let mut outcome = Map::new();
     if let Some(live) = &case.live {
-        let standing = match standing(&recipe, live) {
+        let standing = match standing(&render_spec, live) {
             Standing::Ours => "ours".to_owned(),
             Standing::Free => "free".to_owned(),
             Standing::Held(holder) => format!("held by {holder}"),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
-    distribution::{API_VERSION, KIND, Place, Step, Verdict, gvk, observed::Part},
-    index::{Config, Index, distributions::Spot},
+    distribution::{API_VERSION, KIND, Place, Step, TargetStatus, gvk, observed::ObservedObject},
+    index::{Config, Index, distributions::TargetState},
     object::{Gvk, Str, Time},
     observation::{Observation, Watch, Wrote, project, which},
     plan as plan_key,
@@ -104,7 +104,7 @@ fn asks(plan: &Plan) -> bool {
         .any(|change| matches!(change, Change::Distribute(_) | Change::Withdraw { .. }))
 }
 
-fn spot(index: &Index) -> &Spot {
+fn spot(index: &Index) -> &TargetState {
     &index.distributions.held[&name()].spots[&a()]
 }
 
@@ -116,14 +116,14 @@ fn current(index: &Index) -> u64 {
 
 fn unequal(content: u64) -> Wrote {
     Wrote::Unequal {
-        part: Part::of(&copy()),
+        part: ObservedObject::of(&copy()),
         content,
     }
 }
 
 fn corrected(index: &Index) -> Wrote {
     Wrote::Applied {
-        part: Part::of(&copy()),
+        part: ObservedObject::of(&copy()),
         content: current(index),
         differed: Some("data".into()),
         created: false,
@@ -132,7 +132,7 @@ fn corrected(index: &Index) -> Wrote {
 
 fn written(index: &Index) -> Wrote {
     Wrote::Applied {
-        part: Part::of(&copy()),
+        part: ObservedObject::of(&copy()),
         content: current(index),
         differed: None,
         created: false,
@@ -140,7 +140,7 @@ fn written(index: &Index) -> Wrote {
 }
 
 /// So often put right that it is told.
-fn fight(index: &mut Index) {
+fn drift_backoff(index: &mut Index) {
     let first = written(index);
     observe(index, first);
     for _ in 0..3 {
@@ -161,7 +161,10 @@ fn what_was_compared_with_what_is_not_known_of_the_distribution_is_not_read_agai
     assert_eq!(next.again_at, Some(NOW.plus(1_000)));
     let same = current(&index);
     observe(&mut index, unequal(same));
-    assert_eq!(index.verdict(&name(), &a(), NOW), Some(Verdict::Blocked));
+    assert_eq!(
+        index.target_status(&name(), &a(), NOW),
+        Some(TargetStatus::Blocked)
+    );
 }
 
 #[test]
@@ -185,21 +188,24 @@ fn is_not_made_again_at_once(mut index: Index) {
 #[test]
 fn what_differs_from_another_content_ends_a_fight_and_writing_it_is_no_correction() {
     let mut index = index(&[copy()]);
-    fight(&mut index);
+    drift_backoff(&mut index);
     let other = current(&index) + 1;
     observe(&mut index, unequal(other));
     assert_eq!(
-        (spot(&index).fight.is_none(), spot(&index).is_fought),
+        (spot(&index).drift_backoff.is_none(), spot(&index).is_fought),
         (true, false)
     );
     let same = current(&index);
     observe(&mut index, unequal(same));
     let again = corrected(&index);
     observe(&mut index, again);
-    assert!(spot(&index).fight.is_none(), "it was not as it should be before");
+    assert!(
+        spot(&index).drift_backoff.is_none(),
+        "it was not as it should be before"
+    );
     let again = corrected(&index);
     observe(&mut index, again);
-    assert!(spot(&index).fight.is_some());
+    assert!(spot(&index).drift_backoff.is_some());
 }
 
 #[test]
@@ -223,16 +229,22 @@ fn a_failure_that_becomes_a_fight_is_reported_anew() {
     let status = Key::DistributionStatus(name());
     assert!(observe(&mut index, failed.clone()).contains(&status));
     assert!(!observe(&mut index, failed).contains(&status), "it says the same");
-    assert_eq!(spot(&index).verdict, Some(Verdict::Failed(Step::Update)));
+    assert_eq!(
+        spot(&index).target_status,
+        Some(TargetStatus::Failed(Step::Update))
+    );
     edited["metadata"]["resourceVersion"] = json!("9");
     let again = Wrote::Applied {
-        part: Part::of(&edited),
+        part: ObservedObject::of(&edited),
         content: current(&index),
         differed: Some("data".into()),
         created: false,
     };
     assert!(observe(&mut index, again).contains(&status));
-    assert_eq!(spot(&index).verdict, Some(Verdict::Failed(Step::Update)));
+    assert_eq!(
+        spot(&index).target_status,
+        Some(TargetStatus::Failed(Step::Update))
+    );
     let why = spot(&index).why_failed().unwrap_or_default();
     assert!(why.contains("keeps changing data"), "{why}");
 }
@@ -240,7 +252,7 @@ fn a_failure_that_becomes_a_fight_is_reported_anew() {
 #[test]
 fn a_copy_that_is_fought_over_counts_as_failed_also_while_nothing_is_written() {
     let mut index = shut();
-    fight(&mut index);
-    let verdict = index.verdict(&name(), &a(), NOW);
-    assert_eq!(verdict, Some(Verdict::Failed(Step::Update)));
+    drift_backoff(&mut index);
+    let target_status = index.target_status(&name(), &a(), NOW);
+    assert_eq!(target_status, Some(TargetStatus::Failed(Step::Update)));
 }

@@ -6,21 +6,23 @@ use entourage_api::{
 };
 use serde_json::json;
 
-use super::{API_VERSION, KIND, Order, Place, Step, Verdict, observed::Spec, render::Recipe};
+use super::{
+    API_VERSION, KIND, Order, Place, Step, TargetStatus, observed::Spec, render::DistributionRenderSpec,
+};
 use crate::{
     governor,
     index::{
         Index,
         claims::is_selected,
         distributions::{
-            Held, Where,
-            verdict::{WORKLOAD_GRACE, is_shut},
+            DistributionServer, DistributionState,
+            target_status::{WORKLOAD_GRACE, is_shut},
             workload_kinds,
         },
     },
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Watch,
-    plan::{Change, Guard, How, HubObject, Plan, Verb},
+    plan::{Change, HubObject, Plan, Preconditions, RemovalMode, Verb},
 };
 
 /// After how long it is looked again whether a policy has claimed a distribution that it selects, in milliseconds: its claim is
@@ -39,17 +41,21 @@ pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> 
     if held.object.is_claimed() {
         return Plan::wait("a policy takes the distribution to members: it is carried out there");
     }
-    let Some(verdict) = index.verdict(name, place, now) else {
+    let Some(target_status) = index.target_status(name, place, now) else {
         return Plan::nothing();
     };
-    let mut plan = match verdict {
-        Verdict::Pending | Verdict::Failed(Step::Get | Step::Create | Step::Update) => {
+    let mut plan = match target_status {
+        TargetStatus::Pending | TargetStatus::Failed(Step::Get | Step::Create | Step::Update) => {
             write(index, name, held, spec, &at, place, now)
         }
-        Verdict::Leaving | Verdict::Failed(Step::Delete) => remove(index, name, held, spec, &at, place, now),
-        Verdict::Done | Verdict::Blocked | Verdict::Kept | Verdict::NoNamespace | Verdict::Conflict => {
-            Plan::nothing()
+        TargetStatus::Leaving | TargetStatus::Failed(Step::Delete) => {
+            remove(index, name, held, spec, &at, place, now)
         }
+        TargetStatus::Done
+        | TargetStatus::Blocked
+        | TargetStatus::Kept
+        | TargetStatus::NoNamespace
+        | TargetStatus::Conflict => Plan::nothing(),
     };
     // A namespace that the last selected workload left is looked at again when its time has come.
     if let Some(left) = held.left.get(&place.namespace) {
@@ -61,7 +67,15 @@ pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> 
     plan
 }
 
-fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place: &Place, now: Time) -> Plan {
+fn write(
+    index: &Index,
+    name: &Str,
+    held: &DistributionState,
+    spec: &Spec,
+    at: &DistributionServer,
+    place: &Place,
+    now: Time,
+) -> Plan {
     if !index.listed.contains(&Watch::Distributions)
         || !index.are_namespaces_listed(place)
         || !index.listed.contains(&at.watch())
@@ -103,14 +117,14 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
     let written = spot.and_then(|spot| spot.written.as_ref());
     let is_as_written =
         part.is_some_and(|part| written.is_some_and(|written| written.equal && written.is_of(part)));
-    let fight = spot.and_then(|spot| spot.fight.as_ref());
-    let fight = fight.filter(|_| written.is_some_and(|written| written.content == content));
+    let drift_backoff = spot.and_then(|spot| spot.drift_backoff.as_ref());
+    let drift_backoff = drift_backoff.filter(|_| written.is_some_and(|written| written.content == content));
     // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
-    let until = fight.map(|fight| {
+    let until = drift_backoff.map(|drift_backoff| {
         if is_as_written {
-            fight.told_until()
+            drift_backoff.told_until()
         } else {
-            fight.retry_at()
+            drift_backoff.retry_at()
         }
     });
     if let Some(until) = until.filter(|until| now < *until) {
@@ -119,12 +133,12 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
     let order = Order {
         distribution: name.clone(),
         place: place.clone(),
-        id: Id {
+        id: ResourceId {
             gvk: spec.gvk.clone(),
             namespace: place.namespace.clone(),
             name: spec.name.clone(),
         },
-        recipe: Recipe {
+        render_spec: DistributionRenderSpec {
             distribution: name.clone(),
             uid: held.object.meta.uid.clone(),
             namespace: place.namespace.clone(),
@@ -132,11 +146,11 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
             take_over: spec.write_policy == WritePolicy::Overwrite,
         },
         source: spec.source.clone(),
-        live: part.map(|part| Guard {
+        live: part.map(|part| Preconditions {
             uid: part.uid.clone(),
             resource_version: part.resource_version.clone(),
         }),
-        read_first: part.is_some_and(|part| part.foreign) || !is_as_written || fight.is_some(),
+        read_first: part.is_some_and(|part| part.foreign) || !is_as_written || drift_backoff.is_some(),
         may_recreate: held.object.may_recreate(),
         may_write: !is_shut(held, spec),
     };
@@ -150,7 +164,15 @@ fn write(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place:
     Plan::one(Change::Distribute(Box::new(order)), why)
 }
 
-fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place: &Place, now: Time) -> Plan {
+fn remove(
+    index: &Index,
+    name: &Str,
+    held: &DistributionState,
+    spec: &Spec,
+    at: &DistributionServer,
+    place: &Place,
+    now: Time,
+) -> Plan {
     let ending = held.object.meta.deleting.is_some();
     if ending && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
         return Plan::wait("the distribution ends: garbage collection takes its copies");
@@ -183,17 +205,21 @@ fn remove(index: &Index, name: &Str, held: &Held, spec: &Spec, at: &Where, place
     let change = Change::Withdraw {
         distribution: name.clone(),
         place: place.clone(),
-        id: Id {
+        id: ResourceId {
             gvk: spec.gvk.clone(),
             namespace: place.namespace.clone(),
             name: spec.name.clone(),
         },
         uid: held.object.meta.uid.clone(),
-        guard: Guard {
+        preconditions: Preconditions {
             uid: part.uid.clone(),
             resource_version: part.resource_version.clone(),
         },
-        how: if released { How::Release } else { How::Delete },
+        mode: if released {
+            RemovalMode::Release
+        } else {
+            RemovalMode::Delete
+        },
     };
     Plan::one(change, "it is no longer targeted")
 }
@@ -240,7 +266,7 @@ pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
     finalizers(held, name, false, "no copy of it is left")
 }
 
-fn finalizers(held: &Held, name: &Str, with: bool, why: &str) -> Plan {
+fn finalizers(held: &DistributionState, name: &Str, with: bool, why: &str) -> Plan {
     let meta = &held.object.meta;
     let mut wanted: Vec<&str> = meta
         .finalizers
@@ -271,10 +297,10 @@ fn finalizers(held: &Held, name: &Str, with: bool, why: &str) -> Plan {
 impl Index {
     /// Whether a policy selects a distribution that none has claimed, or may: then it is carried out on members, and what would be
     /// written here would stay. Cost: O(candidate policies).
-    fn may_be_claimed(&self, name: &Str, held: &Held) -> bool {
+    fn may_be_claimed(&self, name: &Str, held: &DistributionState) -> bool {
         let policies = Watch::ClusterPolicies;
         let is_unknown = !self.listed.contains(&policies) && !self.unlistable.contains_key(&policies);
-        let id = Id {
+        let id = ResourceId {
             gvk: super::gvk(),
             namespace: "".into(),
             name: name.clone(),
@@ -289,12 +315,12 @@ impl Index {
 
     /// Whether everything that could mean a place, and what stands there, is known as it is now: the proof that a removal
     /// needs.
-    fn is_distribution_known(&self, spec: &Spec, at: &Where, place: &Place) -> bool {
+    fn is_distribution_known(&self, spec: &Spec, at: &DistributionServer, place: &Place) -> bool {
         let of_member = place.cluster.is_none() || self.synced.contains(&Watch::Clusters);
         let workloads = spec.targets.workloads().is_none()
             || workload_kinds().iter().all(|gvk| {
                 let templates = self.templates(gvk);
-                self.synced.contains(&templates) || self.kindless.contains(&templates)
+                self.synced.contains(&templates) || self.no_such_kind.contains(&templates)
             });
         self.synced.contains(&Watch::Distributions)
             && self.synced.contains(&namespaces_of(place))
@@ -305,8 +331,8 @@ impl Index {
 
     /// Whether it is known of every server where a copy of a distribution may stand whether one does: of those that it
     /// means, and of those that its status lists. Cost: O(members).
-    fn is_all_known(&self, name: &Str, held: &Held, spec: &Spec) -> bool {
-        let may_hold = |at: &Where| match (&at.cluster, &spec.clusters) {
+    fn is_all_known(&self, name: &Str, held: &DistributionState, spec: &Spec) -> bool {
+        let may_hold = |at: &DistributionServer| match (&at.cluster, &spec.clusters) {
             (None, _) => true,
             (Some(cluster), wanted) => {
                 let selected = match wanted {

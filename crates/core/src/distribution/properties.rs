@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hash::resource_hash,
-    render::{Mark, Recipe, Standing, difference, must_be_recreated, release, render, standing},
+    render::{
+        DistributionRenderSpec, Mark, Standing, difference, must_be_recreated, release, render, standing,
+    },
     template::{read, sanitised},
 };
 
@@ -100,8 +102,8 @@ fn any_object() -> impl Strategy<Value = Value> {
     prop_oneof![any_json(), outline]
 }
 
-fn recipes() -> [Recipe; 2] {
-    let on_hub = Recipe {
+fn render_specs() -> [DistributionRenderSpec; 2] {
+    let on_hub = DistributionRenderSpec {
         distribution: "dist".into(),
         uid: "uid-of-dist".into(),
         namespace: "ns-1".into(),
@@ -296,17 +298,17 @@ proptest! {
             let again = read(&once).unwrap();
             prop_assert_eq!((subject.gvk, subject.name), (again.gvk, again.name));
         }
-        for recipe in recipes() {
-            let first = render(&recipe, &resource, None);
-            let copy = render(&recipe, &resource, Some(&live));
-            let again = render(&recipe, &resource, Some(copy.object()));
+        for render_spec in render_specs() {
+            let first = render(&render_spec, &resource, None);
+            let copy = render(&render_spec, &resource, Some(&live));
+            let again = render(&render_spec, &resource, Some(copy.object()));
             prop_assert_eq!(copy.object(), again.object(), "rendered on itself it stays");
             prop_assert_eq!(difference(&again, copy.object()), None);
             prop_assert_eq!(must_be_recreated(&copy, copy.object()), None);
             let _ = (difference(&first, &live), difference(&copy, &live), must_be_recreated(&copy, &live));
-            let is_ours = standing(&recipe, &live) == Standing::Ours;
-            prop_assert!(!is_ours || release(&recipe, &live).is_some());
-            prop_assert_eq!(standing(&recipe, copy.object()), Standing::Ours);
+            let is_ours = standing(&render_spec, &live) == Standing::Ours;
+            prop_assert!(!is_ours || release(&render_spec, &live).is_some());
+            prop_assert_eq!(standing(&render_spec, copy.object()), Standing::Ours);
         }
     }
 
@@ -314,23 +316,23 @@ proptest! {
     fn what_a_server_made_of_a_copy_is_not_written_again(written in written()) {
         let resource = written.resource();
         prop_assert!(read(&resource).is_ok() && read(&sanitised(&resource)).is_ok());
-        for recipe in recipes() {
-            let sent = render(&recipe, &resource, None);
+        for render_spec in render_specs() {
+            let sent = render(&render_spec, &resource, None);
             let live = served(sent.object());
-            let copy = render(&recipe, &resource, Some(&live));
+            let copy = render(&render_spec, &resource, Some(&live));
             prop_assert_eq!(difference(&sent, &live), None);
             prop_assert_eq!(difference(&copy, &live), None);
             prop_assert_eq!(must_be_recreated(&copy, &live), None);
-            prop_assert_eq!(standing(&recipe, &live), Standing::Ours);
+            prop_assert_eq!(standing(&render_spec, &live), Standing::Ours);
         }
     }
 
     #[test]
     fn copies_of_openkruise_are_ours_as_they_are(written in written(), is_beta in any::<bool>()) {
         let live = by_openkruise(&written, if is_beta { "v1beta1" } else { "v1alpha1" });
-        let [recipe, _] = recipes();
-        let copy = render(&recipe, &written.resource(), Some(&live));
-        prop_assert_eq!(standing(&recipe, &live), Standing::Ours);
+        let [render_spec, _] = render_specs();
+        let copy = render(&render_spec, &written.resource(), Some(&live));
+        prop_assert_eq!(standing(&render_spec, &live), Standing::Ours);
         prop_assert_eq!(difference(&copy, &live), None);
         prop_assert_eq!(must_be_recreated(&copy, &live), None);
         prop_assert_eq!(&copy.object()["metadata"]["ownerReferences"], &live["metadata"]["ownerReferences"]);
@@ -340,8 +342,8 @@ proptest! {
     fn labels_of_others_stay_and_ours_come_and_go(
         before in written(), after in written(), labels in texts(LABELS), annotations in texts(ANNOTATIONS),
     ) {
-        for recipe in recipes() {
-            let mut live = served(render(&recipe, &before.resource(), None).object());
+        for render_spec in render_specs() {
+            let mut live = served(render(&render_spec, &before.resource(), None).object());
             let theirs = |field: &str| if field == "labels" { &labels } else { &annotations };
             let set = |written: &Written, field: &str| {
                 if field == "labels" { written.labels.clone() } else { written.annotations.clone() }
@@ -353,7 +355,7 @@ proptest! {
             }
             live["metadata"]["labels"][label::PROPAGATION_POLICY_ID] = json!("claim");
             live["metadata"]["finalizers"] = json!(["example.com/theirs"]);
-            let copy = render(&recipe, &after.resource(), Some(&live));
+            let copy = render(&render_spec, &after.resource(), Some(&live));
             prop_assert_eq!(&copy.object()["metadata"]["finalizers"], &json!(["example.com/theirs"]));
             prop_assert_eq!(&copy.object()["metadata"]["labels"][label::PROPAGATION_POLICY_ID], &json!("claim"));
             for field in ["labels", "annotations"] {
@@ -371,17 +373,17 @@ proptest! {
                     }
                 }
             }
-            prop_assert_eq!(difference(&render(&recipe, &after.resource(), Some(copy.object())), copy.object()), None);
+            prop_assert_eq!(difference(&render(&render_spec, &after.resource(), Some(copy.object())), copy.object()), None);
         }
     }
 
     #[test]
     fn a_released_copy_has_its_content_and_none_of_our_marks(written in written()) {
-        for recipe in recipes() {
-            let live = served(render(&recipe, &written.resource(), None).object());
-            let released = release(&recipe, &live).unwrap();
-            prop_assert_eq!(standing(&recipe, &released), Standing::Free);
-            prop_assert_eq!(release(&recipe, &released), None);
+        for render_spec in render_specs() {
+            let live = served(render(&render_spec, &written.resource(), None).object());
+            let released = release(&render_spec, &live).unwrap();
+            prop_assert_eq!(standing(&render_spec, &released), Standing::Free);
+            prop_assert_eq!(release(&render_spec, &released), None);
             prop_assert!(!released.to_string().contains("distribut"), "{released}");
             for field in ["data", "binaryData", "type", "immutable"] {
                 prop_assert_eq!(&released[field], &live[field]);
@@ -403,10 +405,10 @@ proptest! {
                 }
             }
         }
-        for recipe in recipes() {
-            let copy = render(&recipe, &object, Some(&live));
-            let texts = (difference(&copy, &live), must_be_recreated(&copy, &live), standing(&recipe, &live));
-            write!(shown, "{recipe:?} {texts:?}").unwrap();
+        for render_spec in render_specs() {
+            let copy = render(&render_spec, &object, Some(&live));
+            let texts = (difference(&copy, &live), must_be_recreated(&copy, &live), standing(&render_spec, &live));
+            write!(shown, "{render_spec:?} {texts:?}").unwrap();
         }
         prop_assert!(!shown.contains("canary"), "{shown}");
     }

@@ -1,6 +1,6 @@
 //! Counts for metrics.
 
-use super::Verdict;
+use super::TargetStatus;
 use crate::{
     index::Index,
     object::{Str, Time},
@@ -31,10 +31,13 @@ pub fn reports(index: &Index, now: Time) -> Vec<Report> {
         let failed = held
             .by_verdict
             .iter()
-            .filter(|(verdict, _)| {
+            .filter(|(target_status, _)| {
                 matches!(
-                    verdict,
-                    Verdict::Failed(_) | Verdict::NoNamespace | Verdict::Blocked | Verdict::Conflict
+                    target_status,
+                    TargetStatus::Failed(_)
+                        | TargetStatus::NoNamespace
+                        | TargetStatus::Blocked
+                        | TargetStatus::Conflict
                 )
             })
             .map(|(_, places)| places.len())
@@ -42,9 +45,9 @@ pub fn reports(index: &Index, now: Time) -> Vec<Report> {
         Report {
             name: name.clone(),
             desired: held.meant(),
-            succeeded: held.count(Verdict::Done),
+            succeeded: held.count(TargetStatus::Done),
             failed,
-            conflicts: held.count(Verdict::Conflict),
+            conflicts: held.count(TargetStatus::Conflict),
             lag: held.under_way_since.map_or(0, |since| now.0 - since.0),
         }
     })

@@ -14,11 +14,11 @@ use entourage_api::{
 use members::{clusters, list, unlisted};
 use serde_json::{Map, Value, json};
 
-use super::{API_VERSION, KIND, Place, Verdict};
+use super::{API_VERSION, KIND, Place, TargetStatus};
 use crate::{
     index::{
         Index,
-        distributions::{Held, Spot, Where, verdict::NoSource},
+        distributions::{DistributionServer, DistributionState, TargetState, target_status::NoSource},
     },
     object::{Str, Time},
     places::{CONDITIONS, CONFLICT, SUCCEEDED},
@@ -104,7 +104,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     }
 }
 
-fn merge(name: &Str, held: &Held, status: &Value) -> Change {
+fn merge(name: &Str, held: &DistributionState, status: &Value) -> Change {
     let meta = &held.object.meta;
     Change::Hub {
         object: HubObject::Distribution(name.clone()),
@@ -122,8 +122,8 @@ fn merge(name: &Str, held: &Held, status: &Value) -> Change {
 }
 
 /// The status as it should be; transition times are those of what is stored where the condition stands.
-fn report(index: &Index, name: &Str, held: &Held, now: Time) -> Value {
-    let (desired, succeeded) = (held.meant(), held.count(Verdict::Done));
+fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Value {
+    let (desired, succeeded) = (held.meant(), held.count(TargetStatus::Done));
     let generation = held.object.meta.generation.unwrap_or_default();
     let kept = index.held_back(held);
     // Stays behind until somebody confirms, so that a restart knows.
@@ -142,9 +142,9 @@ fn report(index: &Index, name: &Str, held: &Held, now: Time) -> Value {
     let conditions: Vec<Value> = CONDITIONS
         .iter()
         .enumerate()
-        .map(|(at, (type_, verdicts))| {
+        .map(|(at, (type_, target_statuses))| {
             let invalid = invalid.as_ref().filter(|_| at == 0);
-            condition(index, name, held, type_, verdicts, invalid, now)
+            condition(index, name, held, type_, target_statuses, invalid, now)
         })
         .collect();
     let mut status = json!({
@@ -177,16 +177,16 @@ fn report(index: &Index, name: &Str, held: &Held, now: Time) -> Value {
 fn condition(
     index: &Index,
     name: &Str,
-    held: &Held,
+    held: &DistributionState,
     type_: &str,
-    verdicts: &[Verdict],
+    target_statuses: &[TargetStatus],
     invalid: Option<&String>,
     now: Time,
 ) -> Value {
     let places = || {
-        verdicts
+        target_statuses
             .iter()
-            .filter_map(|verdict| held.by_verdict.get(verdict))
+            .filter_map(|target_status| held.by_verdict.get(target_status))
             .flatten()
     };
     let count = places().count();
@@ -223,7 +223,7 @@ fn condition(
 }
 
 /// Why, with the first place of those that are sorted: what, where, cause, remedy.
-fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) -> String {
+fn reason(index: &Index, name: &Str, held: &DistributionState, type_: &str, place: &Place) -> String {
     let spot = held.spots.get(place);
     match type_ {
         CONFLICT => {
@@ -234,7 +234,7 @@ fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) ->
                     index
                         .distributions
                         .part(&at, &place.namespace)
-                        .map(super::observed::Part::owner)
+                        .map(super::observed::ObservedObject::owner)
                 })
                 .filter(|owner| !owner.is_empty())
                 .map_or_else(
@@ -253,7 +253,7 @@ fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) ->
         }
         _ => {
             let words = spot
-                .and_then(Spot::why_failed)
+                .and_then(TargetState::why_failed)
                 .or_else(|| index.unread(name, place))
                 .unwrap_or_else(|| "it cannot be read".into());
             format!("namespace {place}: {words}")
@@ -261,7 +261,13 @@ fn reason(index: &Index, name: &Str, held: &Held, type_: &str, place: &Place) ->
     }
 }
 
-fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: usize, kept: usize) -> String {
+fn description(
+    held: &DistributionState,
+    invalid: Option<&str>,
+    desired: usize,
+    succeeded: usize,
+    kept: usize,
+) -> String {
     if let Some(why) = invalid {
         return format!("Nothing is written: {why}");
     }
@@ -272,7 +278,7 @@ fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: us
             annotation::ALLOW_EMPTY_TARGETS
         );
     }
-    let conflicts = held.count(Verdict::Conflict);
+    let conflicts = held.count(TargetStatus::Conflict);
     let strict = matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
     if conflicts > 0 && strict {
         return format!(
@@ -288,8 +294,8 @@ fn description(held: &Held, invalid: Option<&str>, desired: usize, succeeded: us
     format!("Present in {succeeded}/{desired} namespaces")
 }
 
-fn conflicting(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
-    let places = held.by_verdict.get(&Verdict::Conflict).into_iter().flatten();
+fn conflicting(index: &Index, name: &Str, held: &DistributionState) -> Vec<Value> {
+    let places = held.by_verdict.get(&TargetStatus::Conflict).into_iter().flatten();
     let entries = places.map(|place| {
         let part = index
             .distributions
@@ -418,19 +424,22 @@ impl Index {
         let known = |watch: &Watch| {
             self.listed.contains(watch)
                 || self.unlistable.contains_key(watch)
-                || self.kindless.contains(watch)
+                || self.no_such_kind.contains(watch)
         };
         let held = self.distributions.held.get(name);
         let looks_at_members = held.is_some_and(|held| held.object.looks_at_members());
         self.listed.contains(&Watch::Distributions)
             && (self.listed.contains(&Watch::Clusters) || !looks_at_members)
             && known(&Watch::Namespaces)
-            && self.wheres(name).iter().all(|at: &Where| match &at.cluster {
-                None => known(&at.watch()),
-                // A member that does not answer holds up no report on the others, once that is known of it.
-                Some(cluster) if self.was_probed(cluster) && !self.answers(cluster) => true,
-                Some(cluster) => known(&at.watch()) && known(&Watch::MemberNamespaces(cluster.clone())),
-            })
+            && self
+                .wheres(name)
+                .iter()
+                .all(|at: &DistributionServer| match &at.cluster {
+                    None => known(&at.watch()),
+                    // A member that does not answer holds up no report on the others, once that is known of it.
+                    Some(cluster) if self.was_probed(cluster) && !self.answers(cluster) => true,
+                    Some(cluster) => known(&at.watch()) && known(&Watch::MemberNamespaces(cluster.clone())),
+                })
     }
 
     /// Why objects of a name cannot be listed.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     distribution::{API_VERSION, KIND, Place, gvk},
     index::{Config, Index},
-    object::{Gvk, Id, Time},
+    object::{Gvk, ResourceId, Time},
     observation::{Observation, Watch, project},
     plan as plan_key,
     plan::{Change, Key, Plan, Verb},
@@ -76,7 +76,7 @@ fn written(claimed: bool) -> [Option<String>; 2] {
         list(&mut index, &watch, None);
     }
     list(&mut index, &Watch::ClusterOverrides, None);
-    for watch in crate::index::TEACHING {
+    for watch in crate::index::INTERPRETER_WATCHES {
         list(&mut index, &watch, None);
     }
     let described = |plan: Plan| {
@@ -88,7 +88,7 @@ fn written(claimed: bool) -> [Option<String>; 2] {
             _ => None,
         })
     };
-    let template = Id::new(gvk(), "", "settings");
+    let template = ResourceId::new(gvk(), "", "settings");
     [
         Key::DistributionStatus("settings".into()),
         Key::TemplateStatus(template),

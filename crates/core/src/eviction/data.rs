@@ -13,8 +13,8 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 
 use crate::{
-    index::{CopyState, Entity, Index, Trouble, needs::followers_on, referred},
-    object::{Id, Str, Time},
+    index::{CopyState, Index, ResourceState, Trouble, needs::followers_on, referred},
+    object::{ResourceId, Str, Time},
 };
 
 /// Since when data is awaited, by cluster.
@@ -30,24 +30,24 @@ pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
 }
 
 /// The first claim of a workload whose data is awaited on a cluster. Cost: O(1) where none is awaited, else O(references).
-pub(crate) fn lacking(index: &Index, entity: &Entity, cluster: &Str) -> Option<Id> {
-    let since = since(index, entity, cluster)?;
-    let mut all = entity.references.iter().map(referred);
+pub(crate) fn lacking(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+    let since = since(index, resource, cluster)?;
+    let mut all = resource.references.iter().map(referred);
     all.find(|claim| lacks(index, claim, cluster, since))
 }
 
 /// Whether a workload awaits the data of a claim on a cluster, and is not there yet. Cost: as [`lacking`].
-pub(crate) fn is_awaited(index: &Index, entity: &Entity, claim: &Id, cluster: &Str) -> bool {
+pub(crate) fn is_awaited(index: &Index, resource: &ResourceState, claim: &ResourceId, cluster: &Str) -> bool {
     let is_new = |state: &CopyState| state.live.is_none() && state.record.is_none();
     claim.gvk.is_claim()
-        && entity.copies.get(cluster).is_none_or(is_new)
-        && since(index, entity, cluster).is_some_and(|since| lacks(index, claim, cluster, since))
+        && resource.copies.get(cluster).is_none_or(is_new)
+        && since(index, resource, cluster).is_some_and(|since| lacks(index, claim, cluster, since))
 }
 
 /// Since when data is awaited on a cluster: by the workload's own binding, or by that of whoever takes it along.
-fn since(index: &Index, entity: &Entity, cluster: &Str) -> Option<Time> {
-    let own = entity.binding.iter().filter(|_| index.is_following(entity));
-    let all = own.chain(followers_on(index, entity, cluster));
+fn since(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Time> {
+    let own = resource.binding.iter().filter(|_| index.is_following(resource));
+    let all = own.chain(followers_on(index, resource, cluster));
     let all = all
         .map(|binding| &*binding.object)
         .filter(|binding| is_wished(binding));
@@ -57,8 +57,8 @@ fn since(index: &Index, entity: &Entity, cluster: &Str) -> Option<Time> {
 
 /// Whether the data of a claim was not restored on a cluster since then. What stands there and is not ours was put there by
 /// somebody, with its data; a claim that is not on the hub, as is proven, has none.
-fn lacks(index: &Index, claim: &Id, cluster: &Str, since: Time) -> bool {
-    let Some(claim) = index.entity(claim).filter(|_| claim.gvk.is_claim()) else {
+fn lacks(index: &Index, claim: &ResourceId, cluster: &Str, since: Time) -> bool {
+    let Some(claim) = index.resource(claim).filter(|_| claim.gvk.is_claim()) else {
         return false;
     };
     if claim.template.is_none() && (claim.absent || claim.never_travels) {

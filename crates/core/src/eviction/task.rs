@@ -10,9 +10,9 @@ use super::{
     tolerance::{Stay, stay},
 };
 use crate::{
-    index::{Binding, CopyState, Entity, Index, current::is_current},
+    index::{Binding, CopyState, Index, ResourceState, current::is_current},
     interpreter::Health,
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     stored_binding::{
         is_held_back_from,
         purge::{self, is_required},
@@ -33,8 +33,8 @@ pub(crate) enum Progress {
 /// How far a stored task is. Cost: O(clusters of the binding + taints).
 pub(crate) fn progress(
     index: &Index,
-    id: &Id,
-    entity: &Entity,
+    id: &ResourceId,
+    resource: &ResourceState,
     held: &ResourceBinding,
     task: &GracefulEvictionTask,
     placement: &Placement,
@@ -48,13 +48,16 @@ pub(crate) fn progress(
         return Progress::Over;
     }
     let may_return = task.producer == TAINT_MANAGER
-        && entity.binding.is_some()
+        && resource.binding.is_some()
         && task.purge_mode != Some(PurgeMode::Directly)
         && task.suppress_deletion != Some(false)
         && index.config.failover
         && member.meta.deleting.is_none()
         && stay(&member.object, &placement.cluster_tolerations) == Stay::Unlimited;
-    if may_return && is_well(index, id, entity, &cluster) && verify(index, id, entity, &held.spec).is_err() {
+    if may_return
+        && is_well(index, id, resource, &cluster)
+        && verify(index, id, resource, &held.spec).is_err()
+    {
         return Progress::Recovered;
     }
     Progress::Open
@@ -75,8 +78,8 @@ pub(crate) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionT
 /// Why it stays. Cost: O(clusters of the binding).
 pub(crate) fn may_delete(
     index: &Index,
-    id: &Id,
-    (entity, binding): (&Entity, &Binding),
+    id: &ResourceId,
+    (resource, binding): (&ResourceState, &Binding),
     task: &GracefulEvictionTask,
     now: Time,
 ) -> Result<&'static str, (String, Option<Time>)> {
@@ -91,7 +94,7 @@ pub(crate) fn may_delete(
         (None, PurgeMode::Directly) => return Ok("its eviction task says purgeMode Directly"),
         (None, PurgeMode::Gracefully) => {}
     }
-    let Err(unready) = verify(index, id, entity, spec) else {
+    let Err(unready) = verify(index, id, resource, spec) else {
         return Ok("its replacement is healthy");
     };
     let Some(created) = task.creation_timestamp.as_ref().map(Time::from_k8s) else {
@@ -106,12 +109,12 @@ pub(crate) fn may_delete(
     if now < until {
         return Err((unready, Some(until)));
     }
-    let is_replaced = |target: &TargetCluster| is_well(index, id, entity, &target.name.as_str().into());
+    let is_replaced = |target: &TargetCluster| is_well(index, id, resource, &target.name.as_str().into());
     // Also where its removal was tried before: that it is about to go is no reason to let it go.
-    let is_last = is_seen_healthy(index, id, entity, &task.from_cluster.as_str().into())
+    let is_last = is_seen_healthy(index, id, resource, &task.from_cluster.as_str().into())
         && !spec.clusters.iter().any(is_replaced);
     let stands = |target: &TargetCluster| {
-        let state = entity.copies.get(target.name.as_str());
+        let state = resource.copies.get(target.name.as_str());
         index.answers(&target.name) && state.is_some_and(CopyState::is_lasting)
     };
     if !spec.clusters.iter().any(stands) {
@@ -127,13 +130,18 @@ pub(crate) fn may_delete(
 
 /// Whether all copies that replace an evicted one are verified: written from the template as it is now, and healthy where the
 /// kind tells of that.
-fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -> Result<(), String> {
+fn verify(
+    index: &Index,
+    id: &ResourceId,
+    resource: &ResourceState,
+    spec: &ResourceBindingSpec,
+) -> Result<(), String> {
     if spec.clusters.is_empty() {
         return Err("it has no replacement".into());
     }
     for target in &spec.clusters {
         let cluster: Str = target.name.as_str().into();
-        if !is_well(index, id, entity, &cluster) || !is_current(index, id, &cluster) {
+        if !is_well(index, id, resource, &cluster) || !is_current(index, id, &cluster) {
             return Err(format!("waits until the copy on {cluster} is healthy"));
         }
     }
@@ -142,14 +150,14 @@ fn verify(index: &Index, id: &Id, entity: &Entity, spec: &ResourceBindingSpec) -
 
 /// Whether a copy is seen, healthy, and lasting: what a member that does not answer held once is no replacement, nor is what is
 /// about to be removed.
-fn is_well(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let state = entity.copies.get(cluster);
-    state.is_some_and(CopyState::is_lasting) && is_seen_healthy(index, id, entity, cluster)
+fn is_well(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+    let state = resource.copies.get(cluster);
+    state.is_some_and(CopyState::is_lasting) && is_seen_healthy(index, id, resource, cluster)
 }
 
 /// Whether a copy is seen, is not being deleted, and is healthy.
-fn is_seen_healthy(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let live = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
+fn is_seen_healthy(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+    let live = resource.copies.get(cluster).and_then(|state| state.live.as_ref());
     index.answers(cluster)
         && index.copies_known(cluster, &id.gvk)
         && live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
@@ -163,20 +171,20 @@ fn is_healthy(health: Option<Health>) -> bool {
 /// When what is told of the tasks changes although nothing is observed. Cost: O(tasks × clusters).
 pub(crate) fn told_again_at(
     index: &Index,
-    id: &Id,
-    (entity, binding): (&Entity, &Binding),
+    id: &ResourceId,
+    (resource, binding): (&ResourceState, &Binding),
     now: Time,
 ) -> Option<Time> {
     let tasks = binding.object.spec.graceful_eviction_tasks.iter();
-    let waits = tasks.filter_map(|task| may_delete(index, id, (entity, binding), task, now).err());
+    let waits = tasks.filter_map(|task| may_delete(index, id, (resource, binding), task, now).err());
     waits.filter_map(|(_, until)| until).min()
 }
 
 /// What is told of the tasks of a binding; `None` without any. Cost: O(tasks × clusters).
 pub(crate) fn told(
     index: &Index,
-    id: &Id,
-    (entity, binding): (&Entity, &Binding),
+    id: &ResourceId,
+    (resource, binding): (&ResourceState, &Binding),
     now: Time,
 ) -> Option<String> {
     let tasks = &binding.object.spec.graceful_eviction_tasks;
@@ -188,7 +196,7 @@ pub(crate) fn told(
             } else {
                 &task.message
             };
-            let what = match may_delete(index, id, (entity, binding), task, now) {
+            let what = match may_delete(index, id, (resource, binding), task, now) {
                 // What is there is not known, so a restart must not change what is told.
                 _ if !index.answers(&task.from_cluster) => {
                     "the copy there is handled when the cluster responds".to_owned()

@@ -18,7 +18,9 @@ pub(crate) fn reserve(index: &mut Index, key: &Key, plan: &Plan, now: Time) -> b
     if budget.is_unlimited() {
         return false;
     }
-    let is_gone = index.entity(id).is_none_or(|entity| entity.binding.is_none());
+    let is_gone = index
+        .resource(id)
+        .is_none_or(|resource| resource.binding.is_none());
     let leaves = match &plan.leaves {
         Some(leaves) if plan.awaits.is_none() => leaves,
         _ if is_gone => &BTreeSet::new(),

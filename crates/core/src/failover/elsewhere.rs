@@ -9,37 +9,37 @@ use entourage_api::{
 use super::{Cause, Leave, blocked, leave};
 use crate::{
     eviction::task::{self, Progress},
-    index::{Entity, Index},
-    object::{Id, Time},
+    index::{Index, ResourceState},
+    object::{ResourceId, Time},
 };
 
 /// The eviction tasks of a binding whose clusters somebody else chooses: they are dated, and dropped when they are over.
 /// Cost: O(tasks × clusters).
 pub(crate) fn tended(
     index: &Index,
-    id: &Id,
-    entity: &Entity,
+    id: &ResourceId,
+    resource: &ResourceState,
     held: &ResourceBinding,
     placement: &Placement,
     now: Time,
 ) -> Vec<GracefulEvictionTask> {
     let tasks = held.spec.graceful_eviction_tasks.iter();
     let open =
-        tasks.filter(|task| task::progress(index, id, entity, held, task, placement) != Progress::Over);
+        tasks.filter(|task| task::progress(index, id, resource, held, task, placement) != Progress::Over);
     open.map(|task| task::dated(task, now)).collect()
 }
 
 /// When a binding is to leave a cluster that it may stay on until then. Cost: O(its clusters × taints).
 pub(crate) fn leaves_at(
     index: &Index,
-    entity: &Entity,
+    resource: &ResourceState,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     spec: &ResourceBindingSpec,
     now: Time,
 ) -> Option<Time> {
     let all = spec.clusters.iter();
     let all = all.filter_map(
-        |target| match leave(index, entity, target, (placement, failover), now) {
+        |target| match leave(index, resource, target, (placement, failover), now) {
             Leave::At(time) => Some(time),
             _ => None,
         },
@@ -51,13 +51,13 @@ pub(crate) fn leaves_at(
 /// Cost: O(its clusters × taints).
 pub(crate) fn held_back(
     index: &Index,
-    entity: &Entity,
+    resource: &ResourceState,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     spec: &ResourceBindingSpec,
     now: Time,
 ) -> String {
     let due = spec.clusters.iter().filter_map(|target| {
-        match leave(index, entity, target, (placement, failover), now) {
+        match leave(index, resource, target, (placement, failover), now) {
             Leave::Now(cause) => Some((target, cause)),
             _ => None,
         }

@@ -24,7 +24,7 @@ use crate::{
         tolerance::{Stay, stay},
     },
     index::Index,
-    object::{Id, Str, Time, duration},
+    object::{ResourceId, Str, Time, duration},
     readiness::stored_ready,
     scheduler::{filter, taint},
     stored_binding::{eviction_from, is_held_back_from},
@@ -59,7 +59,13 @@ pub(super) struct Ways {
 }
 
 /// Where a workload may go back to now. Cost: O(home clusters × (taints + kinds that they serve)).
-pub(super) fn ways(index: &Index, id: &Id, held: &ResourceBinding, placement: &Placement, now: Time) -> Ways {
+pub(super) fn ways(
+    index: &Index,
+    id: &ResourceId,
+    held: &ResourceBinding,
+    placement: &Placement,
+    now: Time,
+) -> Ways {
     let mut ways = Ways::default();
     let Some(wait) = wait(held).filter(|_| index.config.failover) else {
         return ways;

@@ -9,7 +9,7 @@ use entourage_api::{
 use super::{APPLICATION_FAILOVER, Cause, RETURN, state};
 use crate::{
     eviction::TAINT_MANAGER,
-    object::{Id, Time},
+    object::{ResourceId, Time},
 };
 
 /// As many bytes an API server takes as the message of a task.
@@ -17,7 +17,7 @@ const LONGEST_MESSAGE: usize = 1_024;
 
 /// The task of a cluster that is left, and what of the copy's status it hands on. `before`: where the workload was until now.
 pub(super) fn new_task(
-    id: &Id,
+    id: &ResourceId,
     target: &TargetCluster,
     cause: &Cause,
     (failover, held): (Option<&FailoverBehavior>, &ResourceBinding),

@@ -9,10 +9,10 @@ use crate::{
         brakes::{Cause, Pause, WINDOW, explains, pause_name},
         wanted::wants,
     },
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Watch,
     places::Place,
-    plan::{Change, How, Key, Plan, Proof},
+    plan::{Change, Key, Plan, RemovalMode, SyncRequirement},
     stored_binding::eviction_from,
 };
 
@@ -39,20 +39,20 @@ pub(crate) fn explain(index: &mut Index, key: &Key, now: Time) {
     }
 }
 
-fn explain_copy(index: &mut Index, id: &Id, cluster: &Str, now: Time) {
-    let Some(entity) = index.entities.get(id) else {
+fn explain_copy(index: &mut Index, id: &ResourceId, cluster: &Str, now: Time) {
+    let Some(resource) = index.resources.get(id) else {
         return;
     };
-    let Some(state) = entity.copies.get(cluster).filter(|state| state.live.is_some()) else {
+    let Some(state) = resource.copies.get(cluster).filter(|state| state.live.is_some()) else {
         return;
     };
-    let ends = entity
+    let ends = resource
         .template
         .as_ref()
         .is_some_and(|template| template.meta.deleting.is_some());
-    let wanted = !ends && entity.template.is_some() && wants(index, id, entity, cluster);
+    let wanted = !ends && resource.template.is_some() && wants(index, id, resource, cluster);
     // What is evicted is limited where that is decided.
-    let is_evicted = entity
+    let is_evicted = resource
         .binding
         .as_ref()
         .is_some_and(|binding| eviction_from(&binding.object.spec, cluster).is_some());
@@ -60,7 +60,7 @@ fn explain_copy(index: &mut Index, id: &Id, cluster: &Str, now: Time) {
         (false, false)
     } else {
         (
-            state.explained || ends || is_evicted || explains(entity.edited, now),
+            state.explained || ends || is_evicted || explains(resource.edited, now),
             state.counted,
         )
     };
@@ -77,7 +77,7 @@ fn explain_copy(index: &mut Index, id: &Id, cluster: &Str, now: Time) {
 fn leaves_unexplained(index: &Index, name: &Str, place: &Place) -> bool {
     let held = index.distributions.held.get(name);
     let spot = held.and_then(|held| held.spots.get(place));
-    spot.is_some_and(|spot| spot.verdict.is_some_and(|each| !each.is_meant()) && !spot.explained)
+    spot.is_some_and(|spot| spot.target_status.is_some_and(|each| !each.is_meant()) && !spot.explained)
 }
 
 fn ends_unexplained(index: &Index, name: &Str, cluster: &Str) -> bool {
@@ -98,12 +98,16 @@ pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
     let deletes = plan.changes.iter().any(|change| {
         matches!(
             change,
-            Change::Remove { how: How::Delete, .. }
-                | Change::Withdraw { how: How::Delete, .. }
-                | Change::EndNamespace { .. }
+            Change::Remove {
+                mode: RemovalMode::Delete,
+                ..
+            } | Change::Withdraw {
+                mode: RemovalMode::Delete,
+                ..
+            } | Change::EndNamespace { .. }
         )
     });
-    let waits = matches!(plan.awaits.as_deref(), Some(Proof::Removals(_)));
+    let waits = matches!(plan.awaits.as_deref(), Some(SyncRequirement::Removals(_)));
     if !deletes && !waits {
         return;
     }
@@ -161,17 +165,17 @@ fn survey(index: &mut Index, cluster: &Str, now: Time) {
         return;
     }
     let (mut copies, mut unexplained, mut standing) = (0, 0, false);
-    for entity in index.entities.values() {
-        let Some(state) = entity.copies.get(cluster) else {
+    for resource in index.resources.values() {
+        let Some(state) = resource.copies.get(cluster) else {
             continue;
         };
         if state.live.is_none() {
             continue;
         }
         copies += 1;
-        if entity.last_binding().is_some() && !state.explained {
+        if resource.last_binding().is_some() && !state.explained {
             unexplained += 1;
-            standing |= entity.standing().is_some();
+            standing |= resource.standing().is_some();
         }
     }
     let limit = LEAST.max(copies / SHARE);
@@ -228,7 +232,7 @@ fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
 
 /// Counts once how many deletions wait, when most of them are known.
 fn count_waiting(index: &mut Index, cluster: &Str, now: Time) {
-    let waiting = index.waiting_for(&Proof::Removals(cluster.clone()));
+    let waiting = index.waiting_for(&SyncRequirement::Removals(cluster.clone()));
     let pause = index
         .brakes
         .members

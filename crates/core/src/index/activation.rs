@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 use entourage_api::{keys::annotation, policy::ActivationPreference};
 use sha2::{Digest as _, Sha256};
 
-use super::{Binding, Entity, Policy};
+use super::{Binding, Policy, ResourceState};
 use crate::{
     interpreter::{self, NativeKind},
-    object::{Id, Meta, revision},
+    object::{Meta, ResourceId, revision},
 };
 
 /// Whether the policy is lazy.
@@ -28,11 +28,11 @@ pub(crate) fn is_lazy(policy: &Policy) -> bool {
 /// Whether what a policy says now applies to a template that it claims. Until it does, the binding stays as it is.
 ///
 /// Cost: O(labels and annotations of the template), for a lazy policy only.
-pub(crate) fn applies(policy: &Policy, entity: &Entity, template: &Meta) -> bool {
+pub(crate) fn applies(policy: &Policy, resource: &ResourceState, template: &Meta) -> bool {
     if !is_lazy(policy) {
         return true;
     }
-    let own = entity
+    let own = resource
         .last_binding()
         .filter(|binding| binding.object.spec.placement.is_some());
     let found = template.annotation(annotation::WAITS);
@@ -42,18 +42,23 @@ pub(crate) fn applies(policy: &Policy, entity: &Entity, template: &Meta) -> bool
                 record.applied != content || record.revision.is_some_and(|touch| policy.edited.0 < touch);
             touched && (found != Some(&content) || record.found == found)
         }),
-        (Some(binding), None) => entity
+        (Some(binding), None) => resource
             .touched
             .is_some_and(|touched| touched > applied_revision(binding) || touched > policy.edited.0),
         (None, Some(content)) => found.is_none_or(|found| found != content),
-        (None, None) => found.is_none() || entity.touched.is_some(),
+        (None, None) => found.is_none() || resource.touched.is_some(),
     }
 }
 
 /// What is written on a template that a lazy policy claims although it was there before the policy, or is propagated
 /// already: the content that it will have after that write. `None` where nothing has to be waited for.
-pub(crate) fn waits(policy: &Policy, id: &Id, entity: &Entity, template: &Meta) -> Option<String> {
-    let is_bound = entity
+pub(crate) fn waits(
+    policy: &Policy,
+    id: &ResourceId,
+    resource: &ResourceState,
+    template: &Meta,
+) -> Option<String> {
+    let is_bound = resource
         .last_binding()
         .is_some_and(|binding| binding.object.spec.placement.is_some());
     if !is_lazy(policy) || !(is_bound || template.created < policy.meta.created) {
@@ -68,11 +73,16 @@ pub(crate) fn waits(policy: &Policy, id: &Id, entity: &Entity, template: &Meta) 
 
 /// What is written on the binding of a template that a lazy policy claims: for which content it was applied. While it is
 /// held back (`applied` is false) that stays as it is, and what the template is now counts where nothing is noted.
-pub(crate) fn record(policy: &Policy, entity: &Entity, template: &Meta, applied: bool) -> Option<String> {
+pub(crate) fn record(
+    policy: &Policy,
+    resource: &ResourceState,
+    template: &Meta,
+    applied: bool,
+) -> Option<String> {
     if !is_lazy(policy) {
         return None;
     }
-    let last = entity.last_binding();
+    let last = resource.last_binding();
     if !applied && let Some(noted) = last.and_then(|binding| binding.meta.annotation(annotation::ACTIVATED)) {
         return Some(noted.to_owned());
     }

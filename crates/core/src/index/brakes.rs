@@ -7,7 +7,7 @@ use entourage_api::keys::{annotation, condition, reason};
 
 use super::{Index, Member};
 use crate::{
-    object::{Gvk, Id, Str, Time},
+    object::{Gvk, ResourceId, Str, Time},
     plan::Key,
 };
 
@@ -108,7 +108,7 @@ pub(crate) struct Brakes {
     /// Since when lists of the hub lack that every deletion needs, and of which kinds.
     pub(crate) blind: Option<(Time, Vec<Gvk>)>,
     /// The deletions that wait for them on each cluster; none where they do not wait any longer.
-    pub(crate) kept_from: BTreeMap<Str, BTreeSet<Id>>,
+    pub(crate) kept_from: BTreeMap<Str, BTreeSet<ResourceId>>,
 }
 
 impl Brakes {
@@ -123,7 +123,7 @@ impl Brakes {
     }
 
     /// Whether the deletion of a copy waits for lists of the hub, as it was planned last. Cost: O(log) while lists lack.
-    pub(crate) fn keeps_from(&mut self, id: &Id, cluster: &Str, waits: bool) {
+    pub(crate) fn keeps_from(&mut self, id: &ResourceId, cluster: &Str, waits: bool) {
         if self.blind.is_none() {
             return;
         }

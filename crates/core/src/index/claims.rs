@@ -7,16 +7,20 @@ use entourage_api::{keys::label, policy::Preemption};
 use super::{Index, Policy};
 use crate::{
     matching,
-    object::{Id, Meta, Named},
-    twin::{self, claim_of},
+    object::{Meta, NamespacedName, ResourceId},
+    scope::{self, claim_of},
 };
 
 /// The policy whose claim on a template is valid: named by its annotations, with the same permanent id, not being
 /// deleted, and still selecting it. Cost: O(selectors of the policy).
-pub(crate) fn claimed_by<'a>(index: &'a Index, id: &Id, template: &Meta) -> Option<(&'a Named, &'a Policy)> {
+pub(crate) fn claimed_by<'a>(
+    index: &'a Index,
+    id: &ResourceId,
+    template: &Meta,
+) -> Option<(&'a NamespacedName, &'a Policy)> {
     let claim = claim_of(template)?;
     let (name, policy) = index.policies.get_key_value(&claim)?;
-    let id_label = twin::policy(name).id_label;
+    let id_label = scope::policy(name).id_label;
     let permanent_id = policy.meta.label(id_label)?;
     let valid = template.label(id_label) == Some(permanent_id)
         && policy.meta.deleting.is_none()
@@ -27,7 +31,7 @@ pub(crate) fn claimed_by<'a>(index: &'a Index, id: &Id, template: &Meta) -> Opti
 /// Whether an object carries the claim of a policy that is gone, or is being deleted; `None` while that is not known.
 /// Cost: O(log policies).
 pub(crate) fn is_claim_over(index: &Index, meta: &Meta) -> Option<bool> {
-    let Some(name) = twin::claim_of(meta) else {
+    let Some(name) = scope::claim_of(meta) else {
         return Some(false);
     };
     match index.policies.get(&name) {
@@ -39,24 +43,32 @@ pub(crate) fn is_claim_over(index: &Index, meta: &Meta) -> Option<bool> {
 /// The names in a policy's `dependentOverrides` that no OverridePolicy of its namespace has (for a
 /// ClusterPropagationPolicy: no ClusterOverridePolicy). While there are any, no binding is made or changed by the policy
 /// (karmada reference 1.1). Cost: O(names).
-pub(crate) fn missing_overrides<'a>(index: &Index, name: &Named, policy: &'a Policy) -> Vec<&'a str> {
+pub(crate) fn missing_overrides<'a>(
+    index: &Index,
+    name: &NamespacedName,
+    policy: &'a Policy,
+) -> Vec<&'a str> {
     let named = policy.object.spec.dependent_overrides.iter();
     named
         .map(String::as_str)
-        .filter(|each| !index.overriding.contains(&Named::new(&name.namespace, each)))
+        .filter(|each| {
+            !index
+                .override_index
+                .contains(&NamespacedName::new(&name.namespace, each))
+        })
         .collect()
 }
 
 /// The policies that select a template, leaving policies and templates of the system aside.
 fn candidates<'a>(
     index: &'a Index,
-    id: &'a Id,
+    id: &'a ResourceId,
     meta: &'a Meta,
-) -> impl Iterator<Item = (&'a Named, &'a Policy)> {
+) -> impl Iterator<Item = (&'a NamespacedName, &'a Policy)> {
     let names = if index.config.is_skipped(id) {
         BTreeSet::new()
     } else {
-        index.selecting.candidates(id, &meta.labels)
+        index.policy_index.candidates(id, &meta.labels)
     };
     names
         .into_iter()
@@ -66,12 +78,16 @@ fn candidates<'a>(
 
 /// Whether any policy selects a template, so that one claims it now or in a moment: none claims what something else says that
 /// it has claimed, see [`crate::detector`]. Cost: O(candidate policies).
-pub(crate) fn is_selected(index: &Index, id: &Id, template: &Meta) -> bool {
+pub(crate) fn is_selected(index: &Index, id: &ResourceId, template: &Meta) -> bool {
     template.label(label::CLAIMED_BY).is_none() && best(index, id, template).is_some()
 }
 
 /// The policy that selects a template best. Cost: O(candidate policies).
-pub(crate) fn best<'a>(index: &'a Index, id: &Id, meta: &Meta) -> Option<(&'a Named, &'a Policy)> {
+pub(crate) fn best<'a>(
+    index: &'a Index,
+    id: &ResourceId,
+    meta: &Meta,
+) -> Option<(&'a NamespacedName, &'a Policy)> {
     let all: Vec<_> = candidates(index, id, meta)
         .map(|(name, _)| name.clone())
         .collect();
@@ -89,17 +105,17 @@ pub(crate) fn best<'a>(index: &'a Index, id: &Id, meta: &Meta) -> Option<(&'a Na
 /// nobody watched counts as well (karmada reference 1.1). Cost: O(candidate policies).
 pub(crate) fn preemptor<'a>(
     index: &'a Index,
-    id: &Id,
+    id: &ResourceId,
     meta: &Meta,
-    (holder, held): (&Named, &Policy),
-) -> Option<(&'a Named, &'a Policy)> {
-    let is_own = |name: &Named| !name.namespace.is_empty();
-    let stronger: Vec<Named> = candidates(index, id, meta)
+    (holder, held): (&NamespacedName, &Policy),
+) -> Option<(&'a NamespacedName, &'a Policy)> {
+    let is_own = |name: &NamespacedName| !name.namespace.is_empty();
+    let stronger: Vec<NamespacedName> = candidates(index, id, meta)
         .filter(|(name, policy)| {
             let spec = &policy.object.spec;
             *name != holder
                 && spec.preemption == Preemption::Always
-                && policy.meta.label(twin::policy(name).id_label).is_some()
+                && policy.meta.label(scope::policy(name).id_label).is_some()
                 && match (is_own(name), is_own(holder)) {
                     (true, false) => true,
                     (false, true) => false,
@@ -117,8 +133,10 @@ pub(crate) fn preemptor<'a>(
 }
 
 /// The policy that should hold a template and does not, see [`crate::detector`]. Cost: O(candidate policies).
-pub(crate) fn lacks_claim<'a>(index: &'a Index, id: &Id) -> Option<&'a Named> {
-    let template = index.entity(id).and_then(|entity| entity.template.as_ref())?;
+pub(crate) fn lacks_claim<'a>(index: &'a Index, id: &ResourceId) -> Option<&'a NamespacedName> {
+    let template = index
+        .resource(id)
+        .and_then(|resource| resource.template.as_ref())?;
     let meta = &template.meta;
     if meta.deleting.is_some() || meta.label(label::CLAIMED_BY).is_some() {
         return None;

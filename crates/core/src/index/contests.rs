@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Index;
 use crate::{
-    object::{Gvk, Id, Time},
+    object::{Gvk, ResourceId, Time},
     plan::{Change, Plan, Verb},
 };
 
@@ -45,7 +45,7 @@ pub(crate) fn is_of_others(index: &Index, gvk: &Gvk) -> Option<&'static str> {
 
 impl Index {
     /// Notes what is about to be written to a template's status. Cost: O(size of the status).
-    pub(crate) fn sends_status(&mut self, id: &Id, plan: &Plan, now: Time) {
+    pub(crate) fn sends_status(&mut self, id: &ResourceId, plan: &Plan, now: Time) {
         let Some(sent) = plan.changes.iter().find_map(|change| match change {
             Change::Hub {
                 verb: Verb::MergeStatus(body),
@@ -55,13 +55,13 @@ impl Index {
         }) else {
             return;
         };
-        let Some(entity) = self.entities.get_mut(id) else {
+        let Some(resource) = self.resources.get_mut(id) else {
             return;
         };
-        match &mut entity.contest {
+        match &mut resource.contest {
             Some(contest) => (contest.sent, contest.stored) = (sent, false),
             None => {
-                entity.contest = Some(Box::new(Contest {
+                resource.contest = Some(Box::new(Contest {
                     sent,
                     stored: false,
                     replaced: 0,
@@ -72,11 +72,11 @@ impl Index {
     }
 
     /// A template has another status than before: ours, or one in its place. Cost: O(size of the status).
-    pub(crate) fn status_seen(&mut self, id: &Id, status: &Value, now: Time) {
+    pub(crate) fn status_seen(&mut self, id: &ResourceId, status: &Value, now: Time) {
         let Some(contest) = self
-            .entities
+            .resources
             .get_mut(id)
-            .and_then(|entity| entity.contest.as_mut())
+            .and_then(|resource| resource.contest.as_mut())
         else {
             return;
         };

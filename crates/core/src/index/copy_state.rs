@@ -3,7 +3,7 @@
 use entourage_api::work::CopyRecord;
 
 use crate::{
-    drift::Fight,
+    drift::DriftBackoff,
     object::{Str, Time},
     observation::Copy,
 };
@@ -24,7 +24,7 @@ pub enum Trouble {
     /// What people taught us of its kind has no answer.
     Interpretation,
     /// A hook that says what its copy looks like has no answer now.
-    Unanswered,
+    NoResponse,
     /// It was put right, and something on the member keeps changing it back.
     Fought,
 }
@@ -65,7 +65,7 @@ pub struct CopyState {
     /// Not written again before this time.
     pub not_before: Option<Time>,
     /// How often in a row drift was corrected. Boxed: few copies have it.
-    pub fight: Option<Box<Fight>>,
+    pub drift_backoff: Option<Box<DriftBackoff>>,
     /// Since when the copy has not been healthy. The status keeps it over restarts.
     pub unhealthy_since: Option<Time>,
     /// A write is under way: until its outcome is known a copy may stand here.
@@ -81,7 +81,7 @@ pub struct CopyState {
     /// Its deletion was counted.
     pub counted: bool,
     /// The revision below which watch events of this copy are old news.
-    pub floor: u64,
+    pub min_resource_version: u64,
 }
 
 /// A write whose outcome is not known. A member that was slow, or did not run for a while, may carry it out yet. So that nothing

@@ -2,32 +2,35 @@
 
 use super::{
     Index, Trouble,
-    recipes::{recipe, recipe_of},
+    render_specs::{recipe_of, render_spec},
     wanted::wants,
 };
 use crate::{
-    object::{Id, Str},
+    object::{ResourceId, Str},
     observation::Template,
     ownership::metadata as marks,
-    recipe::source_version,
+    render_spec::source_version,
 };
 
 /// The source version that the copy should have been written from; `None` when there is nothing to write.
-pub(crate) fn expected_source(index: &Index, id: &Id, cluster: &Str) -> Option<String> {
-    let recipe = recipe_of(index, id, cluster)?;
-    let template = index.entity(id)?.template.as_ref()?;
-    Some(source_version(&template.meta, &recipe))
+pub(crate) fn expected_source(index: &Index, id: &ResourceId, cluster: &Str) -> Option<String> {
+    let render_spec = recipe_of(index, id, cluster)?;
+    let template = index.resource(id)?.template.as_ref()?;
+    Some(source_version(&template.meta, &render_spec))
 }
 
 /// Whether the copy was last written from another version than the template has now. Not while there is no template, or none
 /// that is still delivered, or no record. Cost: O(labels and annotations).
-pub(crate) fn is_record_outdated(index: &Index, id: &Id, cluster: &Str) -> bool {
-    let Some(entity) = index.entity(id) else {
+pub(crate) fn is_record_outdated(index: &Index, id: &ResourceId, cluster: &Str) -> bool {
+    let Some(resource) = index.resource(id) else {
         return false;
     };
     let is_ending = |template: &Template| template.meta.deleting.is_some();
-    let record = entity.copies.get(cluster).and_then(|state| state.record.as_ref());
-    let Some(record) = record.filter(|_| !entity.template.as_ref().is_some_and(is_ending)) else {
+    let record = resource
+        .copies
+        .get(cluster)
+        .and_then(|state| state.record.as_ref());
+    let Some(record) = record.filter(|_| !resource.template.as_ref().is_some_and(is_ending)) else {
         return false;
     };
     expected_source(index, id, cluster).is_some_and(|expected| record.source != expected)
@@ -36,14 +39,14 @@ pub(crate) fn is_record_outdated(index: &Index, id: &Id, cluster: &Str) -> bool 
 /// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.
 ///
 /// Cost: O(labels and annotations).
-pub(crate) fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
-    let Some(entity) = index.entity(id) else {
+pub(crate) fn is_current(index: &Index, id: &ResourceId, cluster: &Str) -> bool {
+    let Some(resource) = index.resource(id) else {
         return false;
     };
-    let (Some(template), Some(binding)) = (&entity.template, &entity.binding) else {
+    let (Some(template), Some(binding)) = (&resource.template, &resource.binding) else {
         return false;
     };
-    let Some(state) = entity.copies.get(cluster) else {
+    let Some(state) = resource.copies.get(cluster) else {
         return false;
     };
     let (Some(live), Some(record)) = (&state.live, &state.record) else {
@@ -52,9 +55,9 @@ pub(crate) fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
     if !state.is_as_written() {
         return false;
     }
-    let recipe = recipe(index, id, (entity, template, binding), (state, cluster));
-    record.source == source_version(&template.meta, &recipe)
-        && marks::of(&template.meta, &recipe, id, cluster).hash() == live.meta.marks
+    let render_spec = render_spec(index, id, (resource, template, binding), (state, cluster));
+    record.source == source_version(&template.meta, &render_spec)
+        && marks::of(&template.meta, &render_spec, id, cluster).hash() == live.meta.marks
 }
 
 /// Whether what was wrong with a copy is over although nothing was written: it is wanted and known to be what it should be,
@@ -62,16 +65,16 @@ pub(crate) fn is_current(index: &Index, id: &Id, cluster: &Str) -> bool {
 /// find the problem again. A fight ends by itself, and what a cluster that leaves refuses to give back stays told.
 ///
 /// Cost: as [`is_current`], plus O(referrers).
-pub(crate) fn is_problem_over(index: &Index, id: &Id, cluster: &Str) -> bool {
-    let Some(entity) = index.entity(id) else {
+pub(crate) fn is_problem_over(index: &Index, id: &ResourceId, cluster: &Str) -> bool {
+    let Some(resource) = index.resource(id) else {
         return false;
     };
-    let Some(state) = entity.copies.get(cluster) else {
+    let Some(state) = resource.copies.get(cluster) else {
         return false;
     };
     let is_settled = !state.in_flight
         && state.pending.is_none()
-        && state.fight.is_none()
+        && state.drift_backoff.is_none()
         && state
             .live
             .as_ref()
@@ -80,11 +83,11 @@ pub(crate) fn is_problem_over(index: &Index, id: &Id, cluster: &Str) -> bool {
         .members
         .get(cluster)
         .is_some_and(|member| member.meta.deleting.is_none())
-        && entity
+        && resource
             .template
             .as_ref()
             .is_some_and(|template| template.meta.deleting.is_none())
-        && entity
+        && resource
             .binding
             .as_ref()
             .is_some_and(|binding| binding.meta.deleting.is_none());
@@ -92,5 +95,5 @@ pub(crate) fn is_problem_over(index: &Index, id: &Id, cluster: &Str) -> bool {
         .problem
         .as_ref()
         .is_some_and(|problem| problem.trouble == Trouble::Fought);
-    is_settled && stays && !is_fought && wants(index, id, entity, cluster) && is_current(index, id, cluster)
+    is_settled && stays && !is_fought && wants(index, id, resource, cluster) && is_current(index, id, cluster)
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Deref};
 
 use super::Index;
 use crate::{
-    object::{Gvk, Id, Str},
+    object::{Gvk, ResourceId, Str},
     observation::Watch,
     plan::Key,
     reserved::is_skipped_kind,
@@ -103,8 +103,8 @@ impl Index {
             self.unlistable.remove(&watch);
             self.lost.remove(&watch);
             self.unserved.remove(&watch);
-            self.traceless.remove(&watch);
-            self.kindless.remove(&watch);
+            self.never_written.remove(&watch);
+            self.no_such_kind.remove(&watch);
             self.demand.insert(match watch {
                 Watch::Copies(cluster, _) => Watch::Copies(cluster, new.clone()),
                 _ => Watch::Templates(new.clone()),
@@ -130,7 +130,7 @@ impl Index {
 
     /// A key with its kind in the version that is watched.
     pub(crate) fn in_use(&self, key: &Key) -> Key {
-        let watched = |id: &Id| Id {
+        let watched = |id: &ResourceId| ResourceId {
             gvk: self.watched(&id.gvk),
             ..id.clone()
         };
@@ -206,7 +206,7 @@ impl Index {
         self.unlistable.retain(|watch, _| !of_it(watch));
         self.lost.retain(|watch, _| !of_it(watch));
         self.unserved.retain(|watch| !of_it(watch));
-        self.traceless.retain(|watch| !of_it(watch));
-        self.kindless.retain(|watch| !of_it(watch));
+        self.never_written.retain(|watch| !of_it(watch));
+        self.no_such_kind.retain(|watch| !of_it(watch));
     }
 }

@@ -5,28 +5,28 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) mod verdict;
+pub(crate) mod target_status;
 
 use crate::{
     distributed::{
-        observed::{Distribution, Part},
+        observed::{Distribution, ObservedObject},
         targets::Candidates,
     },
-    drift::Fight,
-    object::{Gvk, Id, Str, Time},
+    drift::DriftBackoff,
+    object::{Gvk, ResourceId, Str, Time},
     observation::{Watch, Which},
-    places::{Place, Step, Verdict},
+    places::{Place, Step, TargetStatus},
 };
 
 /// Objects of one kind and name, on the hub or on a member: what one watch tells.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Where {
+pub(crate) struct DistributionServer {
     pub(crate) cluster: Option<Str>,
     pub(crate) gvk: Gvk,
     pub(crate) name: Str,
 }
 
-impl Where {
+impl DistributionServer {
     pub(crate) fn watch(&self) -> Watch {
         Watch::Distributed(self.cluster.clone(), self.gvk.clone(), self.name.clone())
     }
@@ -45,7 +45,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// Whether this is the version of the copy that it is about.
-    pub(crate) fn is_of(&self, part: &Part) -> bool {
+    pub(crate) fn is_of(&self, part: &ObservedObject) -> bool {
         self.uid == part.uid && self.resource_version == part.resource_version
     }
 }
@@ -64,16 +64,16 @@ pub(crate) struct Failure {
 
 /// One place of a distribution.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spot {
-    pub(crate) verdict: Option<Verdict>,
+pub(crate) struct TargetState {
+    pub(crate) target_status: Option<TargetStatus>,
     pub(crate) written: Option<Written>,
     pub(crate) failure: Option<Failure>,
     /// What was written or read last was not what is known: news of it is on its way, or its server was restored. Nothing is
     /// asked before then, so that no server is asked again and again for what it does not have.
     pub(crate) not_before: Option<Time>,
     /// How often in a row drift was corrected. Boxed: few have it.
-    pub(crate) fight: Option<Box<Fight>>,
-    /// It counts as failed for that: see [`Fight::told_until`].
+    pub(crate) drift_backoff: Option<Box<DriftBackoff>>,
+    /// It counts as failed for that: see [`DriftBackoff::told_until`].
     pub(crate) is_fought: bool,
     /// It is not meant any more, and an edit that this process saw explains that; see [`crate::governor`].
     pub(crate) explained: bool,
@@ -81,25 +81,27 @@ pub(crate) struct Spot {
     pub(crate) counted: bool,
 }
 
-impl Spot {
+impl TargetState {
     /// The fight over the copy, if it is about this content and no accident.
-    pub(crate) fn told_fight(&self, content: u64) -> Option<&Fight> {
+    pub(crate) fn told_fight(&self, content: u64) -> Option<&DriftBackoff> {
         let is_of_it = self
             .written
             .as_ref()
             .is_some_and(|written| written.content == content);
-        self.fight.as_deref().filter(|_| is_of_it && self.is_fought)
+        self.drift_backoff
+            .as_deref()
+            .filter(|_| is_of_it && self.is_fought)
     }
 
     /// Why the copy counts as failed, for a person.
     pub(crate) fn why_failed(&self) -> Option<String> {
         let failure = self.failure.as_ref().map(|failure| failure.message.clone());
-        let fight = self.fight.as_ref().filter(|_| self.is_fought);
-        failure.or_else(|| fight?.message_of_distribution())
+        let drift_backoff = self.drift_backoff.as_ref().filter(|_| self.is_fought);
+        failure.or_else(|| drift_backoff?.message_of_distribution())
     }
 
     /// Whether the copy counts as failed only because it may be changed back at any moment: for now it is as it should be.
-    pub(crate) fn is_equal_but_fought(&self, part: &Part) -> bool {
+    pub(crate) fn is_equal_but_fought(&self, part: &ObservedObject) -> bool {
         let written = self.written.as_ref();
         self.is_fought
             && self.failure.is_none()
@@ -109,20 +111,20 @@ impl Spot {
 
     /// What comes next is no correction of what was.
     pub(crate) fn begin_anew(&mut self) {
-        (self.written, self.fight, self.is_fought) = (None, None, false);
+        (self.written, self.drift_backoff, self.is_fought) = (None, None, false);
     }
 }
 
 /// A distribution.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct DistributionState {
     pub(crate) object: Arc<Distribution>,
     /// Every place that is meant, or where a copy stands.
-    pub(crate) spots: BTreeMap<Place, Spot>,
+    pub(crate) spots: BTreeMap<Place, TargetState>,
     /// The places by verdict.
-    pub(crate) by_verdict: BTreeMap<Verdict, BTreeSet<Place>>,
+    pub(crate) by_verdict: BTreeMap<TargetStatus, BTreeSet<Place>>,
     /// The workloads that its selector matches, by namespace.
-    pub(crate) workloads: BTreeMap<Str, BTreeSet<Id>>,
+    pub(crate) workloads: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// Namespaces that the last such workload left, and when.
     pub(crate) left: BTreeMap<Str, Time>,
     /// Copies of a strict one that were made since it was last complete: a conflict takes them back, and no others.
@@ -135,7 +137,7 @@ pub(crate) struct Held {
     pub(crate) settled: bool,
 }
 
-impl Held {
+impl DistributionState {
     pub(crate) fn new(object: Arc<Distribution>) -> Self {
         Self {
             object,
@@ -151,26 +153,31 @@ impl Held {
     }
 
     /// How many places have this verdict. Cost: O(log verdicts).
-    pub(crate) fn count(&self, verdict: Verdict) -> usize {
-        self.by_verdict.get(&verdict).map_or(0, BTreeSet::len)
+    pub(crate) fn count(&self, target_status: TargetStatus) -> usize {
+        self.by_verdict.get(&target_status).map_or(0, BTreeSet::len)
     }
 
     /// How many places are meant. Cost: O(verdicts).
     pub(crate) fn meant(&self) -> usize {
-        let meant = self.by_verdict.iter().filter(|(verdict, _)| verdict.is_meant());
+        let meant = self
+            .by_verdict
+            .iter()
+            .filter(|(target_status, _)| target_status.is_meant());
         meant.map(|(_, places)| places.len()).sum()
     }
 
     /// Whether something is to be done that nothing stands in the way of.
     pub(crate) fn is_under_way(&self) -> bool {
-        self.by_verdict.keys().any(|verdict| verdict.is_under_way())
+        self.by_verdict
+            .keys()
+            .any(|target_status| target_status.is_under_way())
     }
 
     /// Notes a verdict; `None` forgets the place. Answers whether it changed. Cost: O(log places).
-    pub(crate) fn set(&mut self, place: &Place, verdict: Option<Verdict>, now: Time) -> bool {
-        let before = self.spots.get(place).and_then(|spot| spot.verdict);
+    pub(crate) fn set(&mut self, place: &Place, target_status: Option<TargetStatus>, now: Time) -> bool {
+        let before = self.spots.get(place).and_then(|spot| spot.target_status);
         if let Some(before) = before
-            && verdict != Some(before)
+            && target_status != Some(before)
             && let Some(places) = self.by_verdict.get_mut(&before)
         {
             places.remove(place);
@@ -178,11 +185,14 @@ impl Held {
                 self.by_verdict.remove(&before);
             }
         }
-        match verdict {
-            Some(verdict) => {
-                self.spots.entry(place.clone()).or_default().verdict = Some(verdict);
-                if before != Some(verdict) {
-                    self.by_verdict.entry(verdict).or_default().insert(place.clone());
+        match target_status {
+            Some(target_status) => {
+                self.spots.entry(place.clone()).or_default().target_status = Some(target_status);
+                if before != Some(target_status) {
+                    self.by_verdict
+                        .entry(target_status)
+                        .or_default()
+                        .insert(place.clone());
                 }
             }
             None => {
@@ -195,14 +205,14 @@ impl Held {
             (false, Some(_)) => (self.under_way_since, self.settled) = (None, true),
             _ => {}
         }
-        before != verdict
+        before != target_status
     }
 }
 
 /// All distributions.
 #[derive(Debug, Default)]
 pub(crate) struct Distributions {
-    pub(crate) held: BTreeMap<Str, Held>,
+    pub(crate) held: BTreeMap<Str, DistributionState>,
     /// Namespace → distributions that may mean it.
     pub(crate) candidates: Candidates,
     /// Distributions whose targets select by workloads.
@@ -210,26 +220,26 @@ pub(crate) struct Distributions {
     /// Place → distributions that have it among theirs.
     pub(crate) at: BTreeMap<Place, BTreeSet<Str>>,
     /// Where → distributions that look there, and the objects there by namespace.
-    pub(crate) looked: BTreeMap<Where, Looked>,
+    pub(crate) looked: BTreeMap<DistributionServer, Looked>,
 }
 
-/// What is known of one [`Where`].
+/// What is known of one [`DistributionServer`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Looked {
     pub(crate) by: BTreeSet<Str>,
-    pub(crate) parts: BTreeMap<Str, Part>,
+    pub(crate) parts: BTreeMap<Str, ObservedObject>,
 }
 
 impl Distributions {
     /// An object of a name. Cost: O(log).
-    pub(crate) fn part(&self, at: &Where, namespace: &Str) -> Option<&Part> {
+    pub(crate) fn part(&self, at: &DistributionServer, namespace: &Str) -> Option<&ObservedObject> {
         self.looked.get(at)?.parts.get(namespace)
     }
 
     /// Where a distribution looks for its copy in a place; `None` when it cannot be read.
-    pub(crate) fn place_of(&self, name: &Str, place: &Place) -> Option<Where> {
+    pub(crate) fn place_of(&self, name: &Str, place: &Place) -> Option<DistributionServer> {
         let spec = self.held.get(name)?.object.spec.as_ref().ok()?;
-        Some(Where {
+        Some(DistributionServer {
             cluster: place.cluster.clone(),
             gvk: spec.gvk.clone(),
             name: spec.name.clone(),
@@ -250,7 +260,7 @@ impl Distributions {
 
     /// Every object that is known of one kind and name on one server.
     pub(crate) fn which(&self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Vec<Which> {
-        let at = Where {
+        let at = DistributionServer {
             cluster: cluster.clone(),
             gvk: gvk.clone(),
             name: name.clone(),
@@ -259,7 +269,7 @@ impl Distributions {
         let namespaces = looked.flat_map(|looked| looked.parts.keys());
         namespaces
             .map(|namespace| {
-                let id = Id {
+                let id = ResourceId {
                     gvk: gvk.clone(),
                     namespace: namespace.clone(),
                     name: name.clone(),
@@ -270,8 +280,8 @@ impl Distributions {
     }
 
     /// What a source consists of, where the distribution has one and it is known. Cost: O(log).
-    pub(crate) fn source(&self, id: &Id) -> Option<&Part> {
-        let at = Where {
+    pub(crate) fn source(&self, id: &ResourceId) -> Option<&ObservedObject> {
+        let at = DistributionServer {
             cluster: None,
             gvk: id.gvk.clone(),
             name: id.name.clone(),

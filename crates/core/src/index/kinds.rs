@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::policy::PropagationPolicy;
 
-use super::{Entity, Index, distributions::workload_kinds, routes::Changed};
+use super::{Index, ResourceState, distributions::workload_kinds, routes::Changed};
 use crate::{
     interpreter,
-    object::{Gvk, Id, Named, Str, Time},
+    object::{Gvk, NamespacedName, ResourceId, Str, Time},
     observation::Watch,
     plan::Key,
-    twin,
+    scope,
 };
 
 /// How often kinds are looked for that are not in use any more, in milliseconds.
@@ -82,7 +82,7 @@ impl Index {
     /// there is room for it.
     pub(super) fn name_kinds(
         &mut self,
-        name: &Named,
+        name: &NamespacedName,
         before: Option<&PropagationPolicy>,
         after: Option<&PropagationPolicy>,
         dirty: &mut Vec<Key>,
@@ -164,18 +164,18 @@ impl Index {
             return false;
         }
         let mut of_kind = self
-            .entities
-            .range(Id::new(gvk.clone(), "", "")..)
+            .resources
+            .range(ResourceId::new(gvk.clone(), "", "")..)
             .take_while(|(id, _)| id.gvk == *gvk)
             .peekable();
-        if of_kind.peek().is_none() && self.kindless.contains(&templates) {
+        if of_kind.peek().is_none() && self.no_such_kind.contains(&templates) {
             return true;
         }
         let is_told = |cluster: &Str| {
             let copies = self.copies(cluster, gvk);
             self.synced.contains(&copies) || self.unserved.contains(&copies)
         };
-        self.members.keys().all(is_told) && of_kind.all(|(_, entity)| !is_used(entity))
+        self.members.keys().all(is_told) && of_kind.all(|(_, resource)| !is_used(resource))
     }
 
     /// Whether a distribution goes where there are workloads of this kind.
@@ -194,14 +194,14 @@ impl Index {
         // Should the very same objects be listed again one day, they are news.
         self.went_back(&templates);
         self.forget_held(&templates, now, dirty);
-        let first = Id::new(gvk.clone(), "", "");
-        let of_kind = self.entities.range(first.clone()..).map(|(id, _)| id);
-        let of_kind: Vec<Id> = of_kind.take_while(|id| id.gvk == *gvk).cloned().collect();
+        let first = ResourceId::new(gvk.clone(), "", "");
+        let of_kind = self.resources.range(first.clone()..).map(|(id, _)| id);
+        let of_kind: Vec<ResourceId> = of_kind.take_while(|id| id.gvk == *gvk).cloned().collect();
         for id in of_kind {
             self.forget_if_empty(&id, now);
         }
         if self
-            .entities
+            .resources
             .range(first..)
             .next()
             .is_some_and(|(id, _)| id.gvk == *gvk)
@@ -215,8 +215,8 @@ impl Index {
         for watch in watches {
             self.forget_watch(&watch);
             self.unserved.remove(&watch);
-            self.kindless.remove(&watch);
-            self.traceless.remove(&watch);
+            self.no_such_kind.remove(&watch);
+            self.never_written.remove(&watch);
         }
         self.read_again.remove(gvk);
         self.kinds.remove(gvk);
@@ -224,12 +224,11 @@ impl Index {
 }
 
 /// Whether something of an object is to be known still.
-fn is_used(entity: &Entity) -> bool {
-    let claimed = entity
-        .template
-        .as_ref()
-        .is_some_and(|template| twin::has_claim_metadata(&template.meta) || template.meta.deleting.is_some());
-    let on_members = entity.copies.values().any(|state| {
+fn is_used(resource: &ResourceState) -> bool {
+    let claimed = resource.template.as_ref().is_some_and(|template| {
+        scope::has_claim_metadata(&template.meta) || template.meta.deleting.is_some()
+    });
+    let on_members = resource.copies.values().any(|state| {
         state.live.is_some()
             || state.copied.is_some()
             || state.record.is_some()
@@ -238,11 +237,11 @@ fn is_used(entity: &Entity) -> bool {
     });
     claimed
         || on_members
-        || entity.binding.is_some()
-        || entity.vanished.is_some()
-        || !entity.referrers.is_empty()
-        || !entity.former.is_empty()
-        || !entity.left_behind.is_empty()
+        || resource.binding.is_some()
+        || resource.vanished.is_some()
+        || !resource.referrers.is_empty()
+        || !resource.stale_referrers.is_empty()
+        || !resource.stale_dependencies.is_empty()
 }
 
 pub(crate) fn selected_kinds(policy: &PropagationPolicy) -> BTreeSet<Gvk> {

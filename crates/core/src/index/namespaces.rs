@@ -1,11 +1,11 @@
 //! Namespaces of the hub and of members, as seen, and what is remembered of those that others change or that end.
 
-mod unrest;
+mod backoff;
 mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unrest::Unrest;
+use backoff::Unrest;
 pub use wanted::is_propagated;
 pub(crate) use wanted::{Unset, id_of};
 #[cfg(test)]

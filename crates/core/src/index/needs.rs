@@ -2,16 +2,16 @@
 
 use entourage_api::{policy::ConflictResolution, work::TargetCluster};
 
-use super::{Binding, Entity, Index, current::is_current};
-use crate::object::{Id, Str, Time};
+use super::{Binding, Index, ResourceState, current::is_current};
+use crate::object::{ResourceId, Str, Time};
 
 /// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
 pub(crate) fn followers<'a>(
     index: &'a Index,
-    entity: &'a Entity,
-) -> impl Iterator<Item = (&'a Id, &'a Entity, &'a Binding)> {
-    entity.referrers.iter().filter_map(move |id| {
-        let referrer = index.entity(id)?;
+    resource: &'a ResourceState,
+) -> impl Iterator<Item = (&'a ResourceId, &'a ResourceState, &'a Binding)> {
+    resource.referrers.iter().filter_map(move |id| {
+        let referrer = index.resource(id)?;
         let binding = referrer.last_binding()?;
         (referrer.is_in_use() && index.is_following(referrer)).then_some((id, referrer, binding))
     })
@@ -20,25 +20,25 @@ pub(crate) fn followers<'a>(
 /// The bindings of the live referrers. Cost: O(referrers).
 pub(crate) fn referrer_bindings<'a>(
     index: &'a Index,
-    entity: &'a Entity,
+    resource: &'a ResourceState,
 ) -> impl Iterator<Item = &'a Binding> {
-    followers(index, entity).map(|(_, _, binding)| binding)
+    followers(index, resource).map(|(_, _, binding)| binding)
 }
 
 /// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
 pub(crate) fn followers_on<'a>(
     index: &'a Index,
-    entity: &'a Entity,
+    resource: &'a ResourceState,
     cluster: &'a str,
 ) -> impl Iterator<Item = &'a Binding> {
-    followers(index, entity)
+    followers(index, resource)
         .map(|(_, _, binding)| binding)
         .filter(move |binding| index.config.propagate_deps && binding.needs_on(cluster))
 }
 
 /// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
-pub(crate) fn is_required(index: &Index, entity: &Entity) -> bool {
-    followers(index, entity).any(|(_, _, binding)| is_anywhere(binding))
+pub(crate) fn is_required(index: &Index, resource: &ResourceState) -> bool {
+    followers(index, resource).any(|(_, _, binding)| is_anywhere(binding))
 }
 
 pub(crate) fn is_anywhere(binding: &Binding) -> bool {
@@ -47,9 +47,9 @@ pub(crate) fn is_anywhere(binding: &Binding) -> bool {
 }
 
 /// Whether a live referrer is placed on the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
-pub(crate) fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> bool {
+pub(crate) fn is_required_on(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
     if !index.config.propagate_deps {
-        let stored = entity
+        let stored = resource
             .binding
             .iter()
             .flat_map(|binding| &binding.object.spec.required_by);
@@ -57,32 +57,32 @@ pub(crate) fn is_required_on(index: &Index, entity: &Entity, cluster: &str) -> b
             .flat_map(|snapshot| &snapshot.clusters)
             .any(|target| target.name == cluster);
     }
-    followers(index, entity).any(|(_, _, binding)| binding.needs_on(cluster))
+    followers(index, resource).any(|(_, _, binding)| binding.needs_on(cluster))
 }
 
 /// Until when a dependency that was deleted while live workloads need it is left alone.
-pub(crate) fn grace(index: &Index, entity: &Entity, deleted: Time, now: Time) -> Option<Time> {
+pub(crate) fn grace(index: &Index, resource: &ResourceState, deleted: Time, now: Time) -> Option<Time> {
     // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
     let until = deleted.plus(index.config.deletion_grace + 999);
-    (now < until && is_required(index, entity)).then_some(until)
+    (now < until && is_required(index, resource)).then_some(until)
 }
 
 /// Who needs an object, and on which clusters: each live referrer on its own and those that it is being evicted from, and a former
 /// one on those where its copy still is the one that needs the object. Cost: O(referrers × clusters).
 pub(crate) fn needed_by<'a>(
     index: &'a Index,
-    id: &'a Id,
-    entity: &'a Entity,
+    id: &'a ResourceId,
+    resource: &'a ResourceState,
 ) -> impl Iterator<Item = (&'a Binding, Vec<TargetCluster>)> {
-    let live = followers(index, entity)
+    let live = followers(index, resource)
         .map(|(_, _, binding)| binding)
         .filter(|binding| is_anywhere(binding))
         .map(|binding| (binding, binding.needed_on()));
-    let former = entity.former.iter().filter_map(move |referrer_id| {
-        let referrer = index.entity(referrer_id)?;
+    let former = resource.stale_referrers.iter().filter_map(move |referrer_id| {
+        let referrer = index.resource(referrer_id)?;
         let binding = referrer.last_binding().filter(|_| index.is_following(referrer))?;
         let is_held = |target: &TargetCluster| {
-            entity.standing().is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into())
+            resource.standing().is_some() && holds_as_former(index, referrer_id, &target.name.as_str().into())
         };
         let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
         (!held.is_empty() && referrer_id != id).then_some((binding, held))
@@ -92,31 +92,35 @@ pub(crate) fn needed_by<'a>(
 
 /// Whether anything takes an object along, anywhere. With the feature gate off what was taken along before is. Cost: as
 /// [`needed_by`].
-pub(crate) fn is_needed(index: &Index, id: &Id, entity: &Entity) -> bool {
+pub(crate) fn is_needed(index: &Index, id: &ResourceId, resource: &ResourceState) -> bool {
     if !index.config.propagate_deps {
-        let binding = entity.binding.as_ref();
+        let binding = resource.binding.as_ref();
         return binding.is_some_and(|binding| !binding.object.spec.required_by.is_empty());
     }
-    needed_by(index, id, entity).next().is_some()
+    needed_by(index, id, resource).next().is_some()
 }
 
 /// Whether a copy of a former referrer is, or may be, one that still needs the object.
-pub(crate) fn holds_as_former(index: &Index, referrer: &Id, cluster: &Str) -> bool {
+pub(crate) fn holds_as_former(index: &Index, referrer: &ResourceId, cluster: &Str) -> bool {
     index.may_exist(referrer, cluster) && !is_current(index, referrer, cluster)
 }
 
 /// What happens to an object that stands on a cluster and is not ours: as the policy of the object says where that places
 /// it, else Overwrite if any referrer that is placed there says so. Per cluster: what a referrer elsewhere asks for does
 /// not count (in Karmada it does, reference 2.5). Cost: O(referrers).
-pub(crate) fn conflict_resolution(index: &Index, entity: &Entity, cluster: &str) -> ConflictResolution {
-    let Some(binding) = &entity.binding else {
+pub(crate) fn conflict_resolution(
+    index: &Index,
+    resource: &ResourceState,
+    cluster: &str,
+) -> ConflictResolution {
+    let Some(binding) = &resource.binding else {
         return ConflictResolution::Abort;
     };
     let spec = &binding.object.spec;
     if !index.config.propagate_deps || (spec.placement.is_some() && binding.is_placed_on(cluster)) {
         return spec.conflict_resolution;
     }
-    let overwrites = followers_on(index, entity, cluster)
+    let overwrites = followers_on(index, resource, cluster)
         .any(|referrer| referrer.object.spec.conflict_resolution == ConflictResolution::Overwrite);
     if overwrites {
         ConflictResolution::Overwrite

@@ -12,8 +12,8 @@ mod customizations;
 mod distributed;
 mod distributions;
 mod edits;
+mod evaluating;
 mod hooks;
-mod judging;
 mod late_writes;
 mod leading;
 mod lists;
@@ -36,7 +36,7 @@ pub(crate) use edits::Origin;
 
 use super::{Index, routes::Changed};
 use crate::{
-    object::{Meta, Named, Str, Time},
+    object::{Meta, NamespacedName, Str, Time},
     observation::{Observation, Server, Subject, Which},
     plan::Key,
 };
@@ -55,14 +55,16 @@ struct Deletion {
 
 impl Deletion {
     /// Whether this is about another object than the one held, or older news than what is held.
-    fn is_not_of(&self, uid: &str, floor: u64) -> bool {
+    fn is_not_of(&self, uid: &str, min_resource_version: u64) -> bool {
         self.uid.as_deref().is_some_and(|gone| gone != uid)
-            || self.revision.is_some_and(|revision| revision < floor)
+            || self
+                .revision
+                .is_some_and(|revision| revision < min_resource_version)
     }
 
     /// The floor below which events of the object are old news from now on. Also without a revision, what was known
     /// of the object is old news now.
-    fn floor(&self, held: u64) -> u64 {
+    fn min_resource_version(&self, held: u64) -> u64 {
         held.saturating_add(1).max(self.revision.unwrap_or_default())
     }
 }
@@ -107,12 +109,12 @@ impl Index {
             }
             Observation::Absent(id) => self.absent(&id, now, &mut dirty),
             Observation::NeverTravels(id) => {
-                self.unbury(&id).never_travels = true;
+                self.get_or_create(&id).never_travels = true;
                 self.route(Changed::Presence(&id), &mut dirty);
                 self.route(Changed::Template(&id), &mut dirty);
             }
             Observation::Unreadable(id, why) => {
-                self.unbury(&id).unreadable = Some(Box::new((now, why)));
+                self.get_or_create(&id).unreadable = Some(Box::new((now, why)));
                 self.route(Changed::Presence(&id), &mut dirty);
             }
             Observation::Unclaimed(id, why) => self.claim_refused(id, why, &mut dirty),
@@ -203,12 +205,12 @@ impl Index {
     }
 }
 
-/// What tells one content of a template from another: see [`crate::recipe::source_version`], without the recipe.
+/// What tells one content of a template from another: see [`crate::render_spec::source_version`], without the recipe.
 #[must_use]
 pub fn content_version(meta: &Meta) -> String {
-    let none = crate::recipe::Recipe {
+    let none = crate::render_spec::RenderSpec {
         hub: "".into(),
-        binding: Named::new("", ""),
+        binding: NamespacedName::new("", ""),
         permanent_id: "".into(),
         replicas: None,
         completions: None,
@@ -218,11 +220,11 @@ pub fn content_version(meta: &Meta) -> String {
         written_uid: None,
         interpretation: Default::default(),
     };
-    crate::recipe::source_version(meta, &none)
+    crate::render_spec::source_version(meta, &none)
 }
 
-fn named(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Named {
-    Named::new(
+fn named(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> NamespacedName {
+    NamespacedName::new(
         meta.namespace.as_deref().unwrap_or_default(),
         meta.name.as_deref().unwrap_or_default(),
     )

@@ -8,7 +8,7 @@ use std::{
 use entourage_api::apps::{self, ObservedWorkload, WorkloadRebalancer, WorkloadReference};
 
 use super::meta_of;
-use crate::object::{Gvk, Id, Meta, Str, Time};
+use crate::object::{Gvk, Meta, ResourceId, Str, Time};
 
 /// While so many workloads or more are open, a rebalancer is looked at every now and then instead of when one of them changes.
 pub(crate) const MANY: usize = 64;
@@ -16,14 +16,14 @@ pub(crate) const MANY: usize = 64;
 /// Every rebalancer, and who asks for what.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rebalancers {
-    all: BTreeMap<Str, Held>,
+    all: BTreeMap<Str, RebalancerState>,
     /// Workload → rebalancers that still ask for it. One that has finished stands nowhere here.
-    asking: BTreeMap<Id, BTreeSet<Str>>,
+    asking: BTreeMap<ResourceId, BTreeSet<Str>>,
 }
 
 /// A rebalancer.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct RebalancerState {
     meta: Meta,
     object: Arc<WorkloadRebalancer>,
     /// When this process first saw it say what it says now.
@@ -33,11 +33,11 @@ pub(crate) struct Held {
     /// What its status says came of workloads, so far as that is final.
     told: BTreeMap<WorkloadReference, ObservedWorkload>,
     /// The workloads that it still asks for.
-    asks: BTreeSet<Id>,
+    asks: BTreeSet<ResourceId>,
 }
 
 impl Rebalancers {
-    pub(crate) fn get(&self, name: &str) -> Option<&Held> {
+    pub(crate) fn get(&self, name: &str) -> Option<&RebalancerState> {
         self.all.get(name)
     }
 
@@ -46,11 +46,11 @@ impl Rebalancers {
     }
 
     /// The last question about a workload that is still open.
-    pub(crate) fn asked_at(&self, id: &Id) -> Option<Time> {
+    pub(crate) fn asked_at(&self, id: &ResourceId) -> Option<Time> {
         let names = self.asking.get(id)?.iter();
         names
             .filter_map(|name| self.all.get(name))
-            .map(Held::asks_at)
+            .map(RebalancerState::asks_at)
             .max()
     }
 
@@ -60,15 +60,20 @@ impl Rebalancers {
     }
 
     /// Who is looked at when something of a workload changes. Cost: O(rebalancers that ask for it).
-    pub(crate) fn watching(&self, id: &Id) -> impl Iterator<Item = &Str> {
+    pub(crate) fn watching(&self, id: &ResourceId) -> impl Iterator<Item = &Str> {
         let names = self.asking.get(id).into_iter().flatten();
         names.filter(|name| self.all.get(*name).is_some_and(|held| held.asks() < MANY))
     }
 
     /// Takes in what a rebalancer says; answers with what it asks for that it did not before. Cost: O(workloads × log workloads).
-    pub(crate) fn insert(&mut self, name: &Str, object: Arc<WorkloadRebalancer>, now: Time) -> Vec<Id> {
+    pub(crate) fn insert(
+        &mut self,
+        name: &Str,
+        object: Arc<WorkloadRebalancer>,
+        now: Time,
+    ) -> Vec<ResourceId> {
         let before = self.remove(name);
-        let held = Held::new(object, before.as_ref(), now);
+        let held = RebalancerState::new(object, before.as_ref(), now);
         for id in &held.asks {
             self.asking.entry(id.clone()).or_default().insert(name.clone());
         }
@@ -79,7 +84,7 @@ impl Rebalancers {
     }
 
     /// Cost: O(workloads × log workloads).
-    pub(crate) fn remove(&mut self, name: &str) -> Option<Held> {
+    pub(crate) fn remove(&mut self, name: &str) -> Option<RebalancerState> {
         let held = self.all.remove(name)?;
         for id in &held.asks {
             if let Some(names) = self.asking.get_mut(id) {
@@ -93,7 +98,7 @@ impl Rebalancers {
     }
 }
 
-impl Held {
+impl RebalancerState {
     fn new(object: Arc<WorkloadRebalancer>, before: Option<&Self>, now: Time) -> Self {
         let meta = meta_of(&object.metadata);
         let same = before.filter(|held| held.meta.uid == meta.uid && held.meta.generation == meta.generation);
@@ -168,7 +173,7 @@ impl Held {
 }
 
 /// The object that a workload is.
-pub(crate) fn id_of(workload: &WorkloadReference) -> Id {
+pub(crate) fn id_of(workload: &WorkloadReference) -> ResourceId {
     let gvk = Gvk::new(&workload.api_version, &workload.kind);
-    Id::new(gvk, &workload.namespace, &workload.name)
+    ResourceId::new(gvk, &workload.namespace, &workload.name)
 }

@@ -1,19 +1,19 @@
 //! What events are about.
 
 use super::Binding;
-use crate::{object::Id, observation::Template, plan::Regarding, twin};
+use crate::{object::ResourceId, observation::Template, plan::Regarding, scope};
 
 pub(crate) fn on_binding(stored: &Binding) -> Regarding {
     Regarding {
-        api_version: twin::BINDING_API.into(),
-        kind: twin::binding(&stored.name.namespace).kind.into(),
+        api_version: scope::BINDING_API.into(),
+        kind: scope::binding(&stored.name.namespace).kind.into(),
         namespace: stored.name.namespace.clone(),
         name: stored.name.name.clone(),
         uid: stored.meta.uid.clone(),
     }
 }
 
-pub(crate) fn on_template(id: &Id, template: &Template) -> Regarding {
+pub(crate) fn on_template(id: &ResourceId, template: &Template) -> Regarding {
     Regarding {
         api_version: id.gvk.api_version(),
         kind: id.gvk.kind.to_string(),

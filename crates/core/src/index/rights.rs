@@ -8,16 +8,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{CopyState, Entity, Index};
+use super::{CopyState, Index, ResourceState};
 use crate::{
-    object::{Gvk, Id, Str},
+    object::{Gvk, ResourceId, Str},
     observation::Watch,
 };
 
 impl Index {
     /// Whether a copy may still exist on the member, where it cannot be asked because it refuses the kind to our account or
     /// does not serve it, too. Cost: that of [`Self::is_unwritten`] there, else O(1).
-    pub(crate) fn may_stand(&self, id: &Id, cluster: &Str) -> bool {
+    pub(crate) fn may_stand(&self, id: &ResourceId, cluster: &Str) -> bool {
         self.may_exist(id, cluster) && !self.is_unwritten(cluster, &id.gvk)
     }
 
@@ -30,7 +30,7 @@ impl Index {
             && !self.listed.contains(&copies)
             && self.namespaces.is_listed(cluster)
             && self.are_bindings_listed()
-            && (self.traceless.contains(&copies) || !self.has_traces(cluster, gvk))
+            && (self.never_written.contains(&copies) || !self.has_traces(cluster, gvk))
     }
 
     /// A kind is refused or not served on a member: whether anything tells of a copy there is found out once, and not for
@@ -39,22 +39,22 @@ impl Index {
         if let Watch::Copies(cluster, gvk) = watch
             && !self.has_traces(cluster, gvk)
         {
-            self.traceless.insert(watch.clone());
+            self.never_written.insert(watch.clone());
         }
     }
 
     /// Something tells of a copy, or is about to. Cost: O(1) while every member serves and allows what it should.
     pub(super) fn leaves_a_trace(&mut self, cluster: &Str, gvk: &Gvk) {
-        if !self.traceless.is_empty() {
+        if !self.never_written.is_empty() {
             let copies = self.copies(cluster, gvk);
-            self.traceless.remove(&copies);
+            self.never_written.remove(&copies);
         }
     }
 
     fn has_traces(&self, cluster: &Str, gvk: &Gvk) -> bool {
-        let first = Id::new(gvk.clone(), "", "");
-        let mut of_kind = self.entities.range(first..).take_while(|(id, _)| id.gvk == *gvk);
-        of_kind.any(|(_, entity)| tells_of_a_copy(entity, cluster))
+        let first = ResourceId::new(gvk.clone(), "", "");
+        let mut of_kind = self.resources.range(first..).take_while(|(id, _)| id.gvk == *gvk);
+        of_kind.any(|(_, resource)| tells_of_a_copy(resource, cluster))
     }
 
     /// The kinds of which nothing was ever written to a member, see [`Self::is_unwritten`]. Cost: O(kinds), and O(their
@@ -66,14 +66,14 @@ impl Index {
 }
 
 /// Whether anything tells that a copy stands on a member, stood there, or may be about to.
-fn tells_of_a_copy(entity: &Entity, cluster: &Str) -> bool {
+fn tells_of_a_copy(resource: &ResourceState, cluster: &Str) -> bool {
     let traces = |state: &CopyState| {
         state.live.is_some() || state.record.is_some() || state.in_flight || state.pending.is_some()
     };
-    let stored = entity
+    let stored = resource
         .last_binding()
         .and_then(|binding| binding.object.status.as_ref());
     let mut recorded = stored.into_iter().flat_map(|status| &status.aggregated_status);
-    entity.copies.get(cluster).is_some_and(traces)
+    resource.copies.get(cluster).is_some_and(traces)
         || recorded.any(|item| *item.cluster_name == **cluster && (item.copy.is_some() || item.applied))
 }

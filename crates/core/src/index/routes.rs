@@ -8,11 +8,11 @@ use entourage_api::policy::{Preemption, PropagationSpec};
 use super::{Index, Policy, referred};
 use crate::{
     matching,
-    object::{Gvk, Id, Named, Str},
+    object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Watch,
     places::Place,
     plan::Key,
-    twin::claim_of,
+    scope::claim_of,
 };
 
 /// The keys to plan again.
@@ -22,39 +22,39 @@ type Dirty = Vec<Key>;
 #[derive(Clone, Copy)]
 pub(in crate::index) enum Changed<'a> {
     /// A template, its binding, or what decides about all of it.
-    Template(&'a Id),
+    Template(&'a ResourceId),
     /// Which templates a policy may claim.
-    Claim(&'a Id),
+    Claim(&'a ResourceId),
     /// Whether a template is on the hub, and may travel.
-    Presence(&'a Id),
+    Presence(&'a ResourceId),
     /// What a template takes along, or whether it does.
-    TakesAlong(&'a Id),
+    TakesAlong(&'a ResourceId),
     /// What a template needs.
-    Needs(&'a Id),
+    Needs(&'a ResourceId),
     /// What a template waits for before its first copies are written.
-    Waits(&'a Id),
+    Waits(&'a ResourceId),
     /// What a binding is to be: its own part, or who requires it.
-    Binding(&'a Id),
+    Binding(&'a ResourceId),
     /// What the dependencies of a binding look like, seen from it.
-    Dependencies(&'a Id),
+    Dependencies(&'a ResourceId),
     /// What a copy is, or is to be.
-    Copy(&'a Id, &'a Str),
+    Copy(&'a ResourceId, &'a Str),
     /// A write or removal of a copy ended.
-    CopyTried(&'a Id, &'a Str),
+    CopyTried(&'a ResourceId, &'a Str),
     /// A list tells what is known of a copy.
-    CopyListed(&'a Id, &'a Str),
+    CopyListed(&'a ResourceId, &'a Str),
     /// A copy that is not managed is managed now, or the other way round.
-    CopyChangedHands(&'a Id, &'a Str),
+    CopyChangedHands(&'a ResourceId, &'a Str),
     /// A copy is gone.
-    CopyGone(&'a Id, &'a Str),
+    CopyGone(&'a ResourceId, &'a Str),
     /// Whether a copy stands on a member, and is to stay.
-    Standing(&'a Id, &'a Str),
+    Standing(&'a ResourceId, &'a Str),
     /// How the copies of a template fare.
-    Health(&'a Id),
+    Health(&'a ResourceId),
     /// What the copies of a template report.
-    Report(&'a Id),
+    Report(&'a ResourceId),
     /// What was wrong with a copy.
-    Trouble(&'a Id),
+    Trouble(&'a ResourceId),
     /// Something ended in a namespace of a member.
     Emptied(&'a Str, &'a Str),
     /// Whether a kind can be listed, or how it is read.
@@ -62,13 +62,13 @@ pub(in crate::index) enum Changed<'a> {
     /// Whether a watch of templates lists.
     Listing(&'a Watch),
     /// What a policy says of itself.
-    Policy(&'a Named),
+    Policy(&'a NamespacedName),
     /// What a policy selects.
-    Selection(&'a Named, &'a PropagationSpec),
+    Selection(&'a NamespacedName, &'a PropagationSpec),
     /// What a policy says of what it has claimed.
-    Claimed(&'a Named),
+    Claimed(&'a NamespacedName),
     /// Whether an override policy that others name exists.
-    DependentOverride(&'a Named),
+    DependentOverride(&'a NamespacedName),
     /// What a ClusterTaintPolicy says, or whether all are known.
     TaintPolicies,
     /// A Cluster, its probes, or what its member tells.
@@ -100,7 +100,7 @@ impl Index {
     pub(in crate::index) fn route(&self, change: Changed<'_>, dirty: &mut Dirty) {
         match change {
             // Templates, and what belongs to them.
-            Changed::Template(id) => self.dirty_entity(id, dirty),
+            Changed::Template(id) => self.dirty_resource(id, dirty),
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
             Changed::TakesAlong(id) => self.dirty_dependencies(id, dirty),
@@ -173,15 +173,15 @@ impl Index {
 
 impl Index {
     /// Everything of one entity. Cost: O(copies).
-    fn dirty_entity(&self, id: &Id, dirty: &mut Dirty) {
+    fn dirty_resource(&self, id: &ResourceId, dirty: &mut Dirty) {
         dirty.push(Key::Binding(id.clone()));
-        let Some(entity) = self.entities.get(id) else {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        for cluster in entity.copies.keys() {
+        for cluster in resource.copies.keys() {
             dirty.push(Key::Copy(id.clone(), cluster.clone()));
         }
-        if entity.binding.is_some() {
+        if resource.binding.is_some() {
             dirty.push(Key::BindingStatus(id.clone()));
             dirty.push(Key::TemplateStatus(id.clone()));
         }
@@ -189,11 +189,11 @@ impl Index {
 
     /// What depends on how the copies of a workload fare: its eviction tasks, the copies that are to be deleted or wait for
     /// that, and an application that fails. Cost: O(1) without either; O(copies).
-    fn dirty_failover(&self, id: &Id, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    fn dirty_failover(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        let Some(spec) = entity.binding.as_ref().map(|binding| &binding.object.spec) else {
+        let Some(spec) = resource.binding.as_ref().map(|binding| &binding.object.spec) else {
             return;
         };
         let watches = spec
@@ -206,25 +206,25 @@ impl Index {
         dirty.push(Key::Binding(id.clone()));
         dirty.push(Key::BindingStatus(id.clone()));
         if !spec.graceful_eviction_tasks.is_empty() {
-            let clusters = entity.copies.keys().cloned();
+            let clusters = resource.copies.keys().cloned();
             dirty.extend(clusters.map(|cluster| Key::Copy(id.clone(), cluster)));
         }
     }
 
     /// What waits for a template to appear. Cost: O(referrers × copies waiting).
-    fn dirty_referrers(&self, id: &Id, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    fn dirty_referrers(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        for referrer in &entity.referrers {
+        for referrer in &resource.referrers {
             dirty.push(Key::BindingStatus(referrer.clone()));
             self.dirty_waiting(referrer, dirty);
         }
     }
 
     /// The copies of a template that are still to be released for the first time. Cost: O(copies).
-    fn dirty_waiting(&self, id: &Id, dirty: &mut Dirty) {
-        let Some(waiting) = self.entities.get(id) else {
+    fn dirty_waiting(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(waiting) = self.resources.get(id) else {
             return;
         };
         for (cluster, state) in &waiting.copies {
@@ -235,25 +235,25 @@ impl Index {
     }
 
     /// What a template takes along. Cost: O(references × clusters).
-    fn dirty_dependencies(&self, id: &Id, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    fn dirty_dependencies(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        for reference in entity.references.iter() {
+        for reference in resource.references.iter() {
             let dependency = referred(reference);
-            self.dirty_entity(&dependency, dirty);
+            self.dirty_resource(&dependency, dirty);
         }
     }
 
     /// What depends on whether a copy stands on a member: its referrers' first release there, and the removal of what it
     /// refers to. Cost: O(referrers + references).
-    fn dirty_neighbours(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    fn dirty_neighbours(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        for referrer in &entity.referrers {
+        for referrer in &resource.referrers {
             let waits = self
-                .entities
+                .resources
                 .get(referrer)
                 .and_then(|each| each.copies.get(cluster))
                 .is_some_and(|state| state.live.is_none());
@@ -262,10 +262,10 @@ impl Index {
             }
             dirty.push(Key::BindingStatus(referrer.clone()));
         }
-        for reference in entity.references.iter() {
+        for reference in resource.references.iter() {
             dirty.push(Key::Copy(referred(reference), cluster.clone()));
         }
-        for dependency in &entity.left_behind {
+        for dependency in &resource.stale_dependencies {
             dirty.push(Key::Copy(dependency.clone(), cluster.clone()));
             dirty.push(Key::Binding(dependency.clone()));
         }
@@ -273,7 +273,7 @@ impl Index {
 
     /// The templates that a policy selects. Cost: O(1) for a selector with a name and a namespace, else O(templates of
     /// the kind, in the selector's namespace where it names one).
-    fn dirty_selected(&self, policy: &Named, spec: &PropagationSpec, dirty: &mut Dirty) {
+    fn dirty_selected(&self, policy: &NamespacedName, spec: &PropagationSpec, dirty: &mut Dirty) {
         for selector in &spec.resource_selectors {
             let gvk = Gvk::new(&selector.api_version, &selector.kind);
             let namespace = if policy.namespace.is_empty() {
@@ -282,18 +282,18 @@ impl Index {
                 &*policy.namespace
             };
             if !selector.name.is_empty() && !namespace.is_empty() {
-                let id = Id::new(gvk, namespace, &selector.name);
-                if self.entities.contains_key(&id) {
+                let id = ResourceId::new(gvk, namespace, &selector.name);
+                if self.resources.contains_key(&id) {
                     dirty.push(Key::Template(id));
                 }
                 continue;
             }
-            let first = Id::new(gvk.clone(), namespace, "");
-            for (id, entity) in self.entities.range(first..) {
+            let first = ResourceId::new(gvk.clone(), namespace, "");
+            for (id, resource) in self.resources.range(first..) {
                 if id.gvk != gvk || (!namespace.is_empty() && *id.namespace != *namespace) {
                     break;
                 }
-                let Some(template) = &entity.template else {
+                let Some(template) = &resource.template else {
                     continue;
                 };
                 // A claim is sticky: what another policy holds concerns this one only if it preempts.
@@ -308,7 +308,7 @@ impl Index {
         }
     }
 
-    fn dirty_claimed(&self, policy: &Named, dirty: &mut Dirty) {
+    fn dirty_claimed(&self, policy: &NamespacedName, dirty: &mut Dirty) {
         for id in self.claimed.get(policy).into_iter().flatten() {
             dirty.push(Key::Template(id.clone()));
             dirty.push(Key::Binding(id.clone()));
@@ -317,8 +317,8 @@ impl Index {
     }
 
     fn dirty_scheduled(&self, dirty: &mut Dirty) {
-        for (id, entity) in &self.entities {
-            if entity
+        for (id, resource) in &self.resources {
+            if resource
                 .binding
                 .as_ref()
                 .is_some_and(|binding| binding.object.spec.placement.is_some())
@@ -330,8 +330,8 @@ impl Index {
     }
 
     fn dirty_copies_on(&self, cluster: &Str, dirty: &mut Dirty) {
-        for (id, entity) in &self.entities {
-            if entity.copies.contains_key(cluster) {
+        for (id, resource) in &self.resources {
+            if resource.copies.contains_key(cluster) {
                 dirty.push(Key::Copy(id.clone(), cluster.clone()));
             }
         }
@@ -339,13 +339,13 @@ impl Index {
 
     /// Everything of a kind. Cost: O(objects of the kind × their referrers and copies).
     fn dirty_kind(&self, gvk: &Gvk, dirty: &mut Dirty) {
-        for (id, _) in self.entities.range(Id::new(gvk.clone(), "", "")..) {
+        for (id, _) in self.resources.range(ResourceId::new(gvk.clone(), "", "")..) {
             if id.gvk != *gvk {
                 break;
             }
             self.dirty_referrers(id, dirty);
             dirty.push(Key::Template(id.clone()));
-            self.dirty_entity(id, dirty);
+            self.dirty_resource(id, dirty);
         }
     }
 
@@ -363,9 +363,9 @@ impl Index {
 
     fn dirty_refused(&self, cluster: &Str, gvk: &Gvk, dirty: &mut Dirty) {
         dirty.push(Key::Cluster(cluster.clone()));
-        let first = Id::new(gvk.clone(), "", "");
-        for (id, entity) in self.entities.range(first..).take_while(|(id, _)| id.gvk == *gvk) {
-            if entity.copies.contains_key(cluster) {
+        let first = ResourceId::new(gvk.clone(), "", "");
+        for (id, resource) in self.resources.range(first..).take_while(|(id, _)| id.gvk == *gvk) {
+            if resource.copies.contains_key(cluster) {
                 dirty.push(Key::Binding(id.clone()));
                 dirty.push(Key::BindingStatus(id.clone()));
             }
@@ -390,8 +390,8 @@ impl Index {
     }
 
     /// The policies whose `dependentOverrides` name this one. Cost: O(policies of the namespace × names there).
-    fn dirty_dependent_policies(&self, name: &Named, dirty: &mut Dirty) {
-        let first = Named::new(&name.namespace, "");
+    fn dirty_dependent_policies(&self, name: &NamespacedName, dirty: &mut Dirty) {
+        let first = NamespacedName::new(&name.namespace, "");
         let dependent = self
             .policies
             .range(first..)
@@ -413,9 +413,9 @@ impl Index {
     }
 
     /// Who tells what is wrong with a copy: its own binding, and those that take it along. Cost: O(referrers).
-    fn dirty_told(&self, id: &Id, dirty: &mut Dirty) {
-        if let Some(entity) = self.entities.get(id) {
-            dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+    fn dirty_told(&self, id: &ResourceId, dirty: &mut Dirty) {
+        if let Some(resource) = self.resources.get(id) {
+            dirty.extend(resource.referrers.iter().cloned().map(Key::BindingStatus));
         }
         dirty.push(Key::BindingStatus(id.clone()));
     }

@@ -4,12 +4,12 @@
 //! template still removes its copies. A dependency goes where any workload that is not suspended there needs it (Karmada
 //! does not let dependencies inherit a suspension, reference 2.5).
 
-use super::{Entity, Index, needs::followers_on};
+use super::{Index, ResourceState, needs::followers_on};
 use crate::stored_binding::is_held_back_from;
 
 /// Whether nothing may be written to a cluster now: everybody who needs the copy there is suspended. Cost: O(referrers).
-pub(crate) fn is_suspended(index: &Index, entity: &Entity, cluster: &str) -> bool {
-    let Some(binding) = &entity.binding else {
+pub(crate) fn is_suspended(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
+    let Some(binding) = &resource.binding else {
         return false;
     };
     let spec = &binding.object.spec;
@@ -18,7 +18,7 @@ pub(crate) fn is_suspended(index: &Index, entity: &Entity, cluster: &str) -> boo
         return false;
     }
     let mut needed = own;
-    for referrer in followers_on(index, entity, cluster) {
+    for referrer in followers_on(index, resource, cluster) {
         if !is_held_back_from(&referrer.object.spec, cluster) {
             return false;
         }

@@ -1,8 +1,8 @@
 //! Which answers of hooks about a template are used: by its own binding, and by the bindings that take it along.
 
-use super::{Entity, Index, claims::claimed_by};
+use super::{Index, ResourceState, claims::claimed_by};
 use crate::{
-    object::Id,
+    object::ResourceId,
     observation::{Template, Use, Used},
     plan::Key,
 };
@@ -24,10 +24,12 @@ impl Index {
                 let follows = policy.map(|policy| self.config.propagate_deps && follows(&policy.object.spec));
                 Some(Use::Policy(name.clone(), follows))
             }
-            Key::Binding(id) if !self.interpreter.hooks().is_empty() && self.taught(&id.gvk).is_hooked() => {
-                let entity = self.entities.get(id);
-                let template = entity.and_then(|entity| entity.template.as_ref());
-                let used = entity.map(|entity| self.uses(id, entity, template));
+            Key::Binding(id)
+                if !self.interpreter.hooks().is_empty() && self.interpretation(&id.gvk).is_hooked() =>
+            {
+                let resource = self.resources.get(id);
+                let template = resource.and_then(|resource| resource.template.as_ref());
+                let used = resource.map(|resource| self.uses(id, resource, template));
                 let again = template
                     .zip(used)
                     .is_some_and(|(template, used)| template.is_to_be_asked(used));
@@ -41,34 +43,34 @@ impl Index {
         }
     }
 
-    fn uses(&self, id: &Id, entity: &Entity, template: Option<&Template>) -> Used {
-        let placed = |entity: &Entity| {
-            entity
+    fn uses(&self, id: &ResourceId, resource: &ResourceState, template: Option<&Template>) -> Used {
+        let placed = |resource: &ResourceState| {
+            resource
                 .last_binding()
                 .is_some_and(|binding| binding.object.spec.placement.is_some())
         };
         let claimed = template.is_some_and(|template| claimed_by(self, id, &template.meta).is_some());
-        let follows = |id: &Id| {
-            let entity = self.entities.get(id);
-            entity.is_some_and(|entity| self.will_follow(id, entity))
+        let follows = |id: &ResourceId| {
+            let resource = self.resources.get(id);
+            resource.is_some_and(|resource| self.will_follow(id, resource))
         };
         Used {
-            own: claimed || placed(entity),
-            references: self.will_follow(id, entity) || entity.referrers.iter().any(follows),
+            own: claimed || placed(resource),
+            references: self.will_follow(id, resource) || resource.referrers.iter().any(follows),
         }
     }
 
     /// Whether the dependencies of a template are propagated, or will be once its binding is written as its policy says.
     /// Cost: O(log policies).
-    pub(crate) fn will_follow(&self, id: &Id, entity: &Entity) -> bool {
+    pub(crate) fn will_follow(&self, id: &ResourceId, resource: &ResourceState) -> bool {
         let stored = || {
-            entity.last_binding().is_some_and(|binding| {
+            resource.last_binding().is_some_and(|binding| {
                 let spec = &binding.object.spec;
                 spec.placement.is_some() && spec.propagate_deps
             })
         };
         let claimed = || {
-            let template = entity.template.as_ref()?;
+            let template = resource.template.as_ref()?;
             let (_, policy) = claimed_by(self, id, &template.meta)?;
             Some(follows(&policy.object.spec))
         };

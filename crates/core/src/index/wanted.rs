@@ -1,35 +1,35 @@
 //! Whether a copy is wanted on a cluster, and whether a binding says so or is about to.
 
 use super::{
-    Binding, Entity, Index,
+    Binding, Index, ResourceState,
     activation::applies,
     claims::{claimed_by, is_selected},
     needs::{self, is_required_on},
 };
 use crate::{
-    object::{Id, Str},
+    object::{ResourceId, Str},
     observation::Template,
 };
 
 /// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
 /// has an own reason, or needed by a live referrer.
-pub(crate) fn is_wanted(index: &Index, entity: &Entity, own: bool, cluster: &Str) -> bool {
-    let placed = entity
+pub(crate) fn is_wanted(index: &Index, resource: &ResourceState, own: bool, cluster: &Str) -> bool {
+    let placed = resource
         .last_binding()
         .is_some_and(|binding| binding.needs_on(cluster));
-    (own && placed) || is_required_on(index, entity, cluster)
+    (own && placed) || is_required_on(index, resource, cluster)
 }
 
 /// Whether the copy is wanted here: the binding places it, or a live referrer is placed here. What a policy that is gone
 /// left to a former template of this name means nothing for the one that is there now.
-pub(crate) fn wants(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let placed = entity.binding.as_ref().is_some_and(|binding| {
-        let left = entity.template.as_ref().filter(|each| is_former(binding, each));
+pub(crate) fn wants(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+    let placed = resource.binding.as_ref().is_some_and(|binding| {
+        let left = resource.template.as_ref().filter(|each| is_former(binding, each));
         binding.object.spec.placement.is_some()
             && binding.is_placed_on(cluster)
             && left.is_none_or(|template| is_selected(index, id, &template.meta))
     });
-    placed || is_required_on(index, entity, cluster)
+    placed || is_required_on(index, resource, cluster)
 }
 
 /// Whether the binding was made for a former template of this name.
@@ -50,11 +50,11 @@ pub(crate) fn is_committed(binding: &Binding, cluster: &str) -> bool {
 
 /// Whether an object that has no binding is about to get one: a policy that does not wait for its next change claims or
 /// selects it, or something takes it along. Cost: O(candidate policies + referrers × their clusters).
-pub(crate) fn is_coming(index: &Index, id: &Id) -> bool {
-    let Some(entity) = index.entity(id).filter(|entity| !entity.is_gone()) else {
+pub(crate) fn is_coming(index: &Index, id: &ResourceId) -> bool {
+    let Some(resource) = index.resource(id).filter(|resource| !resource.is_gone()) else {
         return false;
     };
-    let Some(template) = entity
+    let Some(template) = resource
         .template
         .as_ref()
         .filter(|held| held.meta.deleting.is_none())
@@ -62,8 +62,8 @@ pub(crate) fn is_coming(index: &Index, id: &Id) -> bool {
         return false;
     };
     let is_claimed = match claimed_by(index, id, &template.meta) {
-        Some((_, policy)) => applies(policy, entity, &template.meta),
+        Some((_, policy)) => applies(policy, resource, &template.meta),
         None => is_selected(index, id, &template.meta),
     };
-    is_claimed || needs::is_needed(index, id, entity)
+    is_claimed || needs::is_needed(index, id, resource)
 }

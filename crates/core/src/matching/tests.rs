@@ -12,9 +12,12 @@ fn spec(selectors: &Value, priority: i32) -> PropagationSpec {
     serde_json::from_value(json!({"resourceSelectors": selectors, "priority": priority})).unwrap()
 }
 
-fn web() -> (Id, BTreeMap<Str, Str>) {
+fn web() -> (ResourceId, BTreeMap<Str, Str>) {
     let labels = [("app".into(), "web".into())].into();
-    (Id::new(Gvk::new("apps/v1", "Deployment"), "shop", "web"), labels)
+    (
+        ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web"),
+        labels,
+    )
 }
 
 #[test]
@@ -131,9 +134,11 @@ fn priority_wins_then_specificity_then_the_smaller_name() {
         (&[("a", &other, 0)], None),
     ];
     for (policies, want) in cases {
-        let all: Vec<(Named, PropagationSpec)> = policies
+        let all: Vec<(NamespacedName, PropagationSpec)> = policies
             .iter()
-            .map(|(name, selectors, priority)| (Named::new("shop", name), spec(selectors, *priority)))
+            .map(|(name, selectors, priority)| {
+                (NamespacedName::new("shop", name), spec(selectors, *priority))
+            })
             .collect();
         let forwards = best(all.iter().map(|(name, spec)| (name, spec)), &id, &labels);
         let backwards = best(all.iter().rev().map(|(name, spec)| (name, spec)), &id, &labels);
@@ -184,7 +189,7 @@ fn an_ignored_label_selector_is_not_checked() {
 #[test]
 fn a_cluster_policy_selects_everywhere_or_in_the_selectors_namespace_and_cluster_scoped_templates() {
     let of = |selectors: &serde_json::Value, namespace: &str, kind: &str| {
-        let id = Id::new(Gvk::new("v1", kind), namespace, "one");
+        let id = ResourceId::new(Gvk::new("v1", kind), namespace, "one");
         selects(&spec(selectors, 0), "", &id, &BTreeMap::new())
     };
     let everywhere = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
@@ -201,9 +206,12 @@ fn a_cluster_policy_selects_everywhere_or_in_the_selectors_namespace_and_cluster
 #[test]
 fn a_policy_of_the_namespace_wins_over_a_cluster_policy_whatever_its_priority() {
     let selectors = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
-    let (own, everywhere) = (Named::new("shop", "own"), Named::new("", "everywhere"));
+    let (own, everywhere) = (
+        NamespacedName::new("shop", "own"),
+        NamespacedName::new("", "everywhere"),
+    );
     let (low, high) = (spec(&selectors, 0), spec(&selectors, 100));
-    let id = Id::new(Gvk::new("v1", "ConfigMap"), "shop", "one");
+    let id = ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", "one");
     let found = best(
         [(&everywhere, &high), (&own, &low)].into_iter(),
         &id,
@@ -217,12 +225,12 @@ fn the_control_planes_own_kinds_and_namespaces_are_no_templates() {
     let own = json!([{"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding"}]);
     let error = check(&spec(&own, 0), "shop").unwrap_err();
     assert!(error.contains("belongs to the control plane"), "{error}");
-    let namespace = |name| Id::new(Gvk::new("v1", "Namespace"), "", name);
+    let namespace = |name| ResourceId::new(Gvk::new("v1", "Namespace"), "", name);
     let mut config = Config::new("hub");
     config.reserved.insert("fleet".into());
     for (name, skipped) in [("kube-system", true), ("fleet", true), ("shop", false)] {
         assert_eq!(config.is_skipped(&namespace(name)), skipped, "{name}");
-        let secret = Id::new(Gvk::new("v1", "Secret"), name, "s");
+        let secret = ResourceId::new(Gvk::new("v1", "Secret"), name, "s");
         assert_eq!(config.is_skipped(&secret), skipped, "a Secret in {name}");
     }
 }
@@ -233,7 +241,7 @@ fn an_event_is_no_template() {
         let events = json!([{"apiVersion": api_version, "kind": "Event"}]);
         let error = check(&spec(&events, 0), "shop").unwrap_err();
         assert!(error.contains("never propagated"), "{error}");
-        let event = Id::new(Gvk::new(api_version, "Event"), "shop", "e");
+        let event = ResourceId::new(Gvk::new(api_version, "Event"), "shop", "e");
         assert!(Config::new("hub").is_skipped(&event));
     }
     assert!(!is_skipped_kind(&Gvk::new("example.com/v1", "Event")));

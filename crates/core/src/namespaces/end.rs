@@ -20,10 +20,10 @@ use super::content::Contents;
 use crate::{
     governor,
     index::{Index, namespaces::id_of},
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Watch,
     places::Place,
-    plan::{Change, Event, Guard, How, Plan, Proof, Regarding},
+    plan::{Change, Event, Plan, Preconditions, Regarding, RemovalMode, SyncRequirement},
 };
 
 /// So often it is looked again whether what leaves has left, or what did not answer does, ever more rarely: some minutes in all.
@@ -58,7 +58,7 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
         return Plan::nothing();
     }
     if !index.is_base_synced() {
-        return Plan::wait_for(Proof::Base, "the hub is not synced yet");
+        return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
     if !index.synced.contains(&Watch::Namespaces) {
         return Plan::wait("the hub's namespaces are not synced");
@@ -66,7 +66,7 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     if let Some(id) = index.stands_in(cluster, name) {
         return Plan::wait(format!("{id} may still be there"));
     }
-    let guard = Guard {
+    let preconditions = Preconditions {
         uid: seen.uid.clone(),
         resource_version: seen.resource_version.clone(),
     };
@@ -80,28 +80,29 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     let counts = ending.is_some_and(|ending| ending.explained);
     let counts = (counts, ending.is_some_and(|ending| ending.counted));
     let at = (name, cluster);
-    let end = |how, why: &str| {
-        governor::hold(index, cluster, counts, now).unwrap_or_else(|| end(index, at, guard, how, why))
+    let end = |mode, why: &str| {
+        governor::hold(index, cluster, counts, now)
+            .unwrap_or_else(|| end(index, at, preconditions, mode, why))
     };
     if !seen.is_proven(hub, cluster) {
-        return end(How::Release, UNPROVEN);
+        return end(RemovalMode::Release, UNPROVEN);
     }
     if seen.has_records_of_others(hub) {
-        return end(How::Release, "another hub manages it, too");
+        return end(RemovalMode::Release, "another hub manages it, too");
     }
     let (Some(survey), Some(due)) = (survey, due) else {
         return look(index, at);
     };
     let why = match &survey.contents {
-        Contents::Nothing => return end(How::Delete, "the hub deleted it, and nothing is in it"),
-        Contents::Held(words) => return end(How::Release, &format!("it contains {words}")),
-        Contents::Unknown(words) => return end(How::Release, &not_known(words)),
+        Contents::Nothing => return end(RemovalMode::Delete, "the hub deleted it, and nothing is in it"),
+        Contents::Held(words) => return end(RemovalMode::Release, &format!("it contains {words}")),
+        Contents::Unknown(words) => return end(RemovalMode::Release, &not_known(words)),
         Contents::OnHub => return look(index, at),
         Contents::Leaving(words) => format!("it contains {words}, which should be deleted soon"),
-        Contents::Unanswered(words) => not_known(words),
+        Contents::NoResponse(words) => not_known(words),
     };
     if survey.looks >= LOOKS {
-        return end(How::Release, &why);
+        return end(RemovalMode::Release, &why);
     }
     if now < due {
         return Plan::wait_until(due, why);
@@ -122,14 +123,20 @@ fn look(index: &Index, (name, cluster): (&Str, &Str)) -> Plan {
     Plan::one(change, "the hub deleted it: what is in it must be known")
 }
 
-fn end(index: &Index, (name, cluster): (&Str, &Str), guard: Guard, how: How, why: &str) -> Plan {
+fn end(
+    index: &Index,
+    (name, cluster): (&Str, &Str),
+    preconditions: Preconditions,
+    mode: RemovalMode,
+    why: &str,
+) -> Plan {
     let change = Change::EndNamespace {
         cluster: cluster.clone(),
         name: name.clone(),
-        guard,
+        preconditions,
         copies: index.distributed_into(cluster, name),
-        how,
-        told: (how == How::Release).then(|| Box::new(kept(index, (name, cluster), why))),
+        mode,
+        told: (mode == RemovalMode::Release).then(|| Box::new(kept(index, (name, cluster), why))),
     };
     Plan::one(change, why)
 }
@@ -156,18 +163,18 @@ fn kept(index: &Index, (name, cluster): (&Str, &Str), why: &str) -> Event {
 impl Index {
     /// What may still stand in a namespace of a member, and a binding accounts for; the namespace itself counts, too.
     /// Cost: O(kinds in use × log + objects in the namespace).
-    fn stands_in(&self, cluster: &Str, name: &Str) -> Option<Id> {
+    fn stands_in(&self, cluster: &Str, name: &Str) -> Option<ResourceId> {
         let itself = id_of(name);
-        let accounted = |id: &Id| {
-            self.entity(id)
-                .is_some_and(|entity| entity.last_binding().is_some())
+        let accounted = |id: &ResourceId| {
+            self.resource(id)
+                .is_some_and(|resource| resource.last_binding().is_some())
                 && self.may_exist(id, cluster)
         };
         if accounted(&itself) {
             return Some(itself);
         }
         self.kinds.iter().find_map(|gvk| {
-            let of_it = self.entities.range(Id::new(gvk.clone(), name, "")..);
+            let of_it = self.resources.range(ResourceId::new(gvk.clone(), name, "")..);
             let mut of_it = of_it.take_while(|(id, _)| id.gvk == *gvk && id.namespace == *name);
             of_it.find(|(id, _)| accounted(id)).map(|(id, _)| id.clone())
         })

@@ -4,7 +4,7 @@ use entourage_api::keys::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 use serde_json::Value;
 
-use super::{Copy, CopyMeta, taught, unhealthy};
+use super::{Copy, CopyMeta, interpreted, unhealthy};
 use crate::{
     interpreter::{self, Health, Interpretation},
     object::{Gvk, Time},
@@ -12,10 +12,10 @@ use crate::{
 
 /// Projects a copy.
 #[must_use]
-pub fn copy(taught: &Interpretation, gvk: &Gvk, object: &Value) -> Copy {
+pub fn copy(interpretation: &Interpretation, gvk: &Gvk, object: &Value) -> Copy {
     let mut copy = copy_as_known(gvk, object);
-    if !taught.version().is_empty() {
-        taught::tell_copy(taught, object, &mut copy);
+    if !interpretation.version().is_empty() {
+        interpreted::tell_copy(interpretation, object, &mut copy);
     }
     if copy.health == Some(Health::Unhealthy) {
         copy.why_unhealthy = Some(unhealthy::reason(object).into());

@@ -9,7 +9,7 @@ use crate::{
     interpreter::{
         self, Interpretation,
         hook::{Contract, Hook},
-        layers::{Heard, Said},
+        layers::{HookResponses, HookResult},
         operations::Operation,
         question::Question,
     },
@@ -48,17 +48,17 @@ impl Configured {
 #[must_use]
 pub fn questions<'a>(
     watch: &Watch,
-    taught: &Interpretation,
+    interpretation: &Interpretation,
     object: &'a Value,
     used: Used,
-    heard: &Heard,
+    heard: &HookResponses,
 ) -> Vec<Question<'a>> {
-    if !taught.is_hooked() || interpreter::never_travels(object) {
+    if !interpretation.is_hooked() || interpreter::never_travels(object) {
         return Vec::new();
     }
     let mut all = match watch {
         Watch::Templates(gvk) => {
-            let components = !has_replicas(taught, gvk, object, heard);
+            let components = !has_replicas(interpretation, gvk, object, heard);
             let components = components.then_some(Question::Components(object));
             [Question::Replicas(object), Question::Dependencies(object)]
                 .into_iter()
@@ -69,31 +69,39 @@ pub fn questions<'a>(
         Watch::Copies(..) => vec![Question::Reflect(object), Question::Health(object)],
         _ => Vec::new(),
     };
-    all.retain(|question| taught.asks(question.operation()) && !heard.has(question.operation()));
+    all.retain(|question| interpretation.asks(question.operation()) && !heard.has(question.operation()));
     all
 }
 
 /// What was said of an object that a watch served, and what was not asked because nobody uses the answer.
 #[must_use]
-pub fn heard(watch: &Watch, taught: &Interpretation, object: &Value, said: Heard) -> Heard {
-    if !matches!(watch, Watch::Templates(_)) || !taught.is_hooked() || interpreter::never_travels(object) {
+pub fn heard(
+    watch: &Watch,
+    interpretation: &Interpretation,
+    object: &Value,
+    said: HookResponses,
+) -> HookResponses {
+    if !matches!(watch, Watch::Templates(_))
+        || !interpretation.is_hooked()
+        || interpreter::never_travels(object)
+    {
         return said;
     }
     [Operation::Replicas, Operation::Components, Operation::References]
         .into_iter()
-        .filter(|operation| taught.asks(*operation))
+        .filter(|operation| interpretation.asks(*operation))
         .fold(said, |said, operation| {
             if said.has(operation) {
                 said
             } else {
-                said.and(operation, Said::Unused)
+                said.and(operation, HookResult::Unused)
             }
         })
 }
 
 /// Whether a template has replicas, or whether it has is still to be asked.
-fn has_replicas(taught: &Interpretation, gvk: &Gvk, object: &Value, heard: &Heard) -> bool {
-    if taught.has(Operation::Replicas) && !heard.is_passed(Operation::Replicas) {
+fn has_replicas(interpretation: &Interpretation, gvk: &Gvk, object: &Value, heard: &HookResponses) -> bool {
+    if interpretation.has(Operation::Replicas) && !heard.is_passed(Operation::Replicas) {
         return true;
     }
     interpreter::native(&gvk.group, &gvk.version, &gvk.kind)

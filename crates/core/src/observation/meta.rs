@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     marks,
-    object::{Meta, Named, Str, Time, revision},
+    object::{Meta, NamespacedName, Str, Time, revision},
 };
 
 /// What is kept of a copy's metadata. There are as many copies as objects times members, so labels and annotations are
@@ -47,7 +47,7 @@ impl CopyMeta {
         let owned = object["metadata"]["ownerReferences"]
             .as_array()
             .is_some_and(|all| !all.is_empty());
-        let owner = marks::owner(&meta).unwrap_or_else(|| Named::new("", ""));
+        let owner = marks::owner(&meta).unwrap_or_else(|| NamespacedName::new("", ""));
         let namespace = meta.annotation(annotation::WORK_NAMESPACE);
         let cluster = namespace.and_then(names::cluster_of_execution_namespace);
         Self {

@@ -1,7 +1,9 @@
 //! What became of an attempt to write or to end a copy.
 
 use super::Copy;
-use crate::{distributed::observed::Part, interpreter::question::Unanswered, object::Str, places::Step};
+use crate::{
+    distributed::observed::ObservedObject, interpreter::question::InterpretError, object::Str, places::Step,
+};
 
 /// What became of one attempt to write a copy.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +25,7 @@ pub enum Delivered {
     /// A rule of an override policy cannot be applied to the object: which, why, and what to do. Nothing was written.
     BadOverride(String),
     /// What people taught us of the kind does not tell what the copy looks like. Nothing was written.
-    Uninterpreted(Unanswered),
+    Uninterpreted(InterpretError),
     /// The member refused the object: its answer, without any of the object's content.
     Rejected(String),
     /// The member answered with an error that may pass, such as a webhook of its own that cannot be called: its words,
@@ -56,7 +58,7 @@ pub enum Wrote {
     /// Written, or found equal.
     Applied {
         /// The copy as it is now.
-        part: Part,
+        part: ObservedObject,
         /// The number of what it holds; see [`crate::distribution::observed::Spec::content`].
         content: u64,
         /// Where the copy that was read differed from what was then written, as a path without values; `None` when nothing had
@@ -68,7 +70,7 @@ pub enum Wrote {
     /// Looked at, and found to be otherwise; it was not to be written.
     Unequal {
         /// The copy as it is.
-        part: Part,
+        part: ObservedObject,
         /// The number of what it was compared with.
         content: u64,
     },

@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use crate::{
     interpreter::operations::Operation,
-    object::{Id, Meta, Named},
-    twin,
+    object::{Meta, NamespacedName, ResourceId},
+    scope,
 };
 
 /// Which answers about a template somebody uses.
@@ -40,21 +40,21 @@ pub enum Use {
     /// Of a template.
     Template {
         /// Which one.
-        id: Id,
+        id: ResourceId,
         /// Its answers; `None` when nothing is known of it any more.
         used: Option<Used>,
         /// Whether it was read without an answer that is used: it is to be read again.
         again: bool,
     },
     /// Of what a policy claims: whether it propagates dependencies; `None` when the policy is gone.
-    Policy(Named, Option<bool>),
+    Policy(NamespacedName, Option<bool>),
 }
 
 /// What is used, as far as it was told.
 #[derive(Clone, Debug, Default)]
 pub struct Uses {
-    templates: BTreeMap<Id, Used>,
-    policies: BTreeMap<Named, bool>,
+    templates: BTreeMap<ResourceId, Used>,
+    policies: BTreeMap<NamespacedName, bool>,
     is_everything: bool,
 }
 
@@ -87,7 +87,7 @@ impl Uses {
     }
 
     /// Takes in a change. Answers the template that is to be read again. Cost: O(log templates of kinds with hooks).
-    pub fn take(&mut self, change: Use) -> Option<Id> {
+    pub fn take(&mut self, change: Use) -> Option<ResourceId> {
         match change {
             Use::Template { id, used, again } => {
                 match used {
@@ -110,12 +110,12 @@ impl Uses {
     /// Which answers about an object are used, by what was told and by the claim in its metadata.
     /// Cost: O(its metadata + log templates of kinds with hooks).
     #[must_use]
-    pub fn of(&self, id: &Id, object: &Value) -> Used {
+    pub fn of(&self, id: &ResourceId, object: &Value) -> Used {
         if self.is_everything {
             return Used::ALL;
         }
         let told = self.templates.get(id).copied().unwrap_or_default();
-        let claim = twin::claim_of(&Meta::of(object)).and_then(|name| self.policies.get(&name));
+        let claim = scope::claim_of(&Meta::of(object)).and_then(|name| self.policies.get(&name));
         Used {
             own: told.own || claim.is_some(),
             references: told.references || claim == Some(&true),
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_template_that_nothing_was_told_of_tells_by_its_claim() {
-        let id = Id::new(Gvk::new("example.com/v1", "Shop"), "ns", "corner");
-        let (_, annotations) = twin::claim(&Named::new("ns", "shops"), "id");
+        let id = ResourceId::new(Gvk::new("example.com/v1", "Shop"), "ns", "corner");
+        let (_, annotations) = scope::claim(&NamespacedName::new("ns", "shops"), "id");
         let annotations: BTreeMap<&str, String> = annotations
             .into_iter()
             .map(|(key, value)| (key, value.to_string()))
@@ -141,13 +141,13 @@ mod tests {
         let claimed = json!({"metadata": {"name": "corner", "annotations": annotations}});
         let mut uses = Uses::default();
         assert_eq!(uses.of(&id, &claimed), Used::default(), "the policy is not known");
-        uses.take(Use::Policy(Named::new("ns", "shops"), Some(false)));
+        uses.take(Use::Policy(NamespacedName::new("ns", "shops"), Some(false)));
         let own = Used {
             own: true,
             references: false,
         };
         assert_eq!(uses.of(&id, &claimed), own);
-        uses.take(Use::Policy(Named::new("ns", "shops"), Some(true)));
+        uses.take(Use::Policy(NamespacedName::new("ns", "shops"), Some(true)));
         assert_eq!(uses.of(&id, &claimed), Used::ALL);
         assert_eq!(
             uses.of(&id, &json!({"metadata": {"name": "corner"}})),

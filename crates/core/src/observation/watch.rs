@@ -9,8 +9,8 @@ use crate::{
     interpreter::hook::Contract,
     kinds,
     object::{Gvk, Str},
+    scope,
     server::Server,
-    twin,
 };
 
 /// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches
@@ -126,15 +126,15 @@ impl Watch {
 #[must_use]
 pub fn kind_read_by(watch: &Watch) -> Gvk {
     match watch {
-        Watch::Policies => Gvk::new(twin::POLICY_API, twin::POLICY.kind),
-        Watch::ClusterPolicies => Gvk::new(twin::POLICY_API, twin::CLUSTER_POLICY.kind),
-        Watch::Overrides => Gvk::new(twin::POLICY_API, "OverridePolicy"),
-        Watch::ClusterOverrides => Gvk::new(twin::POLICY_API, "ClusterOverridePolicy"),
+        Watch::Policies => Gvk::new(scope::POLICY_API, scope::POLICY.kind),
+        Watch::ClusterPolicies => Gvk::new(scope::POLICY_API, scope::CLUSTER_POLICY.kind),
+        Watch::Overrides => Gvk::new(scope::POLICY_API, "OverridePolicy"),
+        Watch::ClusterOverrides => Gvk::new(scope::POLICY_API, "ClusterOverridePolicy"),
         Watch::Customizations => Gvk::new("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
-        Watch::TaintPolicies => Gvk::new(twin::POLICY_API, "ClusterTaintPolicy"),
+        Watch::TaintPolicies => Gvk::new(scope::POLICY_API, "ClusterTaintPolicy"),
         Watch::Hooks(contract) => Gvk::new("config.karmada.io/v1alpha1", contract.configuration()),
-        Watch::Bindings => Gvk::new(twin::BINDING_API, twin::BINDING.kind),
-        Watch::ClusterBindings => Gvk::new(twin::BINDING_API, twin::CLUSTER_BINDING.kind),
+        Watch::Bindings => Gvk::new(scope::BINDING_API, scope::BINDING.kind),
+        Watch::ClusterBindings => Gvk::new(scope::BINDING_API, scope::CLUSTER_BINDING.kind),
         Watch::Clusters => Gvk::new(kinds::CLUSTER_API, "Cluster"),
         Watch::Namespaces | Watch::MemberNamespaces(_) => Gvk::new("v1", "Namespace"),
         Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),

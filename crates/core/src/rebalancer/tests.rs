@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     index::Config,
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::{Observation, Watch, project, which},
     plan::Key,
 };
@@ -127,7 +127,7 @@ fn a_workload_is_not_said_to_have_no_binding_before_the_hub_is_known() {
         let mut index = knowing(std::slice::from_ref(&lacks));
         see(&mut index, &Watch::Rebalancers, &gone, CREATED);
         let waits = index.plan(&Key::Rebalancer("r".into()), CREATED);
-        assert_eq!(waits.awaits.as_deref(), Some(&Proof::Base), "{lacks:?}");
+        assert_eq!(waits.awaits.as_deref(), Some(&SyncRequirement::Base), "{lacks:?}");
         let woken = list(&mut index, &lacks, &[]);
         assert!(woken.contains(&Key::Rebalancer("r".into())), "{lacks:?}");
         let status = written(&index, LATE);
@@ -154,7 +154,7 @@ fn the_templates_of_a_kind_in_use_are_looked_at_before_one_is_said_to_have_no_bi
     let waits = planned(&index, CREATED);
     assert_eq!(
         waits.awaits.as_deref(),
-        Some(&Proof::Templates(deployments.clone()))
+        Some(&SyncRequirement::Templates(deployments.clone()))
     );
     list(&mut index, &Watch::Templates(deployments), &[]);
     assert_eq!(written(&index, LATE)["observedWorkloads"][0]["result"], "Failed");
@@ -227,7 +227,7 @@ fn what_is_under_way_is_told_after_a_while_and_taken_back_to_be_finished() {
 fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen() {
     let mut index = knowing(&[]);
     let done = reference("Deployment", "ns", "a");
-    let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+    let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
     let object = rebalancer(1, std::slice::from_ref(&done), &Value::Null);
     see(&mut index, &Watch::Rebalancers, &object, CREATED);
     assert_eq!(index.rebalancers.asked_at(&id), Some(CREATED));
@@ -270,7 +270,7 @@ fn what_is_being_deleted_asks_for_nothing_and_says_nothing() {
     object["metadata"]["finalizers"] = json!(["somebody.else/holds"]);
     see(&mut index, &Watch::Rebalancers, &object, CREATED);
     assert_eq!(planned(&index, LATE), Plan::nothing());
-    let id = Id::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+    let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
     assert_eq!(index.rebalancers.asked_at(&id), None);
 }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     index::{
-        Binding, Entity, Index, Policy, activation,
+        Binding, Index, Policy, ResourceState, activation,
         claims::{claimed_by, missing_overrides},
     },
-    object::{Id, Named},
+    object::{NamespacedName, ResourceId},
     observation::Template,
 };
 
@@ -13,10 +13,10 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) enum Own<'a> {
     /// A policy claims the template.
-    Claimed(&'a Named, &'a Policy),
+    Claimed(&'a NamespacedName, &'a Policy),
     /// A policy claims it and waits, lazy for the template's next change, or for an override policy: what the binding says
     /// stays.
-    Held(&'a Named, &'a Policy),
+    Held(&'a NamespacedName, &'a Policy),
     /// The policy that once did is gone: what it said stays.
     Orphaned,
 }
@@ -25,13 +25,13 @@ pub(crate) enum Own<'a> {
 /// O(candidate policies).
 pub(crate) fn own_part<'a>(
     index: &'a Index,
-    id: &Id,
-    (entity, template): (&Entity, &Template),
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
     binding: Option<&Binding>,
 ) -> Option<Own<'a>> {
     let claim = claimed_by(index, id, &template.meta);
     if let Some((name, policy)) = claim
-        && activation::applies(policy, entity, &template.meta)
+        && activation::applies(policy, resource, &template.meta)
         && missing_overrides(index, name, policy).is_empty()
     {
         return Some(Own::Claimed(name, policy));

@@ -12,16 +12,16 @@ use crate::{
         Binding,
         regarding::{on_binding, on_template},
     },
-    object::{Id, Str},
+    object::{ResourceId, Str},
     observation::Template,
     overrides::BadOverride,
     plan::Event,
-    recipe::overrides_of,
+    render_spec::overrides_of,
 };
 
 /// The events that a new status of a binding makes. Cost: O(conditions).
 pub(super) fn events(
-    id: &Id,
+    id: &ResourceId,
     (stored, template): (&Binding, &Template),
     before: &ResourceBindingStatus,
     after: &ResourceBindingStatus,
@@ -117,7 +117,7 @@ pub(super) fn events(
 ///
 /// Cost: O(members).
 pub(super) fn overrides(
-    id: &Id,
+    id: &ResourceId,
     template: &Template,
     spoiled: &BTreeSet<&Str>,
     is_current: impl Fn(&str) -> bool,

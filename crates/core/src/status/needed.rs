@@ -7,9 +7,9 @@ use entourage_api::keys::annotation;
 use super::places::Place;
 use crate::{
     eviction::data,
-    index::{Entity, Index, referred},
-    object::{Id, Str, Time},
-    plan::Proof,
+    index::{Index, ResourceState, referred},
+    object::{ResourceId, Str, Time},
+    plan::SyncRequirement,
     rights,
 };
 
@@ -17,50 +17,65 @@ use crate::{
 const ASK_AGAIN: i64 = 60_000;
 
 /// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
-pub(super) fn unsure<'a>(index: &'a Index, entity: &'a Entity, now: Time) -> impl Iterator<Item = Id> + 'a {
+pub(super) fn unsure<'a>(
+    index: &'a Index,
+    resource: &'a ResourceState,
+    now: Time,
+) -> impl Iterator<Item = ResourceId> + 'a {
     let is_due = move |refused: &(Time, String)| now >= refused.0.plus(ASK_AGAIN);
-    unknown(index, entity)
+    unknown(index, resource)
         .filter(move |(_, each)| each.unreadable.as_deref().is_none_or(is_due))
         .map(|(id, _)| id)
 }
 
 /// When to ask again for what our account could not get. Cost: O(references).
-pub(super) fn ask_again(index: &Index, entity: &Entity, now: Time) -> Option<Time> {
-    let refused = unknown(index, entity).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
+pub(super) fn ask_again(index: &Index, resource: &ResourceState, now: Time) -> Option<Time> {
+    let refused = unknown(index, resource).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
     let due = refused.map(|at| at.plus(ASK_AGAIN)).filter(|at| now < *at);
     due.min()
 }
 
-fn unknown<'a>(index: &'a Index, entity: &'a Entity) -> impl Iterator<Item = (Id, &'a Entity)> + 'a {
-    let following = index.is_following(entity);
-    let all = entity.references.iter().filter(move |_| following).map(referred);
+fn unknown<'a>(
+    index: &'a Index,
+    resource: &'a ResourceState,
+) -> impl Iterator<Item = (ResourceId, &'a ResourceState)> + 'a {
+    let following = index.is_following(resource);
+    let all = resource
+        .references
+        .iter()
+        .filter(move |_| following)
+        .map(referred);
     all.filter_map(|id| {
-        let each = index.entity(&id)?;
+        let each = index.resource(&id)?;
         (each.template.is_none() && !each.absent && !each.never_travels).then_some((id, each))
     })
 }
 
 /// What a member that answers is still to tell of the dependencies at a place. Cost: O(places × references).
-pub(super) fn unlisted_dependencies(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Option<Proof> {
-    if !index.is_following(entity) {
+pub(super) fn unlisted_dependencies(
+    index: &Index,
+    resource: &ResourceState,
+    places: &[Place<'_>],
+) -> Option<SyncRequirement> {
+    if !index.is_following(resource) {
         return None;
     }
     let mut wanted = places.iter().filter(|place| place.wanted && place.answers);
     wanted.find_map(|place| {
-        let kinds = entity.references.iter().map(|reference| &reference.id.gvk);
+        let kinds = resource.references.iter().map(|reference| &reference.id.gvk);
         kinds
-            .map(|gvk| Proof::Copies(place.cluster.clone(), gvk.clone()))
+            .map(|gvk| SyncRequirement::Copies(place.cluster.clone(), gvk.clone()))
             .find(|proof| !index.has(proof))
     })
 }
 
 /// Where to look for a reference, if it is not in the template itself. Cost: O(what its references refer to).
-fn named_in(index: &Index, entity: &Entity, id: &Id) -> String {
-    let names_it = |entity: &Entity| entity.direct.iter().any(|each| each.id == *id);
-    let mut between = entity.references.iter().map(|each| &each.id);
-    let namer = between.find(|each| index.entity(each).is_some_and(names_it));
+fn named_in(index: &Index, resource: &ResourceState, id: &ResourceId) -> String {
+    let names_it = |resource: &ResourceState| resource.direct.iter().any(|each| each.id == *id);
+    let mut between = resource.references.iter().map(|each| &each.id);
+    let namer = between.find(|each| index.resource(each).is_some_and(names_it));
     match namer {
-        Some(namer) if !names_it(entity) => format!(" in {namer}"),
+        Some(namer) if !names_it(resource) => format!(" in {namer}"),
         _ => String::new(),
     }
 }
@@ -100,8 +115,12 @@ pub(super) fn all_present(count: usize, suspended: bool) -> String {
     }
 }
 
-pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place<'_>]) -> Dependencies {
-    if !index.is_following(entity) {
+pub(super) fn dependencies_ready(
+    index: &Index,
+    resource: &ResourceState,
+    places: &[Place<'_>],
+) -> Dependencies {
+    if !index.is_following(resource) {
         return Dependencies::NotFollowed;
     }
     let mut missing = Vec::new();
@@ -109,9 +128,9 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
     let (mut trouble, mut data_awaited) = (false, false);
     let (mut since, mut count) = (Vec::new(), 0);
-    for reference in entity.references.iter() {
+    for reference in resource.references.iter() {
         let id = referred(reference);
-        let needed = index.entity(&id);
+        let needed = index.resource(&id);
         if needed.is_some_and(|each| each.never_travels) {
             missing.push(format!(
                 "{id} is a service-account token, which is never propagated: create it on the members"
@@ -128,7 +147,7 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
             } else if !reference.optional {
                 missing.push(format!(
                     "{id} does not exist on the hub: create it, or remove the reference{}",
-                    named_in(index, entity, &id)
+                    named_in(index, resource, &id)
                 ));
             }
             continue;
@@ -149,7 +168,7 @@ pub(super) fn dependencies_ready(index: &Index, entity: &Entity, places: &[Place
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
                 lacking.entry(place.cluster).or_default().push((why, is_bad));
-            } else if data::is_awaited(index, entity, &id, place.cluster) {
+            } else if data::is_awaited(index, resource, &id, place.cluster) {
                 let why = format!(
                     "the data of {id} (set the annotation {} of the claim there when it is)",
                     annotation::DATA_RESTORED_AT

@@ -8,18 +8,24 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
     condition as conditions,
-    index::{Binding, Entity, Index, regarding::on_binding},
-    object::{Id, Str, Time},
+    index::{Binding, Index, ResourceState, regarding::on_binding},
+    object::{ResourceId, Str, Time},
     plan::{Change, Event, HubObject, Plan, Verb},
     stored_binding::to_value,
 };
 
 /// Plans the status of an orphaned binding. Cost: O(its copies).
-pub(super) fn plan(index: &Index, id: &Id, entity: &Entity, stored: &Binding, now: Time) -> Plan {
+pub(super) fn plan(
+    index: &Index,
+    id: &ResourceId,
+    resource: &ResourceState,
+    stored: &Binding,
+    now: Time,
+) -> Plan {
     let mut status = stored.object.status.clone().unwrap_or_default();
     let before = status.clone();
     status.conditions.retain(|each| each.type_ == condition::ORPHANED);
-    let message = message(index, id, entity);
+    let message = message(index, id, resource);
     let turned = conditions::set(
         &mut status.conditions,
         Condition {
@@ -54,13 +60,13 @@ pub(super) fn plan(index: &Index, id: &Id, entity: &Entity, stored: &Binding, no
     plan
 }
 
-fn message(index: &Index, id: &Id, entity: &Entity) -> String {
+fn message(index: &Index, id: &ResourceId, resource: &ResourceState) -> String {
     // What was perhaps sent there, and is not seen, is not told.
     let is_known_absent = |cluster: &Str| {
-        let state = entity.copies.get(cluster);
+        let state = resource.copies.get(cluster);
         index.copies_known(cluster, &id.gvk) && state.is_some_and(|state| state.live.is_none())
     };
-    let held = entity
+    let held = resource
         .copies
         .keys()
         .filter(|cluster| index.may_exist(id, cluster) && !is_known_absent(cluster));

@@ -2,12 +2,12 @@
 
 use crate::{
     index::{
-        CopyState, Entity, Index, Problem, Trouble, current::is_current, identities,
+        CopyState, Index, Problem, ResourceState, Trouble, current::is_current, identities,
         suspension::is_suspended, wanted::wants,
     },
-    object::{Id, Str, Time},
+    messages,
+    object::{ResourceId, Str, Time},
     stored_binding::{is_held_back_from, purge},
-    told,
 };
 
 /// One place of a binding.
@@ -87,30 +87,30 @@ impl Place<'_> {
 
     pub(super) fn message(&self) -> String {
         if let (Some(why), None) = (self.unlistable, self.problem) {
-            return told::unlistable(self.cluster, why);
+            return messages::unlistable(self.cluster, why);
         }
         match self.problem {
             Some(problem) => problem.message.clone(),
             None if self.applied() => String::new(),
-            None if self.suspended => told::SUSPENDED.into(),
+            None if self.suspended => messages::SUSPENDED.into(),
             None if self.objection.is_some() => {
-                told::unused(self.cluster, self.objection.as_deref().unwrap_or_default())
+                messages::unused(self.cluster, self.objection.as_deref().unwrap_or_default())
             }
-            None if !self.answers => told::silent(self.cluster),
-            None => told::PENDING.into(),
+            None if !self.answers => messages::silent(self.cluster),
+            None => messages::PENDING.into(),
         }
     }
 }
 
 /// The places of a binding: where its copy is wanted, and where one may stand. Cost: O(copies).
-pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<Place<'a>> {
-    entity
+pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a ResourceState) -> Vec<Place<'a>> {
+    resource
         .copies
         .iter()
         .filter_map(|(cluster, state)| {
-            let wanted = wants(index, id, entity, cluster) && index.members.contains_key(cluster);
+            let wanted = wants(index, id, resource, cluster) && index.members.contains_key(cluster);
             let answers = index.answers(cluster);
-            let is_told = || index.may_exist(id, cluster) && is_known_of(index, id, entity, cluster);
+            let is_told = || index.may_exist(id, cluster) && is_known_of(index, id, resource, cluster);
             if !wanted && !is_told() {
                 return None;
             }
@@ -120,8 +120,8 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
                 || (answers && unlistable.is_none() && !index.listed.contains(&watch));
             let current = is_current(index, id, cluster);
             let refused = index.refused.get(&watch).filter(|_| !current);
-            let suspended = wanted && is_suspended(index, entity, cluster);
-            let binding = entity.binding.as_ref().map(|binding| &binding.object);
+            let suspended = wanted && is_suspended(index, resource, cluster);
+            let binding = resource.binding.as_ref().map(|binding| &binding.object);
             Some(Place {
                 unlistable: unlistable.or(refused).filter(|_| answers),
                 cluster,
@@ -142,8 +142,8 @@ pub(super) fn places<'a>(index: &'a Index, id: &Id, entity: &'a Entity) -> Vec<P
 
 /// Whether there is something to tell of a place that is not wanted: not of what was perhaps sent there and is not seen.
 /// Cost: O(log n).
-fn is_known_of(index: &Index, id: &Id, entity: &Entity, cluster: &Str) -> bool {
-    let state = entity.copies.get(cluster);
+fn is_known_of(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+    let state = resource.copies.get(cluster);
     let is_told = |state: &CopyState| {
         state.live.is_some() || state.in_flight || state.record.is_some() || state.problem.is_some()
     };

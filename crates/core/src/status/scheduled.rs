@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
     condition as conditions, failover,
-    index::{Binding, Entity, Index, claims::claimed_by},
-    object::{Id, Time},
+    index::{Binding, Index, ResourceState, claims::claimed_by},
+    object::{ResourceId, Time},
     observation::Template,
     scheduler::Outcome,
     stored_binding::is_reschedule_asked,
@@ -28,8 +28,8 @@ const NAMED: usize = 10;
 /// Cost: that of [`failover::decide`].
 pub(super) fn fill(
     index: &Index,
-    id: &Id,
-    (entity, stored, template): (&Entity, &Binding, &Template),
+    id: &ResourceId,
+    (resource, stored, template): (&ResourceState, &Binding, &Template),
     status: &mut ResourceBindingStatus,
     now: Time,
 ) {
@@ -42,10 +42,10 @@ pub(super) fn fill(
         return;
     };
     let behaviour = (placement, spec.failover.as_ref());
-    let decided = failover::decide(index, id, (entity, template), behaviour, &stored.object, now);
+    let decided = failover::decide(index, id, (resource, template), behaviour, &stored.object, now);
     let blocked = match &decided {
         Some(decision) => decision.blocked.clone(),
-        None => failover::elsewhere::held_back(index, entity, behaviour, spec, now),
+        None => failover::elsewhere::held_back(index, resource, behaviour, spec, now),
     };
     tell_blocked(stored, status, blocked, now);
     if claimed_by(index, id, &template.meta).is_none() {
@@ -67,7 +67,7 @@ pub(super) fn fill(
             // Otherwise the spec is about to be written: what it says then is told then.
             if decided == spec.clusters {
                 status.scheduler_observing_affinity_name = affinity;
-                chosen(entity, stored, status, now);
+                chosen(resource, stored, status, now);
             }
             let targets = if spec.clusters.is_empty() {
                 &decided
@@ -140,12 +140,12 @@ fn tell_blocked(stored: &Binding, status: &mut ResourceBindingStatus, blocked: S
 
 /// When clusters were last chosen: now if that is not known or if a user asked for it, else when the stored clusters
 /// last changed as this process saw it. An answer to a user is never earlier than the question: clocks differ.
-fn chosen(entity: &Entity, stored: &Binding, status: &mut ResourceBindingStatus, now: Time) {
+fn chosen(resource: &ResourceState, stored: &Binding, status: &mut ResourceBindingStatus, now: Time) {
     let asked = stored.object.spec.reschedule_triggered_at.clone();
     let time = match (&status.last_scheduled_time, asked) {
         (None, asked) => asked.map_or(now.to_k8s(), |asked| asked.max(now.to_k8s())),
         (Some(_), Some(asked)) if is_reschedule_asked(&stored.object, now) => asked.max(now.to_k8s()),
-        (Some(last), _) => match entity.clusters_chosen.map(Time::to_k8s) {
+        (Some(last), _) => match resource.clusters_chosen.map(Time::to_k8s) {
             Some(seen) if seen.0 > last.0 => seen,
             _ => return,
         },

@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 
 use crate::{
     distributed::observed::is_claimed,
-    index::{Binding, Entity, Index, contests, wanted::wants},
+    index::{Binding, Index, ResourceState, contests, wanted::wants},
     interpreter::{
         self, Interpretation,
         operations::Operation,
-        question::{Question, Unanswered},
+        question::{InterpretError, Question},
     },
     kinds::DISTRIBUTION,
-    object::{Gvk, Id, Str, Time},
+    object::{Gvk, ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, HubObject, Plan, Proof, Verb},
+    plan::{Change, HubObject, Plan, SyncRequirement, Verb},
 };
 
 /// Plans the aggregated status of a template. Cost: O(its copies).
 #[must_use]
-pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
-    let Some(entity) = index.entity(id) else {
+pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = index.resource(id) else {
         return Plan::nothing();
     };
-    let (Some(stored), Some(template)) = (&entity.binding, &entity.template) else {
+    let (Some(stored), Some(template)) = (&resource.binding, &resource.template) else {
         return Plan::nothing();
     };
     if let Some(why) = contests::is_of_others(index, &id.gvk) {
         return Plan::wait(why);
     }
-    if !template.taught.is_interpreted(&id.gvk)
+    if !template.interpretation.is_interpreted(&id.gvk)
         || stored.meta.deleting.is_some()
         || template.meta.deleting.is_some()
     {
@@ -48,27 +48,27 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     }
     if !index.is_kind_listed(&id.gvk) {
         return Plan::wait_for(
-            Proof::Kind(id.gvk.clone()),
+            SyncRequirement::Kind(id.gvk.clone()),
             "the interpreters of the kind are not synced yet",
         );
     }
-    if template.taught.has(Operation::Aggregate) {
-        return by_rule(index, id, (entity, stored), template, now);
+    if template.interpretation.has(Operation::Aggregate) {
+        return by_rule(index, id, (resource, stored), template, now);
     }
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Plan::nothing();
     };
-    let targets: Vec<_> = entity
+    let targets: Vec<_> = resource
         .copies
         .iter()
-        .filter(|(cluster, _)| wants(index, id, entity, cluster))
+        .filter(|(cluster, _)| wants(index, id, resource, cluster))
         .collect();
     // A list that fails is not on its way: the other members must not wait for it.
     let told = |cluster: &Str| {
         let copies = index.copies(cluster, &id.gvk);
         index.listed.contains(&copies)
             || index.unlistable.contains_key(&copies)
-            || index.kindless.contains(&copies)
+            || index.no_such_kind.contains(&copies)
     };
     if targets
         .iter()
@@ -105,7 +105,7 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
     let Some(status) = native.aggregate(&as_served, &items) else {
         return Plan::nothing();
     };
-    let pause = entity
+    let pause = resource
         .template_status_written
         .map(|time| time.plus(index.config.status_interval));
     if let Some(until) = pause.filter(|until| now < *until) {
@@ -129,12 +129,12 @@ pub fn plan(index: &Index, id: &Id, now: Time) -> Plan {
 /// As [`plan`], by what people taught us of the kind: it looks at the whole template, which is read for it.
 fn by_rule(
     index: &Index,
-    id: &Id,
-    (entity, stored): (&Entity, &Binding),
+    id: &ResourceId,
+    (resource, stored): (&ResourceState, &Binding),
     template: &Template,
     now: Time,
 ) -> Plan {
-    let pause = entity
+    let pause = resource
         .template_status_written
         .map(|time| time.plus(index.config.status_interval));
     if let Some(until) = pause.filter(|until| now < *until) {
@@ -155,8 +155,8 @@ fn by_rule(
     if items.is_empty() {
         return Plan::nothing();
     }
-    if entity.aggregated == Some(asked) {
-        return match entity.aggregate_again {
+    if resource.aggregated == Some(asked) {
+        return match resource.aggregate_again {
             Some(again) if again <= now => ask_for(id, template, items, asked),
             Some(again) => Plan::wait_until(again, "the interpreter failed"),
             None => Plan::nothing(),
@@ -165,11 +165,11 @@ fn by_rule(
     ask_for(id, template, items, asked)
 }
 
-fn ask_for(id: &Id, template: &Template, items: Vec<AggregatedStatusItem>, asked: u64) -> Plan {
+fn ask_for(id: &ResourceId, template: &Template, items: Vec<AggregatedStatusItem>, asked: u64) -> Plan {
     Plan::one(
         Change::Aggregate {
             id: id.clone(),
-            interpretation: template.taught.clone(),
+            interpretation: template.interpretation.clone(),
             items,
             asked,
         },
@@ -187,7 +187,7 @@ fn question(template: &Template, items: &[AggregatedStatusItem]) -> u64 {
         Some(generation) => (generation, &meta.labels, &meta.annotations).hash(&mut hasher),
         None => meta.resource_version.hash(&mut hasher),
     }
-    template.taught.version().hash(&mut hasher);
+    template.interpretation.version().hash(&mut hasher);
     serde_json::to_string(items).unwrap_or_default().hash(&mut hasher);
     hasher.finish()
 }
@@ -195,12 +195,12 @@ fn question(template: &Template, items: &[AggregatedStatusItem]) -> u64 {
 /// What is to be written of a template's status by what people taught us of the kind; `None` when it is as it should be.
 ///
 /// # Errors
-/// [`Unanswered`] when they do not tell.
+/// [`InterpretError`] when they do not tell.
 pub fn aggregated(
     template: &Value,
     interpretation: &Interpretation,
     items: &[AggregatedStatusItem],
-) -> Result<Option<Verb>, Unanswered> {
+) -> Result<Option<Verb>, InterpretError> {
     let before = template.get("status").filter(|status| status.is_object());
     let after = match interpretation.object(Question::Aggregate { template, items }) {
         Some(answer) => answer?["status"].take(),

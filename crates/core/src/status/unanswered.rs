@@ -3,16 +3,21 @@
 use entourage_api::keys::annotation;
 
 use crate::{
-    index::{Entity, Index, Trouble},
-    interpreter::{operations::Operation, question::Unanswered},
-    object::Id,
+    index::{Index, ResourceState, Trouble},
+    interpreter::{operations::Operation, question::InterpretError},
+    object::ResourceId,
     observation::Template,
 };
 
 /// What is not known of a template and its copies because what people taught us of the kind has no answer, which operation
 /// that is, and what it means. Told is only what somebody uses; of copies one stands for all.
-pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &Entity) -> Option<String> {
-    let of_copies = entity
+pub(super) fn unanswered(
+    index: &Index,
+    id: &ResourceId,
+    template: &Template,
+    resource: &ResourceState,
+) -> Option<String> {
+    let of_copies = resource
         .copies
         .values()
         .filter_map(|state| state.live.as_ref().map(|live| &live.unanswered))
@@ -20,9 +25,9 @@ pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &E
     let all = template
         .unanswered
         .iter()
-        .filter(|each| is_used(index, id, (template, entity), each))
+        .filter(|each| is_used(index, id, (template, resource), each))
         .chain(of_copies.into_iter().flatten())
-        .chain(&entity.unaggregated);
+        .chain(&resource.unaggregated);
     let mut all = grouped(all);
     all.extend(
         index
@@ -30,16 +35,19 @@ pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &E
             .iter()
             .map(|namespace| kept_out(index, id, namespace)),
     );
-    if entity.is_cut {
+    if resource.is_cut {
         all.push(
             "its dependency graph is larger than is followed: the farthest dependencies are not propagated; \
              propagate them by a policy of their own"
                 .to_owned(),
         );
     }
-    let mut problems = entity.copies.values().filter_map(|state| state.problem.as_ref());
+    let mut problems = resource
+        .copies
+        .values()
+        .filter_map(|state| state.problem.as_ref());
     let delivery =
-        problems.find(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::Unanswered));
+        problems.find(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::NoResponse));
     if let Some(problem) = delivery
         && !all.iter().any(|text| text.starts_with(&problem.message))
     {
@@ -49,30 +57,36 @@ pub(super) fn unanswered(index: &Index, id: &Id, template: &Template, entity: &E
 }
 
 /// Whether somebody waits for what was not answered about a template.
-fn is_used(index: &Index, id: &Id, (template, entity): (&Template, &Entity), each: &Unanswered) -> bool {
-    let binding = entity.last_binding();
+fn is_used(
+    index: &Index,
+    id: &ResourceId,
+    (template, resource): (&Template, &ResourceState),
+    each: &InterpretError,
+) -> bool {
+    let binding = resource.last_binding();
     let own = binding.is_some_and(|binding| binding.object.spec.placement.is_some());
     let required = binding.is_some_and(|binding| !binding.object.spec.required_by.is_empty());
     match each.operation {
         _ if each.is_unasked() => false,
-        Operation::References => index.will_follow(id, entity) || required,
+        Operation::References => index.will_follow(id, resource) || required,
         Operation::Components => own && template.replicas.is_none(),
         _ => own,
     }
 }
 
 /// Who does not answer what, why, and what stays as it is because of that. A hook that is down is named once.
-fn grouped<'a>(all: impl Iterator<Item = &'a Unanswered>) -> Vec<String> {
-    let mut groups: Vec<(&Unanswered, Vec<&Unanswered>)> = Vec::new();
+fn grouped<'a>(all: impl Iterator<Item = &'a InterpretError>) -> Vec<String> {
+    let mut groups: Vec<(&InterpretError, Vec<&InterpretError>)> = Vec::new();
     for each in all {
-        let same = |(first, _): &&mut (&Unanswered, _)| first.layer == each.layer && first.why == each.why;
+        let same =
+            |(first, _): &&mut (&InterpretError, _)| first.layer == each.layer && first.why == each.why;
         match groups.iter_mut().find(same) {
             Some((_, group)) if group.iter().any(|held| held.operation == each.operation) => {}
             Some((_, group)) => group.push(each),
             None => groups.push((each, vec![each])),
         }
     }
-    let text = |(first, group): (&Unanswered, Vec<&Unanswered>)| {
+    let text = |(first, group): (&InterpretError, Vec<&InterpretError>)| {
         let words: Vec<_> = group.iter().map(|each| each.word()).collect();
         let stays: Vec<_> = group.iter().map(|each| subject(each.operation)).collect();
         format!(
@@ -99,7 +113,7 @@ const fn subject(operation: Operation) -> &'static str {
     }
 }
 
-fn kept_out(index: &Index, id: &Id, namespace: &str) -> String {
+fn kept_out(index: &Index, id: &ResourceId, namespace: &str) -> String {
     if index.config.is_reserved(namespace) {
         return format!(
             "dependencies in namespace {namespace} are never propagated: it is a system namespace"

@@ -1,7 +1,7 @@
 //! What a workload needs brings what that needs: over a ServiceAccount, and over kinds that people teach us.
 
 use entourage_core::{
-    object::{Gvk, Id, Named},
+    object::{Gvk, NamespacedName, ResourceId},
     observation::Watch,
 };
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ pub(crate) fn rule(name: &str, script: &Value) -> Value {
 }
 
 /// Shops that need other shops, at `/spec/shops`, and ConfigMaps, at `/spec/uses`.
-fn taught(members: &[&str]) -> World {
+fn interpretation(members: &[&str]) -> World {
     let mut world = World::new(members);
     let shops = json!({"at": "/spec/shops", "apiVersion": SHOP.0, "kind": SHOP.1});
     world.apply(rule("shops", &shops));
@@ -450,7 +450,7 @@ fn an_account_that_went_while_nobody_looked_is_looked_for_before_its_credentials
 
 #[test]
 fn a_circle_goes_along_as_a_whole_and_leaves_as_a_whole() {
-    let mut world = taught(&["member1", "member2"]);
+    let mut world = interpretation(&["member1", "member2"]);
     world.apply(config_map("goods", "a"));
     world.apply(shop("a", &json!({"shops": ["b"]})));
     world.apply(shop("b", &json!({"shops": ["c", "b"]})));
@@ -489,7 +489,7 @@ fn a_circle_goes_along_as_a_whole_and_leaves_as_a_whole() {
 
 #[test]
 fn of_a_chain_the_last_one_goes_first_and_leaves_last() {
-    let mut world = taught(&["member1", "member2"]);
+    let mut world = interpretation(&["member1", "member2"]);
     // In the order of names it would be the other way round.
     world.apply(shop("z", &json!({"shops": ["a"]})));
     world.apply(shop("a", &json!({"shops": ["b"]})));
@@ -517,7 +517,7 @@ fn of_a_chain_the_last_one_goes_first_and_leaves_last() {
 
 #[test]
 fn a_circle_that_nobody_needs_any_more_leaves() {
-    let mut world = taught(&["member1"]);
+    let mut world = interpretation(&["member1"]);
     world.apply(config_map("goods", "a"));
     world.apply(shop("root", &json!({"shops": ["b"]})));
     world.apply(shop("b", &json!({"shops": ["c"]})));
@@ -535,7 +535,7 @@ fn a_circle_that_nobody_needs_any_more_leaves() {
 
 #[test]
 fn a_chain_is_followed_eight_steps_and_no_further() {
-    let mut world = taught(&["member1"]);
+    let mut world = interpretation(&["member1"]);
     for at in 0..12 {
         let next = format!("s{}", at + 1);
         world.apply(shop(&format!("s{at}"), &json!({"shops": [next]})));
@@ -562,7 +562,7 @@ fn a_chain_is_followed_eight_steps_and_no_further() {
 
 #[test]
 fn what_lies_between_and_ceases_to_be_understood_keeps_what_it_took_along_over_a_restart_too() {
-    let mut world = taught(&["member1"]);
+    let mut world = interpretation(&["member1"]);
     world.apply(config_map("goods", "a"));
     world.apply(shop("root", &json!({"shops": ["b"]})));
     world.apply(shop("b", &json!({"uses": ["goods"]})));
@@ -660,7 +660,7 @@ fn each_step_to_another_namespace_takes_the_consent_of_that_one() {
 
 #[test]
 fn what_is_reached_over_something_optional_only_is_optional() {
-    let mut world = taught(&["member1"]);
+    let mut world = interpretation(&["member1"]);
     // What a selector matches is optional.
     let selected = json!({"at": "/spec/some", "apiVersion": SHOP.0, "kind": SHOP.1, "label": "shop"});
     world.apply(rule("some", &selected));
@@ -747,8 +747,10 @@ fn an_event_that_changes_no_reference_has_nobody_elses_closure_computed_again() 
     let names: Vec<String> = world.queue.iter().map(|key| format!("{key:?}")).collect();
     assert!(!names.iter().any(|name| name.contains("\"app\"")), "{names:#?}");
     assert!(world.settle());
-    let root = world.index.by_binding(&Named::new("default", "app-deployment"));
-    let root = root.and_then(|id| world.index.entity(id)).expect("root");
-    let reached: Vec<&Id> = root.references.iter().map(|each| &each.id).collect();
+    let root = world
+        .index
+        .by_binding(&NamespacedName::new("default", "app-deployment"));
+    let root = root.and_then(|id| world.index.resource(id)).expect("root");
+    let reached: Vec<&ResourceId> = root.references.iter().map(|each| &each.id).collect();
     assert_eq!(reached.len(), 2, "{reached:?}");
 }

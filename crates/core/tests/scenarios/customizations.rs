@@ -30,12 +30,12 @@ fn needs(name: &str, at: &str) -> Value {
 }
 
 /// A shop on member1, and what may be taught of it.
-fn with_shop(taught: &[Value]) -> World {
+fn with_shop(interpretation: &[Value]) -> World {
     let mut world = World::new(&["member1", "member2"]);
     for name in ["goods", "prices"] {
         world.apply(config_map(name, "one"));
     }
-    for each in taught {
+    for each in interpretation {
         world.apply(each.clone());
     }
     world.apply(shop(&["goods"]));
@@ -544,10 +544,13 @@ fn nothing_of_the_systems_goes_along_and_nothing_without_a_namespace() {
             "False",
             "{namespace}"
         );
-        let needed = world.index.entity(
+        let needed = world.index.resource(
             world
                 .index
-                .by_binding(&entourage_core::object::Named::new("default", "corner-shop"))
+                .by_binding(&entourage_core::object::NamespacedName::new(
+                    "default",
+                    "corner-shop",
+                ))
                 .unwrap(),
         );
         assert!(needed.unwrap().references.is_empty());

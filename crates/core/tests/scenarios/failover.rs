@@ -2,7 +2,7 @@
 //! replacement, and stay on the old cluster as long as it does.
 
 use entourage_core::{
-    object::{Gvk, Id, Time},
+    object::{Gvk, ResourceId, Time},
     plan::Key,
 };
 use serde_json::{Value, json};
@@ -302,7 +302,7 @@ fn a_copy_that_is_given_back_while_it_is_being_removed_replaces_nothing() {
     taint(&mut world, "member1", &taints);
     assert!(world.settle());
     report(&mut world, "member2", 1);
-    let workload = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
+    let workload = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
     let removal = world.begin(&Key::Copy(workload, "member1".into()));
     assert!(removal.removes(), "the replacement is healthy");
     // The cluster recovers, the replacement fails, and the old copy looks healthy still.
@@ -326,7 +326,7 @@ fn the_last_healthy_copy_stays_also_after_a_removal_that_did_not_come_about() {
         taint(&mut world, "member1", &taints);
         assert!(world.settle_for(3_600_000));
         report(&mut world, "member2", 1);
-        let workload = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
+        let workload = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
         let removal = world.begin(&Key::Copy(workload, "member1".into()));
         assert!(removal.removes(), "the replacement is healthy");
         // It fails again, and the old copy changes, or its member is not heard, before the removal comes about.

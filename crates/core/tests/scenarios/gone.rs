@@ -3,7 +3,7 @@
 
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use entourage_core::{
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::{Observation, Probe, Watch},
     plan::Key,
 };
@@ -90,9 +90,9 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
     assert!(world.settle());
     world.shut.remove(&copies("member1"));
     assert!(world.settle());
-    let id = Id::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
-    let entity = world.index.entity(&id).expect("entity");
-    assert!(entity.copies["member1"].live.is_some());
+    let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
+    let resource = world.index.resource(&id).expect("entity");
+    assert!(resource.copies["member1"].live.is_some());
     world.delete("Widget", "w");
     assert!(world.settle_for(600_000));
     assert!(world.holders("Widget", "w").is_empty());
@@ -219,7 +219,7 @@ fn a_member_that_begins_or_ceases_to_answer_has_the_statuses_of_templates_planne
     };
     let seen = Observation::Probed("member1".into(), probe);
     let dirty = world.index.observe(seen, world.now);
-    let id = Id::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
+    let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
     assert!(dirty.contains(&Key::TemplateStatus(id)), "{dirty:?}");
 }
 
@@ -257,7 +257,7 @@ fn a_refusal_has_the_status_planned_where_the_kind_has_a_place() {
         why: "forbidden".into(),
     };
     let dirty = world.index.observe(refused, world.now);
-    let id = Id::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
+    let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
     assert!(dirty.contains(&Key::BindingStatus(id)), "{dirty:?}");
 }
 
@@ -296,7 +296,7 @@ fn a_workload_does_not_come_while_the_removal_of_what_it_needs_is_under_way() {
         assert!(world.settle());
         // It moves away, and what it needed is about to follow it.
         world.apply(policy_of("web", "apps/v1", "Deployment", "web", &["member2"]));
-        let config = Id::new(Gvk::new("v1", "ConfigMap"), "default", "settings");
+        let config = ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", "settings");
         let removal = world.settle_until_removal(&Key::Copy(config, "member1".into()));
         assert!(!world.holders("Deployment", "web").contains(&"member1"));
         // It comes back meanwhile.

@@ -82,13 +82,13 @@ fn fails(operation: &str, question: Question<'_>) -> Result<Answer, &'static str
 }
 
 /// A shop for member1, taught by this.
-fn with_shop(taught: Value, policy: Value) -> World {
+fn with_shop(interpretation: Value, policy: Value) -> World {
     let mut world = World::new(&["member1", "member2"]);
     world.hooked.says = Some(says);
     for name in ["goods", "prices"] {
         world.apply(config_map(name, "one"));
     }
-    world.apply(taught);
+    world.apply(interpretation);
     world.apply(shop(&["goods"]));
     world.apply(policy);
     assert!(world.settle());
@@ -129,12 +129,12 @@ fn who_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated() {
     let script = |at: &str| json!({"dependencyInterpretation": {"luaScript": json!({"at": at}).to_string()}});
     let mut broken = customization("shops", SHOP, &script("/spec/uses"));
     broken["spec"]["customizations"]["dependencyInterpretation"]["luaScript"] = json!("no script");
-    for (taught, silent) in [
+    for (interpretation, silent) in [
         (hooks(&["Shop"], &["InterpretDependency"]), true),
         (hooks(&["Shop"], ALL), false),
         (broken, false),
     ] {
-        let mut world = with_shop(taught.clone(), policy(true, false));
+        let mut world = with_shop(interpretation.clone(), policy(true, false));
         world.delete("PropagationPolicy", "shops");
         world.delete("Shop", "corner");
         assert!(world.settle());
@@ -145,16 +145,16 @@ fn who_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated() {
         world.apply(shop(&["goods"]));
         world.apply(policy(false, false));
         assert!(world.settle());
-        assert!(is_placed(&world), "{taught}");
-        assert_eq!(asked(&world, "References corner"), 0, "{taught}");
-        assert_eq!(interpreted(&world), Value::Null, "{taught}");
+        assert!(is_placed(&world), "{interpretation}");
+        assert_eq!(asked(&world, "References corner"), 0, "{interpretation}");
+        assert_eq!(interpreted(&world), Value::Null, "{interpretation}");
         assert_eq!(
             told(&world, "InterpretDependency"),
             [] as [&String; 0],
-            "{taught}"
+            "{interpretation}"
         );
         quiet(&mut world);
-        assert_eq!(asked(&world, "References corner"), 0, "{taught}");
+        assert_eq!(asked(&world, "References corner"), 0, "{interpretation}");
     }
 }
 

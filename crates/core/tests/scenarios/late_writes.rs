@@ -1,7 +1,7 @@
 //! Writes that a member carries out late: after the process that sent them is gone, or has decided otherwise.
 
 use entourage_core::{
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::Watch,
     plan::{Change, Key},
 };
@@ -17,8 +17,8 @@ fn web(member: &str) -> Key {
     Key::Copy(deployment(), member.into())
 }
 
-fn deployment() -> Id {
-    Id::new(Gvk::new("apps/v1", "Deployment"), "default", "web")
+fn deployment() -> ResourceId {
+    ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "web")
 }
 
 /// A workload leaves member1, which is tainted, for member2, and a second process stands by.
@@ -64,7 +64,7 @@ fn what_a_former_leader_sent_finds_what_it_needs_however_late_it_lands() {
 }
 
 fn is_look(change: &Change) -> bool {
-    matches!(change, Change::Confirm { .. })
+    matches!(change, Change::GetCopy { .. })
 }
 
 /// Another process leads, the workload goes back, and the new leader looks for the copy; what the former one sent is under way.

@@ -146,10 +146,10 @@ fn what_comes_into_a_namespace_after_it_was_looked_into_keeps_it() {
 #[test]
 fn a_namespace_that_cannot_be_looked_into_stays_and_that_is_told() {
     let why = "widgets.example.com cannot be listed";
-    for contents in [Contents::Unknown(why.into()), Contents::Unanswered(why.into())] {
+    for contents in [Contents::Unknown(why.into()), Contents::NoResponse(why.into())] {
         let mut world = shops(&[]);
         world.set_down("member2", true);
-        let lasts = matches!(contents, Contents::Unanswered(_));
+        let lasts = matches!(contents, Contents::NoResponse(_));
         world.unlisted = Some(contents);
         world.delete("Namespace", "shop");
         assert!(world.settle());
@@ -173,7 +173,7 @@ fn a_namespace_that_cannot_be_looked_into_stays_and_that_is_told() {
 #[test]
 fn what_does_not_answer_for_a_moment_does_not_keep_a_namespace() {
     let mut world = shops(&[]);
-    world.unlisted = Some(Contents::Unanswered("a server is down".into()));
+    world.unlisted = Some(Contents::NoResponse("a server is down".into()));
     world.delete("Namespace", "shop");
     assert!(world.settle());
     assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);

@@ -2,7 +2,7 @@
 //! deleted.
 
 use entourage_core::{
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::Observation,
     plan::Key,
 };
@@ -13,8 +13,8 @@ use crate::{
     world::{Objects, World},
 };
 
-fn id(api_version: &str, kind: &str, name: &str) -> Id {
-    Id::new(Gvk::new(api_version, kind), "default", name)
+fn id(api_version: &str, kind: &str, name: &str) -> ResourceId {
+    ResourceId::new(Gvk::new(api_version, kind), "default", name)
 }
 
 fn held(world: &World) -> Vec<Objects> {

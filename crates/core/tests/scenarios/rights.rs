@@ -1,7 +1,7 @@
 //! Kinds that a member does not grant to our account: what is proven gone there, and what is waited for and told.
 
 use entourage_core::{
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::{Observation, Probe, Watch},
 };
 use serde_json::{Value, json};
@@ -341,7 +341,7 @@ fn a_claim_that_is_refused_is_told_while_another_policy_holds_the_template() {
     assert_eq!(matched(&world, "second")["reason"], "ClaimRefused");
     let news = &world.writes[wrote..];
     assert!(!news.iter().any(|write| write.contains("Policy")), "{news:?}");
-    let id = Id::new(Gvk::new("v1", "ResourceQuota"), "default", "q");
+    let id = ResourceId::new(Gvk::new("v1", "ResourceQuota"), "default", "q");
     let again = Observation::Unclaimed(id, "forbidden".into());
     let now = world.now;
     assert_eq!(world.index.observe(again, now), []);

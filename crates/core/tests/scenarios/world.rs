@@ -18,14 +18,14 @@ use std::{
 use entourage_api::names;
 use entourage_core::{
     cluster::identity,
-    delivery::{Recipe, render, source_version},
+    delivery::{RenderSpec, render, source_version},
     index::{Config, Index},
     interpreter::{Interpretation, operations::Operation, question::Question},
     namespaces,
-    object::{Gvk, Id, Named, Str, Time},
+    object::{Gvk, NamespacedName, ResourceId, Str, Time},
     observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
-    plan::{self, Change, How, HubObject, Key, Plan, Verb},
-    status, twin,
+    plan::{self, Change, HubObject, Key, Plan, RemovalMode, Verb},
+    scope, status,
 };
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ pub(crate) struct World {
     /// First copies that processes sent which are gone, and when they are there at the latest.
     sent: Vec<(Time, Change)>,
     /// The lanes in flight, and the keys that wait for them.
-    lanes: BTreeSet<Key>,
+    serialization_keys: BTreeSet<Key>,
     parked: BTreeSet<Key>,
     /// While a plan lands: the uids of what stood on its member when it was made.
     stood: BTreeSet<String>,
@@ -183,7 +183,7 @@ impl World {
             overlaps: false,
             flights: Vec::new(),
             sent: Vec::new(),
-            lanes: BTreeSet::new(),
+            serialization_keys: BTreeSet::new(),
             parked: BTreeSet::new(),
             stood: BTreeSet::new(),
             lands: false,
@@ -942,7 +942,7 @@ impl World {
     }
 
     fn work(&mut self, key: &Key) -> bool {
-        if self.lanes.contains(&key.lane()) {
+        if self.serialization_keys.contains(&key.serialization_key()) {
             self.parked.insert(key.clone());
             return true;
         }
@@ -1019,12 +1019,12 @@ impl World {
             Change::Deliver {
                 id,
                 cluster,
-                recipe,
+                render_spec,
                 live,
                 read_first,
             } => {
                 self.deliveries += 1;
-                let outcome = self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
+                let outcome = self.deliver(&id, &cluster, &render_spec, live.is_some(), read_first);
                 if matches!(outcome, Delivered::Applied { .. }) {
                     let binding = format!("{}-{}", id.name, id.gvk.kind.to_lowercase());
                     self.unaccounted.remove(&(binding, cluster.to_string()));
@@ -1041,8 +1041,8 @@ impl World {
             Change::Remove {
                 id,
                 cluster,
-                guard,
-                how,
+                preconditions,
+                mode,
             } => {
                 let key = id_key(&id);
                 let down = self.members[&*cluster].down;
@@ -1054,10 +1054,12 @@ impl World {
                         Removed::Unreachable("timeout".into())
                     }
                     _ if self.refuses_removal => Removed::Rejected("denied".into()),
-                    Some(live) if live["metadata"]["resourceVersion"] != json!(&*guard.resource_version) => {
+                    Some(live)
+                        if live["metadata"]["resourceVersion"] != json!(&*preconditions.resource_version) =>
+                    {
                         return None;
                     }
-                    Some(live) if live["metadata"]["uid"] == json!(&*guard.uid) => {
+                    Some(live) if live["metadata"]["uid"] == json!(&*preconditions.uid) => {
                         assert!(
                             owners(&id)
                                 .iter()
@@ -1066,9 +1068,9 @@ impl World {
                             "{id} on {cluster} is not ours"
                         );
                         self.assert_unneeded(&cluster, &id, &self.stood);
-                        self.writes.push(format!("{cluster} {how:?} {id}"));
-                        match how {
-                            How::Delete => {
+                        self.writes.push(format!("{cluster} {mode:?} {id}"));
+                        match mode {
+                            RemovalMode::Delete => {
                                 self.members
                                     .get_mut(&*cluster)
                                     .expect("member")
@@ -1077,9 +1079,9 @@ impl World {
                                 self.member_changed(&cluster, &key, &live);
                                 Removed::Accepted
                             }
-                            How::Release | How::HandOver => {
-                                let freed = match how {
-                                    How::HandOver => render::hand_over(&live, HUB_ID, &cluster),
+                            RemovalMode::Release | RemovalMode::HandOver => {
+                                let freed = match mode {
+                                    RemovalMode::HandOver => render::hand_over(&live, HUB_ID, &cluster),
                                     _ => render::release(&live, HUB_ID, &cluster),
                                 };
                                 let freed = freed.expect("marked");
@@ -1104,10 +1106,10 @@ impl World {
                 place,
                 id,
                 uid,
-                guard,
-                how,
-            } => Some(self.withdraw((distribution, uid), &place, &id, &guard, how)),
-            Change::Confirm { id, cluster } => {
+                preconditions,
+                mode,
+            } => Some(self.withdraw((distribution, uid), &place, &id, &preconditions, mode)),
+            Change::GetCopy { id, cluster } => {
                 let member = &self.members[&*cluster];
                 if member.down {
                     let why = "connection refused".into();
@@ -1157,7 +1159,7 @@ impl World {
                 self.member_changed(&cluster, &key, &held.unwrap_or(Value::Null));
                 Some(vec![])
             }
-            Change::Need(id) if self.forbidden.contains(&Watch::Templates(id.gvk.clone())) => {
+            Change::GetTemplate(id) if self.forbidden.contains(&Watch::Templates(id.gvk.clone())) => {
                 Some(vec![Observation::Unreadable(id, "forbidden".into())])
             }
             Change::LookInto {
@@ -1168,12 +1170,12 @@ impl World {
             Change::EndNamespace {
                 cluster,
                 name,
-                guard,
+                preconditions,
                 copies,
-                how,
+                mode,
                 told,
-            } => self.end_of_namespace(&cluster, &name, &guard, (how, &copies), told),
-            Change::Need(id) => Some(vec![match self.hub.get(&id_key(&id)) {
+            } => self.end_of_namespace(&cluster, &name, &preconditions, (mode, &copies), told),
+            Change::GetTemplate(id) => Some(vec![match self.hub.get(&id_key(&id)) {
                 None => Observation::Absent(id),
                 Some(object) if object["type"] == "kubernetes.io/service-account-token" => {
                     Observation::NeverTravels(id)
@@ -1200,8 +1202,8 @@ impl World {
                     template,
                     items: &items,
                 };
-                let taught = self.hooked.with(&interpretation, &id.gvk, [question]);
-                match status::template::aggregated(template, &taught, &items) {
+                let interpretation = self.hooked.with(&interpretation, &id.gvk, [question]);
+                match status::template::aggregated(template, &interpretation, &items) {
                     Ok(Some(verb)) => self.write_hub(&HubObject::Template(id), verb),
                     Ok(None) => Some(vec![Observation::Aggregated(id, asked, None)]),
                     Err(why) => Some(vec![Observation::Aggregated(id, asked, Some(why))]),
@@ -1227,9 +1229,9 @@ impl World {
 
     fn deliver(
         &mut self,
-        id: &Id,
+        id: &ResourceId,
         cluster: &Str,
-        recipe: &Recipe,
+        render_spec: &RenderSpec,
         update: bool,
         read_first: bool,
     ) -> Delivered {
@@ -1247,14 +1249,14 @@ impl World {
             self.assert_not_suspended(cluster, id);
         }
         let live = self.members[&**cluster].objects.get(&key).cloned();
-        let source_is = source_version(&observation::template_meta(&id.gvk, &source), recipe);
+        let source_is = source_version(&observation::template_meta(&id.gvk, &source), render_spec);
         let (hooked, watch) = (
             self.hooked.clone(),
             Watch::Copies(cluster.clone(), id.gvk.clone()),
         );
         let applied = |object: &Value, differed: Option<String>| Delivered::Applied {
             copy: observation::copy(
-                &hooked.heard(&recipe.interpretation, &watch, object),
+                &hooked.heard(&render_spec.interpretation, &watch, object),
                 &id.gvk,
                 object,
             ),
@@ -1262,10 +1264,10 @@ impl World {
             differed,
         };
         let Some(live) = live else {
-            let rendered = match self.hooked.render(recipe, id, cluster, &source, None) {
+            let rendered = match self.hooked.render(render_spec, id, cluster, &source, None) {
                 Ok(rendered) => rendered,
                 Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
-                Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why),
+                Err(render::Refusal::NoResponse(why)) => return Delivered::Uninterpreted(why),
                 Err(refusal) => panic!("{refusal}"),
             };
             let mut object = rendered.object().clone();
@@ -1283,25 +1285,25 @@ impl World {
                 .objects
                 .insert(key.clone(), object.clone());
             self.member_changed(cluster, &key, &Value::Null);
-            self.note_seen(cluster, &key, &source, recipe.replicas);
+            self.note_seen(cluster, &key, &source, render_spec.replicas);
             return applied(&object, None);
         };
-        if render::standing(recipe, cluster, &live) == render::Standing::Foreign {
+        if render::standing(render_spec, cluster, &live) == render::Standing::Foreign {
             return Delivered::Foreign;
         }
         let blind = update && !read_first;
         let rendered = match self
             .hooked
-            .render(recipe, id, cluster, &source, (!blind).then_some(&live))
+            .render(render_spec, id, cluster, &source, (!blind).then_some(&live))
         {
             Ok(rendered) => rendered,
             Err(render::Refusal::Override(bad)) => return Delivered::BadOverride(bad.to_string()),
-            Err(render::Refusal::Unanswered(why)) => return Delivered::Uninterpreted(why),
+            Err(render::Refusal::NoResponse(why)) => return Delivered::Uninterpreted(why),
             Err(refusal) => panic!("{refusal}"),
         };
         let differed = render::difference(&rendered, &live).filter(|_| !blind);
         if !blind && differed.is_none() {
-            self.note_seen(cluster, &key, &source, recipe.replicas);
+            self.note_seen(cluster, &key, &source, render_spec.replicas);
             return applied(&live, None);
         }
         if self.refuses.is_some_and(|refuses| refuses(rendered.object())) {
@@ -1315,7 +1317,7 @@ impl World {
             .objects
             .insert(key.clone(), object.clone());
         self.member_changed(cluster, &key, &live);
-        self.note_seen(cluster, &key, &source, recipe.replicas);
+        self.note_seen(cluster, &key, &source, render_spec.replicas);
         applied(&object, differed)
     }
 
@@ -1573,14 +1575,14 @@ impl World {
 
     /// As [`Self::project`], for a process.
     fn project_for(&self, index: &Index, watch: &Watch, object: &Value) -> Subject {
-        let taught = self.heard_by(index, watch, object);
+        let interpretation = self.heard_by(index, watch, object);
         let seen = if observation::is_whole(watch, &index.taught_to(watch)) {
-            observation::project(watch, &taught, object)
+            observation::project(watch, &interpretation, object)
         } else {
             let part = |field: &str| object[field].clone();
             let metadata =
                 json!({"apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata")});
-            observation::project(watch, &taught, &metadata)
+            observation::project(watch, &interpretation, &metadata)
         };
         seen.expect("readable")
     }
@@ -1667,7 +1669,7 @@ impl World {
 
     /// I2: nothing is taken from under a workload that still needs it, itself or over its account, as both stand on the member.
     /// What stood there when the removal was planned was asked about then: an edit meanwhile comes too late.
-    fn assert_unneeded(&self, cluster: &str, id: &Id, stood: &BTreeSet<String>) {
+    fn assert_unneeded(&self, cluster: &str, id: &ResourceId, stood: &BTreeSet<String>) {
         if !["ConfigMap", "ServiceAccount", "Secret"].contains(&&*id.gvk.kind)
             || !self.hub.contains_key(&id_key(id))
         {
@@ -1707,8 +1709,8 @@ impl World {
             return Vec::new();
         };
         let gvk = Gvk::new(template["apiVersion"].as_str().unwrap_or_default(), &key.0);
-        let taught = self.index.taught(&gvk);
-        if (taught.has(Operation::References) && !taught.adds())
+        let interpretation = self.index.interpretation(&gvk);
+        if (interpretation.has(Operation::References) && !interpretation.adds())
             || copy["metadata"]["labels"]["entourage.dev/hub"] != HUB_ID
         {
             return Vec::new();
@@ -1722,7 +1724,7 @@ impl World {
 
     /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it; who does not hear of them
     /// goes by what they said last. Asked when the plan is made: a suspension that comes while it is being sent comes too late.
-    fn assert_not_suspended(&self, cluster: &str, id: &Id) {
+    fn assert_not_suspended(&self, cluster: &str, id: &ResourceId) {
         if !self.watches.contains(&Watch::Bindings) || !self.watches.contains(&Watch::ClusterBindings) {
             return;
         }
@@ -1970,7 +1972,7 @@ pub(crate) fn key_of(object: &Value) -> (String, String, String) {
     )
 }
 
-fn id_key(id: &Id) -> (String, String, String) {
+fn id_key(id: &ResourceId) -> (String, String, String) {
     (
         kind_key(&id.gvk.api_version(), &id.gvk.kind),
         id.namespace.to_string(),
@@ -1987,11 +1989,12 @@ fn kind_key(api_version: &str, kind: &str) -> String {
 }
 
 fn hub_key(object: &HubObject) -> (String, String, String) {
-    let named =
-        |kind: &str, name: &Named| (kind.to_owned(), name.namespace.to_string(), name.name.to_string());
+    let named = |kind: &str, name: &NamespacedName| {
+        (kind.to_owned(), name.namespace.to_string(), name.name.to_string())
+    };
     match object {
-        HubObject::Policy(name) => named(twin::policy(name).kind, name),
-        HubObject::Binding(name) => named(twin::binding(&name.namespace).kind, name),
+        HubObject::Policy(name) => named(scope::policy(name).kind, name),
+        HubObject::Binding(name) => named(scope::binding(&name.namespace).kind, name),
         HubObject::Cluster(name) => ("Cluster".into(), String::new(), name.to_string()),
         HubObject::Template(id) => id_key(id),
         HubObject::Distribution(name) => ("ResourceDistribution".into(), String::new(), name.to_string()),
@@ -2000,10 +2003,10 @@ fn hub_key(object: &HubObject) -> (String, String, String) {
 }
 
 /// Recipes that know whose the copy of a template must be: its binding has one of two names.
-fn owners(id: &Id) -> [Recipe; 2] {
-    let named = |name: &str| Recipe {
+fn owners(id: &ResourceId) -> [RenderSpec; 2] {
+    let named = |name: &str| RenderSpec {
         hub: HUB_ID.into(),
-        binding: Named::new(&id.namespace, name),
+        binding: NamespacedName::new(&id.namespace, name),
         permanent_id: "".into(),
         interpretation: Default::default(),
         completions: None,

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
 use entourage_model::{
-    object::{Gvk, Id, Str},
+    object::{Gvk, ResourceId, Str},
     selector,
 };
 
@@ -31,7 +31,7 @@ pub struct DependencySelection {
 impl DependencySelection {
     /// Whether it means this object, with these labels. Cost: O(requirements).
     #[must_use]
-    pub fn selects(&self, id: &Id, labels: &BTreeMap<Str, Str>) -> bool {
+    pub fn selects(&self, id: &ResourceId, labels: &BTreeMap<Str, Str>) -> bool {
         self.gvk == id.gvk && self.namespace == id.namespace && selector::matches(&self.selector, labels)
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::{
 };
 use serde_json::{Value, json};
 
-use entourage_model::object::Id;
+use entourage_model::object::ResourceId;
 
 use super::*;
 use crate::{NATIVE, NativeGvk, mentions::owned, native};
@@ -253,7 +253,7 @@ fn of_deployment(pod_spec: &Value) -> Vec<DependencyReference> {
 
 fn reference(gvk: NativeGvk<'_>, name: &str, optional: bool) -> DependencyReference {
     DependencyReference {
-        id: Id::new(owned(gvk), "shop", name),
+        id: ResourceId::new(owned(gvk), "shop", name),
         optional,
     }
 }

@@ -28,7 +28,7 @@ pub enum Contents {
     /// A kind may not be listed: which, and why. Only a person can change that.
     Unknown(String),
     /// A kind could not be listed this time: which, and why.
-    Unanswered(String),
+    NoResponse(String),
     /// The hub has the namespace after all.
     OnHub,
 }

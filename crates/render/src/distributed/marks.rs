@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     normal,
-    render::{Mark, Recipe, Standing},
+    render::{DistributionRenderSpec, Mark, Standing},
 };
 use entourage_model::problem::is_subdomain;
 
@@ -16,8 +16,8 @@ use entourage_model::problem::is_subdomain;
 /// What a control plane delivered to this cluster is held although it has no controller: who takes it over fights with that
 /// control plane, which may be our own.
 #[must_use]
-pub fn standing(recipe: &Recipe, live: &Value) -> Standing {
-    if is_marked(recipe, live) {
+pub fn standing(render_spec: &DistributionRenderSpec, live: &Value) -> Standing {
+    if is_marked(render_spec, live) {
         return Standing::Ours;
     }
     holder(live).map_or(Standing::Free, Standing::Held)
@@ -51,16 +51,16 @@ pub(super) fn holder(live: &Value) -> Option<String> {
 /// The live object without our marks, ready for a PUT; `None` when it carries none of this distribution. What the
 /// distribution set of labels and annotations stays, as its data does.
 #[must_use]
-pub fn release(recipe: &Recipe, live: &Value) -> Option<Value> {
-    let is_ours = |owner: &Value| recipe.mark == Mark::Owner && is_uid(owner, &recipe.uid);
-    if !is_marked(recipe, live) && !owners(live).any(is_ours) {
+pub fn release(render_spec: &DistributionRenderSpec, live: &Value) -> Option<Value> {
+    let is_ours = |owner: &Value| render_spec.mark == Mark::Owner && is_uid(owner, &render_spec.uid);
+    if !is_marked(render_spec, live) && !owners(live).any(is_ours) {
         return None;
     }
     let mut object = live.clone();
     let meta = object.get_mut("metadata")?.as_object_mut()?;
     meta.remove("managedFields");
     take_out(meta, "annotations", RECORDS);
-    if matches!(recipe.mark, Mark::Member { .. }) {
+    if matches!(render_spec.mark, Mark::Member { .. }) {
         take_out(meta, "labels", &[label::DISTRIBUTED_BY]);
     } else if let Some(Value::Array(owners)) = meta.get_mut("ownerReferences") {
         owners.retain(|owner| !is_ours(owner));
@@ -128,18 +128,18 @@ impl Keys {
 /// The owners of a copy: those of the live object, and the distribution where it is one. A server takes one controller.
 ///
 /// A reference of ours that stands there in the other version of the kind stays as it is.
-pub(super) fn owners_of_copy(recipe: &Recipe, live: &Value) -> Vec<Value> {
+pub(super) fn owners_of_copy(render_spec: &DistributionRenderSpec, live: &Value) -> Vec<Value> {
     let mut all: Vec<Value> = owners(live).cloned().collect();
-    if recipe.mark != Mark::Owner {
+    if render_spec.mark != Mark::Owner {
         return all;
     }
-    let place = all.iter().position(|owner| is_uid(owner, &recipe.uid));
+    let place = all.iter().position(|owner| is_uid(owner, &render_spec.uid));
     let standing = place.map(|place| &all[place]).filter(|owner| is_of_group(owner));
     let ours = json!({
         "apiVersion": standing.map_or(json!(API_VERSION), |owner| owner["apiVersion"].clone()),
         "kind": KIND,
-        "name": &*recipe.distribution,
-        "uid": &*recipe.uid,
+        "name": &*render_spec.distribution,
+        "uid": &*render_spec.uid,
         "controller": true,
         "blockOwnerDeletion": true,
     });
@@ -147,7 +147,7 @@ pub(super) fn owners_of_copy(recipe: &Recipe, live: &Value) -> Vec<Value> {
         owner["controller"] = json!(false);
     }
     let place = place.unwrap_or(all.len());
-    all.retain(|owner| !is_uid(owner, &recipe.uid));
+    all.retain(|owner| !is_uid(owner, &render_spec.uid));
     all.insert(place, ours);
     all
 }
@@ -170,15 +170,15 @@ const API_GROUP: &str = "apps.kruise.io";
 const API_VERSION: &str = "apps.kruise.io/v1alpha1";
 const KIND: &str = "ResourceDistribution";
 
-fn is_marked(recipe: &Recipe, live: &Value) -> bool {
-    match &recipe.mark {
-        Mark::Owner => owners(live).any(|owner| is_controller(owner) && is_uid(owner, &recipe.uid)),
+fn is_marked(render_spec: &DistributionRenderSpec, live: &Value) -> bool {
+    match &render_spec.mark {
+        Mark::Owner => owners(live).any(|owner| is_controller(owner) && is_uid(owner, &render_spec.uid)),
         Mark::Member { hub, cluster } => {
             let meta = &live["metadata"];
             !hub.is_empty()
                 && meta["labels"][label::DISTRIBUTED_BY] == **hub
-                && meta["annotations"][annotation::DISTRIBUTED_FROM] == *recipe.distribution
-                && meta["annotations"][annotation::DISTRIBUTED_IN] == *place(cluster, &recipe.namespace)
+                && meta["annotations"][annotation::DISTRIBUTED_FROM] == *render_spec.distribution
+                && meta["annotations"][annotation::DISTRIBUTED_IN] == *place(cluster, &render_spec.namespace)
         }
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{marks, render, targets::Targets, template};
 use entourage_model::{
-    object::{Gvk, Id, Meta, Str, Time, revision},
+    object::{Gvk, Meta, ResourceId, Str, Time, revision},
     places::Place,
     problem::{Problem, is_subdomain},
 };
@@ -41,7 +41,7 @@ pub struct Spec {
     /// Changes with what copies hold; of this process only. Without the source's own version where it has one.
     pub content: u64,
     /// The object that is distributed, where it stands by itself.
-    pub source: Option<Id>,
+    pub source: Option<ResourceId>,
     /// It says another kind or name than its status has, past the rules that keep the two from changing. Kind and name here
     /// are those of the status, by which its copies are known, and nothing is written: this says why.
     pub renamed: Option<String>,
@@ -174,7 +174,7 @@ fn read(spec: &Value) -> Result<Spec, String> {
                 SourceKind::ConfigMap => "ConfigMap",
                 SourceKind::Secret => "Secret",
             };
-            let id = Id::new(Gvk::new("v1", kind), &from.namespace, &from.name);
+            let id = ResourceId::new(Gvk::new("v1", kind), &from.namespace, &from.name);
             (id.gvk.clone(), id.name.clone(), 0, Some(id))
         }
     };
@@ -214,7 +214,7 @@ fn sentence(problems: &[Problem]) -> String {
 
 /// What is kept of an object that has the kind and the name of what is distributed: a copy, the source, or somebody else's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct ObservedObject {
     /// Its uid.
     pub uid: Str,
     /// Its resourceVersion.
@@ -238,7 +238,7 @@ pub struct Part {
     pub foreign: bool,
 }
 
-impl Part {
+impl ObservedObject {
     /// Projects an object's metadata.
     #[must_use]
     pub fn of(object: &Value) -> Self {

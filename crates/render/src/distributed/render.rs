@@ -17,7 +17,7 @@ pub use entourage_model::rendered::Rendered;
 
 /// How a copy is made: data only, no content.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Recipe {
+pub struct DistributionRenderSpec {
     /// The distribution's name.
     pub distribution: Str,
     /// The distribution's uid.
@@ -65,7 +65,7 @@ pub enum Standing {
 /// A resource that stands somewhere comes [`sanitised`](template::sanitised), so that the hash on its copies is that of what
 /// travels. Cost: O(size of the objects).
 #[must_use]
-pub fn render(recipe: &Recipe, resource: &Value, live: Option<&Value>) -> Rendered {
+pub fn render(render_spec: &DistributionRenderSpec, resource: &Value, live: Option<&Value>) -> Rendered {
     let mut copy = Rendered(template::sanitised(resource));
     let live = live.unwrap_or(&Value::Null);
     if asks_for_injection(&copy.0) {
@@ -79,14 +79,14 @@ pub fn render(recipe: &Recipe, resource: &Value, live: Option<&Value>) -> Render
     let (mut labels, mut annotations) = (map_of("labels"), map_of("annotations"));
     let keys = Keys::of(&labels, &annotations).written();
     let mut put = |key: &str, value: &str| annotations.insert(key.to_owned(), json!(value));
-    if let Mark::Member { hub, cluster } = &recipe.mark {
+    if let Mark::Member { hub, cluster } = &render_spec.mark {
         labels.insert(label::DISTRIBUTED_BY.to_owned(), json!(&**hub));
         put(
             annotation::DISTRIBUTED_IN,
-            &marks::place(cluster, &recipe.namespace),
+            &marks::place(cluster, &render_spec.namespace),
         );
     }
-    put(annotation::DISTRIBUTED_FROM, &recipe.distribution);
+    put(annotation::DISTRIBUTED_FROM, &render_spec.distribution);
     put(annotation::DISTRIBUTED_HASH, &resource_hash(resource));
     put(annotation::DISTRIBUTED_KEYS, &keys);
 
@@ -97,8 +97,8 @@ pub fn render(recipe: &Recipe, resource: &Value, live: Option<&Value>) -> Render
             meta.insert(field.to_owned(), Value::Object(map));
         }
     }
-    meta.insert("namespace".to_owned(), json!(&*recipe.namespace));
-    let owners = owners_of_copy(recipe, live);
+    meta.insert("namespace".to_owned(), json!(&*render_spec.namespace));
+    let owners = owners_of_copy(render_spec, live);
     if !owners.is_empty() {
         meta.insert("ownerReferences".to_owned(), Value::Array(owners));
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{Rule, containers, field, metadata, patch, record::is_secret};
 use entourage_model::{
     marks::is_mark,
-    object::{Gvk, Id, Str},
+    object::{Gvk, ResourceId, Str},
 };
 
 /// The maps in an object's metadata that may be changed.
@@ -53,7 +53,12 @@ impl fmt::Display for BadOverride {
 /// The first rule that cannot be applied. The object is then of no use.
 ///
 /// Cost: O(size of the object and the rules); of the changes of one field that holds a document, O(size of it) each.
-pub fn apply(rules: &[Arc<Rule>], id: &Id, cluster: &str, object: &mut Value) -> Result<(), BadOverride> {
+pub fn apply(
+    rules: &[Arc<Rule>],
+    id: &ResourceId,
+    cluster: &str,
+    object: &mut Value,
+) -> Result<(), BadOverride> {
     if rules.is_empty() {
         return Ok(());
     }
@@ -84,7 +89,7 @@ pub fn apply_to_metadata(
         return Ok(());
     }
     let mut object = json!({"metadata": {"labels": &*labels, "annotations": &*annotations}});
-    let id = Id::new(Gvk::new("", ""), "", "");
+    let id = ResourceId::new(Gvk::new("", ""), "", "");
     let target = Target {
         id: &id,
         cluster,
@@ -107,7 +112,7 @@ pub fn apply_to_metadata(
 
 /// What rules are applied for.
 struct Target<'a> {
-    id: &'a Id,
+    id: &'a ResourceId,
     cluster: &'a str,
     /// The whole object, or its labels and annotations only.
     all: bool,

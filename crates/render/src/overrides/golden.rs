@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Candidates, Policy, apply, records, select};
 use entourage_golden as golden;
-use entourage_model::object::{Gvk, Id, Meta, Named, Str};
+use entourage_model::object::{Gvk, Meta, NamespacedName, ResourceId, Str};
 use entourage_scheduler::Candidate;
 
 #[derive(Deserialize)]
@@ -44,12 +44,12 @@ fn every_case_comes_out_as_its_file_says() {
 
 /// The changed object with what is recorded on it, or the error; what is wrong may never show a canary.
 fn outcome(case: &Case) -> Value {
-    let policies: Vec<(Named, Policy)> = case
+    let policies: Vec<(NamespacedName, Policy)> = case
         .policies
         .iter()
         .map(|policy| {
             let meta = &policy.metadata;
-            let name = Named::new(
+            let name = NamespacedName::new(
                 meta.namespace.as_deref().unwrap_or_default(),
                 meta.name.as_deref().unwrap(),
             );
@@ -72,7 +72,7 @@ fn outcome(case: &Case) -> Value {
             .unwrap_or_default()
     };
     let gvk = Gvk::new(text("/apiVersion"), text("/kind"));
-    let id = Id::new(gvk, text("/metadata/namespace"), text("/metadata/name"));
+    let id = ResourceId::new(gvk, text("/metadata/namespace"), text("/metadata/name"));
     let labels: BTreeMap<Str, Str> = case
         .cluster
         .labels

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Policy, Rule, apply, apply_to_metadata, records};
-use entourage_model::object::{Gvk, Id, Meta, Named, Str};
+use entourage_model::object::{Gvk, Meta, NamespacedName, ResourceId, Str};
 
 const PATHS: &[&str] = &[
     "",
@@ -43,14 +43,14 @@ fn object() -> Value {
     })
 }
 
-fn id() -> Id {
-    Id::new(Gvk::new("v1", "Pod"), "d", "p")
+fn id() -> ResourceId {
+    ResourceId::new(Gvk::new("v1", "Pod"), "d", "p")
 }
 
 fn rules(overriders: &Value) -> Vec<Arc<Rule>> {
     let spec: OverrideSpec =
         serde_json::from_value(json!({"overrideRules": [{"overriders": overriders}]})).unwrap();
-    let policy = Policy::new(&Named::new("d", "o"), &Meta::default(), &spec);
+    let policy = Policy::new(&NamespacedName::new("d", "o"), &Meta::default(), &spec);
     policy.rules.iter().map(|rule| rule.to_others.clone()).collect()
 }
 
@@ -236,9 +236,9 @@ fn the_version_of_a_rule_for_a_secret_follows_the_policy_and_not_the_value() {
         let plaintext = json!([{"path": "/data/a", "operator": "add", "value": value}]);
         let rule = json!({"overriders": {"plaintext": plaintext}});
         let spec: OverrideSpec = serde_json::from_value(json!({"overrideRules": [rule, rule]})).unwrap();
-        let policy = Policy::new(&Named::new("d", "o"), meta, &spec);
+        let policy = Policy::new(&NamespacedName::new("d", "o"), meta, &spec);
         let of = |kind: &str| -> Vec<_> {
-            let id = Id::new(Gvk::new("v1", kind), "d", "o");
+            let id = ResourceId::new(Gvk::new("v1", kind), "d", "o");
             policy
                 .rules
                 .iter()

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Rule;
-use entourage_model::object::{Id, Str};
+use entourage_model::object::{ResourceId, Str};
 
 /// The longest text of one annotation, in bytes; an API server takes 256 KiB for all of an object's together. A longer one
 /// names the policies only.
@@ -30,7 +30,7 @@ struct Entry<'a> {
 ///
 /// Cost: O(size of the rules).
 #[must_use]
-pub fn records(rules: &[Arc<Rule>], id: &Id) -> Vec<(&'static str, Str)> {
+pub fn records(rules: &[Arc<Rule>], id: &ResourceId) -> Vec<(&'static str, Str)> {
     let scopes = [
         (annotation::APPLIED_CLUSTER_OVERRIDES, true),
         (annotation::APPLIED_OVERRIDES, false),
@@ -61,12 +61,12 @@ pub fn records(rules: &[Arc<Rule>], id: &Id) -> Vec<(&'static str, Str)> {
 }
 
 /// Whether an object is a Secret.
-pub(super) fn is_secret(id: &Id) -> bool {
+pub(super) fn is_secret(id: &ResourceId) -> bool {
     id.gvk.group.is_empty() && *id.gvk.kind == *"Secret"
 }
 
 /// Whether what an object holds is nobody's business. A distribution may hold a Secret.
-fn may_hold_secret(id: &Id) -> bool {
+fn may_hold_secret(id: &ResourceId) -> bool {
     is_secret(id) || *id.gvk.kind == *entourage_model::kinds::DISTRIBUTION
 }
 

@@ -6,7 +6,7 @@ use entourage_api::policy::ResourceSelector;
 
 use super::{Policy, Rule, Rules, apply_to_metadata};
 use entourage_model::{
-    object::{Id, Named, Str},
+    object::{NamespacedName, ResourceId, Str},
     selector,
 };
 use entourage_scheduler::Candidate;
@@ -15,9 +15,9 @@ use entourage_scheduler::Candidate;
 #[derive(Clone, Debug, Default)]
 pub struct Candidates<'a> {
     /// ClusterOverridePolicies, in any order.
-    pub cluster_wide: Vec<(&'a Named, &'a Policy)>,
+    pub cluster_wide: Vec<(&'a NamespacedName, &'a Policy)>,
     /// OverridePolicies of the object's namespace, in any order; those of another are passed over.
-    pub of_namespace: Vec<(&'a Named, &'a Policy)>,
+    pub of_namespace: Vec<(&'a NamespacedName, &'a Policy)>,
 }
 
 /// How much a selector says. Of two policies the one that says more is applied later and wins.
@@ -36,7 +36,7 @@ enum Specificity {
 #[must_use]
 pub fn select(
     candidates: &Candidates<'_>,
-    id: &Id,
+    id: &ResourceId,
     labels: &BTreeMap<Str, Str>,
     cluster: &Candidate<'_>,
 ) -> Rules {
@@ -58,12 +58,12 @@ pub fn select(
 }
 
 fn of_scope(
-    policies: &[(&Named, &Policy)],
-    id: &Id,
+    policies: &[(&NamespacedName, &Policy)],
+    id: &ResourceId,
     labels: &BTreeMap<Str, Str>,
     cluster: &Candidate<'_>,
 ) -> Vec<Arc<Rule>> {
-    let mut matching: Vec<(Specificity, &Named, &Policy)> = policies
+    let mut matching: Vec<(Specificity, &NamespacedName, &Policy)> = policies
         .iter()
         .filter_map(|(name, policy)| Some((specificity(policy, id, labels)?, *name, *policy)))
         .collect();
@@ -77,7 +77,7 @@ fn of_scope(
 }
 
 /// How exactly a policy selects an object; `None` when it does not.
-fn specificity(policy: &Policy, id: &Id, labels: &BTreeMap<Str, Str>) -> Option<Specificity> {
+fn specificity(policy: &Policy, id: &ResourceId, labels: &BTreeMap<Str, Str>) -> Option<Specificity> {
     if policy.selectors.is_empty() {
         return Some(Specificity::All);
     }
@@ -94,7 +94,7 @@ fn specificity(policy: &Policy, id: &Id, labels: &BTreeMap<Str, Str>) -> Option<
         .max()
 }
 
-fn is_of_kind(selector: &ResourceSelector, id: &Id) -> bool {
+fn is_of_kind(selector: &ResourceSelector, id: &ResourceId) -> bool {
     let (group, _) = selector
         .api_version
         .split_once('/')

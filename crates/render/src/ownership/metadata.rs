@@ -10,16 +10,16 @@ use entourage_api::{
 pub use entourage_model::marks::{Marks, on, owner};
 use entourage_model::{
     marks::is_mark,
-    object::{Id, Meta, Str},
-    twin,
+    object::{Meta, ResourceId, Str},
+    scope,
 };
 
-use crate::{overrides, recipe::Recipe};
+use crate::{overrides, render_spec::RenderSpec};
 
 /// Those of a copy, from a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
 #[must_use]
-pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Marks {
-    let mut labels = with_preserved(template, recipe);
+pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &str) -> Marks {
+    let mut labels = with_preserved(template, render_spec);
     let mut annotations = template.annotations.clone();
     for of_ours in [
         annotation::WAITS,
@@ -34,20 +34,30 @@ pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Marks {
     }
     annotations.retain(|key, _| !key.starts_with(annotation::MANAGED_BY_PREFIX));
     // What cannot be applied is not rendered: it does not matter what the copy would say.
-    let _ = overrides::apply_to_metadata(&recipe.overrides, cluster, &mut labels, &mut annotations);
+    let _ = overrides::apply_to_metadata(&render_spec.overrides, cluster, &mut labels, &mut annotations);
     labels.insert(label::MANAGED.into(), "true".into());
-    labels.insert(label::HUB.into(), recipe.hub.clone());
-    let owner = twin::binding(&recipe.binding.namespace);
-    labels.insert(owner.id_label.into(), recipe.permanent_id.clone());
+    labels.insert(label::HUB.into(), render_spec.hub.clone());
+    let owner = scope::binding(&render_spec.binding.namespace);
+    labels.insert(owner.id_label.into(), render_spec.permanent_id.clone());
 
-    let resolution = if recipe.overwrite { "overwrite" } else { "abort" };
+    let resolution = if render_spec.overwrite {
+        "overwrite"
+    } else {
+        "abort"
+    };
     let work = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
     let mut put = |key: &str, value: &str| annotations.insert(key.into(), value.into());
-    if recipe.binding.namespace.is_empty() {
-        put(annotation::CLUSTER_RESOURCE_BINDING_NAME, &recipe.binding.name);
+    if render_spec.binding.namespace.is_empty() {
+        put(
+            annotation::CLUSTER_RESOURCE_BINDING_NAME,
+            &render_spec.binding.name,
+        );
     } else {
-        put(annotation::RESOURCE_BINDING_NAMESPACE, &recipe.binding.namespace);
-        put(annotation::RESOURCE_BINDING_NAME, &recipe.binding.name);
+        put(
+            annotation::RESOURCE_BINDING_NAMESPACE,
+            &render_spec.binding.namespace,
+        );
+        put(annotation::RESOURCE_BINDING_NAME, &render_spec.binding.name);
     }
     put(annotation::WORK_NAMESPACE, &names::execution_namespace(cluster));
     put(annotation::WORK_NAME, &work);
@@ -56,7 +66,7 @@ pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Marks {
     if let Some(generation) = template.generation {
         put(annotation::TEMPLATE_GENERATION, &generation.to_string());
     }
-    for (key, record) in overrides::records(&recipe.overrides, id) {
+    for (key, record) in overrides::records(&render_spec.overrides, id) {
         put(key, &record);
     }
     put(annotation::MANAGED_LABELS, "");
@@ -69,9 +79,9 @@ pub fn of(template: &Meta, recipe: &Recipe, id: &Id, cluster: &str) -> Marks {
 }
 
 /// The labels of a template, and those that its copy is told by the one that it replaces. Overrides see both.
-pub(crate) fn with_preserved(template: &Meta, recipe: &Recipe) -> BTreeMap<Str, Str> {
+pub(crate) fn with_preserved(template: &Meta, render_spec: &RenderSpec) -> BTreeMap<Str, Str> {
     let mut labels = template.labels.clone();
-    let preserved = recipe.preserved.iter().filter(|(key, _)| !is_mark(key));
+    let preserved = render_spec.preserved.iter().filter(|(key, _)| !is_mark(key));
     labels.extend(preserved.map(|(key, value)| (key.clone(), value.clone())));
     labels
 }

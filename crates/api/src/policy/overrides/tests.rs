@@ -36,12 +36,12 @@ fn a_policy_without_selectors_and_the_deprecated_pair_is_read() {
     .unwrap();
     assert!(policy.spec.override_rules.is_empty());
     assert!(!policy.spec.overriders.is_empty());
-    let twin: ClusterOverridePolicy = serde_json::from_value(json!({
+    let scope: ClusterOverridePolicy = serde_json::from_value(json!({
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "ClusterOverridePolicy",
         "metadata": { "name": "o" },
         "spec": { "overrideRules": [], "overriders": {} },
     }))
     .unwrap();
-    assert!(twin.spec.overriders.is_empty());
+    assert!(scope.spec.overriders.is_empty());
 }

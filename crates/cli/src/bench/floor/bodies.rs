@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::bench::{
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     objects::World,
 };
 
@@ -11,8 +11,8 @@ use crate::bench::{
 const MARK: &str = "4efd799d-5b87-4acd-ad2d-df789084d1b8";
 
 /// A binding of the size that a control plane writes.
-pub(super) fn binding(of: &Id, world: &World) -> (Id, Value) {
-    let id = Id::new(
+pub(super) fn binding(of: &ObjectId, world: &World) -> (ObjectId, Value) {
+    let id = ObjectId::new(
         Kind::FloorBinding,
         &of.namespace,
         format!("{}-{}", of.name, of.kind.name().to_lowercase()),
@@ -81,7 +81,7 @@ pub(super) fn status(world: &World) -> Value {
 }
 
 /// A copy with the marks that copies carry.
-pub(super) fn copy(id: &Id, mut object: Value) -> Value {
+pub(super) fn copy(id: &ObjectId, mut object: Value) -> Value {
     let labels = &mut object["metadata"]["labels"];
     labels["karmada.io/managed"] = json!("true");
     labels["resourcebinding.karmada.io/permanent-id"] = json!(MARK);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Scenario, create};
 use crate::bench::{
     Bench,
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     meter::{self, Figures, Meter},
     objects::{LABEL, STEP},
     report::Run,
@@ -39,10 +39,10 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
         .map(|each| format!("{prefix}-{each:05}"))
         .collect();
     let (early, late) = namespaces.split_at(count);
-    let copies = |of: &[String]| -> Vec<(Place, Id)> {
+    let copies = |of: &[String]| -> Vec<(Place, ObjectId)> {
         let each = of
             .iter()
-            .map(|namespace| (HUB, Id::new(Kind::Secret, namespace, &prefix)));
+            .map(|namespace| (HUB, ObjectId::new(Kind::Secret, namespace, &prefix)));
         each.collect()
     };
     let limit = bench.options.limit;
@@ -54,7 +54,7 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
         .await?;
     meter::settle(&bench.servers, limit).await?;
 
-    let id = Id::new(Kind::Distribution, "", &prefix);
+    let id = ObjectId::new(Kind::Distribution, "", &prefix);
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
     let wait = bench.seen.wish(Wish::Present, copies(early));
     create(bench.hub(), &id, &distribution(bench, &prefix)).await?;
@@ -118,7 +118,9 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
         count,
         Run::new(Some(figures), values),
     );
-    let ids = namespaces.iter().map(|name| Id::new(Kind::Namespace, "", name));
+    let ids = namespaces
+        .iter()
+        .map(|name| ObjectId::new(Kind::Namespace, "", name));
     super::delete_all(bench, ids).await
 }
 
@@ -129,7 +131,7 @@ async fn namespace(bench: &Bench, name: &str) -> Result<()> {
     });
     let object =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-    create(bench.hub(), &Id::new(Kind::Namespace, "", name), &object).await
+    create(bench.hub(), &ObjectId::new(Kind::Namespace, "", name), &object).await
 }
 
 fn distribution(bench: &Bench, name: &str) -> Value {

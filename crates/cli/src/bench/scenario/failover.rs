@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Scenario, create_all, prepare, remove};
 use crate::bench::{
     Bench,
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     meter::Meter,
     objects::{Own, World},
     report::Run,
@@ -162,7 +162,7 @@ async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run>
 }
 
 /// A workload and its dependencies.
-fn needed(world: &World, workload: usize) -> [Id; 5] {
+fn needed(world: &World, workload: usize) -> [ObjectId; 5] {
     let own = |own| world.own_id(workload, own);
     [
         world.deployment_id(workload),
@@ -174,7 +174,7 @@ fn needed(world: &World, workload: usize) -> [Id; 5] {
 }
 
 /// How many workloads were there before one of their dependencies was, by the order in which the server wrote them.
-fn late(world: &World, to: Place, times: &BTreeMap<(Place, Id), Fulfilled>) -> u32 {
+fn late(world: &World, to: Place, times: &BTreeMap<(Place, ObjectId), Fulfilled>) -> u32 {
     let is_late = |workload: &usize| {
         let mut all = needed(world, *workload)
             .into_iter()
@@ -189,7 +189,7 @@ async fn set_taints(bench: &Bench, member: &str, taints: &Value) -> Result<()> {
     let patch = json!({"spec": {"taints": taints}});
     bench
         .hub()
-        .patch(&Id::new(Kind::Cluster, "", member), &patch)
+        .patch(&ObjectId::new(Kind::Cluster, "", member), &patch)
         .await?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::{Scenario, bindings, delete_all, everywhere};
 use crate::bench::{
     Bench,
     floor::Floor,
-    kind::{Id, Kind},
+    kind::{Kind, ObjectId},
     meter::Meter,
     objects::{Own, World},
     report::Run,
@@ -79,7 +79,7 @@ async fn references(bench: &mut Bench, world: &World) -> Result<()> {
 async fn everything(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Result<()> {
     let namespaces: Vec<_> = world.namespaces().collect();
     let mut all = everywhere(bench, world.copies());
-    let of_world = |id: &Id| id.kind == Kind::Binding && namespaces.contains(&id.namespace);
+    let of_world = |id: &ObjectId| id.kind == Kind::Binding && namespaces.contains(&id.namespace);
     all.extend(bench.seen.on(0).into_iter().filter(of_world).map(|id| (0, id)));
 
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;

@@ -10,7 +10,7 @@ use super::{Scenario, everywhere};
 use crate::bench::{
     Bench,
     floor::Floor,
-    kind::Id,
+    kind::ObjectId,
     meter::Meter,
     objects::{Own, World},
     report::Run,
@@ -74,7 +74,7 @@ pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Res
 }
 
 /// Edits each; gives the times in milliseconds, from sending the edit and from the hub's answer to it.
-async fn edits(bench: &Bench, world: &World, ids: Vec<Id>) -> Result<(Vec<f64>, Vec<f64>)> {
+async fn edits(bench: &Bench, world: &World, ids: Vec<ObjectId>) -> Result<(Vec<f64>, Vec<f64>)> {
     let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
     for (number, id) in ids.into_iter().enumerate() {
         let step = format!("{}-{number}", id.kind.plural());

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use entourage_core::object::{Gvk, Id};
+use entourage_core::object::{Gvk, ResourceId};
 use serde_json::json;
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
     fleet::Fleet,
     manifests,
     observe::{Observer, Sighting, condition},
-    rehearse::kinds::Kinds,
+    simulate::kinds::Kinds,
 };
 
 /// The member that fails.
@@ -62,7 +62,7 @@ impl Demo<'_> {
             async |see| {
                 is_there(see, &DEPLOYMENT, "myapp").await?;
                 let seen = observer.sightings();
-                let came = |id: &Id| changed(&seen, HEIR, id, true);
+                let came = |id: &ResourceId| changed(&seen, HEIR, id, true);
                 ensure!(came(&config_map())? < came(&deployment())?, "it came before");
                 Ok(())
             },
@@ -89,7 +89,7 @@ impl Demo<'_> {
             "the stale Deployment is deleted there, and then its ConfigMap",
             async |_| {
                 let seen = observer.sightings();
-                let left = |id: &Id| changed(&seen, DEAD, id, false);
+                let left = |id: &ResourceId| changed(&seen, DEAD, id, false);
                 ensure!(
                     left(&deployment())? < left(&config_map())?,
                     "the ConfigMap went first"
@@ -172,7 +172,7 @@ async fn observer(fleet: &Fleet) -> Result<Observer> {
 }
 
 /// At which revision of a cluster an object came, or went.
-fn changed(seen: &[Sighting], cluster: &str, id: &Id, came: bool) -> Result<u64> {
+fn changed(seen: &[Sighting], cluster: &str, id: &ResourceId, came: bool) -> Result<u64> {
     let mut changes = seen
         .iter()
         .filter(|each| !each.initial && each.cluster == cluster);
@@ -182,10 +182,10 @@ fn changed(seen: &[Sighting], cluster: &str, id: &Id, came: bool) -> Result<u64>
     }
 }
 
-fn deployment() -> Id {
-    Id::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp")
+fn deployment() -> ResourceId {
+    ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp")
 }
 
-fn config_map() -> Id {
-    Id::new(Gvk::new("v1", "ConfigMap"), "default", "my-config")
+fn config_map() -> ResourceId {
+    ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", "my-config")
 }

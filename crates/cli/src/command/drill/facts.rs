@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use entourage_core::object::Id;
+use entourage_core::object::ResourceId;
 
 use crate::observe::{Copy, Sighting};
 
@@ -13,11 +13,11 @@ use crate::observe::{Copy, Sighting};
 /// the order in which the cluster made them. Cost: O(sightings × references of a workload).
 pub(super) fn lacks(
     sightings: &[Sighting],
-    needs: &BTreeMap<Id, BTreeSet<Id>>,
+    needs: &BTreeMap<ResourceId, BTreeSet<ResourceId>>,
     killed: Instant,
 ) -> Vec<String> {
-    let mut there: BTreeMap<&str, BTreeMap<&Id, Copy>> = BTreeMap::new();
-    let mut told: BTreeSet<(&str, &Id, &Id)> = BTreeSet::new();
+    let mut there: BTreeMap<&str, BTreeMap<&ResourceId, Copy>> = BTreeMap::new();
+    let mut told: BTreeSet<(&str, &ResourceId, &ResourceId)> = BTreeSet::new();
     let mut found = Vec::new();
     // What was there before anybody looked was listed kind by kind: it is complete only when all of it is in.
     let (before, after): (Vec<&Sighting>, Vec<&Sighting>) =
@@ -44,7 +44,7 @@ pub(super) fn lacks(
     found
 }
 
-fn set<'a>(there: &mut BTreeMap<&'a str, BTreeMap<&'a Id, Copy>>, sighting: &'a Sighting) {
+fn set<'a>(there: &mut BTreeMap<&'a str, BTreeMap<&'a ResourceId, Copy>>, sighting: &'a Sighting) {
     let held = there.entry(&sighting.cluster).or_default();
     match sighting.copy {
         Some(copy) => held.insert(&sighting.id, copy),
@@ -53,7 +53,12 @@ fn set<'a>(there: &mut BTreeMap<&'a str, BTreeMap<&'a Id, Copy>>, sighting: &'a 
 }
 
 /// For how long, since a cluster was killed, the others held fewer replicas than all of them held before; `None`: they still do.
-pub(super) fn gap(sightings: &[Sighting], workload: &Id, victim: &str, killed: Instant) -> Option<Duration> {
+pub(super) fn gap(
+    sightings: &[Sighting],
+    workload: &ResourceId,
+    victim: &str,
+    killed: Instant,
+) -> Option<Duration> {
     let mut of_it: Vec<&Sighting> = sightings.iter().filter(|each| each.id == *workload).collect();
     of_it.sort_by_key(|each| each.at);
     let mut held: BTreeMap<&str, i64> = BTreeMap::new();
@@ -89,11 +94,11 @@ fn replicas(sighting: &Sighting) -> i64 {
 /// When the last of these objects came to one of these clusters after the kill; zero: they were there.
 pub(super) fn arrival(
     sightings: &[Sighting],
-    objects: &BTreeSet<Id>,
+    objects: &BTreeSet<ResourceId>,
     clusters: &BTreeSet<String>,
     killed: Instant,
 ) -> Duration {
-    let mut first: BTreeMap<(&str, &Id), Duration> = BTreeMap::new();
+    let mut first: BTreeMap<(&str, &ResourceId), Duration> = BTreeMap::new();
     for each in sightings {
         if each.copy.is_some() && objects.contains(&each.id) && clusters.contains(&each.cluster) {
             let after = if each.initial {

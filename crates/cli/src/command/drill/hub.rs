@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail};
 use entourage_api::keys::{condition, label};
-use entourage_core::object::{Gvk, Id};
+use entourage_core::object::{Gvk, ResourceId};
 use kube::{Client, api::ListParams};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     command::{failover::taints, graph},
     connect::{explain, within},
     observe::condition,
-    rehearse::{
+    simulate::{
         kinds::{Kinds, Served},
         live::{PAGE, api, list},
     },
@@ -22,7 +22,7 @@ use crate::{
 /// A binding as the hub holds it.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
-    pub(super) id: Id,
+    pub(super) id: ResourceId,
     object: Value,
 }
 
@@ -125,7 +125,7 @@ pub(super) fn joined(names: &BTreeSet<String>) -> String {
 }
 
 /// All bindings of the hub, by what they bind.
-pub(super) async fn bindings(hub: &Client) -> Result<BTreeMap<Id, Binding>> {
+pub(super) async fn bindings(hub: &Client) -> Result<BTreeMap<ResourceId, Binding>> {
     let mut all = BTreeMap::new();
     for kind in [RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING] {
         let objects = list(hub, &served(&kind), "", &ListParams::default().limit(PAGE)).await;
@@ -135,7 +135,7 @@ pub(super) async fn bindings(hub: &Client) -> Result<BTreeMap<Id, Binding>> {
         for object in objects {
             let text = |field: &str| object["spec"]["resource"][field].as_str().unwrap_or_default();
             let gvk = Gvk::new(text("apiVersion"), text("kind"));
-            let id = Id::new(gvk, text("namespace"), text("name"));
+            let id = ResourceId::new(gvk, text("namespace"), text("name"));
             all.insert(id.clone(), Binding { id, object });
         }
     }
@@ -150,7 +150,10 @@ fn served(kind: &Kind) -> Served {
 }
 
 /// The kinds of these objects, as the hub serves them.
-pub(super) async fn kinds<'a>(hub: &Client, ids: impl Iterator<Item = &'a Id>) -> Result<Vec<Served>> {
+pub(super) async fn kinds<'a>(
+    hub: &Client,
+    ids: impl Iterator<Item = &'a ResourceId>,
+) -> Result<Vec<Served>> {
     let gvks: BTreeSet<Gvk> = ids.map(|id| id.gvk.clone()).collect();
     let mut kinds = Kinds::default();
     kinds
@@ -163,11 +166,11 @@ pub(super) async fn kinds<'a>(hub: &Client, ids: impl Iterator<Item = &'a Id>) -
 /// What each workload refers to, does not do without, and takes along: read from the workloads, not from their bindings.
 pub(super) async fn needs(
     hub: &Client,
-    bindings: &BTreeMap<Id, Binding>,
-) -> Result<BTreeMap<Id, BTreeSet<Id>>> {
+    bindings: &BTreeMap<ResourceId, Binding>,
+) -> Result<BTreeMap<ResourceId, BTreeSet<ResourceId>>> {
     let drawing = graph::of_hub(hub, "").await?;
-    let follows = |id: &Id| bindings.get(id).is_some_and(Binding::follows);
-    let exists = |id: &Id| drawing.nodes.get(id).is_some_and(|node| node.exists);
+    let follows = |id: &ResourceId| bindings.get(id).is_some_and(Binding::follows);
+    let exists = |id: &ResourceId| drawing.nodes.get(id).is_some_and(|node| node.exists);
     let edges = drawing.edges.iter().filter(|(id, _)| follows(id));
     let needs = edges.map(|(id, needed)| {
         let needed = needed.iter().filter(|(to, optional)| !**optional && exists(to));
@@ -207,11 +210,11 @@ pub(super) async fn evicting_taint(hub: &Client) -> Result<Option<String>> {
 pub(super) async fn left_over(
     clusters: &[(String, Client)],
     kinds: &[Served],
-    bindings: &BTreeMap<Id, Binding>,
+    bindings: &BTreeMap<ResourceId, Binding>,
 ) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (cluster, client) in clusters {
-        let mut missing: BTreeSet<&Id> = bindings
+        let mut missing: BTreeSet<&ResourceId> = bindings
             .values()
             .filter(|binding| binding.accounted().contains(cluster))
             .map(|binding| &binding.id)
@@ -225,7 +228,7 @@ pub(super) async fn left_over(
                     .with_context(|| format!("cannot read the {} of {cluster}", served.resource.plural))?,
             };
             for object in &objects {
-                let Some(id) = entourage_core::rehearsal::identity(object) else {
+                let Some(id) = entourage_core::simulation::identity(object) else {
                     bail!("{cluster} shows a {} without a name", served.resource.kind);
                 };
                 if !missing.remove(&id) {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use entourage_core::object::Id;
+use entourage_core::object::ResourceId;
 
 use super::{
     Before, facts,
@@ -18,7 +18,7 @@ use crate::{command::failover::Stays, observe::Observer};
 /// Who fails: the one that is named, or the one with the most workloads; of several the first.
 pub(super) fn victim(
     named: Option<&str>,
-    bindings: &BTreeMap<Id, Binding>,
+    bindings: &BTreeMap<ResourceId, Binding>,
     members: usize,
 ) -> Result<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -72,7 +72,7 @@ pub(super) fn arrived(binding: &Binding, victim: &str, stays: bool, observer: &O
 pub(super) fn tell_moves(
     before: &Before,
     of_it: &[&Binding],
-    now: &BTreeMap<Id, Binding>,
+    now: &BTreeMap<ResourceId, Binding>,
     killed: Instant,
     report: &mut Report,
 ) {
@@ -96,7 +96,7 @@ pub(super) fn tell_moves(
         let none = BTreeSet::new();
         let needed = before.needs.get(id).unwrap_or(&none);
         let clusters: BTreeSet<String> = to.keys().cloned().collect();
-        let arrival = |objects: &BTreeSet<Id>, of: &BTreeSet<String>| {
+        let arrival = |objects: &BTreeSet<ResourceId>, of: &BTreeSet<String>| {
             millis(facts::arrival(&seen, objects, of, killed))
         };
         let fresh: BTreeSet<String> = clusters
@@ -108,14 +108,20 @@ pub(super) fn tell_moves(
             object: id.to_string(),
             from: victim.clone(),
             to,
-            dependencies: needed.iter().map(Id::to_string).collect(),
+            dependencies: needed.iter().map(ResourceId::to_string).collect(),
             dependencies_after_ms: arrival(needed, &clusters),
             replacement_after_ms: arrival(&BTreeSet::from([id.clone()]), &fresh),
             gap_ms: facts::gap(&seen, id, &victim, killed).map(millis),
         });
-        let is_claim = |id: &&Id| &*id.gvk.kind == "PersistentVolumeClaim";
-        let bound = |id: &&Id| before.observer.copy(&victim, id).is_some_and(|copy| copy.bound);
-        claims.extend(needed.iter().filter(is_claim).filter(bound).map(Id::to_string));
+        let is_claim = |id: &&ResourceId| &*id.gvk.kind == "PersistentVolumeClaim";
+        let bound = |id: &&ResourceId| before.observer.copy(&victim, id).is_some_and(|copy| copy.bound);
+        claims.extend(
+            needed
+                .iter()
+                .filter(is_claim)
+                .filter(bound)
+                .map(ResourceId::to_string),
+        );
     }
     report.data = claims.into_iter().collect();
 }

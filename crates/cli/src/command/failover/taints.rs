@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     connect::{self, explain},
-    rehearse::{
+    simulate::{
         kinds::Served,
         live::{PAGE, list},
     },

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use entourage_api::keys::condition;
 use entourage_core::{
-    object::{Meta, Named, Time},
-    twin,
+    object::{Meta, NamespacedName, Time},
+    scope,
 };
 use serde_json::{Value, json};
 
@@ -142,8 +142,8 @@ fn row(seen: &Seen, binding: &Value, now: Time) -> Row {
 }
 
 /// The policy that made the binding.
-pub(super) fn policy_of(binding: &Value) -> Option<Named> {
-    twin::claim_of(&Meta::of(binding))
+pub(super) fn policy_of(binding: &Value) -> Option<NamespacedName> {
+    scope::claim_of(&Meta::of(binding))
 }
 
 /// The messages of what is not as it should be: cause and remedy.

@@ -6,7 +6,7 @@ use entourage_api::{
     keys::{annotation, condition},
     work::AggregatedStatusItem,
 };
-use entourage_core::status::told::{Told, told};
+use entourage_core::status::messages::{Told, told};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -193,7 +193,7 @@ mod tests {
     use entourage_core::{
         index::Config,
         object::Time,
-        rehearsal::{Answer, Progress, Question, Rehearsal},
+        simulation::{Answer, Progress, Question, Rehearsal},
     };
 
     use super::*;
@@ -217,11 +217,11 @@ mod tests {
 
     /// What the control plane writes for these objects, where `foreign` stands on the member already.
     fn written(objects: Vec<Value>, foreign: &str) -> Seen {
-        let mut rehearsal = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+        let mut simulation = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
         for object in objects {
-            rehearsal.apply(None, object);
+            simulation.apply(None, object);
         }
-        while let Progress::Asks(questions) = rehearsal.run() {
+        while let Progress::Asks(questions) = simulation.run() {
             for question in questions {
                 let there = match &question {
                     Question::Copy(_, id) if *id.name == *foreign => {
@@ -232,11 +232,11 @@ mod tests {
                     }
                     _ => Vec::new(),
                 };
-                rehearsal.answer(question, Answer::Objects(there));
+                simulation.answer(question, Answer::Objects(there));
             }
         }
         let mut seen = Seen::default();
-        for (id, object) in rehearsal.hub() {
+        for (id, object) in simulation.hub() {
             match &*id.gvk.kind {
                 "Cluster" => seen.clusters.push(object.clone()),
                 "ResourceBinding" => seen.bindings.push(object.clone()),

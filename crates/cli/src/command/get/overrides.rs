@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{cluster::Cluster, policy::OverrideSpec};
 use entourage_core::{
-    object::{Gvk, Id, Meta, Named, Str, Time},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
     override_effect as effect,
     overrides::{Candidates, Policy, select},
     scheduler::Candidate,
@@ -39,7 +39,7 @@ impl Member {
 
 /// A propagated object.
 struct Propagated {
-    id: Id,
+    id: ResourceId,
     labels: BTreeMap<Str, Str>,
     clusters: BTreeSet<String>,
 }
@@ -92,9 +92,9 @@ pub(super) fn selected_by_labels(policies: &[Value]) -> BTreeSet<Gvk> {
 }
 
 /// The labels of an object.
-pub(super) fn labelled(gvk: &Gvk, object: &Value) -> (Id, BTreeMap<Str, Str>) {
+pub(super) fn labelled(gvk: &Gvk, object: &Value) -> (ResourceId, BTreeMap<Str, Str>) {
     let name = text(object, "/metadata/name");
-    let id = Id::new(gvk.clone(), text(object, "/metadata/namespace"), name);
+    let id = ResourceId::new(gvk.clone(), text(object, "/metadata/namespace"), name);
     (id, labels(object))
 }
 
@@ -116,7 +116,7 @@ fn member(cluster: &Value) -> Option<Member> {
 
 fn propagated(seen: &Seen, binding: &Value) -> Propagated {
     let resource = &binding["spec"]["resource"];
-    let id = Id::new(
+    let id = ResourceId::new(
         Gvk::new(text(resource, "/apiVersion"), text(resource, "/kind")),
         text(resource, "/namespace"),
         text(resource, "/name"),
@@ -135,7 +135,7 @@ fn propagated(seen: &Seen, binding: &Value) -> Propagated {
 }
 
 fn row(policy: &Value, members: &[Member], objects: &[Propagated], now: Time) -> Row {
-    let name = Named::new(
+    let name = NamespacedName::new(
         text(policy, "/metadata/namespace"),
         text(policy, "/metadata/name"),
     );
@@ -171,7 +171,7 @@ fn row(policy: &Value, members: &[Member], objects: &[Propagated], now: Time) ->
 /// The clusters that a policy is for, how many copies it changes, and why none. OverridePolicies are matched with the labels of
 /// the templates, not with what ClusterOverridePolicies make of them.
 fn effect_of(
-    name: &Named,
+    name: &NamespacedName,
     spec: &OverrideSpec,
     members: &[Member],
     objects: &[Propagated],

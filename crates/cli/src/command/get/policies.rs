@@ -6,7 +6,7 @@ use entourage_api::{
 };
 use entourage_core::{
     detector::matching::{Specificity, may_select},
-    object::{Gvk, Id, Named, Time},
+    object::{Gvk, NamespacedName, ResourceId, Time},
 };
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -48,15 +48,15 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
     }
 }
 
-fn named(policy: &Value) -> Named {
-    Named::new(
+fn named(policy: &Value) -> NamespacedName {
+    NamespacedName::new(
         text(policy, "/metadata/namespace"),
         text(policy, "/metadata/name"),
     )
 }
 
 /// The policy of this name.
-pub(super) fn find<'a>(seen: &'a Seen, name: &Named) -> Option<&'a Value> {
+pub(super) fn find<'a>(seen: &'a Seen, name: &NamespacedName) -> Option<&'a Value> {
     seen.policies.iter().find(|policy| named(policy) == *name)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn matched_by(policy: &Value, resource: &Value) -> String {
     let Ok(spec) = PropagationSpec::deserialize(&policy["spec"]) else {
         return "unreadable".to_owned();
     };
-    let id = Id::new(
+    let id = ResourceId::new(
         Gvk::new(text(resource, "/apiVersion"), text(resource, "/kind")),
         text(resource, "/namespace"),
         text(resource, "/name"),

@@ -6,19 +6,19 @@ use anyhow::{Context as _, Result};
 use entourage_core::{
     dependencies::drawing::{Drawing, selected_kinds},
     interpreter::{NATIVE, NativeKind, shipped},
-    object::{Gvk, Id, Str},
-    rehearsal::identity,
-    twin,
+    object::{Gvk, ResourceId, Str},
+    scope,
+    simulation::identity,
 };
 use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
     connect::{self, explain},
-    rehearse::{
+    simulate::{
+        interpreters::{self, InterpreterSnapshot},
         kinds::{Kinds, Served},
         live::{PAGE, api, list},
-        taught::{self, Taught},
     },
 };
 
@@ -29,9 +29,12 @@ use crate::{
 /// When the hub cannot be read.
 pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
     let mut kinds = Kinds::default();
-    let mut all: BTreeMap<Id, Value> = BTreeMap::new();
-    let mut remarks: BTreeSet<String> = taught::hooks_of_hub(hub, &mut kinds).await.into_iter().collect();
-    let taught = taught::of_hub(hub, &mut kinds, &mut remarks).await;
+    let mut all: BTreeMap<ResourceId, Value> = BTreeMap::new();
+    let mut remarks: BTreeSet<String> = interpreters::hooks_of_hub(hub, &mut kinds)
+        .await
+        .into_iter()
+        .collect();
+    let interpreters = interpreters::of_hub(hub, &mut kinds, &mut remarks).await;
     let scope = |namespace_of: &Str| {
         if namespace.is_empty() {
             "".into()
@@ -39,7 +42,7 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
             namespace_of.clone()
         }
     };
-    let mut wanted: BTreeSet<(Gvk, Str)> = first(&taught)
+    let mut wanted: BTreeSet<(Gvk, Str)> = first(&interpreters)
         .into_iter()
         .map(|gvk| (gvk, scope(&namespace.into())))
         .collect();
@@ -54,7 +57,7 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
             let Some(served) = kinds.get(gvk) else {
                 continue;
             };
-            match read(hub, gvk, served, within, &taught).await {
+            match read(hub, gvk, served, within, &interpreters).await {
                 Ok(objects) => all.extend(objects),
                 // Who looks at a namespace need not have rights in others.
                 Err(error) if **within != *namespace => {
@@ -66,18 +69,18 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
             }
         }
         listed.append(&mut wanted);
-        let drawing = Drawing::of(all.iter(), |gvk| taught.of(gvk));
+        let drawing = Drawing::of(all.iter(), |gvk| interpreters.of(gvk));
         let named = drawing
             .nodes
             .keys()
             .map(|id| (id.gvk.clone(), id.namespace.clone()));
         let selected = all
             .iter()
-            .flat_map(|(id, object)| selected_kinds(&taught.of(&id.gvk), id, object));
+            .flat_map(|(id, object)| selected_kinds(&interpreters.of(&id.gvk), id, object));
         let needed: BTreeSet<(Gvk, Str)> = named.chain(selected).collect();
         // Where something lies, its binding does.
         let bindings = needed.iter().filter(|(_, namespace)| !namespace.is_empty());
-        let bindings = bindings.map(|(_, namespace)| (binding(&twin::BINDING), namespace.clone()));
+        let bindings = bindings.map(|(_, namespace)| (binding(&scope::BINDING), namespace.clone()));
         wanted = needed
             .iter()
             .cloned()
@@ -99,26 +102,26 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
 
 /// What refers to others, in the version in which people taught us of it, and bindings. Where something is taught, also
 /// namespaces: they say what may be named from outside.
-fn first(taught: &Taught) -> BTreeSet<Gvk> {
+fn first(interpreters: &InterpreterSnapshot) -> BTreeSet<Gvk> {
     let shipped = shipped::all().iter().map(|kind| kind as &dyn NativeKind);
     let native = NATIVE.iter().copied().chain(shipped).map(NativeKind::gvk);
     let native = native.map(|gvk| Gvk::new(&join(gvk.group, gvk.version), gvk.kind));
     let mut all: BTreeSet<Gvk> = BTreeSet::new();
     // Kinds compare without their version: the first one stays.
-    for gvk in taught.kinds().cloned().chain(native) {
-        if taught.of(&gvk).refers(&gvk) && !all.contains(&gvk) {
+    for gvk in interpreters.kinds().cloned().chain(native) {
+        if interpreters.of(&gvk).refers(&gvk) && !all.contains(&gvk) {
             all.insert(gvk);
         }
     }
-    if taught.kinds().next().is_some() {
+    if interpreters.kinds().next().is_some() {
         all.insert(Gvk::new("v1", "Namespace"));
     }
-    all.extend([&twin::BINDING, &twin::CLUSTER_BINDING].map(binding));
+    all.extend([&scope::BINDING, &scope::CLUSTER_BINDING].map(binding));
     all
 }
 
-fn binding(kind: &twin::BindingKind) -> Gvk {
-    Gvk::new(twin::BINDING_API, kind.kind)
+fn binding(kind: &scope::BindingKind) -> Gvk {
+    Gvk::new(scope::BINDING_API, kind.kind)
 }
 
 async fn read(
@@ -126,10 +129,10 @@ async fn read(
     gvk: &Gvk,
     served: &Served,
     namespace: &str,
-    taught: &Taught,
-) -> Result<Vec<(Id, Value)>> {
+    interpreters: &InterpreterSnapshot,
+) -> Result<Vec<(ResourceId, Value)>> {
     let failed = || format!("cannot list {} on the hub", served.resource.plural);
-    let whole = taught.of(gvk).refers(gvk) || gvk.api_version() == twin::BINDING_API;
+    let whole = interpreters.of(gvk).refers(gvk) || gvk.api_version() == scope::BINDING_API;
     if whole {
         let params = ListParams::default().limit(PAGE);
         let objects = list(hub, served, namespace, &params)
@@ -158,7 +161,7 @@ async fn read(
                 kept["annotations"] = json!(meta.annotations);
             }
             all.push((
-                Id::new(gvk.clone(), &namespace, &name),
+                ResourceId::new(gvk.clone(), &namespace, &name),
                 json!({ "metadata": kept }),
             ));
         }

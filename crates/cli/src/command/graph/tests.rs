@@ -1,6 +1,6 @@
 //! What of a hub is drawn, by itself and next to files.
 
-use entourage_core::{index::Config, object::Time, rehearsal::Progress};
+use entourage_core::{index::Config, object::Time, simulation::Progress};
 use serde_json::{Value, json};
 
 use super::*;
@@ -14,14 +14,14 @@ fn what_the_files_do_not_touch_is_not_drawn() {
                 {"configMapRef": {"name": "settings"}}]}]}}}})
     };
     let settings = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": "settings"}});
-    let mut rehearsal = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+    let mut simulation = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
     for namespace in ["shop", "lab"] {
-        rehearsal.know(deployment(namespace));
-        rehearsal.know(settings(namespace));
+        simulation.know(deployment(namespace));
+        simulation.know(settings(namespace));
     }
-    rehearsal.apply(Some(settings("shop")), settings("shop"));
-    assert_eq!(rehearsal.run_alone(), Progress::Settled);
-    let drawn: Vec<String> = touched(&rehearsal)
+    simulation.apply(Some(settings("shop")), settings("shop"));
+    assert_eq!(simulation.run_alone(), Progress::Settled);
+    let drawn: Vec<String> = touched(&simulation)
         .nodes
         .keys()
         .map(ToString::to_string)

@@ -8,7 +8,7 @@ use entourage_core::{
     interpreter::{
         ask,
         hook::{self, Address, Hook, Policy, Subject},
-        question::{Answer, Question, Unanswered, Until},
+        question::{Answer, InterpretError, Question, Until},
     },
     object::Gvk,
 };
@@ -27,12 +27,12 @@ pub(super) async fn ask(
     question: Question<'_>,
     notes: &mut impl Write,
 ) -> Result<Vec<(String, Answer)>> {
-    let taught = ask::taught(gvk, &given.customizations(), Some(&Lua::default()));
+    let interpretation = ask::interpretation(gvk, &given.customizations(), Some(&Lua::default()));
     let mut answers = Vec::new();
-    for (layer, answer) in ask::ask_customizations(&taught, question) {
+    for (layer, answer) in ask::ask_customizations(&interpretation, question) {
         answers.push((layer, answer?));
     }
-    if !ask::asks_below(&taught, question.operation()) {
+    if !ask::asks_below(&interpretation, question.operation()) {
         return Ok(answers);
     }
     let (resource, is_namespaced) = given.place(gvk, question.object());
@@ -68,12 +68,12 @@ async fn ask_hook(
     hook: &Hook,
     subject: &Subject<'_>,
     question: Question<'_>,
-) -> Result<Answer, Unanswered> {
+) -> Result<Answer, InterpretError> {
     if let Ok(call) = hook.call()
         && let Address::Service { namespace, name, .. } = &call.address
         && !given.reach.knows(namespace, name)
     {
-        return Err(Unanswered {
+        return Err(InterpretError {
             layer: hook.layer(),
             operation: question.operation(),
             why: format!(

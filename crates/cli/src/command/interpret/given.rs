@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::reach::{HookUrl, Reach};
 use crate::{
     manifests::{self, Manifest},
-    rehearse::kinds,
+    simulate::kinds,
 };
 
 /// Everything that -f holds.

@@ -31,7 +31,7 @@ fn printed(args: &PlanArgs) -> String {
     let mut out = Vec::new();
     let ended = manifests::read_below(&args.files.filename, args.files.recursive)
         .and_then(|manifests| alone(args, &manifests))
-        .and_then(|rehearsed| finish(args, &rehearsed, &mut out));
+        .and_then(|simulated| finish(args, &simulated, &mut out));
     let mut text = String::from_utf8(out).unwrap();
     match ended {
         Ok(code) if code == std::process::ExitCode::SUCCESS => {}

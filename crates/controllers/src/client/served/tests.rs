@@ -160,7 +160,7 @@ async fn the_core_group_lacks_no_kind() {
 
 #[tokio::test]
 async fn a_404_about_an_object_of_another_kind_proves_nothing_about_this_one() {
-    let id = Id::new(Gvk::new("shop.example.com/v1", "Mouse"), "ns", "a");
+    let id = ResourceId::new(Gvk::new("shop.example.com/v1", "Mouse"), "ns", "a");
     // The proxy does not know the cluster.
     let proxy = |_: &crate::client::tests::Asked| gone("clusters");
     let (member, _) = api(Server::Member("m1".into()), proxy);

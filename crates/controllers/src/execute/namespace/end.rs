@@ -6,11 +6,11 @@ use entourage_core::{
     namespaces::{self, content::Contents},
     object::{Gvk, Str},
     observation::{self, Observation, Watch, Which},
-    plan::{Guard, How},
+    plan::{Preconditions, RemovalMode},
 };
 
 use super::{
-    super::{Hands, Outcome, trouble},
+    super::{Executor, Outcome, trouble},
     look::look,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     members::Member,
 };
 
-impl Hands {
+impl Executor {
     /// Asks the hub whether it has a namespace, then lists what a member has in it. Cost: a request for each version of each API
     /// group of the member, one for its definitions, and one for each kind and page.
     pub(in crate::execute) async fn look_into(
@@ -47,17 +47,17 @@ impl Hands {
         &self,
         member: &Member,
         (cluster, name): (Str, Str),
-        (guard, copies): (&Guard, &BTreeSet<Str>),
-        how: How,
+        (preconditions, copies): (&Preconditions, &BTreeSet<Str>),
+        mode: RemovalMode,
     ) -> (Outcome, bool) {
         let (api, path) = (&member.api, Path::namespace(Some(&name)));
         let gate = member.namespaces.gate(&name);
-        let found = match how {
-            How::Delete => self.contents(api, &name, copies).await,
+        let found = match mode {
+            RemovalMode::Delete => self.contents(api, &name, copies).await,
             _ => Ok(Contents::Nothing),
         };
-        let _closed = match how {
-            How::Delete => Some(gate.close().await),
+        let _closed = match mode {
+            RemovalMode::Delete => Some(gate.close().await),
             _ => None,
         };
         let found = match found {
@@ -68,11 +68,12 @@ impl Hands {
             found => found,
         };
         let answer = match found {
-            Ok(Contents::Nothing) if how == How::Delete => {
-                api.delete(&path, &guard.uid, &guard.resource_version).await
+            Ok(Contents::Nothing) if mode == RemovalMode::Delete => {
+                api.delete(&path, &preconditions.uid, &preconditions.resource_version)
+                    .await
             }
             Ok(Contents::Nothing) => {
-                let patch = namespaces::released(guard, &self.hub_id);
+                let patch = namespaces::released(preconditions, &self.hub_id);
                 api.merge(&path, &patch, Form::Whole).await
             }
             Ok(contents) => {
@@ -81,7 +82,7 @@ impl Hands {
             }
             Err(failure) => return (trouble(&failure), false),
         };
-        let released = how != How::Delete && answer.is_ok();
+        let released = mode != RemovalMode::Delete && answer.is_ok();
         let now = match answer {
             // It was changed meanwhile, or is another one: what it is now is told, so that the next plan is about that.
             Err(failure) if failure.class() == Class::Conflict => api.get(&path, Form::Whole).await,
@@ -95,9 +96,9 @@ impl Hands {
                     self.tell(Observation::Seen(subject)).await;
                 }
             }
-            Ok(_) => self.tell(gone(&cluster, &name, guard)).await,
+            Ok(_) => self.tell(gone(&cluster, &name, preconditions)).await,
             Err(failure) if failure.class() == Class::Missing && failure.is_about("namespaces") => {
-                self.tell(gone(&cluster, &name, guard)).await;
+                self.tell(gone(&cluster, &name, preconditions)).await;
             }
             Err(failure) if failure.class() == Class::Refused => {
                 let words = failure.text(&Gvk::new("v1", "Namespace"));
@@ -126,8 +127,8 @@ impl Hands {
     }
 }
 
-fn gone(cluster: &Str, name: &Str, guard: &Guard) -> Observation {
+fn gone(cluster: &Str, name: &Str, preconditions: &Preconditions) -> Observation {
     let which = Which::Namespace(Some(cluster.clone()), name.clone());
-    let (uid, revision) = (Some(guard.uid.clone()), None);
+    let (uid, revision) = (Some(preconditions.uid.clone()), None);
     Observation::Gone { which, uid, revision }
 }

@@ -42,7 +42,7 @@ pub(super) enum Blind {
     /// A kind may not be listed: a person must do something first.
     Refused(String),
     /// A kind is not listed this time.
-    Unanswered(String),
+    NoResponse(String),
 }
 
 /// What a namespace holds. What was found is told before what was not: it keeps the namespace in any case.
@@ -57,7 +57,7 @@ pub(super) async fn look(
     let mut blind = |each| match each {
         Blind::Failed(failure) => failed = failed.take().or(Some(failure)),
         Blind::Refused(words) => refused = refused.take().or(Some(words)),
-        Blind::Unanswered(words) => unanswered = unanswered.take().or(Some(words)),
+        Blind::NoResponse(words) => unanswered = unanswered.take().or(Some(words)),
     };
     let mut all = Vec::new();
     for each in resources(api).await {
@@ -84,7 +84,7 @@ pub(super) async fn look(
         (held @ Contents::Held(_), ..) => Ok(held),
         (_, Some(failure), ..) => Err(failure),
         (_, _, Some(words), _) => Ok(Contents::Unknown(words)),
-        (_, _, _, Some(words)) => Ok(Contents::Unanswered(words)),
+        (_, _, _, Some(words)) => Ok(Contents::NoResponse(words)),
         (contents, ..) => Ok(contents),
     }
 }
@@ -121,7 +121,7 @@ async fn list<'a>(
             .ok()
             // Anything may answer with an object: a list says which version it is of.
             .filter(|page| !page.resource_version.is_empty())
-            .ok_or_else(|| Blind::Unanswered(format!("{}: the answer is not a list", what())))?;
+            .ok_or_else(|| Blind::NoResponse(format!("{}: the answer is not a list", what())))?;
         next = page.next;
         if next.is_empty() || look.has_enough() {
             return Ok(look);
@@ -185,6 +185,6 @@ pub(super) fn blind_for_one(failure: Failure, what: &str) -> Blind {
         Class::Unauthorized | Class::Abandoned => Blind::Failed(failure),
         _ if matches!(failure, Failure::Transport(_)) => Blind::Failed(failure),
         Class::Refused => Blind::Refused(words),
-        _ => Blind::Unanswered(words),
+        _ => Blind::NoResponse(words),
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn resources(api: &Api) -> Vec<Result<Resource, Blind>> {
     let (mut all, mut known, mut served) = (Vec::new(), BTreeSet::new(), Served::new());
     if roots.len() == 1 {
         let words = "/apis tells of no group, not even that of definitions".to_owned();
-        all.push(Err(Blind::Unanswered(words)));
+        all.push(Err(Blind::NoResponse(words)));
     }
     for ((group, root), answer) in roots.into_iter().zip(answers) {
         let answer = match answer {
@@ -102,7 +102,7 @@ pub(super) async fn resources(api: &Api) -> Vec<Result<Resource, Blind>> {
     }
     if !known.contains(&(String::new(), CLAIMS.to_owned())) {
         let words = format!("{CORE} does not tell of {CLAIMS}");
-        all.push(Err(Blind::Unanswered(words)));
+        all.push(Err(Blind::NoResponse(words)));
     }
     all.extend(withheld(api, &served).await.into_iter().map(Err));
     all
@@ -123,7 +123,7 @@ async fn withheld(api: &Api, served: &Served) -> Vec<Blind> {
             let path = Path::definitions(Some(&name));
             match tried(|| api.get(&path, Form::Whole)).await {
                 Ok(definition) if definition["spec"]["scope"] == "Cluster" => None,
-                Ok(_) => Some(Blind::Unanswered(format!("{name} is defined and not served"))),
+                Ok(_) => Some(Blind::NoResponse(format!("{name} is defined and not served"))),
                 // It went since the names were listed.
                 Err(failure) if failure.class() == Class::Missing && failure.is_about(&path.resource) => None,
                 Err(failure) => Some(blind_for_one(
@@ -153,7 +153,7 @@ async fn definitions(api: &Api) -> Result<Vec<String>, Blind> {
             names.extend(item["metadata"]["name"].as_str().map(str::to_owned));
         });
         let page = page.ok().filter(|page| !page.resource_version.is_empty());
-        let page = page.ok_or_else(|| Blind::Unanswered(format!("{what}: the answer is not a list")))?;
+        let page = page.ok_or_else(|| Blind::NoResponse(format!("{what}: the answer is not a list")))?;
         if page.next.is_empty() {
             return Ok(names);
         }

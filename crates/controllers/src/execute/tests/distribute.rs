@@ -4,7 +4,7 @@
 use entourage_core::{
     distribution::{
         Order, Place, Step,
-        render::{Mark, Recipe, render},
+        render::{DistributionRenderSpec, Mark, render},
     },
     observation::Wrote,
 };
@@ -39,7 +39,7 @@ fn order() -> Order {
             namespace: "ns".into(),
         },
         id: id("Secret"),
-        recipe: Recipe {
+        render_spec: DistributionRenderSpec {
             distribution: "d".into(),
             uid: "rd".into(),
             namespace: "ns".into(),
@@ -57,7 +57,7 @@ fn order() -> Order {
 /// An order for a copy that is known to stand there.
 fn standing(read_first: bool) -> Order {
     Order {
-        live: Some(guard("7")),
+        live: Some(preconditions("7")),
         read_first,
         ..order()
     }
@@ -65,7 +65,7 @@ fn standing(read_first: bool) -> Order {
 
 /// A copy of the distribution as it stands on the hub.
 fn copy(version: &str) -> Value {
-    let made = render(&order().recipe, &resource(), None);
+    let made = render(&order().render_spec, &resource(), None);
     let mut copy = made.object().clone();
     copy["metadata"]["uid"] = json!("copy");
     copy["metadata"]["resourceVersion"] = json!(version);
@@ -142,14 +142,14 @@ async fn bring(bench: &mut Bench, order: Order) -> (Vec<Subject>, Wrote) {
     (seen.split_off(1), wrote)
 }
 
-async fn withdraw(bench: &mut Bench, how: How) -> (Vec<Subject>, Wrote) {
+async fn withdraw(bench: &mut Bench, mode: RemovalMode) -> (Vec<Subject>, Wrote) {
     let change = Change::Withdraw {
         distribution: "d".into(),
         place: order().place,
         id: id("Secret"),
         uid: "rd".into(),
-        guard: guard("7"),
-        how,
+        preconditions: preconditions("7"),
+        mode,
     };
     told(bench, change).await
 }
@@ -199,7 +199,7 @@ async fn a_copy_on_a_member_is_written_there_and_says_which_hub_it_is_of() {
     let mut bench = bench(vec![distributed()], vec![(POST, Reply::Json(201, copy("1")))]);
     let mut order = order();
     order.place.cluster = Some("m1".into());
-    order.recipe.mark = Mark::Member {
+    order.render_spec.mark = Mark::Member {
         hub: "hub".into(),
         cluster: "m1".into(),
     };
@@ -258,7 +258,7 @@ async fn a_copy_that_may_not_be_written_is_only_looked_at() {
         (Reply::Broken, "failed"),
     ] {
         let mut bench = hub(vec![(READ, reply)]);
-        let (_, wrote) = bring(&mut bench, look(Some(guard("7")))).await;
+        let (_, wrote) = bring(&mut bench, look(Some(preconditions("7")))).await;
         let outcome = match &wrote {
             Wrote::Applied { .. } => "equal",
             Wrote::Unequal { part, .. } => {
@@ -360,7 +360,7 @@ async fn a_name_that_is_taken_by_somebody_else_is_told_and_not_written() {
     for (live, take_over) in [(theirs(), false), (held.clone(), false), (held, true)] {
         let mut bench = hub(vec![(POST, status(409, "AlreadyExists")), (READ, ok(live))]);
         let mut order = order();
-        order.recipe.take_over = take_over;
+        order.render_spec.take_over = take_over;
         let (seen, wrote) = bring(&mut bench, order).await;
         assert_eq!(
             failed(&wrote),
@@ -382,7 +382,7 @@ async fn what_nobody_controls_is_taken_over_as_it_was_read() {
         (PUT, ok(copy("4"))),
     ]);
     let mut order = order();
-    order.recipe.take_over = true;
+    order.render_spec.take_over = true;
     let (_, wrote) = bring(&mut bench, order).await;
     assert!(!applied(&wrote).2, "it was there before");
     assert_eq!(asked(&bench), [POST, READ, PUT]);
@@ -511,7 +511,7 @@ async fn what_stands_by_itself_is_distributed_only_if_its_owner_consents_and_it_
         object
     };
     let order = || Order {
-        source: Some(Id::new(Gvk::new("v1", "Secret"), "from", "a")),
+        source: Some(ResourceId::new(Gvk::new("v1", "Secret"), "from", "a")),
         ..order()
     };
     let mut fine = bench(vec![(SOURCE, ok(source(|_| {}))), (POST, ok(copy("1")))], vec![]);
@@ -559,7 +559,7 @@ async fn a_refused_copy_never_shows_its_content() {
 #[tokio::test]
 async fn a_copy_that_is_not_meant_is_deleted_exactly() {
     let mut bench = bench(vec![(DELETE, ok(json!({"kind": "Status"})))], vec![]);
-    let (seen, wrote) = withdraw(&mut bench, How::Delete).await;
+    let (seen, wrote) = withdraw(&mut bench, RemovalMode::Delete).await;
     assert_eq!((seen.len(), wrote), (0, Wrote::Gone { uid: "copy".into() }));
     assert_eq!(
         bench.hub.all()[0].body["preconditions"],
@@ -605,7 +605,7 @@ async fn a_removal_ends_as_the_answers_prove() {
     for (script, told, expected) in cases {
         let requests = script.len();
         let mut bench = bench(script, vec![]);
-        let (seen, wrote) = withdraw(&mut bench, How::Delete).await;
+        let (seen, wrote) = withdraw(&mut bench, RemovalMode::Delete).await;
         assert_eq!((seen.len(), wrote), (told, expected));
         assert_eq!(bench.hub.lines().len(), requests);
     }
@@ -623,7 +623,7 @@ async fn a_copy_that_stays_when_the_distribution_goes_loses_our_marks_and_keeps_
         ],
         vec![],
     );
-    let (seen, wrote) = withdraw(&mut bench, How::Release).await;
+    let (seen, wrote) = withdraw(&mut bench, RemovalMode::Release).await;
     assert_eq!(wrote, Wrote::Abandoned);
     assert!(
         matches!(&seen[..], [Subject::Distributed(None, _, part)] if part.controller.is_none()),
@@ -650,7 +650,7 @@ async fn what_is_not_ours_is_not_released() {
         ),
     ] {
         let mut bench = bench(vec![(READ, live)], vec![]);
-        let (told, wrote) = withdraw(&mut bench, How::Release).await;
+        let (told, wrote) = withdraw(&mut bench, RemovalMode::Release).await;
         assert_eq!(told.len(), seen);
         assert!(!matches!(wrote, Wrote::Failed { .. }), "{wrote:?}");
         assert_eq!(bench.hub.lines(), [READ]);
@@ -690,6 +690,9 @@ async fn a_member_without_a_connection_fails_and_who_may_not_write_any_more_blam
         let (_, wrote) = told(&mut bench, change).await;
         assert_eq!(wrote, Wrote::Abandoned);
     }
-    assert_eq!(withdraw(&mut bench, How::Delete).await.1, Wrote::Abandoned);
+    assert_eq!(
+        withdraw(&mut bench, RemovalMode::Delete).await.1,
+        Wrote::Abandoned
+    );
     assert!(log.lines().iter().all(|line| line == RD), "{:?}", log.lines());
 }

@@ -93,14 +93,14 @@ async fn looked(bench: &mut Bench) -> Contents {
     }
 }
 
-async fn ended(bench: &mut Bench, how: How) -> (Outcome, Vec<Observation>) {
+async fn ended(bench: &mut Bench, mode: RemovalMode) -> (Outcome, Vec<Observation>) {
     let change = Change::EndNamespace {
         cluster: "m1".into(),
         name: "shop".into(),
-        guard: guard("7"),
+        preconditions: preconditions("7"),
         copies: Default::default(),
-        how,
-        told: (how == How::Release).then(|| Box::new(kept())),
+        mode,
+        told: (mode == RemovalMode::Release).then(|| Box::new(kept())),
     };
     bench.carry_out(change).await
 }
@@ -234,11 +234,11 @@ async fn what_cannot_be_listed_is_not_taken_for_empty() {
         let contents = looked(&mut bench).await;
         let is_as_told = match contents {
             Contents::Unknown(_) => is_refused,
-            Contents::Unanswered(_) => !is_refused,
+            Contents::NoResponse(_) => !is_refused,
             _ => false,
         };
         assert!(is_as_told, "{which}: {contents:?}");
-        let (outcome, heard) = ended(&mut bench, How::Delete).await;
+        let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
         assert_eq!(outcome, Outcome::Done);
         assert!(
             matches!(&heard[..], [Observation::LookedInto(..)]),
@@ -273,7 +273,7 @@ async fn nothing_is_deleted_that_the_hub_has() {
     let on_member = api(Server::Member("m1".into()), |_| Reply::Broken);
     let mut bench = bench_of(hub, on_member);
     assert_eq!(looked(&mut bench).await, Contents::OnHub);
-    let (_, heard) = ended(&mut bench, How::Delete).await;
+    let (_, heard) = ended(&mut bench, RemovalMode::Delete).await;
     assert!(
         matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
         "{heard:?}"
@@ -283,7 +283,7 @@ async fn nothing_is_deleted_that_the_hub_has() {
     let hub = api(Server::Hub, |_| status(404, "NotFound"));
     let on_member = api(Server::Member("m1".into()), |_| Reply::Broken);
     let mut bench = bench_of(hub, on_member);
-    let (outcome, heard) = ended(&mut bench, How::Delete).await;
+    let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
     assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
     assert!(heard.is_empty() && bench.on_member.all().is_empty());
 }
@@ -297,7 +297,7 @@ async fn what_came_into_the_namespace_since_it_was_looked_into_keeps_it() {
     });
     assert_eq!(looked(&mut bench).await, Contents::Nothing);
     came.store(true, Ordering::SeqCst);
-    let (outcome, heard) = ended(&mut bench, How::Delete).await;
+    let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
     assert_eq!(outcome, Outcome::Done);
     let held = Contents::Held("PersistentVolumeClaim data".into());
     assert!(matches!(&heard[..], [Observation::LookedInto(_, _, contents)] if *contents == held));
@@ -313,7 +313,7 @@ async fn exactly_this_namespace_is_deleted_and_one_that_changed_is_told() {
                 _ => status(409, "Conflict"),
             })
         });
-        let (outcome, heard) = ended(&mut bench, How::Delete).await;
+        let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
         assert_eq!(outcome, Outcome::Done);
         assert!(
             matches!(
@@ -334,7 +334,7 @@ async fn exactly_this_namespace_is_deleted_and_one_that_changed_is_told() {
 #[tokio::test]
 async fn a_release_takes_our_records_off_and_deletes_nothing() {
     let mut bench = bench_with(|line| line.starts_with("PATCH").then(|| ok(namespace())));
-    let (outcome, _) = ended(&mut bench, How::Release).await;
+    let (outcome, _) = ended(&mut bench, RemovalMode::Release).await;
     assert_eq!(outcome, Outcome::Done);
     let all = bench.on_member.all();
     assert_eq!(writes(&bench.on_member), ["PATCH /api/v1/namespaces/shop"]);
@@ -419,16 +419,16 @@ fn hub_that_gets_it(after: usize) -> (Api, Log) {
 
 #[tokio::test]
 async fn what_the_hub_gets_while_it_is_looked_into_is_not_deleted() {
-    for (how, after) in [(How::Delete, 1), (How::Release, 0)] {
+    for (mode, after) in [(RemovalMode::Delete, 1), (RemovalMode::Release, 0)] {
         let on_member = api(Server::Member("m1".into()), |asked| member(&asked.line));
         let mut bench = bench_of(hub_that_gets_it(after), on_member);
-        let (outcome, heard) = ended(&mut bench, how).await;
+        let (outcome, heard) = ended(&mut bench, mode).await;
         assert_eq!(outcome, Outcome::Done);
         assert!(
             matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
-            "{how:?}: {heard:?}"
+            "{mode:?}: {heard:?}"
         );
-        assert_eq!(writes(&bench.on_member), [""; 0], "{how:?}");
+        assert_eq!(writes(&bench.on_member), [""; 0], "{mode:?}");
     }
 }
 
@@ -457,7 +457,7 @@ async fn a_deletion_waits_for_a_delivery_that_is_under_way_and_asks_the_hub_afte
             assert_eq!(hub.lines().len(), 1, "it is not asked before the delivery ended");
             drop(delivery);
         },
-        ended(&mut bench, How::Delete)
+        ended(&mut bench, RemovalMode::Delete)
     );
     assert!(
         matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
@@ -477,7 +477,7 @@ async fn that_a_namespace_stays_is_told_only_when_it_was_released() {
         });
         let (events, recorded) = events::recorder(bench.hands.hub.clone());
         bench.hands.events = events;
-        ended(&mut bench, How::Release).await;
+        ended(&mut bench, RemovalMode::Release).await;
         // The last handle goes, so the recorder ends when it is done.
         bench.hands.events = events::recorder(bench.hands.hub.clone()).0;
         recorded.await;
@@ -527,9 +527,9 @@ async fn a_namespace_that_a_policy_places_says_its_own_uid() {
     let answers = vec![(MADE, Reply::Json(201, namespace())), (PROVEN, ok(namespace()))];
     let mut bench = bench(vec![("GET /api/v1/namespaces/shop", ok(shop()))], answers);
     let change = Change::Deliver {
-        id: Id::new(Gvk::new("v1", "Namespace"), "", "shop"),
+        id: ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop"),
         cluster: "m1".into(),
-        recipe: recipe(),
+        render_spec: render_spec(),
         live: None,
         read_first: true,
     };

@@ -54,7 +54,10 @@ fn event() -> Value {
 
 fn watches() -> (Watches, mpsc::Receiver<Message>) {
     let (brain, inbox) = mpsc::channel(10_000);
-    (Watches::new("hub".into(), Taught::default(), brain), inbox)
+    (
+        Watches::new("hub".into(), InterpreterSnapshot::default(), brain),
+        inbox,
+    )
 }
 
 fn templates(kind: &str) -> Watch {

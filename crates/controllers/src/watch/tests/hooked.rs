@@ -1,7 +1,7 @@
 //! Watches of kinds that hooks are about, over a scripted server and a hook that is held, shut and opened.
 
 use super::*;
-use crate::hooks::desk::Desk;
+use crate::hooks::client::HookClient;
 use entourage_core::observation::{Use, Used, Uses};
 
 /// How long a test waits for what must become true.
@@ -16,14 +16,14 @@ fn gvk() -> Gvk {
 
 /// As [`start`], with a hook that is asked for the dependencies of what is read.
 fn hooked(
-    desk: &Desk,
+    hook_client: &HookClient,
     watch: Watch,
     reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
 ) -> (mpsc::Receiver<Message>, Log, Api) {
     let (api, log) = api(Server::Hub, move |asked| reply(&asked.line));
     let (brain, inbox) = mpsc::channel(100);
     let watcher = Watcher::new(api.clone(), watch, 1, &"hub".into(), brain);
-    let watcher = watcher.taught(desk.taught.clone(), desk.of(&gvk()));
+    let watcher = watcher.interpreting(hook_client.interpreters.clone(), hook_client.of(&gvk()));
     tokio::spawn(watcher.run());
     (inbox, log, api)
 }
@@ -69,14 +69,14 @@ async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
 }
 
 /// Waits until a desk is as wanted.
-async fn until(what: &str, desk: &Desk, is_so: impl Fn(&Desk) -> bool) {
+async fn until(what: &str, hook_client: &HookClient, is_so: impl Fn(&HookClient) -> bool) {
     let ends = Instant::now() + ENDS;
-    while !is_so(desk) {
+    while !is_so(hook_client) {
         assert!(
             Instant::now() < ends,
             "waited until {what}; {:?} waited, asked {:?}",
-            desk.waiting(),
-            desk.asked()
+            hook_client.waiting(),
+            hook_client.asked()
         );
         sleep(Duration::from_millis(5)).await;
     }
@@ -84,45 +84,51 @@ async fn until(what: &str, desk: &Desk, is_so: impl Fn(&Desk) -> bool) {
 
 #[tokio::test]
 async fn a_page_is_asked_about_sixteen_at_a_time_and_told_in_its_order() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.hold(true);
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.hold(true);
     let names: Vec<String> = (0..50).map(|number| format!("c{number:02}")).collect();
     let items: Vec<Value> = names.iter().map(|name| item(name, 3)).collect();
-    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(vec![list(10, "", &items)]));
-    until("sixteen wait", &desk, |desk| desk.waiting().0 == 16).await;
+    let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(vec![list(10, "", &items)]));
+    until("sixteen wait", &hook_client, |hook_client| {
+        hook_client.waiting().0 == 16
+    })
+    .await;
     assert!(inbox.try_recv().is_err(), "nothing is told before it was heard");
-    desk.hold(false);
+    hook_client.hold(false);
     let told = told(&mut inbox, 51).await;
     let mut wanted: Vec<String> = names.iter().map(|name| format!("{name} 3 heard")).collect();
     wanted.push("listed 50".to_owned());
     assert_eq!(told, wanted);
-    assert_eq!(desk.waiting(), (0, 16), "never more at a time");
-    assert_eq!(desk.asked().len(), 50, "each once");
-    assert_eq!((desk.counted("answered"), desk.counted("known")), (50, 0));
+    assert_eq!(hook_client.waiting(), (0, 16), "never more at a time");
+    assert_eq!(hook_client.asked().len(), 50, "each once");
+    assert_eq!(
+        (hook_client.counted("answered"), hook_client.counted("known")),
+        (50, 0)
+    );
 }
 
 #[tokio::test]
 async fn a_hook_is_told_the_kind_of_what_came_in_a_list_without_it() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     let mut changed = item("b", 12);
     (changed["apiVersion"], changed["kind"]) = (json!("v1"), json!("ConfigMap"));
     let replies = vec![
         list(10, "", &[item("a", 3)]),
         Reply::Lines(vec![event("ADDED", &changed)], true),
     ];
-    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(replies));
+    let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(replies));
     told(&mut inbox, 3).await;
     assert_eq!(
-        desk.asked(),
+        hook_client.asked(),
         ["dependencies ConfigMap a", "dependencies ConfigMap b"]
     );
 }
 
 #[tokio::test]
 async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_is_one() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.shut(true);
-    let (mut inbox, log, _api) = hooked(&desk, templates(), |line| {
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.shut(true);
+    let (mut inbox, log, _api) = hooked(&hook_client, templates(), |line| {
         if line.contains("watch=true") {
             Reply::Lines(vec![], true)
         } else if line.ends_with("/a") {
@@ -135,7 +141,7 @@ async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_
     assert_eq!(told(&mut inbox, 2).await, ["a 3 unheard", "listed 1"]);
     assert_eq!(told(&mut inbox, 1).await, ["a 3 unheard"]);
     assert!(began.elapsed() >= Duration::from_secs(1), "after a pause");
-    desk.shut(false);
+    hook_client.shut(false);
     while told(&mut inbox, 1).await != ["a 3 heard"] {
         assert!(began.elapsed() < ENDS, "still unheard");
     }
@@ -146,33 +152,33 @@ async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_
     assert!(more.is_err(), "all is heard");
     assert_eq!(gets(&log), again);
     assert_eq!(
-        (desk.counted("answered"), desk.counted("wrong")),
-        (1, desk.asked().len() - 1)
+        (hook_client.counted("answered"), hook_client.counted("wrong")),
+        (1, hook_client.asked().len() - 1)
     );
 }
 
 #[tokio::test]
 async fn a_hook_that_is_gone_is_left_alone_after_a_few_questions_and_the_list_is_told() {
-    let mut desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.leave().await;
+    let mut hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.leave().await;
     let items: Vec<Value> = (0..60).map(|number| item(&format!("c{number:02}"), 3)).collect();
-    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(vec![list(10, "", &items)]));
+    let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(vec![list(10, "", &items)]));
     let told = told(&mut inbox, 61).await;
     assert!(
         told[..60].iter().all(|each| each.ends_with(" unheard")),
         "{told:?}"
     );
     assert_eq!(told[60], "listed 60");
-    let (silent, alone) = (desk.counted("silent"), desk.counted("left_alone"));
-    assert_eq!((silent + alone, desk.counted("answered")), (60, 0));
+    let (silent, alone) = (hook_client.counted("silent"), hook_client.counted("left_alone"));
+    assert_eq!((silent + alone, hook_client.counted("answered")), (60, 0));
     assert!(silent >= 5 && alone >= 16, "{silent} calls, {alone} left out");
 }
 
 #[tokio::test]
 async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_later_in_the_newest_version() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.shut(true);
-    let (mut inbox, _log, _api) = hooked(&desk, templates(), |line| {
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.shut(true);
+    let (mut inbox, _log, _api) = hooked(&hook_client, templates(), |line| {
         if line.contains("watch=true") {
             let events = vec![
                 event("MODIFIED", &item("a", 11)),
@@ -200,7 +206,7 @@ async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_lat
             "a 14 unheard"
         ]
     );
-    desk.shut(false);
+    hook_client.shut(false);
     let mut last = String::new();
     while last != "a 14 heard" {
         last = told(&mut inbox, 1).await.remove(0);
@@ -211,12 +217,12 @@ async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_lat
 #[tokio::test]
 async fn after_an_outage_many_objects_are_heard_without_pauses_between_them() {
     const MANY: usize = 200;
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.shut(true);
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.shut(true);
     let items: Vec<Value> = (0..MANY)
         .map(|number| item(&format!("c{number:03}"), 3))
         .collect();
-    let (mut inbox, _log, _api) = hooked(&desk, templates(), move |line| {
+    let (mut inbox, _log, _api) = hooked(&hook_client, templates(), move |line| {
         if line.contains("watch=true") {
             return Reply::Lines(vec![], true);
         }
@@ -226,7 +232,7 @@ async fn after_an_outage_many_objects_are_heard_without_pauses_between_them() {
         }
     });
     told(&mut inbox, MANY + 1).await;
-    desk.shut(false);
+    hook_client.shut(false);
     let mut heard = told(&mut inbox, 1).await;
     let began = Instant::now();
     heard.extend(told(&mut inbox, MANY - heard.len()).await);
@@ -237,9 +243,9 @@ async fn after_an_outage_many_objects_are_heard_without_pauses_between_them() {
 
 #[tokio::test]
 async fn what_is_gone_is_not_asked_about_again() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.shut(true);
-    let (mut inbox, log, _api) = hooked(&desk, templates(), |line| {
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.shut(true);
+    let (mut inbox, log, _api) = hooked(&hook_client, templates(), |line| {
         if line.contains("watch=true") {
             Reply::Lines(vec![], true)
         } else if line.ends_with("/a") {
@@ -264,14 +270,14 @@ async fn what_is_gone_is_not_asked_about_again() {
     );
     let gets = log.lines().iter().filter(|line| line.ends_with("/a")).count();
     assert_eq!(gets, 1);
-    assert_eq!(desk.asked().len(), 2 + 2);
+    assert_eq!(hook_client.asked().len(), 2 + 2);
 }
 
 #[tokio::test]
 async fn a_slow_hook_does_not_keep_other_kinds_from_being_listed() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.hold(true);
-    let (mut inbox, log, api) = hooked(&desk, templates(), |line| {
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.hold(true);
+    let (mut inbox, log, api) = hooked(&hook_client, templates(), |line| {
         match (line.contains("watch=true"), line.contains("continue=")) {
             (true, _) => Reply::Silence,
             (false, true) => list(10, "", &[item("b", 4)]),
@@ -282,16 +288,19 @@ async fn a_slow_hook_does_not_keep_other_kinds_from_being_listed() {
     // As many as a server is listed for at a time wait for the hook.
     let (brain, mut second) = mpsc::channel(100);
     let watcher = Watcher::new(api.clone(), templates(), 1, &"hub".into(), brain);
-    let watcher = watcher.taught(desk.taught.clone(), desk.of(&gvk()));
+    let watcher = watcher.interpreting(hook_client.interpreters.clone(), hook_client.of(&gvk()));
     tokio::spawn(watcher.run());
-    until("the hook is asked", &desk, |desk| desk.waiting().0 == 2).await;
+    until("the hook is asked", &hook_client, |hook_client| {
+        hook_client.waiting().0 == 2
+    })
+    .await;
     let (brain, mut others) = mpsc::channel(100);
     let services = Watch::Templates(Gvk::new("v1", "Service"));
     tokio::spawn(Watcher::new(api.clone(), services, 1, &"hub".into(), brain).run());
     assert_eq!(told(&mut others, 1).await, ["listed 0"]);
-    assert_eq!(desk.waiting().0, 2, "and the hook is still asked");
+    assert_eq!(hook_client.waiting().0, 2, "and the hook is still asked");
     assert!(!log.lines().iter().any(|line| line.contains("continue=")));
-    desk.hold(false);
+    hook_client.hold(false);
     for inbox in [&mut inbox, &mut second] {
         assert_eq!(told(inbox, 3).await, ["a 3 heard", "b 4 heard", "listed 2"]);
     }
@@ -299,27 +308,34 @@ async fn a_slow_hook_does_not_keep_other_kinds_from_being_listed() {
 
 #[tokio::test]
 async fn what_was_answered_about_a_version_is_not_asked_again_when_it_is_listed_again() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     let expired = event("ERROR", &json!({"kind": "Status", "code": 410}));
     let replies = vec![
         list(10, "", &[item("a", 3)]),
         Reply::Lines(vec![expired], true),
         list(20, "", &[item("a", 3), item("b", 15)]),
     ];
-    let (mut inbox, _log, _api) = hooked(&desk, templates(), in_order(replies));
+    let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(replies));
     assert_eq!(
         told(&mut inbox, 5).await,
         ["a 3 heard", "listed 1", "a 3 heard", "b 15 heard", "listed 2"]
     );
-    assert_eq!(desk.asked().len(), 2);
-    assert_eq!((desk.counted("answered"), desk.counted("known")), (2, 1));
+    assert_eq!(hook_client.asked().len(), 2);
+    assert_eq!(
+        (hook_client.counted("answered"), hook_client.counted("known")),
+        (2, 1)
+    );
 }
 
 #[tokio::test]
 async fn copies_are_heard_of_their_health_and_not_of_what_templates_need() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency", "InterpretHealth"]).await;
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency", "InterpretHealth"]).await;
     let copies = Watch::Copies("m1".into(), gvk());
-    let (mut inbox, _log, _api) = hooked(&desk, copies, in_order(vec![list(10, "", &[item("a", 3)])]));
+    let (mut inbox, _log, _api) = hooked(
+        &hook_client,
+        copies,
+        in_order(vec![list(10, "", &[item("a", 3)])]),
+    );
     let Some(Message::Watched { seen, .. }) = inbox.recv().await else {
         panic!("nothing")
     };
@@ -328,14 +344,14 @@ async fn copies_are_heard_of_their_health_and_not_of_what_templates_need() {
         _ => None,
     });
     assert_eq!(health, Some(entourage_core::interpreter::Health::Healthy));
-    assert_eq!(desk.asked(), ["health ConfigMap a"]);
+    assert_eq!(hook_client.asked(), ["health ConfigMap a"]);
 }
 
 #[tokio::test]
 async fn what_nobody_uses_is_not_asked_for_until_somebody_does_and_is_asked_for_then() {
-    let desk = Desk::open("ConfigMap", &["InterpretDependency"]).await;
-    desk.taught.used_by(Uses::default());
-    let (mut inbox, log, _api) = hooked(&desk, templates(), |line| {
+    let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
+    hook_client.interpreters.used_by(Uses::default());
+    let (mut inbox, log, _api) = hooked(&hook_client, templates(), |line| {
         if line.contains("watch=true") {
             Reply::Lines(vec![], true)
         } else if line.ends_with("/a") {
@@ -348,24 +364,27 @@ async fn what_nobody_uses_is_not_asked_for_until_somebody_does_and_is_asked_for_
         told(&mut inbox, 3).await,
         ["a 3 unheard", "b 3 unheard", "listed 2"]
     );
-    assert_eq!(desk.asked(), [] as [String; 0]);
+    assert_eq!(hook_client.asked(), [] as [String; 0]);
     // A policy that propagates dependencies claims one of them.
-    let id = Id::new(gvk(), "ns", "a");
+    let id = ResourceId::new(gvk(), "ns", "a");
     let change = |again| Use::Template {
         id: id.clone(),
         used: Some(Used::ALL),
         again,
     };
-    desk.shut(true);
-    desk.taught.used(change(true));
+    hook_client.shut(true);
+    hook_client.interpreters.used(change(true));
     assert_eq!(
         told(&mut inbox, 1).await,
         ["a 3 unheard"],
         "the hook does not answer"
     );
-    desk.shut(false);
+    hook_client.shut(false);
     assert_eq!(told(&mut inbox, 1).await, ["a 3 heard"]);
-    assert_eq!(desk.asked().last().map(String::as_str), Some("dependencies ? a"));
+    assert_eq!(
+        hook_client.asked().last().map(String::as_str),
+        Some("dependencies ? a")
+    );
     let gets = log.lines().iter().filter(|line| line.ends_with("/b")).count();
     assert_eq!(gets, 0, "nothing is read for the other one");
 }

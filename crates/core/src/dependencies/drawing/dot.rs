@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{Drawing, places};
-use crate::object::Id;
+use crate::object::ResourceId;
 
 /// A digraph from left to right; missing objects are dashed, optional references dotted.
 #[must_use]
 pub fn draw(drawing: &Drawing) -> String {
-    let numbers: BTreeMap<&Id, usize> = drawing.nodes.keys().zip(0..).collect();
+    let numbers: BTreeMap<&ResourceId, usize> = drawing.nodes.keys().zip(0..).collect();
     let mut text = String::from("digraph dependencies {\n  rankdir=LR;\n  node [shape=box];\n");
     for (id, node) in &drawing.nodes {
         let mut label = escaped(&id.to_string());

@@ -12,9 +12,9 @@ use crate::interpreter::{
     question::{Answer, Question, Rule},
 };
 
-fn objects(all: &[Value]) -> BTreeMap<Id, Value> {
+fn objects(all: &[Value]) -> BTreeMap<ResourceId, Value> {
     all.iter()
-        .filter_map(|object| Some((crate::rehearsal::identity(object)?, object.clone())))
+        .filter_map(|object| Some((crate::simulation::identity(object)?, object.clone())))
         .collect()
 }
 
@@ -199,7 +199,7 @@ fn shops(script: &str) -> impl Fn(&Gvk) -> Interpretation {
         "metadata": {"name": "shops"}, "spec": {"target": {"apiVersion": "example.com/v1", "kind": "Shop"},
         "customizations": {"dependencyInterpretation": {"luaScript": script}}}});
     let customization = serde_json::from_value(object).unwrap();
-    move |gvk: &Gvk| ask::taught(gvk, std::slice::from_ref(&customization), Some(&Names))
+    move |gvk: &Gvk| ask::interpretation(gvk, std::slice::from_ref(&customization), Some(&Names))
 }
 
 /// Names a ConfigMap in each namespace.
@@ -254,7 +254,7 @@ fn it_is_told_of_which_objects_nobody_can_say_what_they_need() {
 
 #[test]
 fn a_circle_is_drawn_once() {
-    let id = |name: &str| Id::new(Gvk::new("v1", "ConfigMap"), "shop", name);
+    let id = |name: &str| ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", name);
     let mut drawing = Drawing::default();
     for (from, to) in [("a", "b"), ("b", "a")] {
         drawing.nodes.insert(
@@ -306,7 +306,7 @@ fn inside_quotes(line: &str, escapes: bool) -> bool {
 proptest! {
     #[test]
     fn no_name_breaks_out_of_its_label(from in ".*", to in "[\"\\\\\\]\\[;#<>`{}|\n\r\t a-z]*") {
-        let id = |name: &str| Id::new(Gvk::new("v1", "ConfigMap"), "shop", name);
+        let id = |name: &str| ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", name);
         let mut drawing = Drawing::default();
         drawing.nodes.insert(id(&from), Node::default());
         drawing.nodes.insert(id(&to), Node { exists: true, clusters: [(from.clone(), true)].into() });

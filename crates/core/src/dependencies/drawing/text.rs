@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Drawing, places};
-use crate::object::Id;
+use crate::object::ResourceId;
 
 /// A tree for each object that nothing refers to; what several refer to stands below each of them. Lines of a circle that
 /// came before are not followed again.
@@ -11,7 +11,7 @@ use crate::object::Id;
 pub fn draw(drawing: &Drawing) -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut drawn = BTreeSet::new();
-    let needed: BTreeSet<&Id> = drawing.edges.values().flat_map(|all| all.keys()).collect();
+    let needed: BTreeSet<&ResourceId> = drawing.edges.values().flat_map(|all| all.keys()).collect();
     let roots = drawing.nodes.keys().filter(|id| !needed.contains(id));
     for root in roots {
         tree(drawing, root, &mut drawn, &mut rows);
@@ -39,8 +39,8 @@ pub fn draw(drawing: &Drawing) -> String {
 
 fn tree<'a>(
     drawing: &'a Drawing,
-    root: &'a Id,
-    drawn: &mut BTreeSet<&'a Id>,
+    root: &'a ResourceId,
+    drawn: &mut BTreeSet<&'a ResourceId>,
     rows: &mut Vec<(String, String)>,
 ) {
     let mut path = vec![root];
@@ -52,8 +52,8 @@ fn tree<'a>(
 fn below<'a>(
     drawing: &'a Drawing,
     indent: &str,
-    path: &mut Vec<&'a Id>,
-    drawn: &mut BTreeSet<&'a Id>,
+    path: &mut Vec<&'a ResourceId>,
+    drawn: &mut BTreeSet<&'a ResourceId>,
     rows: &mut Vec<(String, String)>,
 ) {
     let Some(needed) = path.last().and_then(|id| drawing.edges.get(*id)) else {
@@ -85,7 +85,7 @@ fn below<'a>(
 }
 
 /// Where it is, or that it is missing.
-fn state(drawing: &Drawing, id: &Id, optional: bool) -> String {
+fn state(drawing: &Drawing, id: &ResourceId, optional: bool) -> String {
     let Some(node) = drawing.nodes.get(id) else {
         return String::new();
     };
@@ -106,7 +106,7 @@ fn state(drawing: &Drawing, id: &Id, optional: bool) -> String {
 }
 
 /// A name on one line.
-fn plain(id: &Id) -> String {
+fn plain(id: &ResourceId) -> String {
     id.to_string()
         .chars()
         .map(|letter| if letter.is_control() { '\u{fffd}' } else { letter })

@@ -6,21 +6,23 @@ use serde_json::{Value, json};
 
 use super::merge;
 use crate::{
-    distribution::{Step, Verdict},
-    index::{Index, distributions::Held},
+    distribution::{Step, TargetStatus},
+    index::{Index, distributions::DistributionState},
     object::Str,
     plan::Plan,
 };
 
 /// The members where a copy is about to be written, and that the stored status does not list. Cost: O(such places).
-pub(super) fn unlisted(held: &Held) -> BTreeSet<&Str> {
+pub(super) fn unlisted(held: &DistributionState) -> BTreeSet<&Str> {
     let written = [
-        Verdict::Pending,
-        Verdict::Failed(Step::Get),
-        Verdict::Failed(Step::Create),
-        Verdict::Failed(Step::Update),
+        TargetStatus::Pending,
+        TargetStatus::Failed(Step::Get),
+        TargetStatus::Failed(Step::Create),
+        TargetStatus::Failed(Step::Update),
     ];
-    let places = written.iter().filter_map(|verdict| held.by_verdict.get(verdict));
+    let places = written
+        .iter()
+        .filter_map(|target_status| held.by_verdict.get(target_status));
     let clusters = places.flatten().filter_map(|place| place.cluster.as_ref());
     clusters
         .filter(|cluster| !held.object.reported_on(cluster))
@@ -28,7 +30,7 @@ pub(super) fn unlisted(held: &Held) -> BTreeSet<&Str> {
 }
 
 /// Lists members before the first copy is written there: whatever happens then, it is known where one may stand.
-pub(super) fn list(name: &Str, held: &Held, unlisted: &BTreeSet<&Str>) -> Plan {
+pub(super) fn list(name: &Str, held: &DistributionState, unlisted: &BTreeSet<&Str>) -> Plan {
     let mut all = held.object.status["clusters"]
         .as_array()
         .cloned()
@@ -46,17 +48,17 @@ pub(super) fn list(name: &Str, held: &Held, unlisted: &BTreeSet<&Str>) -> Plan {
 
 /// One entry a member that is meant, where a copy stands, or where one may stand: a member of an earlier report is kept as
 /// long as it cannot be asked, so that a restart knows where to look. Cost: O(members + places on members).
-pub(super) fn clusters(index: &Index, name: &Str, held: &Held) -> Vec<Value> {
+pub(super) fn clusters(index: &Index, name: &Str, held: &DistributionState) -> Vec<Value> {
     let mut all: BTreeMap<&Str, (i64, i64, Option<String>)> = BTreeMap::new();
     for (place, spot) in &held.spots {
-        let (Some(cluster), Some(verdict)) = (&place.cluster, spot.verdict) else {
+        let (Some(cluster), Some(target_status)) = (&place.cluster, spot.target_status) else {
             continue;
         };
         let (desired, succeeded, reason) = all.entry(cluster).or_default();
-        *desired += i64::from(verdict.is_meant());
-        *succeeded += i64::from(verdict == Verdict::Done);
+        *desired += i64::from(target_status.is_meant());
+        *succeeded += i64::from(target_status == TargetStatus::Done);
         // An attempt that failed and does not matter any more is no reason.
-        if let (None, Verdict::Failed(_), Some(why)) = (&reason, verdict, spot.why_failed()) {
+        if let (None, TargetStatus::Failed(_), Some(why)) = (&reason, target_status, spot.why_failed()) {
             *reason = Some(format!("namespace {}: {why}", place.namespace));
         }
     }

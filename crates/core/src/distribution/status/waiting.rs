@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{LOOKS, PROGRESS, plan};
 use crate::{
-    distribution::{Place, Verdict},
+    distribution::{Place, TargetStatus},
     index::{Config, Index},
     object::{Gvk, Time},
     observation::{Observation, Probe, Watch, project, which},
@@ -112,7 +112,7 @@ fn what_is_stored_stands_until_every_copy_was_looked_at_since_the_start() {
         json!({"observedGeneration": 1, "conditions": [], "desired": 1, "succeeded": 1, "failed": 0});
     let held = index.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.clone().into();
-    held.set(&place("a"), Some(Verdict::Pending), Time(0));
+    held.set(&place("a"), Some(TargetStatus::Pending), Time(0));
     assert!(!reports(&index), "less is known than is stored");
     let late = plan(&index, &"d".into(), Time(0).plus(LOOKS));
     assert!(!late.changes.is_empty(), "not for ever");
@@ -123,8 +123,8 @@ fn what_is_stored_stands_until_every_copy_was_looked_at_since_the_start() {
     stored.status["observedGeneration"] = json!(1);
     let held = index.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.into();
-    held.set(&place("a"), Some(Verdict::Done), Time(0));
-    held.set(&place("b"), Some(Verdict::Pending), Time(0));
+    held.set(&place("a"), Some(TargetStatus::Done), Time(0));
+    held.set(&place("b"), Some(TargetStatus::Pending), Time(0));
     assert!(reports(&index), "everything was looked at once");
 }
 
@@ -133,16 +133,16 @@ fn a_status_in_which_everything_fails_everywhere_is_small_enough_to_be_stored() 
     let mut index = started();
     listed(&mut index, &Watch::Clusters, &[]);
     let held = index.distributions.held.get_mut("d").expect("it is held");
-    for (_, verdicts) in super::CONDITIONS {
-        for (verdict, number) in verdicts
+    for (_, target_statuses) in super::CONDITIONS {
+        for (target_status, number) in target_statuses
             .iter()
-            .flat_map(|verdict| (0..1_000).map(move |number| (verdict, number)))
+            .flat_map(|target_status| (0..1_000).map(move |number| (target_status, number)))
         {
             let place = Place {
                 cluster: None,
-                namespace: format!("{:n<63}", format!("{verdict:?}-{number:04}-")).into(),
+                namespace: format!("{:n<63}", format!("{target_status:?}-{number:04}-")).into(),
             };
-            held.set(&place, Some(*verdict), Time(0));
+            held.set(&place, Some(*target_status), Time(0));
         }
     }
     let late = Time(0).plus(PROGRESS).plus(PROGRESS);

@@ -9,9 +9,9 @@ use crate::{
     index::Index,
     marks::Marks,
     member_namespace::{Seen, list::List},
-    object::{Gvk, Id, Meta, Str},
+    object::{Gvk, Meta, ResourceId, Str},
     overrides::{self, BadOverride, Rule},
-    twin,
+    scope,
 };
 
 /// Why nothing is to be set on a namespace of a member.
@@ -43,8 +43,8 @@ impl Index {
         let id = id_of(name);
         // Each object has one writer: with a binding, whatever made it, that is the planner of copies.
         if self
-            .entity(&id)
-            .is_some_and(|entity| entity.last_binding().is_some())
+            .resource(&id)
+            .is_some_and(|resource| resource.last_binding().is_some())
         {
             return Err(Unset::Waits("its binding says where it goes"));
         }
@@ -59,7 +59,7 @@ impl Index {
             return Err(Unset::Waits("the overrides are not synced yet"));
         }
         let rules = self
-            .overriding
+            .override_index
             .rules(&id, &template.labels, self.members.get(cluster));
         wanted(&self.config.hub, template, &id, cluster, &rules).map_err(Unset::Bad)
     }
@@ -73,8 +73,8 @@ impl Index {
 }
 
 /// The identity of a namespace among templates.
-pub(crate) fn id_of(name: &str) -> Id {
-    Id::new(Gvk::new("v1", "Namespace"), "", name)
+pub(crate) fn id_of(name: &str) -> ResourceId {
+    ResourceId::new(Gvk::new("v1", "Namespace"), "", name)
 }
 
 /// Whether a namespace of the hub goes to every member.
@@ -84,7 +84,7 @@ pub fn is_propagated(config: &Config, name: &str, template: &Meta) -> bool {
         && !config.is_reserved(name)
         && template.deleting.is_none()
         && template.label(label::SKIP_AUTO_PROPAGATION) != Some(TRUE)
-        && !twin::has_claim_metadata(template)
+        && !scope::has_claim_metadata(template)
 }
 
 /// The labels and annotations that a member's namespace gets: those that users set on the hub's, changed by
@@ -92,7 +92,7 @@ pub fn is_propagated(config: &Config, name: &str, template: &Meta) -> bool {
 pub(crate) fn wanted(
     hub: &str,
     template: &Meta,
-    id: &Id,
+    id: &ResourceId,
     cluster: &str,
     rules: &[Arc<Rule>],
 ) -> Result<Marks, BadOverride> {

@@ -7,10 +7,10 @@ use entourage_api::{keys::annotation, work::ResourceBinding};
 use super::{Deletion, Dirty, leading::follow, named};
 use crate::{
     index::{Binding, Index, bound, claim_on, is_old, meta_of, routes::Changed},
-    object::{Id, Named, Str, Time},
+    object::{NamespacedName, ResourceId, Str, Time},
     observation::Copy,
+    scope,
     stored_binding::remembers_failovers,
-    twin,
 };
 
 impl Index {
@@ -25,22 +25,22 @@ impl Index {
         }
         self.use_kind(&id.gvk);
         let refers = self.interpreter.of(&id.gvk).refers(&id.gvk);
-        let entity = self.unbury(&id);
-        let other_holds = entity.binding.as_ref().is_some_and(|held| held.name != name);
-        let first = entity.binding.is_none() && entity.vanished.is_none();
-        if other_holds || is_old(&meta.resource_version, entity.binding_floor) {
+        let resource = self.get_or_create(&id);
+        let other_holds = resource.binding.as_ref().is_some_and(|held| held.name != name);
+        let first = resource.binding.is_none() && resource.vanished.is_none();
+        if other_holds || is_old(&meta.resource_version, resource.binding_floor) {
             return;
         }
-        let outdated = entity.binding_floor == 0;
+        let outdated = resource.binding_floor == 0;
         if !outdated
-            && entity
+            && resource
                 .binding
                 .as_ref()
                 .is_some_and(|held| held.meta.is_same_version(&meta))
         {
             return;
         }
-        entity.binding_floor = meta.revision();
+        resource.binding_floor = meta.revision();
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
             if item.copy.is_some() || item.applied {
                 self.leaves_a_trace(&item.cluster_name.as_str().into(), &id.gvk);
@@ -57,17 +57,17 @@ impl Index {
             .iter()
             .filter(|cluster| self.copies_known(cluster, &id.gvk));
         let known: BTreeSet<Str> = known.cloned().collect();
-        let entity = self.unbury(&id);
-        if let Some(permanent_id) = meta.label(twin::binding(&name.namespace).id_label) {
-            entity.permanent_id = Some(permanent_id.into());
+        let resource = self.get_or_create(&id);
+        if let Some(permanent_id) = meta.label(scope::binding(&name.namespace).id_label) {
+            resource.permanent_id = Some(permanent_id.into());
         }
         if !leading {
-            follow(entity, object);
+            follow(resource, object);
         }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
             // The record as stored counts when this process first sees the binding; after that, while it leads, what it did
             // counts.
-            let state = entity
+            let state = resource
                 .copies
                 .entry(item.cluster_name.as_str().into())
                 .or_default();
@@ -79,14 +79,14 @@ impl Index {
                 state.unhealthy_since = stored.or(state.unhealthy_since);
             }
         }
-        for (cluster, state) in &mut entity.copies {
+        for (cluster, state) in &mut resource.copies {
             if !places.contains(cluster) {
                 state.wanted_since = None;
             }
         }
         for cluster in places {
             let is_known = known.contains(&cluster);
-            let state = entity.copies.entry(cluster).or_default();
+            let state = resource.copies.entry(cluster).or_default();
             // A status that was stored before the copy left may have brought its record back: one that returns is new there, and
             // waits for its dependencies again.
             if !first && state.wanted_since.is_none() && is_known && state.live.is_none() && !state.in_flight
@@ -95,7 +95,7 @@ impl Index {
             }
             state.wanted_since.get_or_insert(now);
         }
-        entity.vanished = None;
+        resource.vanished = None;
         let binding = Binding {
             refers,
             meta,
@@ -107,10 +107,10 @@ impl Index {
             .former_clusters()
             .chain(evicted.map(|task| task.from_cluster.as_str()))
         {
-            entity.copies.entry(cluster.into()).or_default();
+            resource.copies.entry(cluster.into()).or_default();
         }
-        let before = entity.binding.replace(binding);
-        let after = entity.binding.as_ref();
+        let before = resource.binding.replace(binding);
+        let after = resource.binding.as_ref();
         let spec_changed = before.as_ref().is_none_or(|held| held.object.spec != object.spec);
         let placement_changed = before.as_ref().is_none_or(|held| {
             held.object.spec.clusters != object.spec.clusters
@@ -134,21 +134,21 @@ impl Index {
             after.and_then(|held| claim_on(&held.meta)),
         );
         if spec_changed {
-            entity.spec_written = Some(now);
+            resource.spec_written = Some(now);
         }
         if before
             .as_ref()
             .is_some_and(|held| held.object.spec.clusters != object.spec.clusters)
         {
-            entity.clusters_chosen = Some(now);
+            resource.clusters_chosen = Some(now);
         }
         if before
             .as_ref()
             .is_none_or(|held| held.object.status != object.status)
             && object.status.is_some()
         {
-            entity.answers = None;
-            entity.status_written = Some(now);
+            resource.answers = None;
+            resource.status_written = Some(now);
         }
         if let Some(other) = self
             .by_binding
@@ -156,8 +156,8 @@ impl Index {
             .filter(|other| *other != id)
         {
             // Somebody edited spec.resource: the object it named before has no binding any more.
-            if let Some(entity) = self.entities.get_mut(&other) {
-                entity.vanished = entity.binding.take();
+            if let Some(resource) = self.resources.get_mut(&other) {
+                resource.vanished = resource.binding.take();
             }
             self.route(Changed::Template(&other), dirty);
         }
@@ -180,32 +180,38 @@ impl Index {
         }
     }
 
-    pub(super) fn binding_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+    pub(super) fn binding_gone(
+        &mut self,
+        name: &NamespacedName,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         let Some(id) = self.by_binding.get(name).cloned() else {
             return;
         };
-        let Some(entity) = self.entities.get_mut(&id) else {
+        let Some(resource) = self.resources.get_mut(&id) else {
             return;
         };
-        let Some(held) = &entity.binding else { return };
-        if deletion.is_not_of(&held.meta.uid, entity.binding_floor) {
+        let Some(held) = &resource.binding else { return };
+        if deletion.is_not_of(&held.meta.uid, resource.binding_floor) {
             return;
         }
         // The restored hub never had it: what stands on members is reported as after a restart, not brought back.
-        let outdated = entity.binding_floor == 0;
-        let floor = deletion.floor(entity.binding_floor);
-        let clusters: Vec<Str> = entity.copies.keys().cloned().collect();
+        let outdated = resource.binding_floor == 0;
+        let min_resource_version = deletion.min_resource_version(resource.binding_floor);
+        let clusters: Vec<Str> = resource.copies.keys().cloned().collect();
         // What may still stand on members must be accounted for by somebody.
         let stands = clusters.iter().any(|cluster| self.may_exist(&id, cluster));
-        let Some(entity) = self.entities.get_mut(&id) else {
+        let Some(resource) = self.resources.get_mut(&id) else {
             return;
         };
-        entity.binding_floor = floor;
-        let held = entity.binding.take();
+        resource.binding_floor = min_resource_version;
+        let held = resource.binding.take();
         let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
-        let is_remade = entity.standing().is_some();
+        let is_remade = resource.standing().is_some();
         let remembers = |held: &Binding| is_remade && remembers_failovers(&held.object);
-        entity.vanished = held.filter(|held| (stands || remembers(held)) && !outdated);
+        resource.vanished = held.filter(|held| (stands || remembers(held)) && !outdated);
         self.by_binding.remove(name);
         self.refers_as_orphaned(&id, now, dirty);
         for cluster in &clusters {
@@ -221,7 +227,7 @@ impl Index {
 
     /// A namespace is written by the planner of copies while it has a binding, else by the one of namespaces.
     /// Cost: O(members) for a namespace.
-    fn namespace_changes_hands(&self, id: &Id, dirty: &mut Dirty) {
+    fn namespace_changes_hands(&self, id: &ResourceId, dirty: &mut Dirty) {
         if id.gvk.is_namespace() {
             self.route(Changed::HubNamespace(&id.name), dirty);
         }

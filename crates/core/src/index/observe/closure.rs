@@ -24,7 +24,7 @@ use super::Dirty;
 use crate::{
     index::{Index, referred, routes::Changed},
     interpreter::references::DependencyReference,
-    object::{Id, Time},
+    object::{ResourceId, Time},
 };
 
 /// How many steps are followed. Real chains have two or three; a longer one is a mistake, or one of somebody who would have
@@ -39,11 +39,17 @@ impl Index {
     /// A template refers to this itself, by what is known now.
     ///
     /// Cost: O(its closure); when that differs from before, for each of its referrers O(their closure).
-    pub(super) fn refer(&mut self, id: &Id, direct: Vec<DependencyReference>, now: Time, dirty: &mut Dirty) {
-        let entity = self.unbury(id);
-        let differs = *entity.direct != *direct;
+    pub(super) fn refer(
+        &mut self,
+        id: &ResourceId,
+        direct: Vec<DependencyReference>,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let resource = self.get_or_create(id);
+        let differs = *resource.direct != *direct;
         if differs {
-            entity.direct = direct.into();
+            resource.direct = direct.into();
         }
         self.take_along(id, dirty);
         if differs {
@@ -53,27 +59,27 @@ impl Index {
 
     /// A template is gone for certain: who took it along needs nothing more because of it. What it took along itself stays
     /// known, until its copies are gone. Cost: as [`Self::refer`].
-    pub(super) fn refers_no_more(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let entity = self.unbury(id);
-        if !entity.direct.is_empty() {
-            entity.direct = Arc::default();
+    pub(super) fn refers_no_more(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let resource = self.get_or_create(id);
+        if !resource.direct.is_empty() {
+            resource.direct = Arc::default();
             self.refers_otherwise(id, now, dirty);
         }
     }
 
     /// Computes again what those take along who take this template along. Cost: O(referrers × their closure).
-    fn refers_otherwise(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    fn refers_otherwise(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        for referrer in entity.referrers.clone() {
+        for referrer in resource.referrers.clone() {
             // What is gone takes nothing along any more, and what it took along leaves after it.
             let is_held = self
-                .entities
+                .resources
                 .get(&referrer)
-                .is_some_and(|entity| entity.template.is_some() || entity.is_orphaned());
+                .is_some_and(|resource| resource.template.is_some() || resource.is_orphaned());
             if is_held && self.take_along(&referrer, dirty) {
-                self.settle(&referrer, now, dirty);
+                self.release_stale_dependencies(&referrer, now, dirty);
                 self.route(Changed::Waits(&referrer), dirty);
                 self.route(Changed::Needs(&referrer), dirty);
             }
@@ -82,35 +88,35 @@ impl Index {
 
     /// Brings `references`, and the reverse index, in line with what is reached from a template now. Answers whether that is
     /// a change. Cost: O(its closure).
-    fn take_along(&mut self, id: &Id, dirty: &mut Dirty) -> bool {
+    fn take_along(&mut self, id: &ResourceId, dirty: &mut Dirty) -> bool {
         let (references, is_cut) = self.closure(id);
-        let entity = self.unbury(id);
+        let resource = self.get_or_create(id);
         let references = if is_cut {
-            kept(&entity.references, &references)
+            kept(&resource.references, &references)
         } else {
             references
         };
-        entity.is_cut = is_cut;
-        if *entity.references == *references {
+        resource.is_cut = is_cut;
+        if *resource.references == *references {
             return false;
         }
-        let held = std::mem::replace(&mut entity.references, references.clone());
+        let held = std::mem::replace(&mut resource.references, references.clone());
         let (before, after) = (ids(&held), ids(&references));
-        entity
-            .left_behind
+        resource
+            .stale_dependencies
             .extend(before.iter().filter(|each| !after.contains(each)).cloned());
-        entity.left_behind.retain(|each| !after.contains(each));
+        resource.stale_dependencies.retain(|each| !after.contains(each));
         for dependency in before.iter().filter(|each| !after.contains(each)) {
-            let entity = self.unbury(dependency);
-            entity.referrers.remove(id);
-            entity.former.insert(id.clone());
+            let resource = self.get_or_create(dependency);
+            resource.referrers.remove(id);
+            resource.stale_referrers.insert(id.clone());
             self.route(Changed::Template(dependency), dirty);
         }
         for dependency in after.iter().filter(|each| !before.contains(each)) {
             self.use_kind(&dependency.gvk);
-            let entity = self.unbury(dependency);
-            entity.former.remove(id);
-            entity.referrers.insert(id.clone());
+            let resource = self.get_or_create(dependency);
+            resource.stale_referrers.remove(id);
+            resource.referrers.insert(id.clone());
             self.route(Changed::Template(dependency), dirty);
         }
         true
@@ -119,17 +125,19 @@ impl Index {
     /// What is reached from a template. Optional is what is reached over an optional reference only: without that step the
     /// template can do. Cost: O(references of what is reached); O(direct references) if these refer to nothing.
     /// Whether it was cut short is answered, too.
-    fn closure(&self, id: &Id) -> (Arc<[DependencyReference]>, bool) {
+    fn closure(&self, id: &ResourceId) -> (Arc<[DependencyReference]>, bool) {
         let goes_on = |each: &DependencyReference| each.id == *id || !self.direct(&each.id).is_empty();
         if !self.direct(id).iter().any(goes_on) {
-            let entity = self.entities.get(id);
+            let resource = self.resources.get(id);
             return (
-                entity.map(|entity| entity.direct.clone()).unwrap_or_default(),
+                resource
+                    .map(|resource| resource.direct.clone())
+                    .unwrap_or_default(),
                 false,
             );
         }
         let mut left = MOST_REFERENCES;
-        let mut reached: BTreeMap<&Id, bool> = BTreeMap::new();
+        let mut reached: BTreeMap<&ResourceId, bool> = BTreeMap::new();
         let mut open = BTreeMap::from([(id, false)]);
         for _ in 0..MOST_STEPS {
             let mut next = BTreeMap::new();
@@ -151,17 +159,17 @@ impl Index {
             }
             open = next;
         }
-        let reference = |(id, optional): (&Id, bool)| DependencyReference {
+        let reference = |(id, optional): (&ResourceId, bool)| DependencyReference {
             id: id.clone(),
             optional,
         };
         (reached.into_iter().map(reference).collect(), left == 0)
     }
 
-    fn direct(&self, id: &Id) -> &[DependencyReference] {
-        self.entities
+    fn direct(&self, id: &ResourceId) -> &[DependencyReference] {
+        self.resources
             .get(id)
-            .map(|entity| &*entity.direct)
+            .map(|resource| &*resource.direct)
             .unwrap_or_default()
     }
 }
@@ -175,6 +183,6 @@ fn kept(before: &[DependencyReference], after: &[DependencyReference]) -> Arc<[D
     all.into()
 }
 
-fn ids(references: &[DependencyReference]) -> BTreeSet<Id> {
+fn ids(references: &[DependencyReference]) -> BTreeSet<ResourceId> {
     references.iter().map(referred).collect()
 }

@@ -12,14 +12,14 @@ use entourage_api::keys::annotation;
 use super::Dirty;
 use crate::{
     index::{Index, routes::Changed},
-    object::{Gvk, Id, Meta, Str, Time},
+    object::{Gvk, Meta, ResourceId, Str, Time},
     observation::{Template, Watch},
     reserved::is_skipped_kind,
 };
 
 impl Index {
     /// Whether a template may take along what lies in this namespace; empty for what has none. Cost: O(log namespaces).
-    pub(crate) fn may_need(&self, referrer: &Id, namespace: &str) -> bool {
+    pub(crate) fn may_need(&self, referrer: &ResourceId, namespace: &str) -> bool {
         if *referrer.namespace == *namespace {
             return true;
         }
@@ -35,12 +35,12 @@ impl Index {
     }
 
     /// As [`Self::may_need`], of a kind: the control plane's own kinds are never taken along.
-    pub(crate) fn may_take(&self, referrer: &Id, gvk: &Gvk, namespace: &str) -> bool {
+    pub(crate) fn may_take(&self, referrer: &ResourceId, gvk: &Gvk, namespace: &str) -> bool {
         !is_skipped_kind(gvk) && self.may_need(referrer, namespace)
     }
 
     /// What a template names and may not take along: the namespaces, sorted.
-    pub(crate) fn kept_out(&self, id: &Id, template: &Template) -> BTreeSet<Str> {
+    pub(crate) fn kept_out(&self, id: &ResourceId, template: &Template) -> BTreeSet<Str> {
         let mut outside = outside(id, template);
         outside.retain(|namespace| !self.may_need(id, namespace));
         outside
@@ -48,27 +48,30 @@ impl Index {
 
     /// Whether it is known what may be taken along from other namespaces, as far as anybody names something there.
     pub(in crate::index) fn are_consents_known(&self) -> bool {
-        self.abroad.is_empty() || self.listed.contains(&Watch::Namespaces)
+        self.cross_namespace_referrers.is_empty() || self.listed.contains(&Watch::Namespaces)
     }
 
     /// As [`Self::are_consents_known`], as they are now: a removal takes that.
     pub(in crate::index) fn are_consents_certain(&self) -> bool {
-        self.abroad.is_empty() || self.synced.contains(&Watch::Namespaces)
+        self.cross_namespace_referrers.is_empty() || self.synced.contains(&Watch::Namespaces)
     }
 
     /// Remembers what a template names outside of its namespace. Cost: O(namespaces that are named from outside), usually none.
-    pub(super) fn names_outside(&mut self, id: &Id, outside: BTreeSet<Str>) {
-        if outside.is_empty() && self.abroad.is_empty() {
+    pub(super) fn names_outside(&mut self, id: &ResourceId, outside: BTreeSet<Str>) {
+        if outside.is_empty() && self.cross_namespace_referrers.is_empty() {
             return;
         }
-        self.abroad.retain(|namespace, referrers| {
+        self.cross_namespace_referrers.retain(|namespace, referrers| {
             if !outside.contains(namespace) {
                 referrers.remove(id);
             }
             !referrers.is_empty()
         });
         for namespace in outside {
-            self.abroad.entry(namespace).or_default().insert(id.clone());
+            self.cross_namespace_referrers
+                .entry(namespace)
+                .or_default()
+                .insert(id.clone());
         }
     }
 
@@ -89,8 +92,16 @@ impl Index {
         if of(before) == after {
             return;
         }
-        for id in self.abroad.get(namespace).cloned().unwrap_or_default() {
-            let template = self.entities.get(&id).and_then(|entity| entity.template.as_ref());
+        for id in self
+            .cross_namespace_referrers
+            .get(namespace)
+            .cloned()
+            .unwrap_or_default()
+        {
+            let template = self
+                .resources
+                .get(&id)
+                .and_then(|resource| resource.template.as_ref());
             let Some((named, selections)) =
                 template.map(|template| (template.references.clone(), template.selections.clone()))
             else {
@@ -98,14 +109,14 @@ impl Index {
             };
             let references = self.with_selected(&id, named, &selections);
             self.refer(&id, references, now, dirty);
-            self.settle(&id, now, dirty);
+            self.release_stale_dependencies(&id, now, dirty);
             self.route(Changed::Needs(&id), dirty);
         }
     }
 }
 
 /// The namespaces besides its own in which a template names something; empty for what has none.
-pub(super) fn outside(id: &Id, template: &Template) -> BTreeSet<Str> {
+pub(super) fn outside(id: &ResourceId, template: &Template) -> BTreeSet<Str> {
     let named = template
         .references
         .iter()

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Dirty;
 use crate::{
     index::{CopyState, Index, routes::Changed},
-    object::{Gvk, Id, Meta, Str, Time},
+    object::{Gvk, Meta, ResourceId, Str, Time},
     observation::{Copy, CopyMeta, owner_hash},
     ownership::Claim,
     plan::Key,
@@ -19,7 +19,7 @@ use crate::{
 impl Index {
     /// Whether an object that carries our hub's id is managed by this hub: see [`crate::ownership`].
     /// Cost: O(clusters of its binding).
-    pub(super) fn is_managed(&self, cluster: &Str, id: &Id, meta: &CopyMeta) -> bool {
+    pub(super) fn is_managed(&self, cluster: &Str, id: &ResourceId, meta: &CopyMeta) -> bool {
         let of_it = |name: &str| owner_hash(&id.namespace, name) == meta.binding;
         // Which of its possible names its binding has may not be known yet.
         let names = || names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);
@@ -28,21 +28,31 @@ impl Index {
             cluster: meta.names_cluster(cluster),
             binding: of_it(&self.binding_name_of(id)) || names().iter().any(|name| of_it(name)),
         };
-        let Some(entity) = self.entities.get(id) else {
+        let Some(resource) = self.resources.get(id) else {
             return false;
         };
-        let record = entity.copies.get(cluster).and_then(|state| state.record.as_ref());
+        let record = resource
+            .copies
+            .get(cluster)
+            .and_then(|state| state.record.as_ref());
         let is_recorded = record.is_some_and(|record| *record.uid == *meta.uid);
-        let is_accounted = entity
+        let is_accounted = resource
             .last_binding()
             .is_some_and(|binding| binding.may_have_left(cluster));
         claim.is_managed(is_recorded, is_accounted)
     }
 
     /// An object that is not managed is there. Where it is nothing of ours is. Cost: as [`Self::copy_ended`].
-    pub(super) fn copied_seen(&mut self, cluster: &Str, id: &Id, copy: Copy, now: Time, dirty: &mut Dirty) {
+    pub(super) fn copied_seen(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        copy: Copy,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         let state = self.copy_state(id, cluster);
-        state.floor = copy.meta.revision();
+        state.min_resource_version = copy.meta.revision();
         let was_live = state.live.take().is_some();
         let was_pending = !state.in_flight && state.pending.take().is_some();
         let is_new = state.copied.replace(Box::new(copy)).is_none();
@@ -55,11 +65,11 @@ impl Index {
     }
 
     /// Keeps the list of what is not managed on a cluster. Cost: O(log of them); O(its references) when it changes.
-    pub(super) fn copied_changed(&mut self, cluster: &Str, id: &Id, now: Time, dirty: &mut Dirty) {
+    pub(super) fn copied_changed(&mut self, cluster: &Str, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let state = self
-            .entities
+            .resources
             .get(id)
-            .and_then(|entity| entity.copies.get(cluster));
+            .and_then(|resource| resource.copies.get(cluster));
         let is_there = state.is_some_and(|state| state.copied.is_some());
         let held = self.copied.entry(cluster.clone()).or_default();
         let changed = match is_there {
@@ -71,9 +81,9 @@ impl Index {
             self.route(Changed::Cluster(cluster), dirty);
             // Whether what it needs there is waited for.
             let references = self
-                .entities
+                .resources
                 .get(id)
-                .map(|entity| entity.references.clone())
+                .map(|resource| resource.references.clone())
                 .unwrap_or_default();
             for reference in references.iter() {
                 dirty.push(Key::Binding(reference.id.clone()));
@@ -83,8 +93,8 @@ impl Index {
     }
 
     /// Its binding changed: what it accounts for now is managed from now on. Cost: O(copies of one template).
-    pub(super) fn manage_what_is_accounted(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    pub(super) fn manage_what_is_accounted(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
         let managed = |(cluster, state): (&Str, &CopyState)| {
@@ -92,7 +102,7 @@ impl Index {
             self.is_managed(cluster, id, &copied.meta)
                 .then(|| cluster.clone())
         };
-        let managed: Vec<Str> = entity.copies.iter().filter_map(managed).collect();
+        let managed: Vec<Str> = resource.copies.iter().filter_map(managed).collect();
         for cluster in managed {
             let state = self.copy_state(id, &cluster);
             state.live = state.copied.take().map(|copied| *copied);

@@ -4,7 +4,7 @@ use entourage_api::work::{AggregatedStatusItem, CopyRecord, ResourceHealth};
 
 use super::{Deletion, Dirty};
 use crate::{
-    drift::Fight,
+    drift::DriftBackoff,
     index::{
         CopyState, Index, Problem, Trouble,
         current::{expected_source, is_current, is_problem_over},
@@ -13,10 +13,10 @@ use crate::{
         wanted::wants,
     },
     interpreter::Health,
-    object::{Id, Str, Time},
+    messages,
+    object::{ResourceId, Str, Time},
     observation::{Copy, Delivered, Removed},
     plan::{Change, Key, Plan},
-    told,
 };
 
 /// The longest pause between two attempts to deliver or remove a copy, in milliseconds.
@@ -27,7 +27,14 @@ const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
 const SETTLING: i64 = 1_000;
 
 impl Index {
-    pub(super) fn copy_seen(&mut self, cluster: &Str, id: &Id, mut copy: Copy, now: Time, dirty: &mut Dirty) {
+    pub(super) fn copy_seen(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        mut copy: Copy,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         if copy.meta.hub.as_deref() != Some(&*self.config.hub) || !self.members.contains_key(cluster) {
             return;
         }
@@ -36,7 +43,7 @@ impl Index {
         copy.meta.hub = Some(self.config.hub.clone());
         let is_managed = self.is_managed(cluster, id, &copy.meta);
         let state = self.copy_state(id, cluster);
-        if is_old(&copy.meta.resource_version, state.floor) {
+        if is_old(&copy.meta.resource_version, state.min_resource_version) {
             return;
         }
         if !is_managed {
@@ -47,15 +54,15 @@ impl Index {
             self.copied_changed(cluster, id, now, dirty);
         }
         let state = self.copy_state(id, cluster);
-        let outdated = state.floor == 0;
-        state.floor = copy.meta.revision();
+        let outdated = state.min_resource_version == 0;
+        state.min_resource_version = copy.meta.revision();
         let was_pending = state.pending.take().is_some();
         // What a hook says may differ although the object does not; no answer is worth less than the one before.
         let is_echo = |held: &Copy| {
             let is_answered = held.unanswered.is_empty() && !copy.unanswered.is_empty();
             held.meta.is_same_version(&copy.meta)
-                && held.taught == copy.taught
-                && (!copy.taught.is_hooked() || is_answered)
+                && held.interpretation == copy.interpretation
+                && (!copy.interpretation.is_hooked() || is_answered)
         };
         if !outdated && state.live.as_ref().is_some_and(is_echo) {
             if was_pending {
@@ -93,7 +100,7 @@ impl Index {
 
     /// Notes since when a copy has not been healthy; to be called whenever what is known of it has changed. Cost: O(entries of
     /// the status) for one that is not.
-    fn note_health(&mut self, cluster: &Str, id: &Id, now: Time) {
+    fn note_health(&mut self, cluster: &Str, id: &ResourceId, now: Time) {
         let state = self.copy_state(id, cluster);
         let live = state.live.as_ref();
         if live.is_none_or(Copy::is_known_healthy) {
@@ -111,8 +118,8 @@ impl Index {
     }
 
     /// Since when this copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
-    fn unhealthy_since_as_told(&self, id: &Id, cluster: &str, uid: &str) -> Option<Time> {
-        let binding = self.entities.get(id)?.binding.as_ref()?;
+    fn unhealthy_since_as_told(&self, id: &ResourceId, cluster: &str, uid: &str) -> Option<Time> {
+        let binding = self.resources.get(id)?.binding.as_ref()?;
         let told = binding.object.status.iter();
         let mut items = told.flat_map(|status| &status.aggregated_status);
         let is_it = |item: &&AggregatedStatusItem| {
@@ -129,26 +136,28 @@ impl Index {
     pub(super) fn copy_gone(
         &mut self,
         cluster: &Str,
-        id: &Id,
+        id: &ResourceId,
         deletion: &Deletion,
         now: Time,
         dirty: &mut Dirty,
     ) {
         let Some(state) = self
-            .entities
+            .resources
             .get_mut(id)
-            .and_then(|entity| entity.copies.get_mut(cluster))
+            .and_then(|resource| resource.copies.get_mut(cluster))
         else {
             return;
         };
         let Some(held) = state.live.as_ref().or(state.copied.as_deref()) else {
-            state.floor = state.floor.max(deletion.revision.unwrap_or_default());
+            state.min_resource_version = state
+                .min_resource_version
+                .max(deletion.revision.unwrap_or_default());
             return;
         };
-        if deletion.is_not_of(&held.meta.uid, state.floor) {
+        if deletion.is_not_of(&held.meta.uid, state.min_resource_version) {
             return;
         }
-        state.floor = deletion.floor(state.floor);
+        state.min_resource_version = deletion.min_resource_version(state.min_resource_version);
         state.live = None;
         state.unhealthy_since = None;
         // It refused to have that one changed: whether it refuses another one is not known.
@@ -159,20 +168,20 @@ impl Index {
             self.copied_changed(cluster, id, now, dirty);
         }
         let wanted = self
-            .entities
+            .resources
             .get(id)
-            .is_some_and(|entity| wants(self, id, entity, cluster));
+            .is_some_and(|resource| wants(self, id, resource, cluster));
         if !wanted {
             self.copy_state(id, cluster).record = None;
         }
         self.copy_ended(id, cluster, now, dirty);
     }
 
-    pub(super) fn copy_ended(&mut self, id: &Id, cluster: &Str, now: Time, dirty: &mut Dirty) {
+    pub(super) fn copy_ended(&mut self, id: &ResourceId, cluster: &Str, now: Time, dirty: &mut Dirty) {
         self.route(Changed::Emptied(&id.namespace, cluster), dirty);
         self.answered(id, now);
         self.route(Changed::Standing(id, cluster), dirty);
-        self.settle(id, now, dirty);
+        self.release_stale_dependencies(id, now, dirty);
         self.remember_preserved(id, cluster);
         self.route(Changed::CopyGone(id, cluster), dirty);
         self.route(Changed::Health(id), dirty);
@@ -189,7 +198,7 @@ impl Index {
     pub(super) fn delivered(
         &mut self,
         cluster: &Str,
-        id: &Id,
+        id: &ResourceId,
         outcome: Delivered,
         now: Time,
         dirty: &mut Dirty,
@@ -199,7 +208,7 @@ impl Index {
         }
         let expected = expected_source(self, id, cluster).unwrap_or_default();
         let source = expected.clone();
-        let taught = self.interpreter.of(&id.gvk);
+        let interpretation = self.interpreter.of(&id.gvk);
         let mut outcome = outcome;
         if let Delivered::Applied { copy, .. } = &mut outcome {
             self.recall_copy(cluster, id, copy);
@@ -221,13 +230,14 @@ impl Index {
                 state.record = Some(record(&copy, source));
                 state.pending = None;
                 was_copied = state.copied.take().is_some();
-                let news = !is_old(&copy.meta.resource_version, state.floor);
+                let news = !is_old(&copy.meta.resource_version, state.min_resource_version);
                 if news {
-                    state.floor = copy.meta.revision();
+                    state.min_resource_version = copy.meta.revision();
                     // What was read of this version by what is taught now stays.
-                    let is_known =
-                        |held: &Copy| held.taught == taught && held.meta.is_same_version(&copy.meta);
-                    if copy.taught == taught || !state.live.as_ref().is_some_and(is_known) {
+                    let is_known = |held: &Copy| {
+                        held.interpretation == interpretation && held.meta.is_same_version(&copy.meta)
+                    };
+                    if copy.interpretation == interpretation || !state.live.as_ref().is_some_and(is_known) {
                         state.live = Some(copy);
                     }
                     self.note_health(cluster, id, now);
@@ -258,7 +268,7 @@ impl Index {
             Delivered::BadOverride(why) => fail(state, Trouble::Override, why, source, now),
             Delivered::Uninterpreted(why) => {
                 let trouble = match why.is_passing() {
-                    true => Trouble::Unanswered,
+                    true => Trouble::NoResponse,
                     false => Trouble::Interpretation,
                 };
                 fail(state, trouble, why.failure(), source, now);
@@ -277,7 +287,7 @@ impl Index {
                 state.note_pending();
                 let message = format!(
                     "{}{cluster} to the apply of {id}: {why}; retrying",
-                    told::NO_RESPONSE
+                    messages::NO_RESPONSE
                 );
                 fail(state, Trouble::Unreachable, message, source, now);
             }
@@ -294,7 +304,7 @@ impl Index {
         self.route(Changed::CopyTried(id, cluster), dirty);
         // Referrers wait for the first success, former references for the latest one, and whoever ends for the outcome.
         self.route(Changed::Standing(id, cluster), dirty);
-        self.settle(id, now, dirty);
+        self.release_stale_dependencies(id, now, dirty);
         self.route(Changed::Health(id), dirty);
         if existed != exists || !exists {
             self.route(Changed::Binding(id), dirty);
@@ -309,24 +319,31 @@ impl Index {
         let mut over = Vec::new();
         for key in &*dirty {
             let Key::Copy(id, cluster) = key else { continue };
-            let copies = self.entities.get(id).map(|entity| &entity.copies);
+            let copies = self.resources.get(id).map(|resource| &resource.copies);
             let state = copies.and_then(|copies| copies.get(cluster));
             if state.is_some_and(|state| state.problem.is_some()) && is_problem_over(self, id, cluster) {
                 over.push((id.clone(), cluster.clone()));
             }
         }
         for (id, cluster) in over {
-            let Some(entity) = self.entities.get_mut(&id) else {
+            let Some(resource) = self.resources.get_mut(&id) else {
                 continue;
             };
-            if let Some(state) = entity.copies.get_mut(&cluster) {
+            if let Some(state) = resource.copies.get_mut(&cluster) {
                 state.problem = None;
             }
             self.route(Changed::Trouble(&id), dirty);
         }
     }
 
-    pub(super) fn removed(&mut self, cluster: &Str, id: &Id, outcome: Removed, now: Time, dirty: &mut Dirty) {
+    pub(super) fn removed(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        outcome: Removed,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         if !self.members.contains_key(cluster) {
             return;
         }
@@ -349,9 +366,9 @@ impl Index {
             Removed::Gone if is_look && !state.note_absent(now) => {}
             Removed::Rejected(_) | Removed::Unreachable(_) if is_look => state.note_failed_look(now),
             Removed::Gone | Removed::Released => {
-                let held = state.live.take().filter(|_| state.floor > 0);
+                let held = state.live.take().filter(|_| state.min_resource_version > 0);
                 let revision = held.map(|held| held.meta.revision().saturating_add(1));
-                state.floor = state.floor.max(revision.unwrap_or_default());
+                state.min_resource_version = state.min_resource_version.max(revision.unwrap_or_default());
                 state.record = None;
                 state.unhealthy_since = None;
                 state.pending = None;
@@ -368,7 +385,7 @@ impl Index {
                 state.note_pending();
                 let message = format!(
                     "{}{cluster} to the removal of {id}: {why}; retrying",
-                    told::NO_RESPONSE
+                    messages::NO_RESPONSE
                 );
                 fail(state, Trouble::Unreachable, message, String::new(), now);
             }
@@ -377,24 +394,24 @@ impl Index {
     }
 
     /// A copy that was about to be removed stays for now: whoever counts on it may do so again.
-    pub(super) fn stays(&self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
+    pub(super) fn stays(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
         self.route(Changed::Standing(id, cluster), dirty);
         self.route(Changed::Health(id), dirty);
     }
 
     /// Takes in whether the plan for a copy looks for it, or removes it: other plans must not count on it from now on. A plan that
     /// no longer does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
-    pub(crate) fn note_copy_plan(&mut self, id: &Id, cluster: &Str, plan: &Plan, now: Time) {
+    pub(crate) fn note_copy_plan(&mut self, id: &ResourceId, cluster: &Str, plan: &Plan, now: Time) {
         let removes = |change: &Change| match change {
-            Change::Remove { guard, .. } => Some(guard.uid.clone()),
+            Change::Remove { preconditions, .. } => Some(preconditions.uid.clone()),
             _ => None,
         };
         let removing = plan.changes.iter().find_map(removes);
-        let entity = self.entities.get_mut(id);
-        let Some(state) = entity.and_then(|entity| entity.copies.get_mut(cluster)) else {
+        let resource = self.resources.get_mut(id);
+        let Some(state) = resource.and_then(|resource| resource.copies.get_mut(cluster)) else {
             return;
         };
-        let asks = |change: &Change| matches!(change, Change::Confirm { .. });
+        let asks = |change: &Change| matches!(change, Change::GetCopy { .. });
         if plan.changes.iter().any(asks) {
             state.note_look(now);
         }
@@ -423,38 +440,38 @@ fn record(copy: &Copy, source: String) -> CopyRecord {
 /// was wrong before is over.
 fn put_right(
     state: &mut CopyState,
-    id: &Id,
+    id: &ResourceId,
     cluster: &Str,
     source: &str,
     differed: Option<String>,
     now: Time,
 ) {
-    let held = state.fight.take();
+    let held = state.drift_backoff.take();
     state.problem = None;
     if state.record.as_ref().is_none_or(|record| record.source != source) {
         return;
     }
     let held = held.map(|held| *held);
-    let Some(fight) = (match differed {
-        Some(path) => Some(Fight::corrected(held, path, now)),
+    let Some(drift_backoff) = (match differed {
+        Some(path) => Some(DriftBackoff::corrected(held, path, now)),
         None => held.filter(|held| now < held.over_at()),
     }) else {
         return;
     };
-    state.problem = fight.message(id, cluster).map(|message| Problem {
+    state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
         trouble: Trouble::Fought,
         message,
         source: source.to_owned(),
         attempts: 0,
-        retry_at: fight.retry_at(),
+        retry_at: drift_backoff.retry_at(),
     });
-    state.fight = Some(Box::new(fight));
+    state.drift_backoff = Some(Box::new(drift_backoff));
 }
 
 fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {
     let message = match state.problem.take() {
         Some(held) => {
-            let message = told::steady(&held.message, message);
+            let message = messages::steady(&held.message, message);
             state.problem = Some(held);
             message
         }

@@ -8,9 +8,9 @@ use super::{Deletion, Dirty, consent::outside};
 use crate::{
     index::{Index, is_old, meta_of, routes::Changed},
     interpreter::{
-        Interpretation, Interpreter, customized::Customized, operations::Operation, question::Unanswered,
+        Interpretation, Interpreter, customized::Customized, operations::Operation, question::InterpretError,
     },
-    object::{Gvk, Id, Meta, Str, Time},
+    object::{Gvk, Meta, ResourceId, Str, Time},
     observation::{Copy, Template, Watch, Which},
     plan::Key,
 };
@@ -31,12 +31,12 @@ impl Index {
         let which = Which::Customization(name.clone());
         let before = self.customizations.get(&name).cloned();
         let held = before.as_ref().map(|held| meta_of(&held.metadata));
-        let floor = self.floors.of(&which, held.as_ref().map(Meta::revision));
-        let is_echo = floor > 0 && held.is_some_and(|held| held.is_same_version(&meta));
-        if is_echo || is_old(&meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, held.as_ref().map(Meta::revision));
+        let is_echo = min_resource_version > 0 && held.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, min_resource_version) {
             return;
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         self.customizations.insert(name, object.clone());
         let target = target(object);
         if let Some(former) = before.map(|held| self::target(&held))
@@ -60,12 +60,13 @@ impl Index {
         };
         let meta = meta_of(&held.metadata);
         let which = Which::Customization(name.clone());
-        let floor = self.floors.of(&which, Some(meta.revision()));
-        if deletion.is_not_of(&meta.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(meta.revision()));
+        if deletion.is_not_of(&meta.uid, min_resource_version) {
             return;
         }
         let target = target(held);
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         self.customizations.remove(name);
         self.learn(&target, dirty);
     }
@@ -105,15 +106,19 @@ impl Index {
         self.read_again.insert(gvk.clone());
         let refers = self.interpreter.of(gvk).refers(gvk);
         let first = super::lists::first(gvk);
-        for (_, entity) in self
-            .entities
+        for (_, resource) in self
+            .resources
             .range_mut(first..)
             .take_while(|(id, _)| id.gvk == *gvk)
         {
-            for binding in entity.binding.iter_mut().chain(entity.vanished.as_mut()) {
+            for binding in resource.binding.iter_mut().chain(resource.vanished.as_mut()) {
                 binding.refers = refers;
             }
-            (entity.unaggregated, entity.aggregated, entity.aggregate_again) = (None, None, None);
+            (
+                resource.unaggregated,
+                resource.aggregated,
+                resource.aggregate_again,
+            ) = (None, None, None);
         }
         self.route(Changed::Kind(gvk), dirty);
     }
@@ -126,7 +131,7 @@ impl Index {
 
     /// What is taught of a kind now.
     #[must_use]
-    pub fn taught(&self, gvk: &Gvk) -> Interpretation {
+    pub fn interpretation(&self, gvk: &Gvk) -> Interpretation {
         self.interpreter.of(gvk)
     }
 
@@ -134,7 +139,7 @@ impl Index {
     #[must_use]
     pub fn taught_to(&self, watch: &Watch) -> Interpretation {
         match watch {
-            Watch::Templates(gvk) | Watch::Copies(_, gvk) => self.taught(gvk),
+            Watch::Templates(gvk) | Watch::Copies(_, gvk) => self.interpretation(gvk),
             _ => Interpretation::default(),
         }
     }
@@ -142,21 +147,21 @@ impl Index {
     /// Fills in from what was known before what an interpretation could not tell of a template: what is held, or after a
     /// start what its binding says, also the one of a template that is only taken along. Nothing ends because an answer is
     /// missing. Cost: O(references).
-    pub(super) fn recall(&self, id: &Id, template: &mut Template) {
+    pub(super) fn recall(&self, id: &ResourceId, template: &mut Template) {
         if template.unanswered.is_empty() {
             return;
         }
         let lacks = |operation| template.lacks(operation).is_some();
         let references = lacks(Operation::References);
-        let unasked = |operation| template.lacks(operation).is_some_and(Unanswered::is_unasked);
+        let unasked = |operation| template.lacks(operation).is_some_and(InterpretError::is_unasked);
         let known = template.replicas.is_some() && unasked(Operation::Replicas);
         let replicas = lacks(Operation::Replicas) && !known;
         let components = lacks(Operation::Components);
-        let entity = self.entities.get(id);
-        let held = entity.and_then(|entity| entity.template.as_ref());
-        let binding = entity.and_then(|entity| entity.last_binding());
+        let resource = self.resources.get(id);
+        let held = resource.and_then(|resource| resource.template.as_ref());
+        let binding = resource.and_then(|resource| resource.last_binding());
         // What was read before it was known that something is taught is no answer, if there ever was one.
-        let said = held.filter(|held| !held.taught.version().is_empty() || binding.is_none());
+        let said = held.filter(|held| !held.interpretation.version().is_empty() || binding.is_none());
         if references {
             let known = std::mem::take(&mut template.references);
             let selected = std::mem::take(&mut template.selections);
@@ -210,37 +215,40 @@ impl Index {
     /// Whether a template's status could be made of its copies'. Cost: O(log templates).
     pub(super) fn aggregated(
         &mut self,
-        id: &Id,
+        id: &ResourceId,
         asked: u64,
-        unanswered: Option<Unanswered>,
+        unanswered: Option<InterpretError>,
         now: Time,
         dirty: &mut Dirty,
     ) {
-        let Some(entity) = self.entities.get_mut(id) else {
+        let Some(resource) = self.resources.get_mut(id) else {
             return;
         };
-        entity.aggregated = Some(asked);
-        let is_passing = unanswered.as_ref().is_some_and(Unanswered::is_passing);
-        entity.aggregate_again = is_passing.then(|| now.plus(AGGREGATE_AGAIN));
+        resource.aggregated = Some(asked);
+        let is_passing = unanswered.as_ref().is_some_and(InterpretError::is_passing);
+        resource.aggregate_again = is_passing.then(|| now.plus(AGGREGATE_AGAIN));
         if is_passing {
             dirty.push(Key::TemplateStatus(id.clone()));
         }
-        if entity.unaggregated != unanswered {
-            entity.unaggregated = unanswered;
+        if resource.unaggregated != unanswered {
+            resource.unaggregated = unanswered;
             self.route(Changed::Dependencies(id), dirty);
         }
     }
 
     /// As [`Self::recall`], when the binding is seen after its template.
-    pub(super) fn recall_by_binding(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let held = self.entities.get(id).and_then(|entity| entity.template.as_ref());
+    pub(super) fn recall_by_binding(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let held = self
+            .resources
+            .get(id)
+            .and_then(|resource| resource.template.as_ref());
         let Some(mut template) = held.filter(|held| !held.unanswered.is_empty()).cloned() else {
             return;
         };
         self.recall(id, &mut template);
         let (named, selections) = (template.references.clone(), template.selections.clone());
         let outside = outside(id, &template);
-        let before = self.unbury(id).template.replace(template);
+        let before = self.get_or_create(id).template.replace(template);
         self.names_outside(id, outside);
         self.selects(
             id,
@@ -252,21 +260,23 @@ impl Index {
     }
 
     /// As [`Self::recall`], of a copy. One that was read by what was taught before shows what it showed.
-    pub(super) fn recall_copy(&self, cluster: &Str, id: &Id, copy: &mut Copy) {
-        let stale = copy.taught != self.interpreter.of(&id.gvk);
+    pub(super) fn recall_copy(&self, cluster: &Str, id: &ResourceId, copy: &mut Copy) {
+        let stale = copy.interpretation != self.interpreter.of(&id.gvk);
         let lacks = copy.lacks(Operation::Reflect).is_some();
         // A hook that is silent for a while makes nothing unhealthy.
-        let lacks_health = copy.lacks(Operation::Health).is_some_and(Unanswered::is_passing);
+        let lacks_health = copy
+            .lacks(Operation::Health)
+            .is_some_and(InterpretError::is_passing);
         if !stale && !lacks && !lacks_health {
             return;
         }
-        let Some(entity) = self.entities.get(id) else {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        let held = entity.copies.get(cluster).and_then(|state| state.live.as_ref());
+        let held = resource.copies.get(cluster).and_then(|state| state.live.as_ref());
         match held {
             Some(held) if stale => (copy.status, copy.health) = (held.status.clone(), held.health),
-            Some(held) if held.taught == copy.taught => {
+            Some(held) if held.interpretation == copy.interpretation => {
                 if lacks {
                     copy.status = held.status.clone();
                 }
@@ -275,7 +285,7 @@ impl Index {
                 }
             }
             None if stale => {
-                let stored = entity
+                let stored = resource
                     .last_binding()
                     .and_then(|binding| binding.object.status.as_ref());
                 let mut items = stored.iter().flat_map(|status| &status.aggregated_status);

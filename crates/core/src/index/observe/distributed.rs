@@ -4,17 +4,17 @@ use entourage_api::kruise::WritePolicy;
 
 use super::{Deletion, Dirty};
 use crate::{
-    distributed::observed::Part,
-    drift::{DELETED, Fight},
+    distributed::observed::ObservedObject,
+    drift::{DELETED, DriftBackoff},
     index::{
         Index,
-        distributions::{Failure, Where, Written},
+        distributions::{DistributionServer, Failure, Written},
         is_old,
         routes::Changed,
     },
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::{Which, Wrote},
-    places::{Place, Verdict},
+    places::{Place, TargetStatus},
 };
 
 /// The first pause after an attempt that failed, in milliseconds; each is twice the one before.
@@ -27,8 +27,8 @@ impl Index {
     pub(super) fn part_seen(
         &mut self,
         cluster: Option<&Str>,
-        id: &Id,
-        part: Part,
+        id: &ResourceId,
+        part: ObservedObject,
         now: Time,
         dirty: &mut Dirty,
     ) {
@@ -38,12 +38,14 @@ impl Index {
         }
         let held = self.distributions.part(&at, &id.namespace);
         let which = Which::Distributed(cluster.cloned(), id.clone());
-        let floor = self.floors.of(&which, held.map(Part::revision));
-        if is_old(&part.resource_version, floor) || (floor > 0 && held == Some(&part)) {
+        let min_resource_version = self.revisions.of(&which, held.map(ObservedObject::revision));
+        if is_old(&part.resource_version, min_resource_version)
+            || (min_resource_version > 0 && held == Some(&part))
+        {
             return;
         }
         let is_another = held.is_some_and(|held| held.uid != part.uid);
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         if let Some(looked) = self.distributions.looked.get_mut(&at) {
             looked.parts.insert(id.namespace.clone(), part);
         }
@@ -54,7 +56,7 @@ impl Index {
     pub(super) fn part_gone(
         &mut self,
         cluster: Option<&Str>,
-        id: &Id,
+        id: &ResourceId,
         deletion: &Deletion,
         now: Time,
         dirty: &mut Dirty,
@@ -64,18 +66,19 @@ impl Index {
             return;
         };
         let which = Which::Distributed(cluster.cloned(), id.clone());
-        let floor = self.floors.of(&which, Some(held.revision()));
-        if deletion.is_not_of(&held.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.revision()));
+        if deletion.is_not_of(&held.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         if let Some(looked) = self.distributions.looked.get_mut(&at) {
             looked.parts.remove(&id.namespace);
         }
         self.part_changed(&at, id, true, now, dirty);
     }
 
-    /// What became of an attempt to write or to take away a copy. Cost: as [`Self::judge`].
+    /// What became of an attempt to write or to take away a copy. Cost: as [`Self::evaluate`].
     pub(super) fn distributed(
         &mut self,
         name: &Str,
@@ -87,7 +90,7 @@ impl Index {
         let Some(at) = self.distributions.place_of(name, place) else {
             return;
         };
-        let id = Id {
+        let id = ResourceId {
             gvk: at.gvk.clone(),
             namespace: place.namespace.clone(),
             name: at.name.clone(),
@@ -113,14 +116,19 @@ impl Index {
                 let (same_content, was_equal) =
                     (earlier.is_some(), earlier.is_some_and(|written| written.equal));
                 let wrong = differed.or_else(|| created.then(|| DELETED.to_owned()));
-                let before = spot.fight.take().map(|fight| *fight).filter(|_| same_content);
-                spot.fight = match wrong.filter(|_| was_equal) {
-                    Some(path) => Some(Fight::corrected(before, path, now)),
-                    None => before.filter(|fight| now < fight.over_at()),
+                let before = spot
+                    .drift_backoff
+                    .take()
+                    .map(|drift_backoff| *drift_backoff)
+                    .filter(|_| same_content);
+                spot.drift_backoff = match wrong.filter(|_| was_equal) {
+                    Some(path) => Some(DriftBackoff::corrected(before, path, now)),
+                    None => before.filter(|drift_backoff| now < drift_backoff.over_at()),
                 }
                 .map(Box::new);
-                let fight = spot.fight.as_ref();
-                spot.is_fought = fight.is_some_and(|fight| fight.is_told() && now < fight.told_until());
+                let drift_backoff = spot.drift_backoff.as_ref();
+                spot.is_fought = drift_backoff
+                    .is_some_and(|drift_backoff| drift_backoff.is_told() && now < drift_backoff.told_until());
                 spot.failure = None;
                 spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
                 spot.written = Some(Written {
@@ -205,10 +213,17 @@ impl Index {
         if self.why_failed(name, place) != told_before {
             self.route(Changed::DistributionReport(name), dirty);
         }
-        self.judge(name, place, now, dirty);
+        self.evaluate(name, place, now, dirty);
     }
 
-    fn part_changed(&mut self, at: &Where, id: &Id, is_another: bool, now: Time, dirty: &mut Dirty) {
+    fn part_changed(
+        &mut self,
+        at: &DistributionServer,
+        id: &ResourceId,
+        is_another: bool,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         let place = Place {
             cluster: at.cluster.clone(),
             namespace: id.namespace.clone(),
@@ -230,11 +245,11 @@ impl Index {
                 self.route(Changed::DistributionReport(&name), dirty);
                 self.judge_all(&name, None, now, dirty);
             } else {
-                self.judge(&name, &place, now, dirty);
+                self.evaluate(&name, &place, now, dirty);
             }
             // The report tells whose it is.
             let held = self.distributions.held.get(&name);
-            if held.and_then(|held| held.spots.get(&place)?.verdict) == Some(Verdict::Conflict) {
+            if held.and_then(|held| held.spots.get(&place)?.target_status) == Some(TargetStatus::Conflict) {
                 self.route(Changed::DistributionReport(&name), dirty);
             }
         }
@@ -253,8 +268,8 @@ impl Index {
     }
 }
 
-fn where_of(cluster: Option<&Str>, id: &Id) -> Where {
-    Where {
+fn where_of(cluster: Option<&Str>, id: &ResourceId) -> DistributionServer {
+    DistributionServer {
         cluster: cluster.cloned(),
         gvk: id.gvk.clone(),
         name: id.name.clone(),

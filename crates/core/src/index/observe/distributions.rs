@@ -7,13 +7,13 @@ use crate::{
     distributed::observed::Distribution,
     index::{
         Index,
-        distributions::{Held, Where, workload_kinds},
+        distributions::{DistributionServer, DistributionState, workload_kinds},
         is_old,
         routes::Changed,
     },
     object::{Gvk, Str, Time},
     observation::{Watch, Which},
-    places::Verdict,
+    places::TargetStatus,
     plan::Key,
 };
 
@@ -28,17 +28,17 @@ impl Index {
     ) {
         let before = self.distributions.held.get(name).map(|held| held.object.clone());
         let which = Which::Distribution(name.clone());
-        let floor = self
-            .floors
+        let min_resource_version = self
+            .revisions
             .of(&which, before.as_ref().map(|held| held.meta.revision()));
-        let is_echo = floor > 0
+        let is_echo = min_resource_version > 0
             && before
                 .as_ref()
                 .is_some_and(|held| held.meta.is_same_version(&object.meta));
-        if is_echo || is_old(&object.meta.resource_version, floor) {
+        if is_echo || is_old(&object.meta.resource_version, min_resource_version) {
             return;
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         // Another object of the name: nothing of what was known is its.
         if before
             .as_ref()
@@ -84,7 +84,9 @@ impl Index {
         match self.distributions.held.get_mut(name) {
             Some(held) => held.object = object,
             None => {
-                self.distributions.held.insert(name.clone(), Held::new(object));
+                self.distributions
+                    .held
+                    .insert(name.clone(), DistributionState::new(object));
             }
         }
         self.look(name);
@@ -110,12 +112,13 @@ impl Index {
             return;
         };
         let which = Which::Distribution(name.clone());
-        let floor = self.floors.of(&which, Some(held.object.meta.revision()));
-        if deletion.is_not_of(&held.object.meta.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.object.meta.revision()));
+        if deletion.is_not_of(&held.object.meta.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
-        let at: BTreeSet<Where> = self.wheres(name).into_iter().collect();
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
+        let at: BTreeSet<DistributionServer> = self.wheres(name).into_iter().collect();
         self.forget_distribution(name);
         // What stood in the way of others may go with it.
         let others: BTreeSet<Str> = at
@@ -195,7 +198,7 @@ impl Index {
             }
             dirty.push(Key::DistributionStatus(name.clone()));
             let failed = held.by_verdict.iter().filter(|_| answers);
-            let failed = failed.filter(|(verdict, _)| matches!(verdict, Verdict::Failed(_)));
+            let failed = failed.filter(|(target_status, _)| matches!(target_status, TargetStatus::Failed(_)));
             let of_it = failed.flat_map(|(_, places)| places);
             for place in of_it.filter(|place| place.cluster.as_ref() == Some(cluster)) {
                 if let Some(failure) = held.spots.get_mut(place).and_then(|spot| spot.failure.as_mut()) {
@@ -219,8 +222,8 @@ impl Index {
 }
 
 /// What a watch of distributed objects is about.
-fn watched(cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Where {
-    Where {
+fn watched(cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> DistributionServer {
+    DistributionServer {
         cluster: cluster.clone(),
         gvk: gvk.clone(),
         name: name.clone(),

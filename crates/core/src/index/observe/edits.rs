@@ -6,7 +6,7 @@
 use super::Dirty;
 use crate::{
     index::{Binding, Index, activation, brakes::explains, meta_of, taints},
-    object::{Id, Meta, Str, Time},
+    object::{Meta, ResourceId, Str, Time},
     observation::{Observation, Subject, Template, Watch, Which},
     plan::Key,
     stored_binding::is_scheduled_by_us,
@@ -34,8 +34,8 @@ impl Index {
                 (Some(watch), _) if self.listing.contains(&watch) => Origin::List,
                 // A binding ends as its template or policy has it end.
                 (_, Which::Binding(name)) => {
-                    let held = self.by_binding.get(name).and_then(|id| self.entities.get(id));
-                    match held.is_some_and(|entity| explains(entity.edited, now)) {
+                    let held = self.by_binding.get(name).and_then(|id| self.resources.get(id));
+                    match held.is_some_and(|resource| explains(resource.edited, now)) {
                         true => Origin::Edit,
                         false => Origin::Other,
                     }
@@ -86,9 +86,9 @@ impl Index {
             }
             Subject::Binding(binding) => {
                 let name = super::named(&binding.metadata);
-                let held = self.by_binding.get(&name).and_then(|id| self.entities.get(id));
-                let stored = held.and_then(|entity| entity.binding.as_ref());
-                let edited = held.is_some_and(|entity| explains(entity.edited, now))
+                let held = self.by_binding.get(&name).and_then(|id| self.resources.get(id));
+                let stored = held.and_then(|resource| resource.binding.as_ref());
+                let edited = held.is_some_and(|resource| explains(resource.edited, now))
                     || stored.is_some_and(|stored| is_of_others(stored, binding));
                 (Which::Binding(name), edited)
             }
@@ -110,8 +110,11 @@ impl Index {
     }
 
     /// Whether a template says something else than before that is not of its status or our claim.
-    fn is_edited(&self, id: &Id, template: &Template) -> bool {
-        let held = self.entities.get(id).and_then(|entity| entity.template.as_ref());
+    fn is_edited(&self, id: &ResourceId, template: &Template) -> bool {
+        let held = self
+            .resources
+            .get(id)
+            .and_then(|resource| resource.template.as_ref());
         let Some(held) = held.map(|held| &held.meta) else {
             return true;
         };
@@ -136,9 +139,9 @@ impl Index {
         };
         for key in dirty {
             if let Key::Template(id) | Key::Binding(id) = key
-                && let Some(entity) = self.entities.get_mut(id)
+                && let Some(resource) = self.resources.get_mut(id)
             {
-                entity.edited = edited;
+                resource.edited = edited;
             }
         }
     }

@@ -18,12 +18,13 @@ impl Index {
         let which = Which::Hooks(configured.contract, name.clone());
         let key = (configured.contract, name.clone());
         let held = self.hooks.get(&key).map(|held| &held.meta);
-        let floor = self.floors.of(&which, held.map(|meta| meta.revision()));
-        let is_echo = floor > 0 && held.is_some_and(|held| held.is_same_version(&configured.meta));
-        if is_echo || is_old(&configured.meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, held.map(|meta| meta.revision()));
+        let is_echo =
+            min_resource_version > 0 && held.is_some_and(|held| held.is_same_version(&configured.meta));
+        if is_echo || is_old(&configured.meta.resource_version, min_resource_version) {
             return;
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         self.hooks.insert(key, configured);
         self.review_hooks(dirty);
     }
@@ -42,11 +43,12 @@ impl Index {
             return;
         };
         let which = Which::Hooks(contract, name.clone());
-        let floor = self.floors.of(&which, Some(held.meta.revision()));
-        if deletion.is_not_of(&held.meta.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         self.hooks.remove(&key);
         self.review_hooks(dirty);
     }
@@ -66,8 +68,8 @@ impl Index {
     fn review_hooks(&mut self, dirty: &mut Dirty) {
         let all = self.hooks.values().flat_map(|each| &each.hooks).cloned();
         self.interpreter.hooked(all.collect());
-        let taught = self.interpreter.kinds().cloned();
-        let kinds: Vec<Gvk> = self.kinds.iter().cloned().chain(taught).collect();
+        let interpretation = self.interpreter.kinds().cloned();
+        let kinds: Vec<Gvk> = self.kinds.iter().cloned().chain(interpretation).collect();
         for gvk in kinds {
             if self.interpreter.review(&gvk) {
                 self.taught_anew(&gvk, dirty);

@@ -8,8 +8,8 @@
 
 use super::Index;
 use crate::{
-    index::{CopyState, Entity},
-    object::{Gvk, Id, Str, Time},
+    index::{CopyState, ResourceState},
+    object::{Gvk, ResourceId, Str, Time},
     plan::{Key, Plan},
 };
 
@@ -20,12 +20,12 @@ impl Index {
         if !self.leading {
             return;
         }
-        for (id, entity) in self.entities.range_mut(super::lists::first(gvk)..) {
+        for (id, resource) in self.resources.range_mut(super::lists::first(gvk)..) {
             if id.gvk != *gvk {
                 break;
             }
-            if is_unseen(entity, cluster)
-                && let Some(state) = entity.copies.get_mut(cluster)
+            if is_unseen(resource, cluster)
+                && let Some(state) = resource.copies.get_mut(cluster)
             {
                 state.note_pending();
                 state.note_unlisted(now);
@@ -39,12 +39,12 @@ impl Index {
         if !self.leading {
             return;
         }
-        let expected: Vec<(Id, Str)> = self
-            .entities
+        let expected: Vec<(ResourceId, Str)> = self
+            .resources
             .iter()
-            .flat_map(|(id, entity)| {
-                let clusters = entity.copies.keys();
-                let unseen = clusters.filter(|cluster| is_unseen(entity, cluster));
+            .flat_map(|(id, resource)| {
+                let clusters = resource.copies.keys();
+                let unseen = clusters.filter(|cluster| is_unseen(resource, cluster));
                 unseen.map(|cluster| (id.clone(), cluster.clone()))
             })
             .filter(|(id, cluster)| self.listed.contains(&self.copies(cluster, &id.gvk)))
@@ -56,11 +56,11 @@ impl Index {
 
     /// Takes in which places the plan for a binding gives up: no first copy is sent there while that is written. A plan that does not
     /// give up a place any more has it planned again. Cost: O(its copies).
-    pub(crate) fn note_leaving(&mut self, id: &Id, plan: &Plan) {
-        let Some(entity) = self.entities.get_mut(id) else {
+    pub(crate) fn note_leaving(&mut self, id: &ResourceId, plan: &Plan) {
+        let Some(resource) = self.resources.get_mut(id) else {
             return;
         };
-        for (cluster, state) in &mut entity.copies {
+        for (cluster, state) in &mut resource.copies {
             let leaving = plan.leaving.contains(cluster);
             let was_leaving = std::mem::replace(&mut state.leaving, leaving);
             if was_leaving && !leaving {
@@ -71,10 +71,10 @@ impl Index {
 }
 
 /// Whether a binding accounts for a copy on a cluster, or reports one there, and none was seen. Cost: O(clusters of the binding).
-pub(super) fn is_unseen(entity: &Entity, cluster: &Str) -> bool {
+pub(super) fn is_unseen(resource: &ResourceState, cluster: &Str) -> bool {
     let is_absent = |state: &CopyState| state.live.is_none() && state.copied.is_none();
-    entity.copies.get(cluster).is_some_and(is_absent)
-        && entity
+    resource.copies.get(cluster).is_some_and(is_absent)
+        && resource
             .last_binding()
             .is_some_and(|binding| binding.may_have_left(cluster))
 }

@@ -13,8 +13,8 @@ use entourage_api::work::{AggregatedStatusItem, ResourceBinding};
 
 use super::Dirty;
 use crate::{
-    index::{Entity, Index, routes::Changed},
-    object::{Id, Str, Time},
+    index::{Index, ResourceState, routes::Changed},
+    object::{ResourceId, Str, Time},
     observation::Copy,
     plan::Key,
 };
@@ -32,18 +32,22 @@ impl Index {
     /// Everything is planned once: the former leader may have ended anywhere. Cost: O(objects), once per takeover.
     fn take_over(&mut self, now: Time, dirty: &mut Dirty) {
         self.expect_late_writes();
-        let ids: Vec<Id> = self.entities.keys().cloned().collect();
+        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
-            self.settle(&id, now, dirty);
+            self.release_stale_dependencies(&id, now, dirty);
             // What another process of ours wrote to a template's status is no contest.
-            if let Some(entity) = self.entities.get_mut(&id) {
-                entity.contest = None;
+            if let Some(resource) = self.resources.get_mut(&id) {
+                resource.contest = None;
             }
             // It may have been forgotten with what it referred to.
-            if self.entities.get(&id).is_some_and(|each| each.template.is_some()) {
+            if self
+                .resources
+                .get(&id)
+                .is_some_and(|each| each.template.is_some())
+            {
                 self.route(Changed::Claim(&id), dirty);
             }
-            if self.entities.contains_key(&id) {
+            if self.resources.contains_key(&id) {
                 self.route(Changed::Template(&id), dirty);
             }
         }
@@ -60,25 +64,25 @@ impl Index {
     }
 
     /// A copy of a template, or what is recorded of it, changed while another process leads: what its template referred to
-    /// before is not needed any longer if its copies are all current. Cost: as [`Self::settle`].
-    pub(super) fn settle_standing_by(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+    /// before is not needed any longer if its copies are all current. Cost: as [`Self::release_stale_dependencies`].
+    pub(super) fn settle_standing_by(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         if !self.leading {
-            self.settle(id, now, dirty);
+            self.release_stale_dependencies(id, now, dirty);
         }
     }
 }
 
 /// Has the records of a template's copies follow the status that another process stored. What the status says as it did
 /// before is no news: this process may have written the copy since, when it led itself. Cost: O(entries).
-pub(super) fn follow(entity: &mut Entity, object: &Arc<ResourceBinding>) {
-    let before = entity.binding.as_ref().map(|held| held.object.clone());
+pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>) {
+    let before = resource.binding.as_ref().map(|held| held.object.clone());
     let earlier = before.as_deref().map(entries).unwrap_or_default();
     let entry = |cluster: &str| earlier.iter().find(|each| each.cluster_name == cluster);
     let mut told = BTreeSet::new();
     for item in entries(object) {
         told.insert(item.cluster_name.as_str());
         if let Some(since) = &item.unhealthy_since
-            && let Some(state) = entity.copies.get_mut(item.cluster_name.as_str())
+            && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())
             && !state.live.as_ref().is_some_and(Copy::is_known_healthy)
         {
             state.unhealthy_since = Some(Time::from_k8s(since));
@@ -86,7 +90,7 @@ pub(super) fn follow(entity: &mut Entity, object: &Arc<ResourceBinding>) {
         if entry(&item.cluster_name).is_some_and(|held| held.copy == item.copy) {
             continue;
         }
-        let state = entity
+        let state = resource
             .copies
             .entry(item.cluster_name.as_str().into())
             .or_default();
@@ -96,7 +100,7 @@ pub(super) fn follow(entity: &mut Entity, object: &Arc<ResourceBinding>) {
     // An entry ends when the copy is gone or released.
     for item in earlier {
         if !told.contains(item.cluster_name.as_str())
-            && let Some(state) = entity.copies.get_mut(item.cluster_name.as_str())
+            && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())
         {
             state.record = None;
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Deletion, Dirty, Origin};
 use crate::{
-    index::{Index, TEACHING, routes::Changed},
-    object::{Gvk, Id, Named, Str, Time},
+    index::{INTERPRETER_WATCHES, Index, routes::Changed},
+    object::{Gvk, NamespacedName, ResourceId, Str, Time},
     observation::{Server, Watch, Which},
 };
 
@@ -34,7 +34,7 @@ impl Index {
         self.origin = Origin::Other;
         let was_synced = self.synced.contains(watch);
         self.unserved.remove(watch);
-        self.kindless.remove(watch);
+        self.no_such_kind.remove(watch);
         self.unlistable.remove(watch);
         self.lost.remove(watch);
         let is_first = self.listed.insert(watch.clone());
@@ -50,11 +50,11 @@ impl Index {
         match watch {
             Watch::Copies(cluster, gvk) => {
                 let (mut absent, mut affected, mut certain) = (Vec::new(), Vec::new(), Vec::new());
-                for (id, entity) in self.entities.range_mut(first(gvk)..) {
+                for (id, resource) in self.resources.range_mut(first(gvk)..) {
                     if id.gvk != *gvk {
                         break;
                     }
-                    if let Some(state) = entity.copies.get_mut(cluster) {
+                    if let Some(state) = resource.copies.get_mut(cluster) {
                         affected.push(id.clone());
                         match state.live {
                             None => {
@@ -84,7 +84,7 @@ impl Index {
                 // What waited to know whether it stands there knows now.
                 for id in absent {
                     self.route(Changed::Standing(&id, cluster), dirty);
-                    self.settle(&id, now, dirty);
+                    self.release_stale_dependencies(&id, now, dirty);
                 }
                 self.route(Changed::Cluster(cluster), dirty);
             }
@@ -93,10 +93,10 @@ impl Index {
                 self.route(Changed::Kind(gvk), dirty);
                 if !was_synced {
                     let affected = self
-                        .entities
+                        .resources
                         .range(first(gvk)..)
                         .take_while(|(id, _)| id.gvk == *gvk);
-                    let affected: Vec<Id> = affected.map(|(id, _)| id.clone()).collect();
+                    let affected: Vec<ResourceId> = affected.map(|(id, _)| id.clone()).collect();
                     for id in affected {
                         self.lists_came(&id, now);
                     }
@@ -131,29 +131,29 @@ impl Index {
         }
         self.remembers_former = true;
         let mut former = Vec::new();
-        for (id, entity) in &self.entities {
-            for snapshot in entity
+        for (id, resource) in &self.resources {
+            for snapshot in resource
                 .binding
                 .iter()
                 .flat_map(|binding| &binding.object.spec.required_by)
             {
                 let referrer = self
                     .by_binding
-                    .get(&Named::new(&snapshot.namespace, &snapshot.name));
-                if let Some(referrer) = referrer.filter(|referrer| !entity.referrers.contains(*referrer)) {
+                    .get(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
+                if let Some(referrer) = referrer.filter(|referrer| !resource.referrers.contains(*referrer)) {
                     former.push((id.clone(), referrer.clone()));
-                    let along = self.entities.get(referrer).map(|entity| &entity.references);
+                    let along = self.resources.get(referrer).map(|resource| &resource.references);
                     let between = along.into_iter().flat_map(|all| all.iter()).map(|each| &each.id);
                     let between = between.filter(|each| {
-                        *each != id && self.refers(&each.gvk) && !entity.referrers.contains(*each)
+                        *each != id && self.refers(&each.gvk) && !resource.referrers.contains(*each)
                     });
                     former.extend(between.map(|each| (id.clone(), each.clone())));
                 }
             }
         }
         for (id, referrer) in former {
-            self.unbury(&id).former.insert(referrer.clone());
-            self.unbury(&referrer).left_behind.insert(id);
+            self.get_or_create(&id).stale_referrers.insert(referrer.clone());
+            self.get_or_create(&referrer).stale_dependencies.insert(id);
         }
     }
 
@@ -165,7 +165,7 @@ impl Index {
         }
         self.synced.remove(watch);
         self.unserved.remove(watch);
-        self.kindless.remove(watch);
+        self.no_such_kind.remove(watch);
         if let Watch::MemberNamespaces(cluster) = watch {
             self.namespaces.lost(cluster);
         }
@@ -199,7 +199,7 @@ impl Index {
         dirty: &mut Dirty,
     ) {
         let may_be_undefined = [Watch::TaintPolicies, Watch::Rebalancers].contains(watch);
-        if (TEACHING.contains(watch) || may_be_undefined) && other.is_none() {
+        if (INTERPRETER_WATCHES.contains(watch) || may_be_undefined) && other.is_none() {
             return self.says_nothing(watch, now, dirty);
         }
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
@@ -209,7 +209,7 @@ impl Index {
             return;
         }
         self.synced.remove(watch);
-        self.kindless.remove(watch);
+        self.no_such_kind.remove(watch);
         self.lost.remove(watch);
         self.unserved.insert(watch.clone());
         self.look_for_traces(watch);
@@ -227,17 +227,17 @@ impl Index {
             (Some(_), _) => return,
             (None, _) => {}
         }
-        self.kindless.insert(watch.clone());
+        self.no_such_kind.insert(watch.clone());
         // Should the very same objects be served again, they are news: nothing that was known of them stays newer.
         self.went_back(watch);
         self.forget_held(watch, now, dirty);
         let Watch::Copies(cluster, _) = watch else { return };
         let mut ended = Vec::new();
-        for (id, entity) in self.entities.range_mut(first(gvk)..) {
+        for (id, resource) in self.resources.range_mut(first(gvk)..) {
             if id.gvk != *gvk {
                 break;
             }
-            if let Some(state) = entity.copies.get_mut(cluster) {
+            if let Some(state) = resource.copies.get_mut(cluster) {
                 (state.record, state.pending) = (None, None);
                 ended.push(id.clone());
             }
@@ -259,8 +259,8 @@ impl Index {
         match watch {
             Watch::Policies => named(self.policies.keys(), false, Which::Policy),
             Watch::ClusterPolicies => named(self.policies.keys(), true, Which::Policy),
-            Watch::Overrides => named(self.overriding.names(), false, Which::Override),
-            Watch::ClusterOverrides => named(self.overriding.names(), true, Which::Override),
+            Watch::Overrides => named(self.override_index.names(), false, Which::Override),
+            Watch::ClusterOverrides => named(self.override_index.names(), true, Which::Override),
             Watch::Bindings => named(self.by_binding.keys(), false, Which::Binding),
             Watch::ClusterBindings => named(self.by_binding.keys(), true, Which::Binding),
             Watch::Customizations => self
@@ -288,18 +288,18 @@ impl Index {
             }
             Watch::Distributed(cluster, gvk, name) => self.distributions.which(cluster, gvk, name),
             Watch::Templates(gvk) => self
-                .entities
+                .resources
                 .range(first(gvk)..)
                 .take_while(|(id, _)| id.gvk == *gvk)
-                .filter(|(_, entity)| entity.template.is_some())
+                .filter(|(_, resource)| resource.template.is_some())
                 .map(|(id, _)| Which::Template(id.clone()))
                 .collect(),
             Watch::Copies(cluster, gvk) => self
-                .entities
+                .resources
                 .range(first(gvk)..)
                 .take_while(|(id, _)| id.gvk == *gvk)
-                .filter(|(_, entity)| {
-                    let state = entity.copies.get(cluster);
+                .filter(|(_, resource)| {
+                    let state = resource.copies.get(cluster);
                     state.is_some_and(|state| state.live.is_some() || state.copied.is_some())
                 })
                 .map(|(id, _)| Which::Copy(cluster.clone(), id.clone()))
@@ -310,15 +310,15 @@ impl Index {
 }
 
 /// What stands before every object of a kind.
-pub(super) fn first(gvk: &Gvk) -> Id {
-    Id::new(gvk.clone(), "", "")
+pub(super) fn first(gvk: &Gvk) -> ResourceId {
+    ResourceId::new(gvk.clone(), "", "")
 }
 
 /// Those of one scope.
 fn named<'a>(
-    all: impl Iterator<Item = &'a Named>,
+    all: impl Iterator<Item = &'a NamespacedName>,
     cluster_scoped: bool,
-    which: fn(Named) -> Which,
+    which: fn(NamespacedName) -> Which,
 ) -> Vec<Which> {
     all.filter(|name| name.namespace.is_empty() == cluster_scoped)
         .cloned()

@@ -6,10 +6,10 @@ use super::Dirty;
 use crate::{
     index::{
         Index,
-        distributions::{Where, workload_kinds},
+        distributions::{DistributionServer, workload_kinds},
         routes::Changed,
     },
-    object::{Id, Str, Time},
+    object::{ResourceId, Str, Time},
     places::Place,
     selector,
 };
@@ -39,12 +39,12 @@ impl Index {
         }
         names.extend(self.distributions.at.get(place).into_iter().flatten().cloned());
         for name in names {
-            self.judge(&name, place, now, dirty);
+            self.evaluate(&name, place, now, dirty);
         }
     }
 
     /// A workload came, changed its labels, or went. Cost: O(distributions that select by workloads).
-    pub(super) fn workload_changed(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+    pub(super) fn workload_changed(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         if self.distributions.by_workload.is_empty() || !workload_kinds().contains(&id.gvk) {
             return;
         }
@@ -72,7 +72,7 @@ impl Index {
                     cluster: None,
                     namespace: id.namespace.clone(),
                 };
-                self.judge(&name, &place, now, dirty);
+                self.evaluate(&name, &place, now, dirty);
                 // Its copy is as it should be for a while; the plan says for how long.
                 if emptied {
                     self.route(Changed::Place(&name, &place), dirty);
@@ -84,11 +84,11 @@ impl Index {
     /// Where a distribution looks for its copies: on the hub, where copies may stand from before it meant members, and its
     /// source; and on every member when it means members, since a copy may stand on one that it does not mean any more. When
     /// it does not, on those that may hold copies from before. Cost: O(members).
-    pub(crate) fn wheres(&self, name: &Str) -> Vec<Where> {
+    pub(crate) fn wheres(&self, name: &Str) -> Vec<DistributionServer> {
         let Some(Ok(spec)) = self.distributions.held.get(name).map(|held| &held.object.spec) else {
             return Vec::new();
         };
-        let at = |cluster: Option<&Str>| Where {
+        let at = |cluster: Option<&Str>| DistributionServer {
             cluster: cluster.cloned(),
             gvk: spec.gvk.clone(),
             name: spec.name.clone(),
@@ -136,7 +136,7 @@ impl Index {
     }
 
     /// Ceases to look at some places. Cost: O(their number).
-    pub(super) fn look_away<'a>(&mut self, name: &Str, from: impl Iterator<Item = &'a Where>) {
+    pub(super) fn look_away<'a>(&mut self, name: &Str, from: impl Iterator<Item = &'a DistributionServer>) {
         for at in from {
             let Some(looked) = self.distributions.looked.get_mut(at) else {
                 continue;
@@ -151,10 +151,10 @@ impl Index {
 
     /// Counts the workloads that a distribution selects afresh. Cost: O(workloads) for one that selects by them.
     pub(super) fn count_workloads(&mut self, name: &Str) {
-        let mut found: BTreeMap<Str, BTreeSet<Id>> = BTreeMap::new();
+        let mut found: BTreeMap<Str, BTreeSet<ResourceId>> = BTreeMap::new();
         if self.distributions.by_workload.contains(name) {
             for gvk in workload_kinds() {
-                let of_kind = self.entities.range(super::lists::first(&gvk)..);
+                let of_kind = self.resources.range(super::lists::first(&gvk)..);
                 for (id, _) in of_kind.take_while(|(id, _)| id.gvk == gvk) {
                     if self.has_selected(name, id) {
                         found.entry(id.namespace.clone()).or_default().insert(id.clone());
@@ -168,16 +168,16 @@ impl Index {
         }
     }
 
-    fn has_selected(&self, name: &Str, id: &Id) -> bool {
+    fn has_selected(&self, name: &Str, id: &ResourceId) -> bool {
         let Some(Ok(spec)) = self.distributions.held.get(name).map(|held| &held.object.spec) else {
             return false;
         };
         let Some(wanted) = spec.targets.workloads() else {
             return false;
         };
-        self.entities
+        self.resources
             .get(id)
-            .and_then(|entity| entity.template.as_ref())
+            .and_then(|resource| resource.template.as_ref())
             .is_some_and(|template| {
                 template.meta.deleting.is_none() && selector::matches(wanted, &template.meta.labels)
             })

@@ -6,8 +6,8 @@ use entourage_api::cluster::Cluster;
 
 use super::{Deletion, Dirty};
 use crate::{
-    index::{Entity, Index, Member, Trouble, identities, is_old, meta_of, routes::Changed},
-    object::{Id, Str, Time},
+    index::{Index, Member, ResourceState, Trouble, identities, is_old, meta_of, routes::Changed},
+    object::{ResourceId, Str, Time},
     observation::{Probe, Server, Watch, Which},
     scheduler,
 };
@@ -19,9 +19,9 @@ impl Index {
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
         let before = self.members.get(&name);
         let which = Which::Cluster(name.clone());
-        let floor = self.floors.of(&which, before.map(|held| held.meta.revision()));
-        let is_echo = floor > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
-        if is_echo || is_old(&meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, before.map(|held| held.meta.revision()));
+        let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, min_resource_version) {
             return;
         }
         let changed = before.is_none_or(|held| {
@@ -50,7 +50,7 @@ impl Index {
                 answering_since,
             },
         );
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         if let Some(member) = self.members.get(&name)
             && self.brakes.told(member, &name, now)
         {
@@ -65,7 +65,7 @@ impl Index {
             self.dirty_overrides(now, dirty);
             if going {
                 self.route(Changed::CopiesOf(&name), dirty);
-            } else if self.overriding.look_at_clusters() {
+            } else if self.override_index.look_at_clusters() {
                 self.reconsider_copies_on(&name, dirty);
             }
         }
@@ -77,24 +77,25 @@ impl Index {
             return;
         };
         let which = Which::Cluster(name.clone());
-        let floor = self.floors.of(&which, Some(held.meta.revision()));
-        if deletion.is_not_of(&held.meta.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         self.members.remove(name);
         self.copied.remove(name);
         self.identify(name, true, now, dirty);
         self.look_for_a_cut_off(now, dirty);
         self.forget_member(name);
         self.distributions_on(name, now, dirty);
-        self.floors.forget_member(name);
+        self.revisions.forget_member(name);
         self.brakes.forget_member(name);
         self.evictions.forget_member(name);
         self.refused
             .retain(|watch, _| watch.server() != Server::Member(name.clone()));
-        let held = self.entities.iter_mut();
-        let ended = held.filter_map(|(id, entity)| entity.copies.remove(name).map(|_| id.clone()));
+        let held = self.resources.iter_mut();
+        let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));
         for id in ended.collect::<Vec<_>>() {
             self.route(Changed::Needs(&id), dirty);
         }
@@ -135,9 +136,9 @@ impl Index {
     /// A member was first probed, or begins or ceases to answer or to be used. Cost: O(entities).
     fn answering_changed(&mut self, cluster: &Str, answers: bool, now: Time, dirty: &mut Dirty) {
         self.distributions_answered(cluster, answers, now, dirty);
-        let of_it = |(_, entity): &(&Id, &Entity)| entity.copies.contains_key(cluster);
-        let ids: Vec<Id> = self
-            .entities
+        let of_it = |(_, resource): &(&ResourceId, &ResourceState)| resource.copies.contains_key(cluster);
+        let ids: Vec<ResourceId> = self
+            .resources
             .iter()
             .filter(of_it)
             .map(|(id, _)| id.clone())
@@ -146,8 +147,8 @@ impl Index {
             self.route(Changed::Health(id), dirty);
         }
         for id in &ids {
-            let entity = self.entities.get_mut(id);
-            let state = entity.and_then(|entity| entity.copies.get_mut(cluster));
+            let resource = self.resources.get_mut(id);
+            let state = resource.and_then(|resource| resource.copies.get_mut(cluster));
             let problem = state.and_then(|state| state.problem.as_mut());
             if let Some(problem) = problem.filter(|held| held.trouble == Trouble::Unreachable) {
                 problem.retry_at = now;

@@ -29,10 +29,10 @@ impl Index {
     pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, now: Time, dirty: &mut Dirty) {
         let held = self.namespaces.hub.get(name).map(Meta::revision);
         let which = Which::Namespace(None, name.clone());
-        if is_old(&meta.resource_version, self.floors.of(&which, held)) {
+        if is_old(&meta.resource_version, self.revisions.of(&which, held)) {
             return;
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         let before = self.namespaces.hub.insert(name.clone(), meta);
         self.namespaces.endings.retain(|(_, each), _| each != name);
         self.consent_changed(name, before.as_ref(), now, dirty);
@@ -52,12 +52,12 @@ impl Index {
     ) {
         let held = self.namespaces.on(cluster, name).map(|held| held.revision);
         let which = Which::Namespace(Some(cluster.clone()), name.clone());
-        let floor = self.floors.of(&which, held);
-        if seen.revision < floor {
+        let min_resource_version = self.revisions.of(&which, held);
+        if seen.revision < min_resource_version {
             return;
         }
         // What differs because the member was restored was not changed by anybody.
-        if held.is_some() && floor > 0 {
+        if held.is_some() && min_resource_version > 0 {
             match self.is_namespace_as_wanted(name, cluster, &seen) {
                 Some(true) => {
                     let known = self.namespaces.unrest.get_mut(&(cluster.clone(), name.clone()));
@@ -67,7 +67,7 @@ impl Index {
                 None => {}
             }
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         let at = (cluster.clone(), name.clone());
         let ends = self.namespaces.endings.get(&at);
         if ends.is_some_and(|ending| ending.uid != seen.uid || !seen.is_of(&self.config.hub, cluster)) {
@@ -95,11 +95,15 @@ impl Index {
         };
         let Some(held) = held else { return };
         let which = Which::Namespace(member.cloned(), name.clone());
-        let floor = self.floors.of(&which, Some(held));
-        if deletion.revision.is_some_and(|revision| revision < floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held));
+        if deletion
+            .revision
+            .is_some_and(|revision| revision < min_resource_version)
+        {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         match member {
             None => {
                 let before = self.namespaces.hub.remove(name);
@@ -127,7 +131,7 @@ impl Index {
                 let before = of_it.and_then(|of_it| of_it.remove(name));
                 let labels = before.map(|seen| seen.labels).unwrap_or_default();
                 self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
-                if floor > 0 && self.namespaces.hub.contains_key(name) {
+                if min_resource_version > 0 && self.namespaces.hub.contains_key(name) {
                     self.disturbed(cluster, name, now);
                 }
                 self.namespaces.endings.remove(&(cluster.clone(), name.clone()));

@@ -27,10 +27,10 @@ impl Index {
         for (id, cluster) in copies {
             let responds = self.answers(&cluster);
             let is_outdated = current::is_record_outdated(self, &id, &cluster);
-            let Some(entity) = self.entities.get_mut(&id) else {
+            let Some(resource) = self.resources.get_mut(&id) else {
                 continue;
             };
-            let Some(state) = entity.copies.get_mut(&cluster) else {
+            let Some(state) = resource.copies.get_mut(&cluster) else {
                 continue;
             };
             if state.outdated_since.is_some() == is_outdated {
@@ -39,7 +39,7 @@ impl Index {
             state.outdated_since = is_outdated.then_some(now);
             // Of a member that responds the outcome is told to the referrers in a moment.
             if !responds {
-                dirty.extend(entity.referrers.iter().cloned().map(Key::BindingStatus));
+                dirty.extend(resource.referrers.iter().cloned().map(Key::BindingStatus));
             }
             dirty.push(Key::BindingStatus(id));
         }

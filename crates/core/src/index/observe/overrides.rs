@@ -6,8 +6,8 @@ use entourage_api::policy::OverridePolicy;
 
 use super::{Deletion, Dirty, named};
 use crate::{
-    index::{Index, Trouble, is_old, meta_of, overriding::Reach, routes::Changed},
-    object::{Gvk, Id, Meta, Named, Str, Time},
+    index::{Index, Trouble, is_old, meta_of, override_index::Reach, routes::Changed},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
     observation::Which,
     overrides::Policy,
     plan::Key,
@@ -19,19 +19,19 @@ impl Index {
     pub(super) fn override_seen(&mut self, policy: &OverridePolicy, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&policy.metadata);
         let name = named(&policy.metadata);
-        let before = self.overriding.meta(&name);
+        let before = self.override_index.meta(&name);
         let which = Which::Override(name.clone());
-        let floor = self.floors.of(&which, before.map(Meta::revision));
-        let is_echo = floor > 0 && before.is_some_and(|held| held.is_same_version(&meta));
-        if is_echo || is_old(&meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, before.map(Meta::revision));
+        let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, min_resource_version) {
             return;
         }
         let appeared = before.is_none();
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         let compiled = Policy::new(&name, &meta, &policy.spec);
-        let reached = self.overriding.insert(&name, meta, compiled);
+        let reached = self.override_index.insert(&name, meta, compiled);
         if self.are_overrides_listed() {
-            self.overriding.changes(&name, now);
+            self.override_index.changes(&name, now);
             dirty.push(Key::Override(name.clone()));
         }
         if appeared {
@@ -43,17 +43,24 @@ impl Index {
     }
 
     /// Cost: as [`Self::override_seen`].
-    pub(super) fn override_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
-        let Some(held) = self.overriding.meta(name) else {
+    pub(super) fn override_gone(
+        &mut self,
+        name: &NamespacedName,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(held) = self.override_index.meta(name) else {
             return;
         };
         let which = Which::Override(name.clone());
-        let floor = self.floors.of(&which, Some(held.revision()));
-        if deletion.is_not_of(&held.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.revision()));
+        if deletion.is_not_of(&held.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
-        let reached = self.overriding.remove(name);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
+        let reached = self.override_index.remove(name);
         self.route(Changed::DependentOverride(name), dirty);
         for reach in &reached {
             self.reconsider_reach(reach, dirty);
@@ -63,10 +70,10 @@ impl Index {
     /// What applies on this member may have changed. Cost: O(entities), when a Cluster that a rule looks at changes.
     pub(super) fn reconsider_copies_on(&mut self, cluster: &Str, dirty: &mut Dirty) {
         let has = self
-            .entities
+            .resources
             .iter()
-            .filter(|(_, entity)| entity.copies.contains_key(cluster));
-        let ids: Vec<Id> = has.map(|(id, _)| id.clone()).collect();
+            .filter(|(_, resource)| resource.copies.contains_key(cluster));
+        let ids: Vec<ResourceId> = has.map(|(id, _)| id.clone()).collect();
         for id in &ids {
             self.reconsider(id, cluster, dirty);
         }
@@ -79,9 +86,9 @@ impl Index {
         if reach.namespace.is_empty() && reach.gvk.as_ref().is_none_or(Gvk::is_namespace) {
             self.route(Changed::HubNamespaces(&reach.name), dirty);
         }
-        let ids: BTreeSet<Id> = self.reached(reach).cloned().collect();
+        let ids: BTreeSet<ResourceId> = self.reached(reach).cloned().collect();
         for id in ids {
-            let clusters: Vec<Str> = self.entities[&id].copies.keys().cloned().collect();
+            let clusters: Vec<Str> = self.resources[&id].copies.keys().cloned().collect();
             for cluster in clusters {
                 self.reconsider(&id, &cluster, dirty);
             }
@@ -89,15 +96,15 @@ impl Index {
     }
 
     /// The objects that a policy of this reach may select. Cost: as [`Self::reconsider_reach`] says of objects.
-    pub(crate) fn reached<'a>(&'a self, reach: &'a Reach) -> impl Iterator<Item = &'a Id> {
+    pub(crate) fn reached<'a>(&'a self, reach: &'a Reach) -> impl Iterator<Item = &'a ResourceId> {
         let kinds: Vec<&Gvk> = match &reach.gvk {
             Some(gvk) => vec![gvk],
             None => self.kinds.iter().collect(),
         };
         let in_one_place = !reach.namespace.is_empty();
         kinds.into_iter().flat_map(move |gvk| {
-            let first = Id::new(gvk.clone(), &reach.namespace, &reach.name);
-            self.entities
+            let first = ResourceId::new(gvk.clone(), &reach.namespace, &reach.name);
+            self.resources
                 .range(first..)
                 .map(|(id, _)| id)
                 .take_while(move |id| id.gvk == *gvk && (!in_one_place || id.namespace == reach.namespace))
@@ -108,31 +115,31 @@ impl Index {
 
     /// An object changes that override policies may select, or where it is: they may have another effect now. Cost:
     /// O(log policies + those).
-    pub(super) fn dirty_overrides_of(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let names = self.overriding.that_may_apply_to(id).into_iter().cloned();
+    pub(super) fn dirty_overrides_of(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let names = self.override_index.that_may_apply_to(id).into_iter().cloned();
         self.overrides_may_differ(names.collect(), now, dirty);
     }
 
     /// The same when the clusters change. Cost: O(override policies).
     pub(super) fn dirty_overrides(&mut self, now: Time, dirty: &mut Dirty) {
-        self.overrides_may_differ(self.overriding.names().cloned().collect(), now, dirty);
+        self.overrides_may_differ(self.override_index.names().cloned().collect(), now, dirty);
     }
 
-    fn overrides_may_differ(&mut self, names: Vec<Named>, now: Time, dirty: &mut Dirty) {
+    fn overrides_may_differ(&mut self, names: Vec<NamespacedName>, now: Time, dirty: &mut Dirty) {
         // What a process reads when it starts is no change.
         if !self.is_base_synced() || !self.are_overrides_listed() {
             return;
         }
         for name in names {
-            self.overriding.changes(&name, now);
+            self.override_index.changes(&name, now);
             dirty.push(Key::Override(name));
         }
     }
 
     /// A copy may have to look different: what was wrong with its overrides may be over.
-    fn reconsider(&mut self, id: &Id, cluster: &Str, dirty: &mut Dirty) {
-        let entity = self.entities.get_mut(id);
-        let Some(state) = entity.and_then(|entity| entity.copies.get_mut(cluster)) else {
+    fn reconsider(&mut self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
+        let resource = self.resources.get_mut(id);
+        let Some(state) = resource.and_then(|resource| resource.copies.get_mut(cluster)) else {
             return;
         };
         let held = state.problem.take_if(|held| held.trouble == Trouble::Override);

@@ -7,10 +7,10 @@ use entourage_api::{keys::annotation, policy::PropagationPolicy};
 use super::{Deletion, Dirty, named};
 use crate::{
     index::{Index, Policy, is_old, meta_of, routes::Changed},
-    object::{Named, Time},
+    object::{NamespacedName, Time},
     observation::Which,
+    scope,
     stored_binding::WISHES,
-    twin,
 };
 
 impl Index {
@@ -21,14 +21,14 @@ impl Index {
         let name = named(&policy.metadata);
         let before = self.policies.get(&name);
         let which = Which::Policy(name.clone());
-        let floor = self.floors.of(&which, before.map(|held| held.meta.revision()));
-        let is_echo = floor > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
-        if is_echo || is_old(&meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, before.map(|held| held.meta.revision()));
+        let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, min_resource_version) {
             return;
         }
-        let id_label = twin::policy(&name).id_label;
+        let id_label = scope::policy(&name).id_label;
         // A generation that was counted twice says nothing.
-        let unchanged = before.filter(|_| floor > 0).filter(|held| {
+        let unchanged = before.filter(|_| min_resource_version > 0).filter(|held| {
             held.meta.uid == meta.uid
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
@@ -45,11 +45,11 @@ impl Index {
         let unchanged = unchanged.is_some();
         let old = before.map(|held| held.object.clone());
         if let Some(old) = &old {
-            self.selecting.remove(&name, &old.spec);
+            self.policy_index.remove(&name, &old.spec);
         }
-        self.selecting.insert(&name, &policy.spec);
+        self.policy_index.insert(&name, &policy.spec);
         self.name_kinds(&name, old.as_deref(), Some(policy), dirty);
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         self.policies.insert(
             name.clone(),
             Policy {
@@ -68,18 +68,25 @@ impl Index {
         }
     }
 
-    pub(super) fn policy_gone(&mut self, name: &Named, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+    pub(super) fn policy_gone(
+        &mut self,
+        name: &NamespacedName,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         let Some(held) = self.policies.get(name) else {
             return;
         };
         let which = Which::Policy(name.clone());
-        let floor = self.floors.of(&which, Some(held.meta.revision()));
-        if deletion.is_not_of(&held.meta.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         let object = held.object.clone();
-        self.selecting.remove(name, &object.spec);
+        self.policy_index.remove(name, &object.spec);
         self.policies.remove(name);
         self.name_kinds(name, Some(&object), None, dirty);
         self.route(Changed::Claimed(name), dirty);

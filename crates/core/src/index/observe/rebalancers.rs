@@ -19,12 +19,12 @@ impl Index {
         let name = named(&object.metadata).name;
         let which = Which::Rebalancer(name.clone());
         let before = self.rebalancers.get(&name).map(|held| held.meta());
-        let floor = self.floors.of(&which, before.map(|held| held.revision()));
-        let is_echo = floor > 0 && before.is_some_and(|held| held.is_same_version(&meta));
-        if is_echo || is_old(&meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, before.map(|held| held.revision()));
+        let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, min_resource_version) {
             return;
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         let asked = self.rebalancers.insert(&name, object, now);
         dirty.extend(asked.into_iter().map(Key::Binding));
         dirty.push(Key::Rebalancer(name));
@@ -36,11 +36,12 @@ impl Index {
             return;
         };
         let which = Which::Rebalancer(name.clone());
-        let floor = self.floors.of(&which, Some(held.revision()));
-        if deletion.is_not_of(&held.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.revision()));
+        if deletion.is_not_of(&held.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         self.rebalancers.remove(name);
     }
 

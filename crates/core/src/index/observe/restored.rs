@@ -61,11 +61,15 @@ impl Index {
         self.synced.remove(watch);
         match watch {
             Watch::Templates(gvk) => {
-                let of_kind = self.entities.range_mut(first(gvk)..);
-                for (_, entity) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
-                    (entity.floor, entity.touched, entity.confirmed) = (0, None, None);
-                    (entity.absent, entity.never_travels) = (false, false);
-                    entity.copies.values_mut().for_each(forget_source);
+                let of_kind = self.resources.range_mut(first(gvk)..);
+                for (_, resource) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    (
+                        resource.min_resource_version,
+                        resource.touched,
+                        resource.confirmed,
+                    ) = (0, None, None);
+                    (resource.absent, resource.never_travels) = (false, false);
+                    resource.copies.values_mut().for_each(forget_source);
                 }
                 let of_kind = self.tombstones.range_mut(first(gvk)..);
                 for (_, known) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
@@ -73,10 +77,10 @@ impl Index {
                 }
             }
             Watch::Copies(cluster, gvk) => {
-                let of_kind = self.entities.range_mut(first(gvk)..);
-                for (_, entity) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
-                    if let Some(state) = entity.copies.get_mut(cluster) {
-                        state.floor = 0;
+                let of_kind = self.resources.range_mut(first(gvk)..);
+                for (_, resource) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    if let Some(state) = resource.copies.get_mut(cluster) {
+                        state.min_resource_version = 0;
                         forget_source(state);
                     }
                 }
@@ -87,10 +91,10 @@ impl Index {
             }
             Watch::Bindings | Watch::ClusterBindings => {
                 let cluster_scoped = *watch == Watch::ClusterBindings;
-                for (id, entity) in &mut self.entities {
+                for (id, resource) in &mut self.resources {
                     if id.namespace.is_empty() == cluster_scoped {
                         // One that was told to be gone before this list is not accounted for either: the hub never had it.
-                        (entity.binding_floor, entity.vanished) = (0, None);
+                        (resource.binding_floor, resource.vanished) = (0, None);
                     }
                 }
                 for (id, known) in &mut self.tombstones {
@@ -108,7 +112,7 @@ impl Index {
                     _ => {}
                 }
                 let held = self.held(watch);
-                self.floors.went_back(held, |which| is_under(watch, which));
+                self.revisions.went_back(held, |which| is_under(watch, which));
             }
         }
     }
@@ -121,7 +125,7 @@ fn forget_source(state: &mut CopyState) {
     }
 }
 
-/// Whether a watch that has its floors in [`crate::index::Index::floors`] covers an object.
+/// Whether a watch that has its floors in [`crate::index::Index::revisions`] covers an object.
 fn is_under(watch: &Watch, which: &Which) -> bool {
     match (watch, which) {
         (Watch::Policies, Which::Policy(name)) | (Watch::Overrides, Which::Override(name)) => {

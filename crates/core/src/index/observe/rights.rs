@@ -3,14 +3,14 @@
 use super::Dirty;
 use crate::{
     index::{Index, claims::lacks_claim, routes::Changed},
-    object::{Gvk, Id, Time},
+    object::{Gvk, ResourceId, Time},
     observation::Watch,
 };
 
 impl Index {
     /// The hub refuses the claim of a template: its policy says so. Cost: O(policies), and O(log templates) when it refused it
     /// in the same words before.
-    pub(super) fn claim_refused(&mut self, id: Id, why: String, dirty: &mut Dirty) {
+    pub(super) fn claim_refused(&mut self, id: ResourceId, why: String, dirty: &mut Dirty) {
         if self.unclaimed.get(&id) == Some(&why) {
             return;
         }
@@ -20,7 +20,7 @@ impl Index {
 
     /// A template was seen, or is gone: it may have got the claim that was refused, or need none. Another policy's is not the
     /// one. Cost: O(policies) when it was refused, else O(log templates).
-    pub(super) fn claim_not_refused(&mut self, id: &Id, dirty: &mut Dirty) {
+    pub(super) fn claim_not_refused(&mut self, id: &ResourceId, dirty: &mut Dirty) {
         if self.unclaimed.contains_key(id) && lacks_claim(self, id).is_none() {
             self.unclaimed.remove(id);
             self.route(Changed::Listing(&Watch::Templates(id.gvk.clone())), dirty);

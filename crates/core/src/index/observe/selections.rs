@@ -5,14 +5,19 @@
 
 use super::Dirty;
 use crate::{
-    index::{Entity, Index, routes::Changed},
+    index::{Index, ResourceState, routes::Changed},
     interpreter::references::{DependencyReference, DependencySelection},
-    object::{Gvk, Id, Str, Time},
+    object::{Gvk, ResourceId, Str, Time},
 };
 
 impl Index {
     /// Notes which templates select what. Cost: O(selections).
-    pub(super) fn selects(&mut self, id: &Id, before: &[DependencySelection], after: &[DependencySelection]) {
+    pub(super) fn selects(
+        &mut self,
+        id: &ResourceId,
+        before: &[DependencySelection],
+        after: &[DependencySelection],
+    ) {
         if before == after {
             return;
         }
@@ -38,18 +43,18 @@ impl Index {
     /// Cost: O(named), with selectors O(templates of the selected kinds in their namespaces × references held).
     pub(super) fn with_selected(
         &self,
-        referrer: &Id,
+        referrer: &ResourceId,
         mut named: Vec<DependencyReference>,
         selections: &[DependencySelection],
     ) -> Vec<DependencyReference> {
-        let held = self.entities.get(referrer).map(|entity| &entity.direct);
-        let was_matched = |id: &Id| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
+        let held = self.resources.get(referrer).map(|resource| &resource.direct);
+        let was_matched = |id: &ResourceId| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
         named.retain(|each| self.may_take(referrer, &each.id.gvk, &each.id.namespace));
         let may_take = |each: &&DependencySelection| self.may_take(referrer, &each.gvk, &each.namespace);
         for selection in selections.iter().filter(may_take) {
-            for (id, entity) in self.of_kind_in(&selection.gvk, &selection.namespace) {
-                let unproved = entity.template.is_none() && !entity.absent && was_matched(id);
-                if unproved || is_selected(std::slice::from_ref(selection), id, entity) {
+            for (id, resource) in self.of_kind_in(&selection.gvk, &selection.namespace) {
+                let unproved = resource.template.is_none() && !resource.absent && was_matched(id);
+                if unproved || is_selected(std::slice::from_ref(selection), id, resource) {
                     add(&mut named, id);
                 }
             }
@@ -61,57 +66,62 @@ impl Index {
     ///
     /// Cost: O(templates with a selector for its kind and namespace × their references), and that of [`Self::refer`] for each
     /// that matches it otherwise than before.
-    pub(super) fn reselect(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
+    pub(super) fn reselect(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let key = (id.gvk.clone(), id.namespace.clone());
         let Some(referrers) = self.selectors.get(&key).cloned() else {
             return;
         };
         for referrer in referrers {
-            let (Some(selecting), Some(entity)) = (self.entities.get(&referrer), self.entities.get(id))
+            let (Some(policy_index), Some(resource)) =
+                (self.resources.get(&referrer), self.resources.get(id))
             else {
                 continue;
             };
-            let Some(template) = &selecting.template else {
+            let Some(template) = &policy_index.template else {
                 continue;
             };
             let is_named = template.references.iter().any(|each| each.id == *id);
             let is_wanted = self.may_take(&referrer, &id.gvk, &id.namespace)
-                && (is_named || is_selected(&template.selections, id, entity));
-            let mut references = selecting.direct.to_vec();
+                && (is_named || is_selected(&template.selections, id, resource));
+            let mut references = policy_index.direct.to_vec();
             if is_wanted {
                 add(&mut references, id);
             } else {
                 references.retain(|each| each.id != *id);
             }
-            if *references != *selecting.direct {
+            if *references != *policy_index.direct {
                 self.refer(&referrer, references, now, dirty);
-                self.settle(&referrer, now, dirty);
+                self.release_stale_dependencies(&referrer, now, dirty);
                 self.route(Changed::Needs(&referrer), dirty);
             }
         }
     }
 
-    fn of_kind_in<'a>(&'a self, gvk: &Gvk, namespace: &Str) -> impl Iterator<Item = (&'a Id, &'a Entity)> {
-        let first = Id {
+    fn of_kind_in<'a>(
+        &'a self,
+        gvk: &Gvk,
+        namespace: &Str,
+    ) -> impl Iterator<Item = (&'a ResourceId, &'a ResourceState)> {
+        let first = ResourceId {
             gvk: gvk.clone(),
             namespace: namespace.clone(),
             name: "".into(),
         };
         let (gvk, namespace) = (gvk.clone(), namespace.clone());
-        self.entities
+        self.resources
             .range(first..)
             .take_while(move |(id, _)| id.gvk == gvk && id.namespace == namespace)
     }
 }
 
 /// Whether a selection means a template that is there.
-fn is_selected(selections: &[DependencySelection], id: &Id, entity: &Entity) -> bool {
-    let labels = entity.template.as_ref().map(|template| &template.meta.labels);
+fn is_selected(selections: &[DependencySelection], id: &ResourceId, resource: &ResourceState) -> bool {
+    let labels = resource.template.as_ref().map(|template| &template.meta.labels);
     labels.is_some_and(|labels| selections.iter().any(|selection| selection.selects(id, labels)))
 }
 
 /// Adds a reference in its place; what is there already stays as it is.
-fn add(references: &mut Vec<DependencyReference>, id: &Id) {
+fn add(references: &mut Vec<DependencyReference>, id: &ResourceId) {
     if let Err(place) = references.binary_search_by(|each| each.id.cmp(id)) {
         references.insert(
             place,

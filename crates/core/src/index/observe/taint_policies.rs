@@ -18,12 +18,12 @@ impl Index {
         let name: Str = object.metadata.name.as_deref().unwrap_or_default().into();
         let which = Which::TaintPolicy(name.clone());
         let held = self.taint_policies.get(&name).map(|held| &held.meta);
-        let floor = self.floors.of(&which, held.map(|held| held.revision()));
-        let is_echo = floor > 0 && held.is_some_and(|held| held.is_same_version(&meta));
-        if is_echo || is_old(&meta.resource_version, floor) {
+        let min_resource_version = self.revisions.of(&which, held.map(|held| held.revision()));
+        let is_echo = min_resource_version > 0 && held.is_some_and(|held| held.is_same_version(&meta));
+        if is_echo || is_old(&meta.resource_version, min_resource_version) {
             return;
         }
-        self.floors.seen(&which);
+        self.revisions.seen(&which);
         let object = object.clone();
         self.taint_policies.insert(name, TaintPolicy { meta, object });
         self.route(Changed::TaintPolicies, dirty);
@@ -41,11 +41,12 @@ impl Index {
             return;
         };
         let which = Which::TaintPolicy(name.clone());
-        let floor = self.floors.of(&which, Some(held.meta.revision()));
-        if deletion.is_not_of(&held.meta.uid, floor) {
+        let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
+        if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;
         }
-        self.floors.gone(which, deletion.floor(floor), now);
+        self.revisions
+            .gone(which, deletion.min_resource_version(min_resource_version), now);
         self.taint_policies.remove(name);
         self.route(Changed::TaintPolicies, dirty);
     }

@@ -5,45 +5,53 @@ use std::collections::BTreeSet;
 use super::{Deletion, Dirty, consent::outside};
 use crate::{
     index::{Index, activation, is_old, routes::Changed},
-    interpreter::{operations::Operation, question::Unanswered},
-    object::{Id, Time},
+    interpreter::{operations::Operation, question::InterpretError},
+    object::{ResourceId, Time},
     observation::Template,
-    twin::claim_of,
+    scope::claim_of,
 };
 
 impl Index {
     /// Cost: O(copies + clusters wanted), plus that of [`Self::refer`] and [`Self::with_selected`], plus O(referrers) when the
     /// template appears, and that of [`Self::reselect`] when its labels change.
-    pub(super) fn template_seen(&mut self, id: &Id, mut template: Template, now: Time, dirty: &mut Dirty) {
+    pub(super) fn template_seen(
+        &mut self,
+        id: &ResourceId,
+        mut template: Template,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         self.use_kind(&id.gvk);
-        let taught = self.interpreter.of(&id.gvk);
+        let interpretation = self.interpreter.of(&id.gvk);
         self.keep_answers(id, &mut template);
         self.recall(id, &mut template);
-        let entity = self.unbury(id);
+        let resource = self.get_or_create(id);
         // Read by what was taught before: it is read again.
-        if is_old(&template.meta.resource_version, entity.floor) || taught != template.taught {
+        if is_old(&template.meta.resource_version, resource.min_resource_version)
+            || interpretation != template.interpretation
+        {
             return;
         }
         // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
-        let outdated = entity.floor == 0;
+        let outdated = resource.min_resource_version == 0;
         // The echo of what is known: the answer to a write came before its watch event.
         // What a hook says may differ although the object does not.
         let is_echo = |held: &Template| {
             held.meta.is_same_version(&template.meta)
-                && held.taught == taught
-                && (!taught.is_hooked() || *held == template)
+                && held.interpretation == interpretation
+                && (!interpretation.is_hooked() || *held == template)
         };
-        if !outdated && entity.template.as_ref().is_some_and(is_echo) {
+        if !outdated && resource.template.as_ref().is_some_and(is_echo) {
             return;
         }
-        entity.floor = template.meta.revision();
-        entity.absent = false;
-        entity.never_travels = false;
-        entity.unreadable = None;
+        resource.min_resource_version = template.meta.revision();
+        resource.absent = false;
+        resource.never_travels = false;
+        resource.unreadable = None;
         if template.meta.deleting.is_none() {
-            entity.orphaning = None;
+            resource.orphaning = None;
         } else if template.meta.has_finalizer("orphan") {
-            entity.orphaning = Some(template.meta.uid.clone());
+            resource.orphaning = Some(template.meta.uid.clone());
         }
         let (named, selections) = (template.references.clone(), template.selections.clone());
         let outside = outside(id, &template);
@@ -51,37 +59,37 @@ impl Index {
         let deleting = template.meta.deleting.is_some();
         let status = template.status.clone();
         let revision = template.meta.revision();
-        let touched = entity
+        let touched = resource
             .template
             .as_ref()
             .filter(|_| !outdated)
             .is_some_and(|held| activation::is_touched(&held.meta, &template.meta));
-        let relabelled = entity
+        let relabelled = resource
             .template
             .as_ref()
             .is_none_or(|held| held.meta.labels != template.meta.labels);
         let unasked = |template: &Template| {
             let references = template.lacks(Operation::References);
-            references.is_some_and(Unanswered::is_unasked)
+            references.is_some_and(InterpretError::is_unasked)
         };
         let is_unasked = unasked(&template);
-        let before = entity.template.replace(template);
+        let before = resource.template.replace(template);
         let was_there = before.is_some();
         // Who takes it along waited for what it needs.
         let is_told = !is_unasked && before.as_ref().is_some_and(unasked);
-        let waited: Vec<Id> = entity.referrers.iter().filter(|_| is_told).cloned().collect();
+        let waited: Vec<ResourceId> = resource.referrers.iter().filter(|_| is_told).cloned().collect();
         let restated = before.as_ref().is_some_and(|held| held.status != status);
         if restated {
-            entity.template_status_written = Some(now);
+            resource.template_status_written = Some(now);
         }
         let appeared = before
             .as_ref()
             .is_none_or(|held| held.meta.deleting.is_some() != deleting);
         let claim_before = before.as_ref().and_then(|held| claim_of(&held.meta));
         if claim != claim_before {
-            entity.touched = None;
+            resource.touched = None;
         } else if touched {
-            entity.touched = Some(revision);
+            resource.touched = Some(revision);
         }
         if restated {
             self.status_seen(id, &status.unwrap_or_default(), now);
@@ -119,13 +127,17 @@ impl Index {
 
     /// No answer is worth less than one that was given about the same version before.
     /// Cost: O(references), where something was not answered.
-    fn keep_answers(&self, id: &Id, template: &mut Template) {
+    fn keep_answers(&self, id: &ResourceId, template: &mut Template) {
         if template.unanswered.is_empty() {
             return;
         }
-        let held = self.entities.get(id).and_then(|entity| entity.template.as_ref());
-        let is_same =
-            |held: &&Template| held.taught == template.taught && held.meta.is_same_version(&template.meta);
+        let held = self
+            .resources
+            .get(id)
+            .and_then(|resource| resource.template.as_ref());
+        let is_same = |held: &&Template| {
+            held.interpretation == template.interpretation && held.meta.is_same_version(&template.meta)
+        };
         let Some(held) = held.filter(is_same) else {
             return;
         };
@@ -149,31 +161,39 @@ impl Index {
     }
 
     /// Whoever asked whether the template is still there, because its binding ends, knows now.
-    pub(super) fn template_found(&mut self, id: &Id) {
-        let entity = self.unbury(id);
-        let ending = entity
+    pub(super) fn template_found(&mut self, id: &ResourceId) {
+        let resource = self.get_or_create(id);
+        let ending = resource
             .binding
             .as_ref()
             .filter(|binding| binding.meta.deleting.is_some());
-        entity.confirmed = ending.map(|binding| binding.meta.uid.clone());
+        resource.confirmed = ending.map(|binding| binding.meta.uid.clone());
     }
 
     /// What it refers to counts until a GET has proved that it is gone: no event alone takes anything away.
     ///
     /// Cost: as [`Self::template_seen`].
-    pub(super) fn template_gone(&mut self, id: &Id, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get_mut(id) else {
+    pub(super) fn template_gone(
+        &mut self,
+        id: &ResourceId,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(resource) = self.resources.get_mut(id) else {
             return;
         };
-        let Some(held) = &entity.template else {
-            entity.floor = entity.floor.max(deletion.revision.unwrap_or_default());
+        let Some(held) = &resource.template else {
+            resource.min_resource_version = resource
+                .min_resource_version
+                .max(deletion.revision.unwrap_or_default());
             return;
         };
-        if deletion.is_not_of(&held.meta.uid, entity.floor) {
+        if deletion.is_not_of(&held.meta.uid, resource.min_resource_version) {
             return;
         }
-        entity.floor = deletion.floor(entity.floor);
-        let before = entity.template.take();
+        resource.min_resource_version = deletion.min_resource_version(resource.min_resource_version);
+        let before = resource.template.take();
         self.names_outside(id, BTreeSet::new());
         let claim = before.as_ref().and_then(|held| claim_of(&held.meta));
         self.selects(id, &before.map(|held| held.selections).unwrap_or_default(), &[]);
@@ -189,21 +209,25 @@ impl Index {
 
     /// What a template needs that is not held: what it needed last if it is orphaned, as this process saw it or, after a start,
     /// as its binding says; else nothing, once it is gone for certain. Cost: as [`Self::refer`]; O(1) while a template is held.
-    pub(super) fn refers_as_orphaned(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id).filter(|entity| entity.template.is_none()) else {
+    pub(super) fn refers_as_orphaned(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let Some(resource) = self
+            .resources
+            .get(id)
+            .filter(|resource| resource.template.is_none())
+        else {
             return;
         };
-        match &entity.binding {
-            Some(binding) if entity.may_be_orphaned() => {
+        match &resource.binding {
+            Some(binding) if resource.may_be_orphaned() => {
                 // What they become when its binding is deleted is recorded on theirs.
                 self.route(Changed::TakesAlong(id), dirty);
-                if entity.direct.is_empty() {
+                if resource.direct.is_empty() {
                     let (named, selections) = binding.stored_dependencies(id);
                     let references = self.with_selected(id, named, &selections);
                     self.refer(id, references, now, dirty);
                 }
             }
-            _ if entity.absent => self.refers_no_more(id, now, dirty),
+            _ if resource.absent => self.refers_no_more(id, now, dirty),
             _ => {}
         }
     }
@@ -212,13 +236,13 @@ impl Index {
     /// it was made again since.
     ///
     /// Cost: that of [`Self::refers_no_more`] and [`Self::reselect`], and O(copies).
-    pub(super) fn absent(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let entity = self.unbury(id);
-        if entity.template.is_some() {
+    pub(super) fn absent(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let resource = self.get_or_create(id);
+        if resource.template.is_some() {
             return;
         }
-        entity.absent = true;
-        entity.unreadable = None;
+        resource.absent = true;
+        resource.unreadable = None;
         self.route(Changed::Presence(id), dirty);
         self.refers_as_orphaned(id, now, dirty);
         self.reselect(id, now, dirty);

@@ -7,11 +7,11 @@ use entourage_api::names;
 use super::{Dirty, late_writes::is_unseen};
 use crate::{
     index::{
-        CopyState, Entity, Index, Tombstone, claim_on, current::is_current, floors, referred,
+        CopyState, Index, ResourceState, Tombstone, claim_on, current::is_current, referred, revisions,
         routes::Changed, wanted::wants,
     },
-    object::{Id, Named, Str, Time},
-    twin::claim_of,
+    object::{NamespacedName, ResourceId, Str, Time},
+    scope::claim_of,
 };
 
 impl Index {
@@ -19,21 +19,21 @@ impl Index {
     /// another component keeps.
     pub(super) fn claim_changed(
         &mut self,
-        id: &Id,
-        before: Option<Named>,
-        after: Option<Named>,
+        id: &ResourceId,
+        before: Option<NamespacedName>,
+        after: Option<NamespacedName>,
         dirty: &mut Dirty,
     ) {
         if before == after {
             return;
         }
-        let entity = self.entities.get(id);
-        let still: Vec<Named> = entity
+        let resource = self.resources.get(id);
+        let still: Vec<NamespacedName> = resource
             .and_then(|each| each.template.as_ref())
             .and_then(|template| claim_of(&template.meta))
             .into_iter()
             .chain(
-                entity
+                resource
                     .and_then(|each| each.binding.as_ref())
                     .and_then(|binding| claim_on(&binding.meta)),
             )
@@ -55,55 +55,55 @@ impl Index {
         }
     }
 
-    pub(crate) fn copy_state(&mut self, id: &Id, cluster: &Str) -> &mut CopyState {
+    pub(crate) fn copy_state(&mut self, id: &ResourceId, cluster: &Str) -> &mut CopyState {
         self.leaves_a_trace(cluster, &id.gvk);
-        self.unbury(id).copies.entry(cluster.clone()).or_default()
+        self.get_or_create(id).copies.entry(cluster.clone()).or_default()
     }
 
     /// A member answered for a copy: the status has news.
-    pub(super) fn answered(&mut self, id: &Id, now: Time) {
-        if let Some(entity) = self.entities.get_mut(id) {
-            entity.answers = Some(entity.answers.map_or((now, now), |(first, _)| (first, now)));
+    pub(super) fn answered(&mut self, id: &ResourceId, now: Time) {
+        if let Some(resource) = self.resources.get_mut(id) {
+            resource.answers = Some(resource.answers.map_or((now, now), |(first, _)| (first, now)));
         }
     }
 
     /// Lists that decide its status came only now: what follows from them, for it and for its referrers, is worked out in
     /// a moment. Cost: O(referrers).
-    pub(crate) fn lists_came(&mut self, id: &Id, now: Time) {
-        let Some(entity) = self.entities.get_mut(id) else {
+    pub(crate) fn lists_came(&mut self, id: &ResourceId, now: Time) {
+        let Some(resource) = self.resources.get_mut(id) else {
             return;
         };
-        entity.lists_came = Some(now);
-        let referrers: Vec<Id> = entity.referrers.iter().cloned().collect();
+        resource.lists_came = Some(now);
+        let referrers: Vec<ResourceId> = resource.referrers.iter().cloned().collect();
         for referrer in referrers {
-            if let Some(entity) = self.entities.get_mut(&referrer) {
-                entity.lists_came = Some(now);
+            if let Some(resource) = self.resources.get_mut(&referrer) {
+                resource.lists_came = Some(now);
             }
         }
     }
 
     /// Ends the holds of a template whose copies are all current: none of them needs what it used to refer to.
     /// Cost: O(its copies + former references).
-    pub(super) fn settle(&mut self, id: &Id, now: Time, dirty: &mut Dirty) {
-        let Some(entity) = self.entities.get(id) else {
+    pub(super) fn release_stale_dependencies(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
-        if entity.left_behind.is_empty() {
+        if resource.stale_dependencies.is_empty() {
             return;
         }
         // What the leader may be sending is of a version that this process does not know.
-        let may_come = |cluster: &Str| !self.leading && is_unseen(entity, cluster);
+        let may_come = |cluster: &Str| !self.leading && is_unseen(resource, cluster);
         let stale = |cluster: &Str| {
             may_come(cluster) || (self.may_exist(id, cluster) && !is_current(self, id, cluster))
         };
-        if entity.copies.keys().any(stale) {
+        if resource.copies.keys().any(stale) {
             return;
         }
-        let left_behind = entity.left_behind.clone();
-        let keeping = keeps_on(entity);
-        for dependency in left_behind {
-            if let Some(entity) = self.entities.get_mut(&dependency) {
-                entity.former.remove(id);
+        let stale_dependencies = resource.stale_dependencies.clone();
+        let keeping = keeps_on(resource);
+        for dependency in stale_dependencies {
+            if let Some(resource) = self.resources.get_mut(&dependency) {
+                resource.stale_referrers.remove(id);
             }
             for cluster in &keeping {
                 self.keep_on(&dependency, cluster);
@@ -111,47 +111,47 @@ impl Index {
             self.route(Changed::Template(&dependency), dirty);
             self.forget_if_empty(&dependency, now);
         }
-        if let Some(entity) = self.entities.get_mut(id) {
-            entity.left_behind.clear();
+        if let Some(resource) = self.resources.get_mut(id) {
+            resource.stale_dependencies.clear();
         }
     }
 
     /// A workload that was deleted has left a member: what it took along there stays if it asked for that.
-    pub(super) fn remember_preserved(&mut self, id: &Id, cluster: &Str) {
-        let Some(entity) = self.entities.get_mut(id) else {
+    pub(super) fn remember_preserved(&mut self, id: &ResourceId, cluster: &Str) {
+        let Some(resource) = self.resources.get_mut(id) else {
             return;
         };
-        entity.preserved_on.remove(cluster);
-        if !entity.is_gone() || !keeps_on(entity).contains(cluster) {
+        resource.preserved_on.remove(cluster);
+        if !resource.is_gone() || !keeps_on(resource).contains(cluster) {
             return;
         }
-        let dependencies: Vec<Id> = entity.references.iter().map(referred).collect();
+        let dependencies: Vec<ResourceId> = resource.references.iter().map(referred).collect();
         for dependency in dependencies {
             self.keep_on(&dependency, cluster);
         }
     }
 
     /// What was asked to stay on a member stays, unless somebody else needs it there: then that one decides in the end.
-    fn keep_on(&mut self, id: &Id, cluster: &Str) {
+    fn keep_on(&mut self, id: &ResourceId, cluster: &Str) {
         let needed = self
-            .entities
+            .resources
             .get(id)
-            .is_none_or(|entity| wants(self, id, entity, cluster));
-        if !needed && let Some(entity) = self.entities.get_mut(id) {
-            entity.preserved_on.insert(cluster.clone());
+            .is_none_or(|resource| wants(self, id, resource, cluster));
+        if !needed && let Some(resource) = self.resources.get_mut(id) {
+            resource.preserved_on.insert(cluster.clone());
         }
     }
 
     /// The name of the binding of a template: as stored, or as it would be made. Of two groups that serve a kind of this
     /// name the first holder has Karmada's name, the other one with the group in it (architecture 6); a third one is told apart by all
     /// that it is.
-    pub(crate) fn binding_name_of(&self, id: &Id) -> Str {
-        if let Some(binding) = self.entities.get(id).and_then(Entity::last_binding) {
+    pub(crate) fn binding_name_of(&self, id: &ResourceId) -> Str {
+        if let Some(binding) = self.resources.get(id).and_then(ResourceState::last_binding) {
             return binding.name.name.clone();
         }
         let names = names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);
         let is_free = |name: &&String| {
-            let holder = self.by_binding.get(&Named::new(&id.namespace, name));
+            let holder = self.by_binding.get(&NamespacedName::new(&id.namespace, name));
             holder.is_none_or(|holder| holder == id)
         };
         let [.., last] = &names;
@@ -160,43 +160,43 @@ impl Index {
 
     /// The entity, made if there is none, with its floors as they were when it was forgotten. Entities are made here
     /// only.
-    pub(super) fn unbury(&mut self, id: &Id) -> &mut Entity {
+    pub(super) fn get_or_create(&mut self, id: &ResourceId) -> &mut ResourceState {
         let tombstones = &self.tombstones;
-        self.entities.entry(id.clone()).or_insert_with(|| {
+        self.resources.entry(id.clone()).or_insert_with(|| {
             let Some(known) = tombstones.get(id) else {
-                return Entity::default();
+                return ResourceState::default();
             };
-            let at = |floor: &u64| CopyState {
-                floor: *floor,
+            let at = |min_resource_version: &u64| CopyState {
+                min_resource_version: *min_resource_version,
                 ..CopyState::default()
             };
-            Entity {
-                floor: known.template,
+            ResourceState {
+                min_resource_version: known.template,
                 binding_floor: known.binding,
                 copies: known
                     .copies
                     .iter()
-                    .map(|(cluster, floor)| (cluster.clone(), at(floor)))
+                    .map(|(cluster, min_resource_version)| (cluster.clone(), at(min_resource_version)))
                     .collect(),
-                ..Entity::default()
+                ..ResourceState::default()
             }
         })
     }
 
-    fn bury(&mut self, id: &Id, entity: &Entity, now: Time) {
+    fn forget(&mut self, id: &ResourceId, resource: &ResourceState, now: Time) {
         let known = Tombstone {
-            template: entity.floor,
-            binding: entity.binding_floor,
-            copies: entity
+            template: resource.min_resource_version,
+            binding: resource.binding_floor,
+            copies: resource
                 .copies
                 .iter()
-                .map(|(cluster, state)| (cluster.clone(), state.floor))
+                .map(|(cluster, state)| (cluster.clone(), state.min_resource_version))
                 .collect(),
         };
         self.tombstones.insert(id.clone(), known);
         self.buried.push_back((now, id.clone()));
         while let Some((time, _)) = self.buried.front() {
-            if self.buried.len() <= floors::MOST && now.0 - time.0 < floors::AGE {
+            if self.buried.len() <= revisions::MOST && now.0 - time.0 < revisions::AGE {
                 break;
             }
             if let Some((_, id)) = self.buried.pop_front() {
@@ -206,27 +206,32 @@ impl Index {
     }
 
     /// Drops an entity that nothing is known of any more.
-    pub(in crate::index) fn forget_if_empty(&mut self, id: &Id, now: Time) {
-        let Some(entity) = self.entities.get(id) else {
+    pub(in crate::index) fn forget_if_empty(&mut self, id: &ResourceId, now: Time) {
+        let Some(resource) = self.resources.get(id) else {
             return;
         };
         let idle = |state: &CopyState| state.is_absent() && state.copied.is_none();
-        let empty = entity.template.is_none()
-            && entity.binding.is_none()
-            && entity.referrers.is_empty()
-            && entity.former.is_empty()
-            && entity.copies.values().all(idle);
+        let empty = resource.template.is_none()
+            && resource.binding.is_none()
+            && resource.referrers.is_empty()
+            && resource.stale_referrers.is_empty()
+            && resource.copies.values().all(idle);
         if !empty {
             return;
         }
-        let Some(entity) = self.entities.remove(id) else {
+        let Some(resource) = self.resources.remove(id) else {
             return;
         };
-        self.bury(id, &entity, now);
-        for dependency in entity.references.iter().map(referred).chain(entity.left_behind) {
-            if let Some(entity) = self.entities.get_mut(&dependency) {
-                entity.referrers.remove(id);
-                entity.former.remove(id);
+        self.forget(id, &resource, now);
+        for dependency in resource
+            .references
+            .iter()
+            .map(referred)
+            .chain(resource.stale_dependencies)
+        {
+            if let Some(resource) = self.resources.get_mut(&dependency) {
+                resource.referrers.remove(id);
+                resource.stale_referrers.remove(id);
             }
             self.forget_if_empty(&dependency, now);
         }
@@ -234,8 +239,8 @@ impl Index {
 }
 
 /// The members where a binding that asks for preservation is placed.
-pub(super) fn keeps_on(entity: &Entity) -> BTreeSet<Str> {
-    let Some(binding) = &entity.binding else {
+pub(super) fn keeps_on(resource: &ResourceState) -> BTreeSet<Str> {
+    let Some(binding) = &resource.binding else {
         return BTreeSet::new();
     };
     if !binding.is_preserving() {

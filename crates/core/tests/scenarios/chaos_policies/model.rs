@@ -50,7 +50,7 @@ fn selected(selectors: &Value, key: &Key, object: &Value) -> Option<u8> {
 }
 
 /// The policies that select a template, with their keys.
-fn selecting<'a>(world: &'a World, key: &Key, object: &Value) -> BTreeMap<&'a Key, &'a Value> {
+fn policy_index<'a>(world: &'a World, key: &Key, object: &Value) -> BTreeMap<&'a Key, &'a Value> {
     of_kinds(world, ["PropagationPolicy", "ClusterPropagationPolicy"])
         .filter(|(policy, _)| policy.1.is_empty() || policy.1 == key.1)
         .filter(|(_, policy)| policy["metadata"]["deletionTimestamp"].is_null())
@@ -86,12 +86,12 @@ fn id_of(policy: &Key, object: &Value) -> Value {
 /// template, nobody stronger asks for it, and what nobody claims nobody selects.
 pub(super) fn check_claims(world: &World, about: &str) {
     for (key, object) in templates(world) {
-        let selecting = selecting(world, key, object);
+        let policy_index = policy_index(world, key, object);
         let Some(holder) = claim(object) else {
             assert!(
-                selecting.is_empty(),
+                policy_index.is_empty(),
                 "{about}: {key:?} is not claimed by {:?}",
-                selecting.keys()
+                policy_index.keys()
             );
             continue;
         };
@@ -104,7 +104,7 @@ pub(super) fn check_claims(world: &World, about: &str) {
         if !is_watched && binding(world, key, object).is_none() {
             continue;
         }
-        let policy = selecting
+        let policy = policy_index
             .get(&holder)
             .unwrap_or_else(|| panic!("{about}: {key:?} is claimed by {holder:?}"));
         assert!(id_of(&holder, policy).is_string());
@@ -114,7 +114,7 @@ pub(super) fn check_claims(world: &World, about: &str) {
             "{about}: {key:?} by {holder:?}"
         );
         let priority = |policy: &Value| policy["spec"]["priority"].as_i64().unwrap_or(0);
-        let stronger = selecting.iter().find(|(name, other)| {
+        let stronger = policy_index.iter().find(|(name, other)| {
             other["spec"]["preemption"] == "Always"
                 && match (name.1.is_empty(), holder.1.is_empty()) {
                     (false, true) => true,
@@ -186,8 +186,8 @@ pub(super) fn check_all(world: &World, about: &str) {
     let mut wanted: BTreeMap<(&str, &Key), Value> = BTreeMap::new();
     for (key, object) in templates(world) {
         let stored = binding(world, key, object);
-        let selecting = selecting(world, key, object);
-        if let Some(holder) = claim(object).filter(|holder| selecting.contains_key(holder)) {
+        let policy_index = policy_index(world, key, object);
+        if let Some(holder) = claim(object).filter(|holder| policy_index.contains_key(holder)) {
             let stored = stored.unwrap_or_else(|| panic!("{about}: {key:?} has no binding"));
             check_own(stored, key, object, &world.hub[&holder], about);
             assert_eq!(claim(stored), Some(holder), "{about}: {key:?}");

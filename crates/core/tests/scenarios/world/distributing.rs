@@ -4,19 +4,19 @@
 use entourage_core::{
     distribution::{
         self, Order, Place, Step,
-        errand::{self, Answer, Errand, Next, No, Request},
-        render::{self, Recipe, Standing},
+        apply_task::{self, Answer, ApplyTask, Next, No, Request},
+        render::{self, DistributionRenderSpec, Standing},
     },
-    object::{Id, Str},
+    object::{ResourceId, Str},
     observation::{Observation, Subject, Wrote},
-    plan::{Guard, How},
+    plan::{Preconditions, RemovalMode},
 };
 use serde_json::{Value, json};
 
 use super::{HUB_ID, World, id_key};
 
 /// What a server says to a request: an object, or what its refusal means.
-type Said = Result<Value, (No, String)>;
+type Response = Result<Value, (No, String)>;
 
 impl World {
     /// Carries out `Change::Distribute`; answers what is observed.
@@ -33,17 +33,17 @@ impl World {
         &mut self,
         (distribution, uid): (Str, Str),
         place: &Place,
-        id: &Id,
-        guard: &Guard,
-        how: How,
+        id: &ResourceId,
+        preconditions: &Preconditions,
+        mode: RemovalMode,
     ) -> Vec<Observation> {
         let mut seen = Vec::new();
-        let recipe = errand::recipe_to_withdraw(&distribution, &uid, place, &HUB_ID.into());
+        let render_spec = apply_task::recipe_to_withdraw(&distribution, &uid, place, &HUB_ID.into());
         let wrote = if self.is_down(place) {
             failed(Step::Delete, "there is no connection")
         } else {
-            let errand = Errand::withdraw(&recipe, guard, how);
-            self.run(errand, &recipe, place, id, &mut seen)
+            let apply_task = ApplyTask::withdraw(&render_spec, preconditions, mode);
+            self.run(apply_task, &render_spec, place, id, &mut seen)
         };
         seen.push(Observation::Distributed(distribution, place.clone(), wrote));
         seen
@@ -53,15 +53,15 @@ impl World {
         if self.is_down(&order.place) || (self.mute && order.place.cluster.is_some()) {
             return failed(Step::Get, "there is no connection");
         }
-        let Some(fetched) = self.hub.get(&id_key(&errand::source(order))).cloned() else {
+        let Some(fetched) = self.hub.get(&id_key(&apply_task::source(order))).cloned() else {
             return failed(Step::Get, "what is distributed is not there");
         };
-        let (subject, content) = errand::content(order, &fetched);
+        let (subject, content) = apply_task::content(order, &fetched);
         seen.push(Observation::Seen(subject));
         match content {
             Ok(content) => {
-                let errand = Errand::bring(order, content);
-                self.run(errand, &order.recipe, &order.place, &order.id, seen)
+                let apply_task = ApplyTask::bring(order, content);
+                self.run(apply_task, &order.render_spec, &order.place, &order.id, seen)
             }
             Err(wrote) => wrote,
         }
@@ -69,15 +69,15 @@ impl World {
 
     fn run(
         &mut self,
-        (mut errand, mut request): (Errand<'_>, Request),
-        recipe: &Recipe,
+        (mut apply_task, mut request): (ApplyTask<'_>, Request),
+        render_spec: &DistributionRenderSpec,
         place: &Place,
-        id: &Id,
+        id: &ResourceId,
         seen: &mut Vec<Observation>,
     ) -> Wrote {
         loop {
-            let said = self.ask(&request, recipe, place, id);
-            let turn = errand.answered(&match &said {
+            let said = self.ask(&request, render_spec, place, id);
+            let turn = apply_task.answered(&match &said {
                 Ok(object) => Answer::Object(object),
                 Err((no, words)) => Answer::No(*no, words.clone()),
             });
@@ -93,25 +93,39 @@ impl World {
     }
 
     /// The server of a place. It sees to it that nothing is deleted that is not of the distribution.
-    fn ask(&mut self, request: &Request, recipe: &Recipe, place: &Place, id: &Id) -> Said {
+    fn ask(
+        &mut self,
+        request: &Request,
+        render_spec: &DistributionRenderSpec,
+        place: &Place,
+        id: &ResourceId,
+    ) -> Response {
         match request {
             Request::Read | Request::Look => self.object_at(place, id).ok_or_else(missing),
             Request::Create(copy) => self.post(place, id, copy.object()),
             Request::Replace(copy) => self.replace_copy(place, id, copy.object()),
-            Request::Delete(guard) => self.delete_exactly(recipe, place, id, guard),
+            Request::Delete(preconditions) => self.delete_exactly(render_spec, place, id, preconditions),
         }
     }
 
-    fn delete_exactly(&mut self, recipe: &Recipe, place: &Place, id: &Id, guard: &Guard) -> Said {
+    fn delete_exactly(
+        &mut self,
+        render_spec: &DistributionRenderSpec,
+        place: &Place,
+        id: &ResourceId,
+        preconditions: &Preconditions,
+    ) -> Response {
         let live = self.object_at(place, id).ok_or_else(missing)?;
         let is_exactly = |field: &str, value: &Str| live["metadata"][field] == **value;
-        if !is_exactly("uid", &guard.uid) || !is_exactly("resourceVersion", &guard.resource_version) {
+        if !is_exactly("uid", &preconditions.uid)
+            || !is_exactly("resourceVersion", &preconditions.resource_version)
+        {
             return Err((No::Changed, "it changed".into()));
         }
         assert!(
-            render::standing(recipe, &live) == Standing::Ours || recipe.take_over,
+            render::standing(render_spec, &live) == Standing::Ours || render_spec.take_over,
             "{id} in {place} is not of {} and is deleted: {live}",
-            recipe.distribution
+            render_spec.distribution
         );
         if self.refuses_removal {
             self.asked_to_remove += 1;
@@ -141,7 +155,7 @@ impl World {
     }
 
     /// What stands in a place.
-    pub(crate) fn object_at(&self, place: &Place, id: &Id) -> Option<Value> {
+    pub(crate) fn object_at(&self, place: &Place, id: &ResourceId) -> Option<Value> {
         let objects = match &place.cluster {
             None => &self.hub,
             Some(cluster) => &self.members.get(&**cluster)?.objects,
@@ -149,7 +163,7 @@ impl World {
         objects.get(&id_key(id)).cloned()
     }
 
-    fn post(&mut self, place: &Place, id: &Id, copy: &Value) -> Said {
+    fn post(&mut self, place: &Place, id: &ResourceId, copy: &Value) -> Response {
         if self.object_at(place, id).is_some() {
             return Err((No::Exists, "it exists".into()));
         }
@@ -172,7 +186,7 @@ impl World {
         Ok(copy)
     }
 
-    fn replace_copy(&mut self, place: &Place, id: &Id, copy: &Value) -> Said {
+    fn replace_copy(&mut self, place: &Place, id: &ResourceId, copy: &Value) -> Response {
         let live = self.object_at(place, id).ok_or_else(missing)?;
         for field in ["uid", "resourceVersion"] {
             if copy["metadata"][field] != live["metadata"][field] {
@@ -194,7 +208,7 @@ impl World {
         Ok(next)
     }
 
-    fn store(&mut self, place: &Place, id: &Id, object: Value) {
+    fn store(&mut self, place: &Place, id: &ResourceId, object: Value) {
         let key = id_key(id);
         match &place.cluster {
             None => {

@@ -10,7 +10,7 @@ use entourage_core::{
     },
     object::{Gvk, Str},
     observation::Observation,
-    plan::{Event, Guard, How},
+    plan::{Event, Preconditions, RemovalMode},
 };
 use serde_json::Value;
 
@@ -68,8 +68,8 @@ impl World {
         &mut self,
         cluster: &Str,
         name: &Str,
-        guard: &Guard,
-        (how, copies): (How, &BTreeSet<Str>),
+        preconditions: &Preconditions,
+        (mode, copies): (RemovalMode, &BTreeSet<Str>),
         told: Option<Box<Event>>,
     ) -> Option<Vec<Observation>> {
         if let Some(left) = self.changed_before_it_ends.checked_sub(1) {
@@ -80,8 +80,8 @@ impl World {
             });
         }
         let contents = self.contents(cluster, name, copies)?;
-        let is_in_the_way = match how {
-            How::Delete => contents != Contents::Nothing,
+        let is_in_the_way = match mode {
+            RemovalMode::Delete => contents != Contents::Nothing,
             _ => contents == Contents::OnHub,
         };
         if is_in_the_way {
@@ -94,8 +94,8 @@ impl World {
         let key = key_named("Namespace", name);
         let held = self.members[&**cluster].objects.get(&key).cloned();
         let is_it = |held: &Value| {
-            held["metadata"]["uid"] == *guard.uid
-                && held["metadata"]["resourceVersion"] == *guard.resource_version
+            held["metadata"]["uid"] == *preconditions.uid
+                && held["metadata"]["resourceVersion"] == *preconditions.resource_version
         };
         if let Some(held) = held.filter(is_it) {
             let creator = &held["metadata"]["annotations"][annotation::CREATED_BY];
@@ -104,12 +104,15 @@ impl World {
                 creator.starts_with(&namespaces::creator(HUB_ID, cluster)),
                 "{creator}"
             );
-            let proof = namespaces::proof(HUB_ID, cluster, &guard.uid);
-            assert!(how == How::Release || creator == proof, "{name}: {creator}");
-            self.writes.push(format!("{cluster} {how:?} namespace {name}"));
-            if how == How::Release {
+            let proof = namespaces::proof(HUB_ID, cluster, &preconditions.uid);
+            assert!(
+                mode == RemovalMode::Release || creator == proof,
+                "{name}: {creator}"
+            );
+            self.writes.push(format!("{cluster} {mode:?} namespace {name}"));
+            if mode == RemovalMode::Release {
                 let mut next = held.clone();
-                merge(&mut next, &namespaces::released(guard, HUB_ID));
+                merge(&mut next, &namespaces::released(preconditions, HUB_ID));
                 let next = self.put(&held, next);
                 let objects = &mut self.members.get_mut(&**cluster).expect("member").objects;
                 objects.insert(key.clone(), next);

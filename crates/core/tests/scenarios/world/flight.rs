@@ -78,13 +78,13 @@ impl World {
         if let Change::Deliver {
             id,
             cluster,
-            recipe,
+            render_spec,
             live,
             read_first,
         } = change
         {
             self.lands = true;
-            self.deliver(&id, &cluster, &recipe, live.is_some(), read_first);
+            self.deliver(&id, &cluster, &render_spec, live.is_some(), read_first);
             self.lands = false;
         }
     }
@@ -123,7 +123,7 @@ impl World {
             let uid = |object: &serde_json::Value| object["metadata"]["uid"].as_str().map(str::to_owned);
             stood.extend(objects.filter_map(uid));
         }
-        self.lanes.insert(key.lane());
+        self.serialization_keys.insert(key.serialization_key());
         Flight {
             key: key.clone(),
             plan,
@@ -133,10 +133,10 @@ impl World {
 
     /// Carries out a plan; false when the process crashed meanwhile.
     pub(crate) fn land(&mut self, flight: Flight) -> bool {
-        self.lanes.remove(&flight.key.lane());
+        self.serialization_keys.remove(&flight.key.serialization_key());
         let (waiting, parked) = std::mem::take(&mut self.parked)
             .into_iter()
-            .partition(|key| key.lane() == flight.key.lane());
+            .partition(|key| key.serialization_key() == flight.key.serialization_key());
         self.parked = parked;
         self.queue.extend::<BTreeSet<Key>>(waiting);
         (self.stood, self.lands) = (flight.stood, true);
@@ -194,7 +194,7 @@ impl World {
                 }
             }
         }
-        self.lanes.clear();
+        self.serialization_keys.clear();
         self.parked.clear();
     }
 }

@@ -3,14 +3,14 @@
 use std::{cell::RefCell, rc::Rc};
 
 use entourage_core::{
-    delivery::{Recipe, render},
+    delivery::{RenderSpec, render},
     interpreter::{
         Interpretation,
         hook::Subject,
-        layers::{Heard, Said},
-        question::{Answer, Question, Unanswered, Until},
+        layers::{HookResponses, HookResult},
+        question::{Answer, InterpretError, Question, Until},
     },
-    object::{Gvk, Id},
+    object::{Gvk, ResourceId},
     observation::{self, Used, Uses, Watch, Which},
 };
 use serde_json::Value;
@@ -29,63 +29,68 @@ pub(crate) struct Hooked {
 }
 
 impl Hooked {
-    pub(crate) fn heard(&self, taught: &Interpretation, watch: &Watch, object: &Value) -> Interpretation {
+    pub(crate) fn heard(
+        &self,
+        interpretation: &Interpretation,
+        watch: &Watch,
+        object: &Value,
+    ) -> Interpretation {
         match watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => {
                 let used = match observation::which(watch, object) {
                     Some(Which::Template(id)) => self.uses.of(&id, object),
                     _ => Used::default(),
                 };
-                let mut heard = Heard::default();
+                let mut heard = HookResponses::default();
                 loop {
-                    let questions = observation::questions(watch, taught, object, used, &heard);
+                    let questions = observation::questions(watch, interpretation, object, used, &heard);
                     if questions.is_empty() {
-                        return taught.with(observation::heard(watch, taught, object, heard));
+                        return interpretation.with(observation::heard(watch, interpretation, object, heard));
                     }
                     for question in questions {
-                        heard = heard.and(question.operation(), self.said(taught, gvk, question));
+                        heard = heard.and(question.operation(), self.said(interpretation, gvk, question));
                     }
                 }
             }
-            _ => taught.clone(),
+            _ => interpretation.clone(),
         }
     }
 
     pub(crate) fn with<'a>(
         &self,
-        taught: &Interpretation,
+        interpretation: &Interpretation,
         gvk: &Gvk,
         questions: impl IntoIterator<Item = Question<'a>>,
     ) -> Interpretation {
         let said = questions
             .into_iter()
-            .map(|question| (question.operation(), self.said(taught, gvk, question)));
-        taught.with(Heard::of(said))
+            .map(|question| (question.operation(), self.said(interpretation, gvk, question)));
+        interpretation.with(HookResponses::of(said))
     }
 
     pub(crate) fn render(
         &self,
-        recipe: &Recipe,
-        id: &Id,
+        render_spec: &RenderSpec,
+        id: &ResourceId,
         cluster: &str,
         template: &Value,
         live: Option<&Value>,
     ) -> Result<render::Rendered, render::Refusal> {
-        let (mut recipe, mut heard) = (recipe.clone(), Heard::default());
+        let (mut render_spec, mut heard) = (render_spec.clone(), HookResponses::default());
         loop {
-            match render::step(&recipe, id, cluster, template, live)? {
+            match render::step(&render_spec, id, cluster, template, live)? {
                 render::Step::Done(rendered) => return Ok(rendered),
                 render::Step::Ask(inquiry) => {
                     let question = inquiry.question();
-                    let said = self.said(&recipe.interpretation, &id.gvk, question);
+                    let said = self.said(&render_spec.interpretation, &id.gvk, question);
                     heard = heard.and(question.operation(), said);
-                    recipe.interpretation = recipe.interpretation.with(heard.clone());
+                    render_spec.interpretation = render_spec.interpretation.with(heard.clone());
                 }
             }
         }
     }
 
-    fn said(&self, taught: &Interpretation, gvk: &Gvk, question: Question<'_>) -> Said {
+    fn said(&self, interpretation: &Interpretation, gvk: &Gvk, question: Question<'_>) -> HookResult {
         let meta = &question.object()["metadata"];
         let plural = format!("{}s", gvk.kind.to_lowercase());
         let subject = Subject {
@@ -95,8 +100,8 @@ impl Hooked {
             resource: &plural,
             is_namespaced: meta["namespace"].is_string(),
         };
-        let Some(hook) = taught.hook(&subject, question.operation()) else {
-            return Said::Nobody;
+        let Some(hook) = interpretation.hook(&subject, question.operation()) else {
+            return HookResult::Nobody;
         };
         let line = format!(
             "{} {:?} {}",
@@ -109,12 +114,12 @@ impl Hooked {
             Some(says) if !self.silent => says(hook.name(), question),
             _ => Err("connection refused"),
         };
-        let unanswered = |why: &'static str| Unanswered {
+        let unanswered = |why: &'static str| InterpretError {
             layer: hook.layer(),
             operation: question.operation(),
             why: why.into(),
             until: Until::Answered,
         };
-        Said::by(hook.policy(), answer.map_err(unanswered))
+        HookResult::by(hook.policy(), answer.map_err(unanswered))
     }
 }

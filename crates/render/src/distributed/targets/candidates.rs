@@ -24,7 +24,7 @@ enum Bucket {
     /// They select by workloads.
     Workloads,
     /// They name this namespace.
-    Named(Str),
+    NamespacedName(Str),
     /// They demand this label with this value.
     Labelled(Str, Str),
     /// They demand this label.
@@ -90,7 +90,11 @@ impl Candidates {
 
 /// The buckets in which a namespace with these labels is looked for.
 fn wanted<'a>(namespace: &'a str, labels: &'a BTreeMap<Str, Str>) -> impl Iterator<Item = Bucket> + use<'a> {
-    let always = [Bucket::Any, Bucket::Workloads, Bucket::Named(namespace.into())];
+    let always = [
+        Bucket::Any,
+        Bucket::Workloads,
+        Bucket::NamespacedName(namespace.into()),
+    ];
     let labelled = labels.iter().flat_map(|(key, value)| {
         [
             Bucket::Labelled(key.clone(), value.clone()),
@@ -107,7 +111,12 @@ fn buckets(targets: &Targets) -> Vec<Bucket> {
         let workloads = targets.workloads.as_ref().map(|_| Bucket::Workloads);
         return [Bucket::Any].into_iter().chain(workloads).collect();
     }
-    let mut buckets: Vec<Bucket> = targets.named.iter().cloned().map(Bucket::Named).collect();
+    let mut buckets: Vec<Bucket> = targets
+        .named
+        .iter()
+        .cloned()
+        .map(Bucket::NamespacedName)
+        .collect();
     if targets.workloads.is_some() {
         buckets.push(Bucket::Workloads);
     }

@@ -4,17 +4,17 @@ use entourage_core::object::Gvk;
 
 use super::*;
 
-fn id(kind: &str, name: &str) -> Id {
+fn id(kind: &str, name: &str) -> ResourceId {
     let group = if kind == "Deployment" { "apps/v1" } else { "v1" };
-    Id::new(Gvk::new(group, kind), "shop", name)
+    ResourceId::new(Gvk::new(group, kind), "shop", name)
 }
 
-struct Story {
+struct ScheduleTrace {
     killed: Instant,
     seen: Vec<Sighting>,
 }
 
-impl Story {
+impl ScheduleTrace {
     fn new() -> Self {
         let killed = Instant::now() + Duration::from_secs(1);
         Self {
@@ -24,18 +24,18 @@ impl Story {
     }
 
     /// What was there before.
-    fn held(mut self, cluster: &str, id: &Id, replicas: i64) -> Self {
+    fn held(mut self, cluster: &str, id: &ResourceId, replicas: i64) -> Self {
         self.tell(cluster, id, 0, true, Some(replicas));
         self
     }
 
     /// A change this long after the kill.
-    fn then(mut self, after: u64, cluster: &str, id: &Id, replicas: Option<i64>) -> Self {
+    fn then(mut self, after: u64, cluster: &str, id: &ResourceId, replicas: Option<i64>) -> Self {
         self.tell(cluster, id, after, false, replicas);
         self
     }
 
-    fn tell(&mut self, cluster: &str, id: &Id, after: u64, initial: bool, replicas: Option<i64>) {
+    fn tell(&mut self, cluster: &str, id: &ResourceId, after: u64, initial: bool, replicas: Option<i64>) {
         self.seen.push(Sighting {
             cluster: cluster.to_owned(),
             id: id.clone(),
@@ -67,7 +67,7 @@ impl Story {
 #[test]
 fn a_workload_that_comes_before_its_dependency_or_outlives_it_is_told_once() {
     let (web, settings) = (id("Deployment", "web"), id("ConfigMap", "settings"));
-    let good = Story::new()
+    let good = ScheduleTrace::new()
         .held("member1", &web, 1)
         .held("member1", &settings, 1)
         .then(10, "member2", &settings, Some(1))
@@ -75,7 +75,7 @@ fn a_workload_that_comes_before_its_dependency_or_outlives_it_is_told_once() {
         .then(30, "member1", &web, None)
         .then(40, "member1", &settings, None);
     assert_eq!(good.lacks(), [] as [String; 0]);
-    let early = Story::new()
+    let early = ScheduleTrace::new()
         .then(10, "member2", &web, Some(1))
         .then(15, "member2", &web, Some(2))
         .then(20, "member2", &settings, Some(1));
@@ -83,7 +83,7 @@ fn a_workload_that_comes_before_its_dependency_or_outlives_it_is_told_once() {
         early.lacks(),
         ["Deployment shop/web was on member2 without ConfigMap shop/settings (10 ms after the cut)"]
     );
-    let late = Story::new()
+    let late = ScheduleTrace::new()
         .held("member1", &settings, 1)
         .held("member1", &web, 1)
         .then(30, "member1", &settings, None)
@@ -97,7 +97,11 @@ fn a_workload_that_comes_before_its_dependency_or_outlives_it_is_told_once() {
 #[test]
 fn a_gap_lasts_until_the_others_hold_as_many_replicas_as_all_did() {
     let web = id("Deployment", "web");
-    let two = || Story::new().held("member1", &web, 2).held("member2", &web, 2);
+    let two = || {
+        ScheduleTrace::new()
+            .held("member1", &web, 2)
+            .held("member2", &web, 2)
+    };
     assert_eq!(two().gap(), None, "nothing replaces it");
     assert_eq!(two().then(500, "member3", &web, Some(2)).gap(), Some(500));
     assert_eq!(
@@ -110,7 +114,7 @@ fn a_gap_lasts_until_the_others_hold_as_many_replicas_as_all_did() {
         .then(200, "member3", &web, None)
         .then(250, "member3", &web, Some(2));
     assert_eq!(flapping.gap(), Some(150));
-    let elsewhere = Story::new().held("member2", &web, 2);
+    let elsewhere = ScheduleTrace::new().held("member2", &web, 2);
     assert_eq!(elsewhere.gap(), Some(0), "the dead cluster held nothing of it");
 }
 
@@ -118,7 +122,7 @@ fn a_gap_lasts_until_the_others_hold_as_many_replicas_as_all_did() {
 fn an_arrival_is_that_of_the_last_object_and_zero_for_what_was_there() {
     let (settings, token) = (id("ConfigMap", "settings"), id("Secret", "token"));
     let both = BTreeSet::from([settings.clone(), token.clone()]);
-    let story = Story::new()
+    let story = ScheduleTrace::new()
         .held("member2", &settings, 1)
         .then(40, "member2", &token, Some(1))
         .then(90, "member2", &token, Some(1))

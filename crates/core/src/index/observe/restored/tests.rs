@@ -140,21 +140,21 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
         }
         Which::TaintPolicy(name) => (name.to_string(), index.taint_policies[name].meta.revision()),
         Which::Override(name) => {
-            let meta = index.overriding.meta(name).expect("held");
+            let meta = index.override_index.meta(name).expect("held");
             (name.name.to_string(), meta.revision())
         }
         Which::Binding(name) => {
-            let binding = index.entities[&index.by_binding[name]].binding.as_ref();
+            let binding = index.resources[&index.by_binding[name]].binding.as_ref();
             (name.name.to_string(), binding.expect("held").meta.revision())
         }
         Which::Cluster(name) => (name.to_string(), index.members[name].meta.revision()),
         Which::Template(id) => {
-            let template = index.entities[id].template.as_ref();
+            let template = index.resources[id].template.as_ref();
             (id.name.to_string(), template.expect("held").meta.revision())
         }
         Which::Copy(cluster, id) => {
             // Without a binding none is managed; what is old news of it is decided in the same way.
-            let copy = index.entities[id].copies[cluster].copied.as_ref();
+            let copy = index.resources[id].copies[cluster].copied.as_ref();
             (id.name.to_string(), copy.expect("held").meta.revision())
         }
         Which::Namespace(None, name) => (name.to_string(), index.namespaces.hub[name].revision()),
@@ -167,7 +167,7 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             (name.to_string(), held.object.meta.revision())
         }
         Which::Distributed(cluster, id) => {
-            let at = crate::index::distributions::Where {
+            let at = crate::index::distributions::DistributionServer {
                 cluster: cluster.clone(),
                 gvk: id.gvk.clone(),
                 name: id.name.clone(),
@@ -284,8 +284,8 @@ fn a_version_that_a_restored_server_counts_twice_is_not_taken_for_what_is_known(
     index.observe(begun, NOW);
     let subject = project(&watch, &Default::default(), &other).expect("readable");
     index.observe(Observation::Seen(subject), NOW);
-    let id = crate::object::Id::new(Gvk::new("v1", "ConfigMap"), "ns", "edited");
-    let template = index.entities[&id].template.as_ref().expect("held");
+    let id = crate::object::ResourceId::new(Gvk::new("v1", "ConfigMap"), "ns", "edited");
+    let template = index.resources[&id].template.as_ref().expect("held");
     assert_eq!(template.meta.label("content"), Some("other"));
-    assert_eq!(index.entities[&id].touched, None, "a restore is nobody's touch");
+    assert_eq!(index.resources[&id].touched, None, "a restore is nobody's touch");
 }

@@ -1,0 +1,130 @@
+//! What people taught a hub of kinds: customizations, which count here, and hooks, which are named and not asked.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use entourage_api::config::ResourceInterpreterCustomization;
+use entourage_core::{
+    interpreter::{Interpretation, ask, hook::Contract},
+    object::{Gvk, Str},
+};
+use entourage_lua::Lua;
+use kube::{Client, api::ListParams};
+use serde_json::Value;
+
+use super::{
+    kinds::Kinds,
+    live::{PAGE, list},
+};
+use crate::connect::explain;
+
+/// The API version of everything that teaches.
+const API: &str = "config.karmada.io/v1alpha1";
+
+/// What customizations teach.
+#[derive(Default)]
+pub struct InterpreterSnapshot {
+    /// By kind and version.
+    kinds: BTreeMap<(Gvk, Str), Interpretation>,
+}
+
+impl InterpreterSnapshot {
+    /// Compiles what these teach. Cost: O(the length of their scripts).
+    #[must_use]
+    pub fn by(customizations: &[ResourceInterpreterCustomization]) -> Self {
+        let mut kinds = BTreeMap::new();
+        for each in customizations {
+            let gvk = Gvk::new(&each.spec.target.api_version, &each.spec.target.kind);
+            let interpretation = || ask::interpretation(&gvk, customizations, Some(&Lua::default()));
+            let key = (gvk.clone(), gvk.version.clone());
+            kinds.entry(key).or_insert_with(interpretation);
+        }
+        Self { kinds }
+    }
+
+    /// What they teach of a kind in this version.
+    #[must_use]
+    pub fn of(&self, gvk: &Gvk) -> Interpretation {
+        let key = (gvk.clone(), gvk.version.clone());
+        self.kinds.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Every kind that they are about.
+    pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
+        self.kinds.keys().map(|(gvk, _)| gvk)
+    }
+}
+
+/// What a hub is taught by its customizations; one that does not know them is taught nothing. What cannot be read is told in
+/// `remarks`.
+pub async fn of_hub(
+    hub: &Client,
+    kinds: &mut Kinds,
+    remarks: &mut impl Extend<String>,
+) -> InterpreterSnapshot {
+    let objects = match listed(hub, kinds, "ResourceInterpreterCustomization").await {
+        Ok(objects) => objects,
+        Err(error) => {
+            remarks.extend([format!(
+                "the hub's ResourceInterpreterCustomizations cannot be listed, and are not used here: {error:#}"
+            )]);
+            return InterpreterSnapshot::default();
+        }
+    };
+    let mut all = Vec::new();
+    for object in objects {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match serde_json::from_value(object) {
+            Ok(customization) => all.push(customization),
+            Err(_) => remarks.extend([format!(
+                "ResourceInterpreterCustomization {name}: its fields cannot be read, and it is not used here; \
+                 compare \
+                 it with what `entourage crds` prints"
+            )]),
+        }
+    }
+    InterpreterSnapshot::by(&all)
+}
+
+/// Says which hooks a hub has: nobody asks them here.
+pub async fn hooks_of_hub(hub: &Client, kinds: &mut Kinds) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for contract in [Contract::Interpreter, Contract::Explorer] {
+        match listed(hub, kinds, contract.configuration()).await {
+            Ok(objects) => remarks.extend(hooks(&objects)),
+            Err(error) => remarks.push(format!(
+                "the hub's {}s cannot be listed, so hooks are ignored: {error:#}",
+                contract.configuration()
+            )),
+        }
+    }
+    remarks
+}
+
+/// Says which of these objects name hooks: nobody asks them here.
+#[must_use]
+pub fn hooks(objects: &[Value]) -> Vec<String> {
+    let contracts = [Contract::Interpreter, Contract::Explorer].map(Contract::configuration);
+    let is_one = |object: &&Value| contracts.iter().any(|kind| object["kind"] == **kind);
+    let remark = |object: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        format!(
+            "{} {}: its hooks are not called here; the kinds of their rules are interpreted without them, and \
+             the controllers may decide otherwise",
+            text(&object["kind"]),
+            text(&object["metadata"]["name"])
+        )
+    };
+    objects.iter().filter(is_one).map(remark).collect()
+}
+
+/// All objects of a kind that teaches; none where the hub does not serve it.
+async fn listed(hub: &Client, kinds: &mut Kinds, kind: &str) -> Result<Vec<Value>> {
+    let gvk = Gvk::new(API, kind);
+    kinds.learn(hub, [gvk.clone()]).await?;
+    let Some(served) = kinds.get(&gvk) else {
+        return Ok(Vec::new());
+    };
+    let params = ListParams::default().limit(PAGE);
+    list(hub, served, "", &params).await.map_err(explain)
+}

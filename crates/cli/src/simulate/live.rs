@@ -1,0 +1,110 @@
+//! A rehearsal against a hub: what it asks is read from the hub and its members; nothing is written anywhere.
+//!
+//! What the hub would make of a file, defaults and refusals included, is asked of the hub by a dry run, as `kubectl diff`
+//! does. Members are reached through their Clusters and Secrets, as the controllers reach them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use entourage_core::{distribution, object::Str, simulation::Progress};
+use kube::Client;
+use serde_json::Value;
+
+use super::{
+    Assumed, Rehearsed, begin,
+    kinds::{Kinds, defined},
+    remark_on,
+};
+use crate::connect;
+
+mod apply;
+mod read;
+
+pub use read::{api, list};
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 16;
+
+/// How many objects a page of a list holds.
+pub const PAGE: u32 = 500;
+
+/// How long one answer of a member may take.
+const MEMBER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Where what is known of the members comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum MembersFrom {
+    /// The hub's Clusters; each member is read through its credentials
+    #[default]
+    Fromhub,
+    /// The hub's Clusters; no member is connected to: its copies are taken to be as the hub recorded them
+    Recorded,
+    /// The Clusters of the files and no others, without any copies
+    File,
+}
+
+/// How a rehearsal against a hub is done.
+#[derive(Clone, Debug)]
+pub struct LiveOptions {
+    /// Where members come from.
+    pub members: MembersFrom,
+    /// The namespace of objects that name none.
+    pub namespace: String,
+    /// The only namespace that Secrets of Clusters may lie in.
+    pub cluster_namespace: String,
+    /// How the controllers were started.
+    pub assumed: Assumed,
+}
+
+/// The servers as far as they were met.
+struct Live<'a> {
+    hub: &'a Client,
+    hub_id: String,
+    options: &'a LiveOptions,
+    kinds: Kinds,
+    /// Kinds that the files define: group and kind.
+    defined: BTreeSet<(String, String)>,
+    /// A client, or why there is none.
+    members: BTreeMap<Str, Result<Client, String>>,
+    remarks: BTreeSet<String>,
+}
+
+/// Rehearses an apply of the objects to the hub as it is.
+///
+/// # Errors
+/// When the hub cannot be read at all. What cannot be read of it or of members otherwise is among the remarks.
+pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) -> Result<Rehearsed> {
+    let hub_id = connect::cluster_id(hub, "the hub").await?;
+    let mut assumed = options.assumed.clone();
+    assumed.reserved.push(options.cluster_namespace.clone());
+    let mut live = Live {
+        hub,
+        hub_id: hub_id.clone(),
+        options,
+        kinds: Kinds::default(),
+        defined: defined(&objects).into_keys().collect(),
+        members: BTreeMap::new(),
+        remarks: BTreeSet::new(),
+    };
+    if assumed.distribute {
+        let kind = distribution::gvk();
+        live.kinds.learn(hub, [kind.clone()]).await?;
+        // A hub that does not serve them refuses those of the files.
+        assumed.distribute = live.kinds.get(&kind).is_some();
+    }
+    let mut simulation = begin(&hub_id, &assumed);
+    live.apply(objects, &mut simulation).await?;
+    let progress = loop {
+        match simulation.run() {
+            Progress::Asks(questions) => {
+                for (question, answer) in live.answers(questions, &simulation).await? {
+                    simulation.answer(question, answer);
+                }
+            }
+            progress => break progress,
+        }
+    };
+    let mut remarks = live.remarks.into_iter().collect();
+    remark_on(&progress, &mut remarks);
+    Ok(Rehearsed { simulation, remarks })
+}

@@ -1,0 +1,256 @@
+//! What a rehearsal asks, read from the hub and its members.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, bail};
+use entourage_api::{cluster::Cluster, keys::label};
+use entourage_core::{
+    object::{Gvk, ResourceId, Str},
+    observation::{Server, Watch},
+    simulation::{Answer, Question, Rehearsal, kind_read_by},
+};
+use futures::{StreamExt as _, stream};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams},
+};
+use serde_json::Value;
+
+use super::{AT_ONCE, Live, MEMBER_DEADLINE, MembersFrom, PAGE};
+use crate::{
+    connect::{self, explain, is_not_found, within},
+    simulate::kinds::Served,
+};
+
+impl Live<'_> {
+    pub(super) async fn answers(
+        &mut self,
+        questions: Vec<Question>,
+        simulation: &Rehearsal,
+    ) -> Result<Vec<(Question, Answer)>> {
+        let wanted: Vec<Gvk> = questions.iter().map(read_kind).collect();
+        self.kinds
+            .learn(self.hub, wanted)
+            .await
+            .context("cannot ask the hub which kinds it serves")?;
+        let members: BTreeSet<Str> = questions.iter().filter_map(member_of).collect();
+        for name in members {
+            if !self.members.contains_key(&name) {
+                let client = self.connect(&name, simulation).await;
+                self.members.insert(name, client);
+            }
+        }
+        let this = &*self;
+        let answers: Vec<(Question, Result<Vec<Value>, String>)> = stream::iter(questions)
+            .map(|question| async move {
+                let answer = this.read(&question).await;
+                (question, answer)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut told = Vec::with_capacity(answers.len());
+        for (question, answer) in answers {
+            let answer = match answer {
+                Ok(objects) => Answer::Objects(objects),
+                Err(why) if member_of(&question).is_none() => {
+                    let kind = read_kind(&question).kind;
+                    if is_base(&question) {
+                        bail!("{kind}s of the hub cannot be read: {why}");
+                    }
+                    self.remarks
+                        .insert(format!("{kind}s of the hub cannot be read: {why}"));
+                    Answer::Unreadable(why)
+                }
+                Err(why) => Answer::Unreadable(why),
+            };
+            told.push((question, answer));
+        }
+        Ok(told)
+    }
+
+    /// A client of a member, or why there is none.
+    async fn connect(&self, name: &Str, simulation: &Rehearsal) -> Result<Client, String> {
+        let cluster = simulation.index().cluster(name);
+        let cluster = cluster.ok_or("it is not a member of the hub")?;
+        if self.options.members != MembersFrom::Fromhub {
+            return Err("it is not asked (--members)".into());
+        }
+        if cluster
+            .metadata
+            .uid
+            .as_deref()
+            .is_none_or(|uid| uid.starts_with("00000000-"))
+        {
+            return Err("its Cluster is new".into());
+        }
+        if let Some(why) = not_ready(&cluster) {
+            return Err(why);
+        }
+        let namespace = &self.options.cluster_namespace;
+        let config =
+            entourage_controllers::members::config_of(self.hub.clone(), &cluster, namespace, MEMBER_DEADLINE);
+        let client = connect::client(config.await?).map_err(|error| format!("{error:#}"))?;
+        // The first answer tells for all that follow, instead of each of them waiting for its deadline.
+        let version = within(client.apiserver_version()).await;
+        version.map_err(|error| match error {
+            kube::Error::Api(status) if status.code == 401 => {
+                "it refuses the credentials that the hub has for it (401); entourage join gives it new ones"
+                    .to_owned()
+            }
+            error => explain(error).to_string(),
+        })?;
+        Ok(client)
+    }
+
+    async fn read(&self, question: &Question) -> Result<Vec<Value>, String> {
+        let gvk = read_kind(question);
+        let words = |error: kube::Error| explain(error).to_string();
+        match question {
+            Question::List(watch) => match watch.server() {
+                Server::Hub if *watch == Watch::Clusters && self.options.members == MembersFrom::File => {
+                    Ok(Vec::new())
+                }
+                Server::Hub => {
+                    let served = self.kinds.in_some_version(&gvk);
+                    if served.is_none() && self.is_defined(&gvk) {
+                        return Ok(Vec::new());
+                    }
+                    let served = served.ok_or(
+                        "the hub does not serve them; entourage crds --apply creates the control plane's own",
+                    )?;
+                    list(self.hub, served, "", &params(watch, &self.hub_id))
+                        .await
+                        .map_err(words)
+                }
+                Server::Member(_) if self.options.members == MembersFrom::File => Ok(Vec::new()),
+                Server::Member(name) => {
+                    let client = self.member(&name)?;
+                    let Some(served) = self.kinds.in_some_version(&gvk) else {
+                        return Ok(Vec::new());
+                    };
+                    match list(client, served, "", &params(watch, &self.hub_id)).await {
+                        Err(error) if is_not_found(&error) => Ok(Vec::new()),
+                        answer => answer.map_err(words),
+                    }
+                }
+            },
+            Question::Template(id) => self.one(self.hub, &gvk, id).await,
+            Question::Copy(..) if self.options.members == MembersFrom::File => Ok(Vec::new()),
+            Question::Copy(name, id) => self.one(self.member(name)?, &gvk, id).await,
+        }
+    }
+
+    /// Whether the files define a kind, so that there are no objects of it before they are applied.
+    fn is_defined(&self, gvk: &Gvk) -> bool {
+        self.defined
+            .contains(&(gvk.group.to_string(), gvk.kind.to_string()))
+    }
+
+    fn member(&self, name: &Str) -> Result<&Client, String> {
+        match self.members.get(name) {
+            Some(Ok(client)) => Ok(client),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err("it was not connected to".into()),
+        }
+    }
+
+    async fn one(&self, client: &Client, gvk: &Gvk, id: &ResourceId) -> Result<Vec<Value>, String> {
+        let Some(served) = self.kinds.in_some_version(gvk) else {
+            return Ok(Vec::new());
+        };
+        let api = api(client, served, &id.namespace);
+        match within(api.get_opt(&id.name)).await {
+            Ok(object) => Ok(object
+                .and_then(|object| serde_json::to_value(object).ok())
+                .into_iter()
+                .collect()),
+            Err(error) => Err(explain(error).to_string()),
+        }
+    }
+}
+
+/// Why a member is not to be asked: its Cluster says that it does not answer.
+fn not_ready(cluster: &Cluster) -> Option<String> {
+    let conditions = &cluster.status.as_ref()?.conditions;
+    let ready = conditions.iter().find(|each| each.type_ == "Ready")?;
+    (ready.status != "True").then(|| format!("it is not ready: {}", ready.message))
+}
+
+fn read_kind(question: &Question) -> Gvk {
+    match question {
+        Question::List(watch) => kind_read_by(watch),
+        Question::Template(id) | Question::Copy(_, id) => id.gvk.clone(),
+    }
+}
+
+/// Whether nothing can be said without the answer.
+fn is_base(question: &Question) -> bool {
+    matches!(question, Question::List(watch)
+        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers))
+}
+
+fn member_of(question: &Question) -> Option<Str> {
+    match question {
+        Question::List(watch) => match watch.server() {
+            Server::Hub => None,
+            Server::Member(name) => Some(name),
+        },
+        Question::Template(_) => None,
+        Question::Copy(name, _) => Some(name.clone()),
+    }
+}
+
+fn params(watch: &Watch, hub_id: &str) -> ListParams {
+    let all = ListParams::default().limit(PAGE);
+    match watch {
+        Watch::Distributed(_, _, name) => all.fields(&format!("metadata.name={name}")),
+        Watch::Copies(..) => all.labels(&format!("{}={hub_id}", label::HUB)),
+        Watch::Templates(gvk) if gvk.group.is_empty() && &*gvk.kind == "Secret" => {
+            all.fields("type!=kubernetes.io/service-account-token")
+        }
+        _ => all,
+    }
+}
+
+/// The objects of a kind in a namespace; in all namespaces when it is empty.
+#[must_use]
+pub fn api(client: &Client, served: &Served, namespace: &str) -> Api<DynamicObject> {
+    if served.namespaced && !namespace.is_empty() {
+        Api::namespaced_with(client.clone(), namespace, &served.resource)
+    } else {
+        Api::all_with(client.clone(), &served.resource)
+    }
+}
+
+/// All objects of a kind in a namespace, page by page; in all namespaces when it is empty.
+///
+/// # Errors
+/// The server's.
+pub async fn list(
+    client: &Client,
+    served: &Served,
+    namespace: &str,
+    params: &ListParams,
+) -> kube::Result<Vec<Value>> {
+    let api = api(client, served, namespace);
+    let mut params = params.clone();
+    let mut all = Vec::new();
+    loop {
+        let page = within(api.list(&params)).await?;
+        let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        for mut object in page.items {
+            // The items of a list leave their kind out.
+            object.types.get_or_insert_with(|| kube::api::TypeMeta {
+                api_version: served.resource.api_version.clone(),
+                kind: served.resource.kind.clone(),
+            });
+            object.metadata.managed_fields = None;
+            all.extend(serde_json::to_value(object));
+        }
+        match next {
+            Some(next) => params.continue_token = Some(next),
+            None => return Ok(all),
+        }
+    }
+}

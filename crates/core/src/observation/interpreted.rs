@@ -1,0 +1,156 @@
+//! What people taught us of a kind, over what we know of it ourselves.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use entourage_api::work::DependentObjectReference;
+use serde_json::Value;
+
+use super::{Copy, Template};
+use crate::{
+    interpreter::{
+        Health, Interpretation,
+        operations::Operation,
+        question::{Answer, InterpretError, Question, Until},
+        references::{DependencyReference, DependencySelection},
+        requirements,
+    },
+    object::{Gvk, ResourceId},
+};
+
+/// Replaces in a template's projection what they taught us. Where that has no answer the field is empty, or what is known
+/// without it, and who holds an earlier answer keeps it. Cost: that of their rules.
+pub(super) fn tell(
+    interpretation: &Interpretation,
+    id: &ResourceId,
+    object: &Value,
+    template: &mut Template,
+) {
+    template.interpretation = interpretation.kept();
+    if interpretation.has(Operation::Aggregate) {
+        template.status = object.get("status").filter(|status| !status.is_null()).cloned();
+    }
+    match interpretation.answer(Question::Replicas(object)) {
+        Some(Ok(Answer::Replicas {
+            replicas,
+            requirements,
+        })) => {
+            template.replicas = i32::try_from(replicas).ok();
+            template.completions = None;
+            template.requirements = requirements.map(Arc::new);
+        }
+        Some(other) => {
+            let unanswered = failed(other, Operation::Replicas);
+            // Where nobody uses the answer, what is known without it will do: the status of a template that is a dependency.
+            if !unanswered.is_unasked() {
+                (template.replicas, template.completions, template.requirements) = (None, None, None);
+            }
+            template.unanswered.push(unanswered);
+        }
+        None => {}
+    }
+    if let Some(answer) = interpretation.answer(Question::Components(object)) {
+        // What we know ourselves does not count, nor whether it could be told.
+        template.components = None;
+        template
+            .unanswered
+            .retain(|each| each.operation != Operation::Components);
+        match requirements::told(answer) {
+            Ok(all) => template.components = all,
+            Err(unanswered) => template.unanswered.push(unanswered),
+        }
+    }
+    let found = interpretation.dependencies(object);
+    if found.is_all {
+        (template.references, template.selections) = (Vec::new(), Vec::new());
+    }
+    template.unanswered.extend(found.unanswered);
+    for answer in found.answers {
+        match answer {
+            Answer::Dependencies(all) => {
+                let (named, selected) = named(id, &all);
+                template.references.extend(named);
+                template.selections.extend(selected);
+            }
+            Answer::References(all) => template.references.extend(all),
+            other => template.unanswered.push(failed(Ok(other), Operation::References)),
+        }
+    }
+    unite(template);
+}
+
+/// Each once, sorted; optional only if every mention says so.
+fn unite(template: &mut Template) {
+    template.references.sort();
+    template.references.dedup_by(|again, kept| {
+        let same = again.id == kept.id;
+        kept.optional &= !same || again.optional;
+        same
+    });
+    let mut selections: Vec<DependencySelection> = Vec::new();
+    for each in template.selections.drain(..) {
+        if !selections.contains(&each) {
+            selections.push(each);
+        }
+    }
+    template.selections = selections;
+}
+
+/// Replaces in a copy's projection what they taught us.
+pub(super) fn tell_copy(interpretation: &Interpretation, object: &Value, copy: &mut Copy) {
+    copy.interpretation = interpretation.kept();
+    let mut unanswered = Vec::new();
+    match interpretation.answer(Question::Reflect(object)) {
+        Some(Ok(Answer::Status(status))) => copy.status = status,
+        Some(other) => {
+            copy.status = None;
+            unanswered.push(failed(other, Operation::Reflect));
+        }
+        None => {}
+    }
+    match interpretation.answer(Question::Health(object)) {
+        Some(Ok(Answer::Healthy(true))) => copy.health = Some(Health::Healthy),
+        Some(Ok(Answer::Healthy(false))) => copy.health = Some(Health::Unhealthy),
+        Some(other) => {
+            copy.health = Some(Health::Unknown);
+            unanswered.push(failed(other, Operation::Health));
+        }
+        None => {}
+    }
+    copy.unanswered = unanswered.into();
+}
+
+fn failed(answer: Result<Answer, InterpretError>, operation: Operation) -> InterpretError {
+    answer.err().unwrap_or_else(|| InterpretError {
+        layer: "interpretation".to_owned(),
+        operation,
+        why: Cow::Borrowed("the answer does not match the operation"),
+        until: Until::Changed,
+    })
+}
+
+/// What they name, by name and by label; each once, and never the object itself.
+pub(crate) fn named(
+    id: &ResourceId,
+    all: &[DependentObjectReference],
+) -> (Vec<DependencyReference>, Vec<DependencySelection>) {
+    let mut by_name = BTreeMap::new();
+    let mut selected = Vec::new();
+    for each in all {
+        let gvk = Gvk::new(&each.api_version, &each.kind);
+        match &each.label_selector {
+            Some(selector) => selected.push(DependencySelection {
+                gvk,
+                namespace: each.namespace.as_str().into(),
+                selector: selector.clone(),
+            }),
+            None => {
+                let needed = ResourceId::new(gvk, &each.namespace, &each.name);
+                if needed != *id {
+                    by_name.insert(needed, false);
+                }
+            }
+        }
+    }
+    let reference = |(id, optional)| DependencyReference { id, optional };
+    (by_name.into_iter().map(reference).collect(), selected)
+}

@@ -1,0 +1,418 @@
+//! The rehearsal: what would happen if these objects were applied, from the planners that make it happen.
+//!
+//! An [`Index`] is told what the hub and the members hold, everything it wants to be planned is planned, and each change is
+//! carried out on a model of the API servers in memory, until nothing is left to do. Time is virtual. What the rehearsal
+//! does not know it asks for ([`Progress::Asks`]): the caller reads it from real servers, or answers that there is nothing.
+//! Nothing here writes anywhere.
+//!
+//! - [`overlay`](overlay::overlay): an apply without a server.
+//! - [`report`](Rehearsal::report): what came out; Secrets' values never leave this module.
+
+mod act;
+mod copies;
+mod distributing;
+mod members;
+pub(crate) mod misread;
+mod notes;
+mod objects;
+pub mod outcome;
+pub mod overlay;
+mod servers;
+pub mod shown;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::Value;
+
+use crate::{
+    index::{Config, Index},
+    object::{ResourceId, Str, Time},
+    observation::{Observation, Server, Watch, project, which},
+    plan::Key,
+};
+pub use distributing::named_namespaces;
+pub use misread::{part as misread_part, why as misread};
+use objects::{Objects, Versions, kept};
+pub use outcome::{Fate, Note, Outcome, Place, Report};
+pub use servers::identity;
+
+pub use crate::observation::kind_read_by;
+
+/// How long in virtual milliseconds the rehearsal goes on: longer than any delay that changes what stands where (the wait
+/// for dependencies, the grace of a deletion, a member's failure threshold).
+const PATIENCE: i64 = 180_000;
+
+/// How many plans are made at most for each object that was given; a bound for a system that would never settle.
+const PLANS_PER_OBJECT: usize = 2_000;
+
+/// Something the rehearsal needs to know of a real server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// All objects that a watch covers, whole.
+    List(Watch),
+    /// One object of the hub that no list covers.
+    Template(ResourceId),
+    /// What stands on a member where a copy would be created.
+    Copy(Str, ResourceId),
+}
+
+/// What a real server answered.
+pub enum Answer {
+    /// The objects; none or one for a question about one object.
+    Objects(Vec<Value>),
+    /// Why it cannot be read, for a person.
+    Unreadable(String),
+}
+
+/// How far the rehearsal is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It goes on when these are answered; sorted.
+    Asks(Vec<Question>),
+    /// Nothing is left to do.
+    Settled,
+    /// It was given up: something goes on being changed.
+    Unsettled,
+}
+
+/// A rehearsal under way.
+pub struct Rehearsal {
+    index: Index,
+    hub: Objects,
+    /// The hub as it was given, before anything was applied or planned.
+    hub_before: Objects,
+    members: BTreeMap<Str, Model>,
+    versions: Versions,
+    now: Time,
+    until: Time,
+    queue: BTreeSet<Key>,
+    timers: BTreeMap<Key, Time>,
+    open: BTreeSet<Watch>,
+    answered: BTreeSet<Question>,
+    /// Templates of the hub that cannot be read, and why: whether they are there is not known, and nothing is decided
+    /// that would need it.
+    unreadable: BTreeMap<ResourceId, String>,
+    /// Objects to be applied when everything that is asked for is known.
+    pending: VecDeque<(ResourceId, Value)>,
+    /// What was applied.
+    applied: Objects,
+    /// What the hub would refuse, and why.
+    refused: BTreeMap<ResourceId, String>,
+    /// Why a copy was removed or released.
+    whys: BTreeMap<(Str, ResourceId), String>,
+    plans: usize,
+}
+
+/// A member in the model.
+#[derive(Default)]
+struct Model {
+    objects: Objects,
+    before: Objects,
+    /// Why it could not be read; its copies are taken to be as the hub recorded them.
+    unreadable: Option<String>,
+    probed: bool,
+}
+
+impl Rehearsal {
+    /// A rehearsal of a hub with these settings; `config.hub` is its id.
+    #[must_use]
+    pub fn new(config: Config, now: Time) -> Self {
+        Self {
+            index: Index::new(config),
+            hub: Objects::default(),
+            hub_before: Objects::default(),
+            members: BTreeMap::new(),
+            versions: Versions::default(),
+            now,
+            until: now.plus(PATIENCE),
+            queue: BTreeSet::new(),
+            timers: BTreeMap::new(),
+            open: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            unreadable: BTreeMap::new(),
+            pending: VecDeque::new(),
+            applied: Objects::default(),
+            refused: BTreeMap::new(),
+            whys: BTreeMap::new(),
+            plans: 0,
+        }
+    }
+
+    /// Has an object applied. `before` is what the hub holds now, `after` what it would hold, from a dry run or from
+    /// [`overlay`](overlay::overlay). An object without a name is left out; one that cannot be read as what it says it is
+    /// counts as refused.
+    pub fn apply(&mut self, before: Option<Value>, after: Value) {
+        let Some(id) = servers::identity(&after) else {
+            return;
+        };
+        if let Some(why) = misread::why(&id, &after) {
+            self.refused.insert(id, why);
+            return;
+        }
+        if let Some(before) = before {
+            self.take_in(&id, before);
+        }
+        self.pending.push_back((id, after));
+    }
+
+    /// Tells of an object of the hub that is there already. One that cannot be read as what it says it is counts as refused.
+    pub fn know(&mut self, object: Value) {
+        if let Some(id) = servers::identity(&object) {
+            if let Some(why) = misread::why(&id, &object) {
+                self.refused.insert(id, why);
+                return;
+            }
+            let object = self.versions.created(&id, object, self.now);
+            self.take_in(&id, object);
+        }
+    }
+
+    /// Tells that the hub would refuse an object; `why` never quotes a Secret.
+    pub fn refuse(&mut self, object: &Value, why: String) {
+        if let Some(id) = servers::identity(object) {
+            self.refused.insert(id, why);
+        }
+    }
+
+    /// Goes on until something is asked for, or nothing is left to do.
+    ///
+    /// Cost: O(plans), each as named at its planner.
+    pub fn run(&mut self) -> Progress {
+        let mut asked: BTreeSet<Question> = BTreeSet::new();
+        let mut blocked: BTreeSet<Key> = BTreeSet::new();
+        loop {
+            let unread: Vec<Question> = self
+                .index
+                .demand()
+                .iter()
+                .filter(|watch| !self.open.contains(watch))
+                .map(|watch| Question::List(watch.clone()))
+                .collect();
+            if !unread.is_empty() {
+                self.queue.append(&mut blocked);
+                return Progress::Asks(unread);
+            }
+            if let Some((id, after)) = self.pending.pop_front() {
+                self.put_applied(&id, after);
+            } else if let Some(key) = self.next() {
+                if self.plans > self.most_plans() {
+                    return Progress::Unsettled;
+                }
+                let questions = self.work(&key);
+                if !questions.is_empty() {
+                    asked.extend(questions);
+                    blocked.insert(key);
+                }
+            } else if !asked.is_empty() {
+                self.queue.append(&mut blocked);
+                return Progress::Asks(asked.into_iter().collect());
+            } else if !self.pass_time() {
+                return Progress::Settled;
+            }
+        }
+    }
+
+    /// What is planned next: clusters first, so that nothing is divided among those of them alone that are ready already.
+    fn next(&mut self) -> Option<Key> {
+        let first = Key::Cluster(Str::from(""));
+        let cluster = self.queue.range(first..).next().cloned();
+        match cluster.filter(|key| matches!(key, Key::Cluster(_))) {
+            Some(key) => self.queue.take(&key),
+            None => self.queue.pop_first(),
+        }
+    }
+
+    /// Goes on to the end without any server: nothing is there but what was given.
+    pub fn run_alone(&mut self) -> Progress {
+        loop {
+            match self.run() {
+                Progress::Asks(questions) => {
+                    for question in questions {
+                        self.answer(question, Answer::Objects(Vec::new()));
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Takes in an answer.
+    pub fn answer(&mut self, question: Question, answer: Answer) {
+        match question.clone() {
+            Question::List(watch) => self.listed(watch, answer),
+            Question::Template(id) => match answer {
+                Answer::Objects(objects) => {
+                    if let Some(object) = objects.into_iter().next() {
+                        self.take_in(&id, object);
+                    }
+                }
+                Answer::Unreadable(why) => drop(self.unreadable.insert(id, why)),
+            },
+            Question::Copy(cluster, id) => {
+                if let Answer::Objects(objects) = answer
+                    && let Some(object) = objects.into_iter().next()
+                {
+                    self.take_in_on(&cluster, &id, object);
+                }
+            }
+        }
+        self.answered.insert(question);
+    }
+
+    /// The index as it is now: what is known, and what was decided.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// What was to be applied: what was, and what the hub would refuse.
+    pub fn given(&self) -> impl Iterator<Item = &ResourceId> {
+        let applied = self.applied.iter().map(|(id, _)| id);
+        applied.chain(self.refused.keys())
+    }
+
+    /// What the hub holds now in the model. Do not show it: it may be a Secret.
+    pub fn hub(&self) -> impl Iterator<Item = (&ResourceId, &Value)> {
+        self.hub.iter()
+    }
+
+    /// What came out.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        outcome::report(self)
+    }
+
+    fn most_plans(&self) -> usize {
+        let objects = self.hub.iter().count() * (1 + self.members.len());
+        PLANS_PER_OBJECT.saturating_mul(10 + objects)
+    }
+
+    /// An object of the hub as it is before the rehearsal.
+    fn take_in(&mut self, id: &ResourceId, object: Value) {
+        if self.hub_before.contains(id) {
+            return;
+        }
+        let object = kept(object);
+        self.versions.saw(&object);
+        self.hub_before.insert(id.clone(), object.clone());
+        self.hub.insert(id.clone(), object);
+    }
+
+    /// An object of a member as it is before the rehearsal.
+    fn take_in_on(&mut self, cluster: &Str, id: &ResourceId, object: Value) {
+        let object = kept(object);
+        self.versions.saw(&object);
+        let member = self.members.entry(cluster.clone()).or_default();
+        if member.before.contains(id) {
+            return;
+        }
+        member.before.insert(id.clone(), object.clone());
+        member.objects.insert(id.clone(), object);
+    }
+
+    /// The answer to a watch's list: it is open from now on.
+    fn listed(&mut self, watch: Watch, answer: Answer) {
+        let server = watch.server();
+        match (answer, &server) {
+            (Answer::Objects(objects), Server::Hub) => {
+                for object in objects {
+                    if let Some(id) = servers::identity_in(&watch, &object) {
+                        self.take_in(&id, object);
+                    }
+                }
+            }
+            (Answer::Objects(objects), Server::Member(cluster)) => {
+                for object in objects {
+                    if let Some(id) = servers::identity_in(&watch, &object) {
+                        self.take_in_on(cluster, &id, object);
+                    }
+                }
+            }
+            (Answer::Unreadable(why), Server::Member(cluster)) => {
+                self.assume(cluster, &watch, &why);
+                let is_unknown = matches!(watch, Watch::MemberNamespaces(_) | Watch::Distributed(..));
+                if !self.index.answers(cluster) || is_unknown {
+                    self.open.insert(watch.clone());
+                    return self.observe(Observation::Lost { watch, why });
+                }
+            }
+            (Answer::Unreadable(why), Server::Hub) => {
+                self.open.insert(watch.clone());
+                return self.observe(Observation::Lost { watch, why });
+            }
+        }
+        self.open_watch(watch, &server);
+    }
+
+    fn open_watch(&mut self, watch: Watch, server: &Server) {
+        self.open.insert(watch.clone());
+        let hub_id = self.index.config.hub.clone();
+        let held = match server {
+            Server::Hub => &self.hub,
+            Server::Member(cluster) => &self.members.entry(cluster.clone()).or_default().objects,
+        };
+        let mut present = BTreeSet::new();
+        let mut seen = Vec::new();
+        for (id, object) in held.iter() {
+            if servers::covers(&watch, &hub_id, id, object)
+                && let (Some(which), Some(subject)) = (
+                    which(&watch, object),
+                    project(&watch, &self.index.taught_to(&watch), object),
+                )
+            {
+                present.insert(which);
+                seen.push(subject);
+            }
+        }
+        for subject in seen {
+            self.observe(Observation::Seen(subject));
+        }
+        let revision = self.versions.last();
+        self.observe(Observation::Listed {
+            watch,
+            present,
+            revision,
+        });
+        self.probe_members();
+    }
+
+    /// An apply, once everything that is there is known.
+    fn put_applied(&mut self, id: &ResourceId, after: Value) {
+        let after = kept(after);
+        let stored = match self.hub.get(id).cloned() {
+            Some(held) => self.versions.replaced(id, &held, after.clone()),
+            None => self.versions.created(id, after.clone(), self.now),
+        };
+        self.applied.insert(id.clone(), after);
+        self.hub.insert(id.clone(), stored);
+        self.hub_changed(id);
+        self.probe_members();
+    }
+
+    /// Lets time pass until the next timer; false when there is none that matters.
+    fn pass_time(&mut self) -> bool {
+        let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
+        let Some((time, key)) = next.filter(|(time, _)| *time <= self.until) else {
+            return false;
+        };
+        self.timers.remove(&key);
+        self.now = self.now.max(time);
+        self.queue.insert(key);
+        true
+    }
+
+    fn observe(&mut self, seen: Observation) {
+        let dirty = self.index.observe(seen, self.now);
+        self.queue.extend(dirty);
+        // What is taught of a kind changed: its objects are read again.
+        for watch in self.index.take_ended() {
+            if self.open.remove(&watch) && self.index.demand().contains(&watch) {
+                let server = watch.server();
+                self.open_watch(watch, &server);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

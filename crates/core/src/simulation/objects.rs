@@ -1,0 +1,197 @@
+//! The objects of an API server as the rehearsal models it: identities, versions, merges, finalizers.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    object::{ResourceId, Time},
+    rendered::wipe,
+};
+
+/// What an API server holds. It may hold Secrets: no `Debug`, wiped on drop.
+#[derive(Default)]
+pub(super) struct Objects(BTreeMap<ResourceId, Value>);
+
+impl Objects {
+    pub(super) fn get(&self, id: &ResourceId) -> Option<&Value> {
+        self.0.get(id)
+    }
+
+    pub(super) fn contains(&self, id: &ResourceId) -> bool {
+        self.0.contains_key(id)
+    }
+
+    pub(super) fn insert(&mut self, id: ResourceId, object: Value) {
+        if let Some(mut held) = self.0.insert(id, object) {
+            wipe(&mut held);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: &ResourceId) {
+        if let Some(mut held) = self.0.remove(id) {
+            wipe(&mut held);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceId, &Value)> {
+        self.0.iter()
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        self.0.values_mut().for_each(wipe);
+    }
+}
+
+/// What gives out uids and resourceVersions: one sequence for all servers, above every version that was seen.
+#[derive(Default)]
+pub(super) struct Versions {
+    last: u64,
+    uids: u64,
+}
+
+impl Versions {
+    /// Takes note of a version that a real server gave.
+    pub(super) fn saw(&mut self, object: &Value) {
+        let version = object["metadata"]["resourceVersion"].as_str();
+        if let Some(version) = version.and_then(|text| text.parse().ok()) {
+            self.last = self.last.max(version);
+        }
+    }
+
+    /// The newest version.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The next version.
+    pub(super) fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// An object as a POST leaves it.
+    pub(super) fn created(&mut self, id: &ResourceId, mut object: Value, now: Time) -> Value {
+        self.uids += 1;
+        let uid = format!("00000000-0000-4000-8000-{:012}", self.uids);
+        let version = self.next().to_string();
+        named(id, &mut object);
+        let has_generation = object["spec"].is_object() && !WITHOUT_GENERATION.contains(&&*id.gvk.kind);
+        let meta = &mut object["metadata"];
+        meta["uid"] = json!(uid);
+        meta["resourceVersion"] = json!(version);
+        meta["creationTimestamp"] = json!(now.to_k8s());
+        if has_generation {
+            meta["generation"] = json!(1);
+        }
+        object
+    }
+
+    /// An object as a PUT of `next` over `held` leaves it: the same when nothing differs.
+    pub(super) fn replaced(&mut self, id: &ResourceId, held: &Value, mut next: Value) -> Value {
+        named(id, &mut next);
+        let meta = &held["metadata"];
+        for field in [
+            "uid",
+            "generation",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "resourceVersion",
+        ] {
+            match meta.get(field).filter(|value| !value.is_null()) {
+                Some(value) => next["metadata"][field] = value.clone(),
+                None => {
+                    if let Some(meta) = next["metadata"].as_object_mut() {
+                        meta.remove(field);
+                    }
+                }
+            }
+        }
+        if next == *held {
+            return next;
+        }
+        next["metadata"]["resourceVersion"] = json!(self.next().to_string());
+        if let Some(generation) = meta["generation"]
+            .as_i64()
+            .filter(|_| next["spec"] != held["spec"])
+        {
+            next["metadata"]["generation"] = json!(generation + 1);
+        }
+        next
+    }
+}
+
+/// Kinds with a spec whose objects have no `metadata.generation`.
+const WITHOUT_GENERATION: &[&str] = &[
+    "HorizontalPodAutoscaler",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Service",
+];
+
+/// Says what an object is, where a typed body leaves that out.
+fn named(id: &ResourceId, object: &mut Value) {
+    object["apiVersion"] = json!(id.gvk.api_version());
+    object["kind"] = json!(&*id.gvk.kind);
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Map::new());
+    }
+    object["metadata"]["name"] = json!(&*id.name);
+    if !id.namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(&*id.namespace);
+    }
+}
+
+/// An object as it is kept: without managedFields, and with a Secret's `stringData` where a server puts it.
+pub(super) fn kept(mut object: Value) -> Value {
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
+    let is_secret = object["apiVersion"] == "v1" && object["kind"] == "Secret";
+    if !is_secret {
+        return object;
+    }
+    let mut plain = object
+        .as_object_mut()
+        .and_then(|map| map.remove("stringData"))
+        .unwrap_or_default();
+    // A server refuses data that is no map: there it stays as it is, for whoever checks the object.
+    let takes = object["data"].is_object() || object["data"].is_null();
+    for (key, value) in plain.as_object().into_iter().flatten().filter(|_| takes) {
+        let bytes = ByteString(value.as_str().unwrap_or_default().as_bytes().to_vec());
+        object["data"][key] = serde_json::to_value(bytes).unwrap_or_default();
+    }
+    wipe(&mut plain);
+    object
+}
+
+/// A JSON merge patch. Source: RFC 7386.
+pub(super) fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(map) = target.as_object_mut() else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Whether a finalizer holds the object.
+pub(super) fn is_held(object: &Value) -> bool {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty())
+}

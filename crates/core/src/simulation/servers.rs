@@ -1,0 +1,144 @@
+//! Which objects a watch covers, and who is told when one changes.
+
+use entourage_api::keys::label;
+use serde_json::Value;
+
+use super::{Rehearsal, distributing};
+use crate::{
+    interpreter,
+    kinds::{self, CLUSTER_API},
+    object::{Gvk, NamespacedName, ResourceId, Str},
+    observation::{Observation, Server, Watch, kind_read_by, project, which},
+    plan::HubObject,
+    scope,
+};
+
+/// The kind of a typed object of the hub.
+pub(super) fn kind_of(object: &HubObject) -> ResourceId {
+    let of = |api_version: &str, kind: &str, name: &NamespacedName| {
+        ResourceId::new(Gvk::new(api_version, kind), &name.namespace, &name.name)
+    };
+    match object {
+        HubObject::Policy(name) => of(scope::POLICY_API, scope::policy(name).kind, name),
+        HubObject::Binding(name) => of(scope::BINDING_API, scope::binding(&name.namespace).kind, name),
+        HubObject::Cluster(name) => of(CLUSTER_API, "Cluster", &NamespacedName::new("", name)),
+        HubObject::Template(id) => id.clone(),
+        HubObject::Distribution(name) => ResourceId::new(kinds::distribution(), "", name),
+        HubObject::Rebalancer(name) => ResourceId::new(kinds::rebalancer(), "", name),
+    }
+}
+
+/// A namespace as an object.
+pub(super) fn namespace(name: &str) -> ResourceId {
+    ResourceId::new(Gvk::new("v1", "Namespace"), "", name)
+}
+
+/// Whether an object is one of the control plane's own kinds of binding.
+pub(super) fn is_binding(id: &ResourceId) -> bool {
+    &*id.gvk.group == "work.karmada.io"
+        && matches!(&*id.gvk.kind, "ResourceBinding" | "ClusterResourceBinding")
+}
+
+/// Whether an object is a member cluster.
+pub(super) fn is_cluster(id: &ResourceId) -> bool {
+    id.gvk.api_version() == CLUSTER_API && &*id.gvk.kind == "Cluster"
+}
+
+/// What an object says it is; `None` without a kind or a name.
+#[must_use]
+pub fn identity(object: &Value) -> Option<ResourceId> {
+    let meta = &object["metadata"];
+    let gvk = Gvk::new(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
+    Some(ResourceId::new(
+        gvk,
+        meta["namespace"].as_str().unwrap_or_default(),
+        name,
+    ))
+}
+
+/// What a listed object is; the items of a list may leave their kind out.
+pub(super) fn identity_in(watch: &Watch, object: &Value) -> Option<ResourceId> {
+    let meta = &object["metadata"];
+    let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
+    let namespace = meta["namespace"].as_str().unwrap_or_default();
+    Some(ResourceId::new(kind_read_by(watch), namespace, name))
+}
+
+/// Whether a watch tells of an object of its server.
+pub(super) fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool {
+    id.gvk == kind_read_by(watch)
+        && match watch {
+            Watch::Templates(_) => !interpreter::never_travels(object),
+            Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
+            Watch::Distributed(_, _, name) => id.name == *name,
+            // Nobody is asked anything in a rehearsal.
+            Watch::Hooks(_) => false,
+            _ => true,
+        }
+}
+
+impl Rehearsal {
+    /// Tells the open watches of the hub that an object was created or changed.
+    pub(super) fn hub_changed(&mut self, id: &ResourceId) {
+        let Some(object) = self.hub.get(id) else { return };
+        let hub = self.index.config.hub.clone();
+        let seen: Vec<_> = self
+            .open
+            .iter()
+            .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, object))
+            .filter_map(|watch| project(watch, &self.index.taught_to(watch), object))
+            .collect();
+        for subject in seen {
+            self.observe(Observation::Seen(subject));
+        }
+    }
+
+    /// Tells the open watches of the hub that an object is gone.
+    pub(super) fn hub_gone(&mut self, id: &ResourceId, held: &Value) {
+        let hub = self.index.config.hub.clone();
+        let watches: Vec<Watch> = self
+            .open
+            .iter()
+            .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, held))
+            .cloned()
+            .collect();
+        for watch in watches {
+            self.gone(&watch, held);
+        }
+    }
+
+    /// Tells the watch of a member's copies what became of an object.
+    pub(super) fn copy_changed(&mut self, cluster: &Str, id: &ResourceId, before: Option<&Value>) {
+        let copies = Watch::Copies(cluster.clone(), id.gvk.clone());
+        let namespaces = Watch::MemberNamespaces(cluster.clone());
+        for watch in [copies, namespaces, distributing::watch_of(cluster, id)] {
+            self.tell_of_copy(&watch, cluster, id, before);
+        }
+    }
+
+    fn tell_of_copy(&mut self, watch: &Watch, cluster: &Str, id: &ResourceId, before: Option<&Value>) {
+        if !self.open.contains(watch) {
+            return;
+        }
+        let hub = self.index.config.hub.clone();
+        let now = self
+            .members
+            .get(cluster)
+            .and_then(|member| member.objects.get(id));
+        if let Some(object) = now.filter(|object| covers(watch, &hub, id, object)) {
+            if let Some(subject) = project(watch, &self.index.taught_to(watch), object) {
+                self.observe(Observation::Seen(subject));
+            }
+        } else if let Some(before) = before.filter(|object| covers(watch, &hub, id, object)) {
+            self.gone(watch, before);
+        }
+    }
+
+    fn gone(&mut self, watch: &Watch, held: &Value) {
+        let Some(which) = which(watch, held) else { return };
+        let uid = held["metadata"]["uid"].as_str().map(Into::into);
+        let revision = Some(self.versions.next());
+        self.observe(Observation::Gone { which, uid, revision });
+    }
+}

@@ -1,0 +1,218 @@
+//! A namespaced kind and its cluster-scoped twin: one spec, one planner, and what tells them apart.
+//!
+//! Policies and bindings are named by [`NamespacedName`]; one without a namespace is the cluster-scoped twin. What differs between
+//! twins stands in the two tables here and nowhere else. Source: Karmada reference 0.2 to 0.4.
+
+use entourage_api::keys::{annotation, finalizer, label};
+use serde_json::{Map, Value, json};
+
+use crate::object::{Meta, NamespacedName, Str};
+
+/// What tells a PropagationPolicy from a ClusterPropagationPolicy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyKind {
+    /// The kind.
+    pub kind: &'static str,
+    /// The label with the policy's permanent id: on itself, on the templates it claims and on their bindings.
+    pub id_label: &'static str,
+    /// The finalizer.
+    pub finalizer: &'static str,
+}
+
+/// PropagationPolicy.
+pub const POLICY: PolicyKind = PolicyKind {
+    kind: "PropagationPolicy",
+    id_label: label::PROPAGATION_POLICY_ID,
+    finalizer: finalizer::PROPAGATION_POLICY,
+};
+
+/// ClusterPropagationPolicy.
+pub const CLUSTER_POLICY: PolicyKind = PolicyKind {
+    kind: "ClusterPropagationPolicy",
+    id_label: label::CLUSTER_PROPAGATION_POLICY_ID,
+    finalizer: finalizer::CLUSTER_PROPAGATION_POLICY,
+};
+
+/// The group and version of both.
+pub const POLICY_API: &str = "policy.karmada.io/v1alpha1";
+
+/// What tells a ResourceBinding from a ClusterResourceBinding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindingKind {
+    /// The kind.
+    pub kind: &'static str,
+    /// The label with the binding's permanent id: on itself and on its copies.
+    pub id_label: &'static str,
+    /// The finalizer.
+    pub finalizer: &'static str,
+}
+
+/// ResourceBinding.
+pub const BINDING: BindingKind = BindingKind {
+    kind: "ResourceBinding",
+    id_label: label::RESOURCE_BINDING_ID,
+    finalizer: finalizer::BINDING,
+};
+
+/// ClusterResourceBinding.
+pub const CLUSTER_BINDING: BindingKind = BindingKind {
+    kind: "ClusterResourceBinding",
+    id_label: label::CLUSTER_RESOURCE_BINDING_ID,
+    finalizer: finalizer::CLUSTER_BINDING,
+};
+
+/// The group and version of both.
+pub const BINDING_API: &str = "work.karmada.io/v1alpha2";
+
+/// Which kind of policy this is.
+#[must_use]
+pub fn policy(name: &NamespacedName) -> &'static PolicyKind {
+    if name.namespace.is_empty() {
+        &CLUSTER_POLICY
+    } else {
+        &POLICY
+    }
+}
+
+/// Which kind of override policy this is.
+#[must_use]
+pub fn override_policy(name: &NamespacedName) -> &'static str {
+    if name.namespace.is_empty() {
+        "ClusterOverridePolicy"
+    } else {
+        "OverridePolicy"
+    }
+}
+
+/// Which kind of binding an object in this namespace has.
+#[must_use]
+pub fn binding(namespace: &str) -> &'static BindingKind {
+    if namespace.is_empty() {
+        &CLUSTER_BINDING
+    } else {
+        &BINDING
+    }
+}
+
+/// The policy that an object says claims it; a PropagationPolicy before a ClusterPropagationPolicy.
+#[must_use]
+pub fn claim_of(meta: &Meta) -> Option<NamespacedName> {
+    if let Some(name) = meta.annotation(annotation::PROPAGATION_POLICY_NAME) {
+        let namespace = meta.annotation(annotation::PROPAGATION_POLICY_NAMESPACE)?;
+        return (!namespace.is_empty()).then(|| NamespacedName::new(namespace, name));
+    }
+    let name = meta.annotation(annotation::CLUSTER_PROPAGATION_POLICY_NAME)?;
+    Some(NamespacedName::new("", name))
+}
+
+/// Whether an object carries anything of a claim, whole or not.
+#[must_use]
+pub fn has_claim_metadata(meta: &Meta) -> bool {
+    CLAIM_LABELS.iter().any(|key| meta.labels.contains_key(*key))
+        || CLAIM_ANNOTATIONS
+            .iter()
+            .any(|key| meta.annotations.contains_key(*key))
+}
+
+/// Every label of a claim.
+pub const CLAIM_LABELS: &[&str] = &[label::PROPAGATION_POLICY_ID, label::CLUSTER_PROPAGATION_POLICY_ID];
+
+/// Every annotation of a claim.
+pub const CLAIM_ANNOTATIONS: &[&str] = &[
+    annotation::PROPAGATION_POLICY_NAMESPACE,
+    annotation::PROPAGATION_POLICY_NAME,
+    annotation::CLUSTER_PROPAGATION_POLICY_NAME,
+    annotation::WAITS,
+];
+
+/// Keys and values of labels, or of annotations.
+pub type Pairs = Vec<(&'static str, Str)>;
+
+/// The label and the annotations with which a policy of this permanent id claims an object.
+#[must_use]
+pub fn claim(name: &NamespacedName, permanent_id: &str) -> (Pairs, Pairs) {
+    let labels = vec![(policy(name).id_label, permanent_id.into())];
+    let annotations = if name.namespace.is_empty() {
+        vec![(annotation::CLUSTER_PROPAGATION_POLICY_NAME, name.name.clone())]
+    } else {
+        vec![
+            (annotation::PROPAGATION_POLICY_NAMESPACE, name.namespace.clone()),
+            (annotation::PROPAGATION_POLICY_NAME, name.name.clone()),
+        ]
+    };
+    (labels, annotations)
+}
+
+/// The metadata of a merge patch that makes `held` carry exactly this claim (`None`: no claim), of either twin.
+#[must_use]
+pub fn claim_patch(held: &Meta, claimed: Option<(&NamespacedName, &str)>) -> Map<String, Value> {
+    let (labels, annotations) = claimed.map_or_else(Default::default, |(name, id)| claim(name, id));
+    let part = |all: &[&str], wanted: &[(&'static str, Str)], has: &dyn Fn(&str) -> bool| {
+        let mut map: Map<String, Value> = all
+            .iter()
+            .filter(|key| has(key))
+            .map(|key| ((*key).to_owned(), Value::Null))
+            .collect();
+        map.extend(
+            wanted
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), json!(&**value))),
+        );
+        Value::Object(map)
+    };
+    let labels = part(CLAIM_LABELS, &labels, &|key| held.labels.contains_key(key));
+    let annotations = part(CLAIM_ANNOTATIONS, &annotations, &|key| {
+        held.annotations.contains_key(key)
+    });
+    [
+        ("labels".to_owned(), labels),
+        ("annotations".to_owned(), annotations),
+    ]
+    .into_iter()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(value: &Value) -> Meta {
+        Meta::of(&json!({ "metadata": value }))
+    }
+
+    #[test]
+    fn a_claim_is_read_back_as_it_was_made() {
+        for name in [
+            NamespacedName::new("shop", "web"),
+            NamespacedName::new("", "everywhere"),
+        ] {
+            let patch = claim_patch(&Meta::default(), Some((&name, "id")));
+            let object = meta(&Value::Object(patch));
+            assert_eq!(claim_of(&object), Some(name.clone()));
+            assert_eq!(object.label(policy(&name).id_label), Some("id"));
+        }
+    }
+
+    #[test]
+    fn a_claim_of_one_twin_takes_the_others_away() {
+        let before = claim_patch(
+            &Meta::default(),
+            Some((&NamespacedName::new("", "everywhere"), "old")),
+        );
+        let held = meta(&Value::Object(before));
+        let patch = claim_patch(&held, Some((&NamespacedName::new("shop", "web"), "new")));
+        assert_eq!(
+            patch["labels"],
+            json!({label::CLUSTER_PROPAGATION_POLICY_ID: null, label::PROPAGATION_POLICY_ID: "new"})
+        );
+        assert_eq!(
+            patch["annotations"][annotation::CLUSTER_PROPAGATION_POLICY_NAME],
+            Value::Null
+        );
+        let none = claim_patch(&held, None);
+        assert_eq!(
+            none["labels"],
+            json!({label::CLUSTER_PROPAGATION_POLICY_ID: null})
+        );
+    }
+}
