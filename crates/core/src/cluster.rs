@@ -152,7 +152,7 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
         let kinds = index.kinds.iter();
         kinds.filter(|gvk| !index.copies_known(name, gvk) && !unwritten.contains(gvk))
     };
-    let refused = unknown().filter_map(|gvk| Some((gvk, index.refused.get(&index.copies(name, gvk))?)));
+    let refused = unknown().filter_map(|gvk| Some((gvk, index.watches.refused(&index.copies(name, gvk))?)));
     let may_stand = |id: &ResourceId| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
     let refused = refused.collect::<Vec<_>>();
     let is_silent = is_silent(index, member, now);

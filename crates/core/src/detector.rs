@@ -376,7 +376,7 @@ fn unclaimed(index: &Index, name: &NamespacedName) -> Option<String> {
 fn unlistable(index: &Index, policy: &Policy) -> Option<String> {
     policy.object.spec.resource_selectors.iter().find_map(|selector| {
         let gvk = Gvk::new(&selector.api_version, &selector.kind);
-        let why = index.unlistable.get(&index.templates(&gvk))?;
+        let why = index.watches.unlistable(&index.templates(&gvk))?;
         Some(format!(
             "{} {} cannot be listed on the hub ({why}): install the kind, or, if the right is missing, {}",
             selector.api_version,

@@ -137,7 +137,7 @@ pub(crate) fn say(
                 return (None, Some(due));
             }
             // What is told now is not known, so it cannot be changed.
-            if !index.synced.contains(&Watch::Clusters) {
+            if !index.watches.is_synced(&Watch::Clusters) {
                 return (None, None);
             }
             // Who has not seen the deletions yet, after a restart, goes by what is told.

@@ -28,7 +28,6 @@ pub(crate) mod rebalancers;
 pub(crate) mod regarding;
 pub(crate) mod render_specs;
 mod resource_state;
-mod revisions;
 mod rights;
 mod routes;
 pub(crate) mod suspension;
@@ -39,7 +38,6 @@ pub(crate) mod wanted;
 
 use brakes::Brakes;
 use cut_off::CutOff;
-use demand::Demand;
 use distributions::Distributions;
 pub(crate) use kinds::{NamedKinds, selected_kinds};
 use namespaces::Namespaces;
@@ -70,6 +68,7 @@ use entourage_api::{
 };
 
 use crate::{
+    cache::{Revisions, WatchTable},
     eviction_budget::Evictions,
     interpreter::{Interpreter, hook::Contract, references::DependencyReference},
     object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time, revision},
@@ -97,29 +96,12 @@ pub struct Index {
     /// Forgotten entities: below these revisions events are old news. Bounded.
     pub(crate) tombstones: BTreeMap<ResourceId, Tombstone>,
     pub(crate) buried: VecDeque<(Time, ResourceId)>,
-    pub(crate) demand: Demand,
-    /// Watches that were forgotten since the shell last asked, whether they are demanded again or not.
-    pub(crate) ended: BTreeSet<Watch>,
-    /// Watches that have listed at least once.
-    pub(crate) listed: BTreeSet<Watch>,
-    /// Watches that are listed and healthy now.
-    pub(crate) synced: BTreeSet<Watch>,
-    /// How far each watch has come: the revision of its last list, or of what it told since. Kept when a member leaves:
-    /// whoever comes back under its name may count from the start.
-    pub(crate) reached: BTreeMap<Watch, u64>,
+    /// The state of each list-and-watch.
+    pub(crate) watches: WatchTable,
     /// Policies, overrides, Clusters and namespaces: below these revisions events are old news.
-    pub(crate) revisions: revisions::Floors,
-    /// Why a watch cannot list: one that failed and never listed, or whose kind or version the server does not serve.
-    pub(crate) unlistable: BTreeMap<Watch, String>,
-    /// Watches of copies that do not list, since when while their member answers, and the first words about it.
-    pub(crate) lost: BTreeMap<Watch, (Time, String)>,
-    /// Watches that the server refuses to our account, and its words.
-    pub(crate) refused: BTreeMap<Watch, String>,
+    pub(crate) revisions: Revisions,
     /// Templates whose claim the hub refuses to our account, and its words.
     pub(crate) unclaimed: BTreeMap<ResourceId, String>,
-    /// Watches of copies, refused or of a kind that is not served, of which nothing has told of a copy since that began: a
-    /// part of those of which nothing does.
-    pub(crate) never_written: BTreeSet<Watch>,
     /// Whether who held what before this process began is remembered; see [`proof`].
     pub(crate) remembers_former: bool,
     /// Who waits for proof.
@@ -134,8 +116,6 @@ pub struct Index {
     pub(crate) raised: Vec<crate::plan::Key>,
     /// What is to be said in the log.
     pub(crate) notices: Vec<String>,
-    /// Watches that are being listed.
-    pub(crate) listing: BTreeSet<Watch>,
     /// Where what is being observed comes from.
     pub(crate) origin: observe::Origin,
     /// What people teach us of kinds.
@@ -166,10 +146,6 @@ pub struct Index {
     pub(crate) kinds: BTreeSet<Gvk>,
     /// Kinds that policies name.
     pub(crate) named_kinds: NamedKinds,
-    /// Watches of kinds that the server, by its own word, does not serve now in the version that is asked for.
-    pub(crate) unserved: BTreeSet<Watch>,
-    /// Watches of kinds that are served in no version, and that nothing defines: there are no objects of them.
-    pub(crate) no_such_kind: BTreeSet<Watch>,
     /// What asks for workloads to be placed afresh.
     pub(crate) rebalancers: Rebalancers,
 }
@@ -191,23 +167,15 @@ impl Index {
             claimed: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             buried: VecDeque::new(),
-            demand: BASE
+            watches: BASE
                 .into_iter()
                 .chain(OVERRIDES)
                 .chain(INTERPRETER_WATCHES)
                 .chain([Watch::Namespaces, Watch::TaintPolicies, Watch::Rebalancers])
                 .chain(distributions)
                 .collect(),
-            ended: BTreeSet::new(),
-            listed: BTreeSet::new(),
-            synced: BTreeSet::new(),
-            reached: BTreeMap::new(),
-            revisions: revisions::Floors::default(),
-            unlistable: BTreeMap::new(),
-            lost: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            revisions: Revisions::default(),
             unclaimed: BTreeMap::new(),
-            never_written: BTreeSet::new(),
             remembers_former: false,
             waiting: Waiting::default(),
             brakes: Brakes::default(),
@@ -215,7 +183,6 @@ impl Index {
             contested: BTreeSet::new(),
             raised: Vec::new(),
             notices: Vec::new(),
-            listing: BTreeSet::new(),
             origin: observe::Origin::default(),
             customizations: BTreeMap::new(),
             hooks: BTreeMap::new(),
@@ -231,8 +198,6 @@ impl Index {
             copied: BTreeMap::new(),
             kinds: BTreeSet::new(),
             named_kinds: NamedKinds::default(),
-            unserved: BTreeSet::new(),
-            no_such_kind: BTreeSet::new(),
             rebalancers: Rebalancers::default(),
         }
     }
@@ -240,13 +205,13 @@ impl Index {
     /// Which list-and-watches must run now.
     #[must_use]
     pub fn demand(&self) -> &BTreeSet<Watch> {
-        &self.demand
+        self.watches.demanded()
     }
 
     /// Watches that were forgotten since this was last asked: one of them that runs must end, and list afresh if it is
     /// demanded again. Cost: O(1).
     pub fn take_ended(&mut self) -> BTreeSet<Watch> {
-        std::mem::take(&mut self.ended)
+        self.watches.take_ended()
     }
 
     /// Keys that planning others has dirtied: to be asked for after each plan. Cost: O(1) when there are none.
@@ -265,7 +230,7 @@ impl Index {
     /// How often [`Self::demand`] has changed: while this stays, so does that. Cost: O(1).
     #[must_use]
     pub fn demand_changes(&self) -> u64 {
-        self.demand.changes()
+        self.watches.changes()
     }
 
     /// A Cluster object.
@@ -291,32 +256,11 @@ impl Index {
         self.by_binding.get(name)
     }
 
-    /// Whether every demanded watch of the hub, and of every member that answers, is listed and healthy.
+    /// True if every demanded watch of the hub, and of every member that answers, is listed and healthy.
+    /// Cost: O(members).
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        let watched = self.demand.iter().all(|watch| match watch {
-            Watch::Copies(cluster, _)
-            | Watch::MemberNamespaces(cluster)
-            | Watch::Distributed(Some(cluster), ..) => {
-                !self.answers(cluster)
-                    || self.synced.contains(watch)
-                    || self.unlistable.contains_key(watch)
-                    || self.no_such_kind.contains(watch)
-            }
-            // A kind that the hub does not serve stands in nobody's way; its policy says so.
-            Watch::Templates(_)
-            | Watch::Namespaces
-            | Watch::TaintPolicies
-            | Watch::Distributions
-            | Watch::Distributed(None, ..) => {
-                self.synced.contains(watch)
-                    || self.unlistable.contains_key(watch)
-                    || self.no_such_kind.contains(watch)
-            }
-            // Nothing waits for what asks that something be done once more.
-            Watch::Rebalancers => true,
-            _ => self.synced.contains(watch),
-        });
+        let watched = self.watches.all_synced(|cluster| self.answers(cluster));
         // A probe ends within its deadline, one way or the other.
         let probed =
             |member: &Member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull;
@@ -341,7 +285,7 @@ impl Index {
     /// Whether copies of a kind on a member are known: listed, and the watch is healthy.
     pub(crate) fn copies_known(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
-        self.synced.contains(&copies) || self.no_such_kind.contains(&copies)
+        self.watches.is_synced(&copies) || self.watches.is_no_such_kind(&copies)
     }
 
     /// Whether a copy may still exist on the member: it is seen, or it was written and the member cannot be asked.

@@ -32,6 +32,7 @@
 
 pub mod admission;
 pub mod binding;
+mod cache;
 pub mod cluster;
 mod config;
 pub mod delivery;

@@ -60,7 +60,7 @@ fn are_copies_known(index: &Index, name: &Str) -> bool {
     index.answers(name)
         && index.kinds.iter().all(|gvk| {
             let watch = index.copies(name, gvk);
-            index.copies_known(name, gvk) || index.unlistable.contains_key(&watch)
+            index.copies_known(name, gvk) || index.watches.is_unlistable(&watch)
         })
 }
 

@@ -198,12 +198,12 @@ fn say_what_is_not_watched(
     for gvk in &index.kinds {
         let watch = index.copies(name, gvk);
         if !index.demand().contains(&watch)
-            || index.synced.contains(&watch)
-            || index.unserved.contains(&watch)
+            || index.watches.is_synced(&watch)
+            || index.watches.is_unserved(&watch)
         {
             continue;
         }
-        let Some((since, why)) = index.lost.get(&watch) else {
+        let Some((since, why)) = index.watches.lost(&watch) else {
             unsettled = true;
             continue;
         };

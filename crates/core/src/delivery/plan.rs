@@ -346,7 +346,7 @@ fn deliver(
     {
         return Plan::wait_until(drift_backoff.retry_at(), "drift was corrected a moment ago");
     }
-    if index.no_such_kind.contains(&index.copies(cluster, &id.gvk)) {
+    if index.watches.is_no_such_kind(&index.copies(cluster, &id.gvk)) {
         return Plan::wait(format!("{cluster} does not serve the kind"));
     }
     if is_suspended(index, resource, cluster) {

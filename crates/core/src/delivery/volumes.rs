@@ -50,8 +50,8 @@ pub(super) fn goes_with_its_namespace(
             "namespaces are not synced: its namespace may be deleted",
         ));
     }
-    let is_known = index.synced.contains(&Watch::Namespaces);
-    if !is_known && !index.unlistable.contains_key(&Watch::Namespaces) {
+    let is_known = index.watches.is_synced(&Watch::Namespaces);
+    if !is_known && !index.watches.is_unlistable(&Watch::Namespaces) {
         let again = now.plus(NAMESPACE_NEWS);
         return Err(Plan::wait_until(
             again,

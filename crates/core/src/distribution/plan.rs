@@ -76,9 +76,9 @@ fn write(
     place: &Place,
     now: Time,
 ) -> Plan {
-    if !index.listed.contains(&Watch::Distributions)
+    if !index.watches.is_listed(&Watch::Distributions)
         || !index.are_namespaces_listed(place)
-        || !index.listed.contains(&at.watch())
+        || !index.watches.is_listed(&at.watch())
     {
         return Plan::wait("distributions, namespaces, or the objects of this name are not synced yet");
     }
@@ -299,7 +299,7 @@ impl Index {
     /// written here would stay. Cost: O(candidate policies).
     fn may_be_claimed(&self, name: &Str, held: &DistributionState) -> bool {
         let policies = Watch::ClusterPolicies;
-        let is_unknown = !self.listed.contains(&policies) && !self.unlistable.contains_key(&policies);
+        let is_unknown = !self.watches.is_listed(&policies) && !self.watches.is_unlistable(&policies);
         let id = ResourceId {
             gvk: super::gvk(),
             namespace: "".into(),
@@ -310,21 +310,21 @@ impl Index {
 
     /// Whether the namespaces of a place's server were listed.
     fn are_namespaces_listed(&self, place: &Place) -> bool {
-        self.listed.contains(&namespaces_of(place))
+        self.watches.is_listed(&namespaces_of(place))
     }
 
     /// Whether everything that could mean a place, and what stands there, is known as it is now: the proof that a removal
     /// needs.
     fn is_distribution_known(&self, spec: &Spec, at: &DistributionServer, place: &Place) -> bool {
-        let of_member = place.cluster.is_none() || self.synced.contains(&Watch::Clusters);
+        let of_member = place.cluster.is_none() || self.watches.is_synced(&Watch::Clusters);
         let workloads = spec.targets.workloads().is_none()
             || workload_kinds().iter().all(|gvk| {
                 let templates = self.templates(gvk);
-                self.synced.contains(&templates) || self.no_such_kind.contains(&templates)
+                self.watches.is_synced(&templates) || self.watches.is_no_such_kind(&templates)
             });
-        self.synced.contains(&Watch::Distributions)
-            && self.synced.contains(&namespaces_of(place))
-            && self.synced.contains(&at.watch())
+        self.watches.is_synced(&Watch::Distributions)
+            && self.watches.is_synced(&namespaces_of(place))
+            && self.watches.is_synced(&at.watch())
             && of_member
             && workloads
     }
@@ -343,13 +343,13 @@ impl Index {
                 held.object.reported_on(cluster) || selected
             }
         };
-        self.synced.contains(&Watch::Distributions)
-            && self.synced.contains(&Watch::Clusters)
+        self.watches.is_synced(&Watch::Distributions)
+            && self.watches.is_synced(&Watch::Clusters)
             && self
                 .wheres(name)
                 .iter()
                 .filter(|at| may_hold(at))
-                .all(|at| self.synced.contains(&at.watch()))
+                .all(|at| self.watches.is_synced(&at.watch()))
     }
 }
 

@@ -422,14 +422,14 @@ impl Index {
     fn are_distributions_judged(&self, name: &Str) -> bool {
         use crate::observation::Watch;
         let known = |watch: &Watch| {
-            self.listed.contains(watch)
-                || self.unlistable.contains_key(watch)
-                || self.no_such_kind.contains(watch)
+            self.watches.is_listed(watch)
+                || self.watches.is_unlistable(watch)
+                || self.watches.is_no_such_kind(watch)
         };
         let held = self.distributions.held.get(name);
         let looks_at_members = held.is_some_and(|held| held.object.looks_at_members());
-        self.listed.contains(&Watch::Distributions)
-            && (self.listed.contains(&Watch::Clusters) || !looks_at_members)
+        self.watches.is_listed(&Watch::Distributions)
+            && (self.watches.is_listed(&Watch::Clusters) || !looks_at_members)
             && known(&Watch::Namespaces)
             && self
                 .wheres(name)
@@ -445,7 +445,7 @@ impl Index {
     /// Why objects of a name cannot be listed.
     fn unread(&self, name: &Str, place: &Place) -> Option<String> {
         let at = self.distributions.place_of(name, place)?;
-        self.unlistable.get(&at.watch()).cloned()
+        self.watches.unlistable(&at.watch()).cloned()
     }
 }
 

@@ -86,7 +86,7 @@ fn ends_unexplained(index: &Index, name: &Str, cluster: &Str) -> bool {
     !index.namespaces.hub.contains_key(name)
         && seen.is_some_and(|seen| seen.is_of(&index.config.hub, cluster))
         && !ending.is_some_and(|ending| ending.explained || ending.counted)
-        && index.synced.contains(&Watch::Namespaces)
+        && index.watches.is_synced(&Watch::Namespaces)
         && index.is_base_synced()
 }
 

@@ -1,7 +1,5 @@
 //! Which list-and-watches must run: demand-driven, by the kinds in use and the members that exist.
 
-use std::{collections::BTreeSet, ops::Deref};
-
 use super::Index;
 use crate::{
     object::{Gvk, ResourceId, Str},
@@ -9,56 +7,6 @@ use crate::{
     plan::Key,
     reserved::is_skipped_kind,
 };
-
-/// What is demanded, and how often that has changed. Read it as the set that it is.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Demand {
-    watches: BTreeSet<Watch>,
-    changes: u64,
-}
-
-impl Demand {
-    pub(super) const fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// Answers whether it is new.
-    pub(super) fn insert(&mut self, watch: Watch) -> bool {
-        let is_new = self.watches.insert(watch);
-        self.changes += u64::from(is_new);
-        is_new
-    }
-
-    /// Answers whether it was there.
-    pub(super) fn remove(&mut self, watch: &Watch) -> bool {
-        let was_there = self.watches.remove(watch);
-        self.changes += u64::from(was_there);
-        was_there
-    }
-
-    pub(super) fn retain(&mut self, keeps: impl FnMut(&Watch) -> bool) {
-        let before = self.watches.len();
-        self.watches.retain(keeps);
-        self.changes += u64::from(self.watches.len() != before);
-    }
-}
-
-impl Deref for Demand {
-    type Target = BTreeSet<Watch>;
-
-    fn deref(&self) -> &BTreeSet<Watch> {
-        &self.watches
-    }
-}
-
-impl FromIterator<Watch> for Demand {
-    fn from_iter<I: IntoIterator<Item = Watch>>(watches: I) -> Self {
-        Self {
-            watches: watches.into_iter().collect(),
-            changes: 0,
-        }
-    }
-}
 
 impl Index {
     /// A kind is in use: a policy selects it, a binding is for it, or a reference names it; until [`super::kinds`] says that it
@@ -73,9 +21,9 @@ impl Index {
             return;
         }
         self.interpreter.review(gvk);
-        self.demand.insert(Watch::Templates(gvk.clone()));
+        self.watches.demand(Watch::Templates(gvk.clone()));
         for cluster in self.members.keys() {
-            self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
+            self.watches.demand(Watch::Copies(cluster.clone(), gvk.clone()));
         }
     }
 
@@ -95,20 +43,13 @@ impl Index {
             Watch::Templates(held) | Watch::Copies(_, held) => *held == old,
             _ => false,
         };
-        let ended: Vec<Watch> = self.demand.iter().filter(|watch| of_it(watch)).cloned().collect();
-        for watch in ended {
-            self.demand.remove(&watch);
-            self.listed.remove(&watch);
-            self.synced.remove(&watch);
-            self.unlistable.remove(&watch);
-            self.lost.remove(&watch);
-            self.unserved.remove(&watch);
-            self.never_written.remove(&watch);
-            self.no_such_kind.remove(&watch);
-            self.demand.insert(match watch {
-                Watch::Copies(cluster, _) => Watch::Copies(cluster, new.clone()),
+        let replaced = self.watches.demanded().iter().filter(|watch| of_it(watch));
+        for watch in replaced.cloned().collect::<Vec<_>>() {
+            let by = match &watch {
+                Watch::Copies(cluster, _) => Watch::Copies(cluster.clone(), new.clone()),
                 _ => Watch::Templates(new.clone()),
-            });
+            };
+            self.watches.replace(&watch, by);
         }
         true
     }
@@ -154,59 +95,11 @@ impl Index {
     /// A member exists. Cost: O(kinds in use) the first time, else O(log watches).
     pub(super) fn use_member(&mut self, cluster: &Str) {
         // Its kinds were taken up with it, or are taken up one by one.
-        if !self.demand.insert(Watch::MemberNamespaces(cluster.clone())) {
+        if !self.watches.demand(Watch::MemberNamespaces(cluster.clone())) {
             return;
         }
         for gvk in &self.kinds {
-            self.demand.insert(Watch::Copies(cluster.clone(), gvk.clone()));
+            self.watches.demand(Watch::Copies(cluster.clone(), gvk.clone()));
         }
-    }
-
-    /// Somebody wants a watch. Cost: O(log watches).
-    pub(super) fn want_watch(&mut self, watch: Watch) {
-        self.demand.insert(watch);
-    }
-
-    /// Nobody wants a watch any more. What it reached is forgotten, too: it may list afresh later, and must, even if
-    /// somebody wants it again before the shell has ended it.
-    pub(super) fn forget_watch(&mut self, watch: &Watch) {
-        if self.demand.remove(watch) {
-            self.ended.insert(watch.clone());
-        }
-        self.listed.remove(watch);
-        self.synced.remove(watch);
-        self.unlistable.remove(watch);
-        self.lost.remove(watch);
-        self.refused.remove(watch);
-        self.reached.remove(watch);
-    }
-
-    /// A watch reads its objects in another way from now on: it ends, and lists again. How far it had come stays known, so that
-    /// a server that was restored meanwhile is noticed. Cost: O(log watches).
-    pub(super) fn restart_watch(&mut self, watch: Watch) {
-        if self.demand.remove(&watch) {
-            self.ended.insert(watch.clone());
-        }
-        self.listed.remove(&watch);
-        self.synced.remove(&watch);
-        self.unlistable.remove(&watch);
-        self.lost.remove(&watch);
-        self.demand.insert(watch);
-    }
-
-    /// A member is gone, with everything that was known of its copies. Cost: O(watches).
-    pub(super) fn forget_member(&mut self, cluster: &Str) {
-        let of_it = |watch: &Watch| watch.server() == crate::observation::Server::Member(cluster.clone());
-        self.namespaces.forget_member(cluster);
-        self.ended
-            .extend(self.demand.iter().filter(|watch| of_it(watch)).cloned());
-        self.demand.retain(|watch| !of_it(watch));
-        self.listed.retain(|watch| !of_it(watch));
-        self.synced.retain(|watch| !of_it(watch));
-        self.unlistable.retain(|watch, _| !of_it(watch));
-        self.lost.retain(|watch, _| !of_it(watch));
-        self.unserved.retain(|watch| !of_it(watch));
-        self.never_written.retain(|watch| !of_it(watch));
-        self.no_such_kind.retain(|watch| !of_it(watch));
     }
 }

@@ -160,7 +160,7 @@ impl Index {
             return false;
         }
         let templates = self.templates(gvk);
-        if !self.synced.contains(&templates) && !self.unserved.contains(&templates) {
+        if !self.watches.is_synced(&templates) && !self.watches.is_unserved(&templates) {
             return false;
         }
         let mut of_kind = self
@@ -168,12 +168,12 @@ impl Index {
             .range(ResourceId::new(gvk.clone(), "", "")..)
             .take_while(|(id, _)| id.gvk == *gvk)
             .peekable();
-        if of_kind.peek().is_none() && self.no_such_kind.contains(&templates) {
+        if of_kind.peek().is_none() && self.watches.is_no_such_kind(&templates) {
             return true;
         }
         let is_told = |cluster: &Str| {
             let copies = self.copies(cluster, gvk);
-            self.synced.contains(&copies) || self.unserved.contains(&copies)
+            self.watches.is_synced(&copies) || self.watches.is_unserved(&copies)
         };
         self.members.keys().all(is_told) && of_kind.all(|(_, resource)| !is_used(resource))
     }
@@ -207,16 +207,13 @@ impl Index {
             .is_some_and(|(id, _)| id.gvk == *gvk)
         {
             // Something still holds an object of it; what was forgotten is listed again.
-            self.restart_watch(templates);
+            self.watches.restart(templates);
             return;
         }
         let copies = self.members.keys().map(|cluster| self.copies(cluster, gvk));
         let watches: Vec<Watch> = copies.chain([templates]).collect();
         for watch in watches {
-            self.forget_watch(&watch);
-            self.unserved.remove(&watch);
-            self.no_such_kind.remove(&watch);
-            self.never_written.remove(&watch);
+            self.watches.forget(&watch);
         }
         self.read_again.remove(gvk);
         self.kinds.remove(gvk);

@@ -150,7 +150,7 @@ impl Index {
         self.compare_records(now, &mut dirty);
         self.dirty_rebalancers(&mut dirty);
         if let Some(watch) = told {
-            self.listing.remove(&watch);
+            self.watches.was_taken_in(&watch);
             if watch.server() == Server::Hub {
                 self.remember_former();
                 self.mind_the_hub(now, &mut dirty);

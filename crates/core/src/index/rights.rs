@@ -26,11 +26,11 @@ impl Index {
     /// kind) then, if something told of a copy when that began, or does since.
     pub(crate) fn is_unwritten(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
-        (self.refused.contains_key(&copies) || self.unserved.contains(&copies))
-            && !self.listed.contains(&copies)
+        (self.watches.refused(&copies).is_some() || self.watches.is_unserved(&copies))
+            && !self.watches.is_listed(&copies)
             && self.namespaces.is_listed(cluster)
             && self.are_bindings_listed()
-            && (self.never_written.contains(&copies) || !self.has_traces(cluster, gvk))
+            && (self.watches.is_never_written(&copies) || !self.has_traces(cluster, gvk))
     }
 
     /// A kind is refused or not served on a member: whether anything tells of a copy there is found out once, and not for
@@ -39,16 +39,14 @@ impl Index {
         if let Watch::Copies(cluster, gvk) = watch
             && !self.has_traces(cluster, gvk)
         {
-            self.never_written.insert(watch.clone());
+            self.watches.has_no_records(watch);
         }
     }
 
-    /// Something tells of a copy, or is about to. Cost: O(1) while every member serves and allows what it should.
+    /// Something tells of a copy, or is about to. Cost: O(log watches).
     pub(super) fn leaves_a_trace(&mut self, cluster: &Str, gvk: &Gvk) {
-        if !self.never_written.is_empty() {
-            let copies = self.copies(cluster, gvk);
-            self.never_written.remove(&copies);
-        }
+        let copies = self.copies(cluster, gvk);
+        self.watches.has_records(&copies);
     }
 
     fn has_traces(&self, cluster: &Str, gvk: &Gvk) -> bool {

@@ -131,9 +131,9 @@ impl Index {
             SyncRequirement::Templates(gvk) => {
                 let templates = self.templates(gvk);
                 !self.kinds.contains(gvk)
-                    || self.synced.contains(&templates)
-                    || self.unlistable.contains_key(&templates)
-                    || self.no_such_kind.contains(&templates)
+                    || self.watches.is_synced(&templates)
+                    || self.watches.is_unlistable(&templates)
+                    || self.watches.is_no_such_kind(&templates)
             }
             SyncRequirement::Base => self.is_base_synced(),
             SyncRequirement::Overrides => self.are_overrides_listed(),
@@ -146,46 +146,46 @@ impl Index {
     /// Whether policies, overrides, bindings, clusters, what people teach us and the templates of this kind are known well
     /// enough to plan for one.
     pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
-        BASE.iter().all(|watch| self.listed.contains(watch))
+        BASE.iter().all(|watch| self.watches.is_listed(watch))
             && self.are_overrides_listed()
             && self.is_taught()
             && self.are_consents_known()
             && {
                 let templates = self.templates(gvk);
-                self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
+                self.watches.is_listed(&templates) || self.watches.is_unlistable(&templates)
             }
     }
 
     /// Whether the copies of a kind on a member were listed, or cannot be.
     fn are_copies_listed(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
-        !self.demand.contains(&copies)
-            || self.listed.contains(&copies)
-            || self.unlistable.contains_key(&copies)
-            || self.no_such_kind.contains(&copies)
+        !self.watches.is_demanded(&copies)
+            || self.watches.is_listed(&copies)
+            || self.watches.is_unlistable(&copies)
+            || self.watches.is_no_such_kind(&copies)
     }
 
     /// As [`Self::are_copies_listed`], but a list that failed may yet come: only a server that answers that it cannot be is
     /// believed.
     pub(crate) fn are_copies_heard(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
-        !self.demand.contains(&copies)
-            || self.listed.contains(&copies)
-            || self.no_such_kind.contains(&copies)
-            || self.refused.contains_key(&copies)
-            || self.unserved.contains(&copies)
+        !self.watches.is_demanded(&copies)
+            || self.watches.is_listed(&copies)
+            || self.watches.is_no_such_kind(&copies)
+            || self.watches.refused(&copies).is_some()
+            || self.watches.is_unserved(&copies)
     }
 
     /// Whether all bindings were seen.
     pub(crate) fn are_bindings_listed(&self) -> bool {
         [Watch::Bindings, Watch::ClusterBindings]
             .iter()
-            .all(|watch| self.listed.contains(watch))
+            .all(|watch| self.watches.is_listed(watch))
     }
 
     /// Whether all override policies were seen: nothing may be delivered or reported before.
     pub(crate) fn are_overrides_listed(&self) -> bool {
-        OVERRIDES.iter().all(|watch| self.listed.contains(watch))
+        OVERRIDES.iter().all(|watch| self.watches.is_listed(watch))
     }
 
     /// Whether all customizations and hooks were seen: without them templates are read in another way, and may look as if they needed
@@ -193,12 +193,12 @@ impl Index {
     fn is_taught(&self) -> bool {
         INTERPRETER_WATCHES
             .iter()
-            .all(|watch| self.listed.contains(watch))
+            .all(|watch| self.watches.is_listed(watch))
     }
 
     /// Whether policies, bindings and clusters are known as they are now.
     pub(crate) fn is_base_synced(&self) -> bool {
-        BASE.iter().all(|watch| self.synced.contains(watch))
+        BASE.iter().all(|watch| self.watches.is_synced(watch))
     }
 
     /// Whether what the hub holds is known well enough to remove something of this kind: the first part of the proof
@@ -210,15 +210,15 @@ impl Index {
             && self.are_consents_certain()
             && INTERPRETER_WATCHES
                 .iter()
-                .all(|watch| self.synced.contains(watch))
+                .all(|watch| self.watches.is_synced(watch))
             && self
                 .kinds
                 .iter()
                 .filter(|kind| *kind == gvk || self.refers(kind) || self.read_again.contains(kind))
                 .all(|kind| {
                     let templates = self.templates(kind);
-                    self.synced.contains(&templates)
-                        || self.no_such_kind.contains(&templates)
+                    self.watches.is_synced(&templates)
+                        || self.watches.is_no_such_kind(&templates)
                         || (kind != gvk && self.is_nowhere(kind))
                 })
     }
@@ -229,15 +229,15 @@ impl Index {
         let own = BASE
             .iter()
             .chain(&INTERPRETER_WATCHES)
-            .filter(|watch| !self.synced.contains(watch));
+            .filter(|watch| !self.watches.is_synced(watch));
         let kinds = self
             .kinds
             .iter()
             .filter(|kind| self.refers(kind) || self.read_again.contains(kind))
             .filter(|kind| {
                 let templates = self.templates(kind);
-                !self.synced.contains(&templates)
-                    && !self.no_such_kind.contains(&templates)
+                !self.watches.is_synced(&templates)
+                    && !self.watches.is_no_such_kind(&templates)
                     && !self.is_nowhere(kind)
             });
         own.map(kind_read_by).chain(kinds.cloned()).collect()
@@ -251,7 +251,7 @@ impl Index {
             .resources
             .range(ResourceId::new(gvk.clone(), "", "")..)
             .take_while(|(id, _)| id.gvk == *gvk);
-        self.unlistable.contains_key(&self.templates(gvk))
+        self.watches.is_unlistable(&self.templates(gvk))
             && of_kind.all(|(_, resource)| resource.template.is_none() && resource.last_binding().is_none())
     }
 
@@ -260,7 +260,7 @@ impl Index {
     fn are_referrers_listed(&self) -> bool {
         self.refers_only(|kind| {
             let templates = self.templates(kind);
-            self.listed.contains(&templates) || self.unlistable.contains_key(&templates)
+            self.watches.is_listed(&templates) || self.watches.is_unlistable(&templates)
         })
     }
 
@@ -269,8 +269,8 @@ impl Index {
     pub(super) fn are_referrers_certain(&self) -> bool {
         self.refers_only(|kind| {
             let templates = self.templates(kind);
-            self.listed.contains(&templates)
-                || self.no_such_kind.contains(&templates)
+            self.watches.is_listed(&templates)
+                || self.watches.is_no_such_kind(&templates)
                 || self.is_nowhere(kind)
         })
     }

@@ -60,7 +60,7 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     if !index.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
-    if !index.synced.contains(&Watch::Namespaces) {
+    if !index.watches.is_synced(&Watch::Namespaces) {
         return Plan::wait("the hub's namespaces are not synced");
     }
     if let Some(id) = index.stands_in(cluster, name) {

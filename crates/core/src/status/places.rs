@@ -115,11 +115,11 @@ pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a Resour
                 return None;
             }
             let watch = index.copies(cluster, &id.gvk);
-            let unlistable = index.unlistable.get(&watch);
+            let unlistable = index.watches.unlistable(&watch);
             let unknown = !index.was_probed(cluster)
-                || (answers && unlistable.is_none() && !index.listed.contains(&watch));
+                || (answers && unlistable.is_none() && !index.watches.is_listed(&watch));
             let current = is_current(index, id, cluster);
-            let refused = index.refused.get(&watch).filter(|_| !current);
+            let refused = index.watches.refused(&watch).filter(|_| !current);
             let suspended = wanted && is_suspended(index, resource, cluster);
             let binding = resource.binding.as_ref().map(|binding| &binding.object);
             Some(Place {

@@ -66,9 +66,9 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     // A list that fails is not on its way: the other members must not wait for it.
     let told = |cluster: &Str| {
         let copies = index.copies(cluster, &id.gvk);
-        index.listed.contains(&copies)
-            || index.unlistable.contains_key(&copies)
-            || index.no_such_kind.contains(&copies)
+        index.watches.is_listed(&copies)
+            || index.watches.is_unlistable(&copies)
+            || index.watches.is_no_such_kind(&copies)
     };
     if targets
         .iter()

@@ -148,7 +148,7 @@ fn before_the_policies_are_listed_none_counts() {
     };
     let mut index = index(&case);
     assert!(keep(&index, &"m1".into(), &index.members["m1"], NOW).is_some());
-    index.listed.remove(&Watch::TaintPolicies);
+    index.watches.forget(&Watch::TaintPolicies);
     assert!(keep(&index, &"m1".into(), &index.members["m1"], NOW).is_none());
 }
 

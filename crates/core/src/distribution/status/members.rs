@@ -68,7 +68,7 @@ pub(super) fn clusters(index: &Index, name: &Str, held: &DistributionState) -> V
             .as_ref()
             .and_then(|cluster| index.members.get_key_value(cluster))
             && held.object.reported_on(cluster.0)
-            && !index.synced.contains(&at.watch())
+            && !index.watches.is_synced(&at.watch())
         {
             all.entry(cluster.0).or_default();
         }

@@ -89,7 +89,7 @@ impl Index {
             return Some(TargetStatus::NoNamespace);
         }
         let watch = at.watch();
-        if !self.listed.contains(&watch) && self.unlistable.contains_key(&watch) {
+        if !self.watches.is_listed(&watch) && self.watches.is_unlistable(&watch) {
             return Some(TargetStatus::Failed(Step::Get));
         }
         let content = match self.content(name, spec) {
@@ -237,7 +237,7 @@ impl Index {
             None => {
                 let watch =
                     crate::observation::Watch::Distributed(None, source.gvk.clone(), source.name.clone());
-                if self.listed.contains(&watch) {
+                if self.watches.is_listed(&watch) {
                     Err(NoSource::Because(format!(
                         "{source} does not exist: its copies stay as they are"
                     )))

@@ -48,12 +48,12 @@ impl Index {
 
     /// Whether it is known what may be taken along from other namespaces, as far as anybody names something there.
     pub(in crate::index) fn are_consents_known(&self) -> bool {
-        self.cross_namespace_referrers.is_empty() || self.listed.contains(&Watch::Namespaces)
+        self.cross_namespace_referrers.is_empty() || self.watches.is_listed(&Watch::Namespaces)
     }
 
     /// As [`Self::are_consents_known`], as they are now: a removal takes that.
     pub(in crate::index) fn are_consents_certain(&self) -> bool {
-        self.cross_namespace_referrers.is_empty() || self.synced.contains(&Watch::Namespaces)
+        self.cross_namespace_referrers.is_empty() || self.watches.is_synced(&Watch::Namespaces)
     }
 
     /// Remembers what a template names outside of its namespace. Cost: O(namespaces that are named from outside), usually none.

@@ -99,8 +99,8 @@ impl Index {
             .map(|cluster| Watch::Copies(cluster.clone(), gvk.clone()));
         let watches: Vec<Watch> = members.chain([Watch::Templates(gvk.clone())]).collect();
         for watch in watches {
-            if self.demand.contains(&watch) {
-                self.restart_watch(watch);
+            if self.watches.is_demanded(&watch) {
+                self.watches.restart(watch);
             }
         }
         self.read_again.insert(gvk.clone());

@@ -31,7 +31,7 @@ impl Index {
             Observation::Seen(subject) => self.origin_of(subject, now),
             Observation::Found(id, template) if self.is_edited(id, template) => Origin::Edit,
             Observation::Gone { which, .. } => match (self.watch_of(which), which) {
-                (Some(watch), _) if self.listing.contains(&watch) => Origin::List,
+                (Some(watch), _) if self.watches.is_listing(&watch) => Origin::List,
                 // A binding ends as its template or policy has it end.
                 (_, Which::Binding(name)) => {
                     let held = self.by_binding.get(name).and_then(|id| self.resources.get(id));
@@ -103,7 +103,7 @@ impl Index {
             }
         };
         match self.watch_of(&which) {
-            Some(watch) if self.listing.contains(&watch) || !self.listed.contains(&watch) => Origin::List,
+            Some(watch) if self.watches.is_listing(&watch) || !self.watches.is_listed(&watch) => Origin::List,
             _ if edited => Origin::Edit,
             _ => Origin::Other,
         }

@@ -47,7 +47,7 @@ impl Index {
                 let unseen = clusters.filter(|cluster| is_unseen(resource, cluster));
                 unseen.map(|cluster| (id.clone(), cluster.clone()))
             })
-            .filter(|(id, cluster)| self.listed.contains(&self.copies(cluster, &id.gvk)))
+            .filter(|(id, cluster)| self.watches.is_listed(&self.copies(cluster, &id.gvk)))
             .collect();
         for (id, cluster) in expected {
             self.copy_state(&id, &cluster).note_pending();

@@ -32,13 +32,7 @@ impl Index {
         }
         self.mark(self.origin, dirty, now);
         self.origin = Origin::Other;
-        let was_synced = self.synced.contains(watch);
-        self.unserved.remove(watch);
-        self.no_such_kind.remove(watch);
-        self.unlistable.remove(watch);
-        self.lost.remove(watch);
-        let is_first = self.listed.insert(watch.clone());
-        self.synced.insert(watch.clone());
+        let (is_first, was_synced) = self.watches.list_ends(watch);
         if !was_synced {
             self.route(Changed::Listing(watch), dirty);
         }
@@ -160,22 +154,19 @@ impl Index {
     /// What the watch told proves nothing any more. Cost: O(objects of the kind) when a kind turns out not to be listable.
     pub(super) fn lost(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
         // The last words of a watch that nobody wants any more: its member left.
-        if !self.demand.contains(watch) {
+        if !self.watches.is_demanded(watch) {
             return;
         }
-        self.synced.remove(watch);
-        self.unserved.remove(watch);
-        self.no_such_kind.remove(watch);
+        let loss = self.watches.fails(watch, why, now);
         if let Watch::MemberNamespaces(cluster) = watch {
             self.namespaces.lost(cluster);
         }
         if let Watch::Copies(cluster, _) = watch
-            && !self.lost.contains_key(watch)
+            && loss.begins
         {
-            self.lost.insert(watch.clone(), (now, why.clone()));
             self.route(Changed::Cluster(cluster), dirty);
         }
-        if self.listed.contains(watch) || self.unlistable.insert(watch.clone(), why).is_some() {
+        if !loss.is_first {
             return;
         }
         self.route(Changed::Listing(watch), dirty);
@@ -205,15 +196,11 @@ impl Index {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return self.lost(watch, why, now, dirty);
         };
-        if !self.demand.contains(watch) {
+        if !self.watches.is_demanded(watch) {
             return;
         }
-        self.synced.remove(watch);
-        self.no_such_kind.remove(watch);
-        self.lost.remove(watch);
-        self.unserved.insert(watch.clone());
+        self.watches.is_not_served(watch, why);
         self.look_for_traces(watch);
-        self.unlistable.insert(watch.clone(), why);
         self.route(Changed::Listing(watch), dirty);
         self.route(Changed::Kind(gvk), dirty);
         if let Watch::Copies(cluster, _) = watch {
@@ -227,7 +214,7 @@ impl Index {
             (Some(_), _) => return,
             (None, _) => {}
         }
-        self.no_such_kind.insert(watch.clone());
+        self.watches.has_no_such_kind(watch);
         // Should the very same objects be served again, they are news: nothing that was known of them stays newer.
         self.went_back(watch);
         self.forget_held(watch, now, dirty);

@@ -110,7 +110,7 @@ impl Index {
     /// Begins to look. Cost: O(members) for one that means members, else O(selectors).
     pub(super) fn look(&mut self, name: &Str) {
         for at in self.wheres(name) {
-            self.want_watch(at.watch());
+            self.watches.demand(at.watch());
             let looked = self.distributions.looked.entry(at).or_default();
             looked.by.insert(name.clone());
         }
@@ -144,7 +144,7 @@ impl Index {
             looked.by.remove(name);
             if looked.by.is_empty() {
                 self.distributions.looked.remove(at);
-                self.forget_watch(&at.watch());
+                self.watches.forget(&at.watch());
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{Index, Member, ResourceState, Trouble, identities, is_old, meta_of, routes::Changed},
     object::{ResourceId, Str, Time},
-    observation::{Probe, Server, Watch, Which},
+    observation::{Probe, Which},
     scheduler,
 };
 
@@ -87,13 +87,12 @@ impl Index {
         self.copied.remove(name);
         self.identify(name, true, now, dirty);
         self.look_for_a_cut_off(now, dirty);
-        self.forget_member(name);
+        self.namespaces.forget_member(name);
+        self.watches.forget_member(name);
         self.distributions_on(name, now, dirty);
         self.revisions.forget_member(name);
         self.brakes.forget_member(name);
         self.evictions.forget_member(name);
-        self.refused
-            .retain(|watch, _| watch.server() != Server::Member(name.clone()));
         let held = self.resources.iter_mut();
         let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));
         for id in ended.collect::<Vec<_>>() {
@@ -125,10 +124,7 @@ impl Index {
         // The first probe counts whatever it found: statuses wait for it.
         if answered != Some(answers) {
             // What does not list on a member that does not answer is no news, and it is given time when it does.
-            let of_it = |watch: &Watch| watch.server() == Server::Member(cluster.clone());
-            for (_, (since, _)) in self.lost.iter_mut().filter(|(watch, _)| of_it(watch)) {
-                *since = now;
-            }
+            self.watches.give_time(cluster, now);
             self.answering_changed(cluster, answers, now, dirty);
         }
     }

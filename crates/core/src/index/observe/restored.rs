@@ -25,40 +25,30 @@ const UNKNOWN: u64 = u64::MAX;
 impl Index {
     /// Cost: O(log watches); O(watches) and that of [`Self::went_back`] when the revision is below what was reached.
     pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64, now: Time) {
-        self.listing.insert(watch.clone());
-        if revision == UNKNOWN {
-            return;
-        }
-        let before = self.reached.insert(watch.clone(), revision);
-        if before.is_some_and(|before| revision < before) {
+        let revision = Some(revision).filter(|revision| *revision != UNKNOWN);
+        let before = self.watches.list_begins(watch, revision);
+        if let (Some(revision), Some(before)) = (revision, before)
+            && revision < before
+        {
             let server = watch.server();
             if server == Server::Hub {
                 self.brakes.rolled_back(now);
             }
-            let reached = &self.reached;
-            let is_ahead = |each: &Watch| reached.get(each).is_some_and(|reached| *reached > revision);
-            self.synced
-                .retain(|each| each.server() != server || !is_ahead(each));
+            self.watches.unsync_ahead(&server, revision);
             self.went_back(watch);
         }
     }
 
     /// Cost: O(log watches).
     pub(super) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
-        if revision == UNKNOWN {
-            return;
-        }
-        match self.reached.get_mut(watch) {
-            Some(reached) => *reached = revision.max(*reached),
-            None => {
-                self.reached.insert(watch.clone(), revision);
-            }
+        if revision != UNKNOWN {
+            self.watches.has_come_to(watch, revision);
         }
     }
 
     /// Forgets the floors under a watch. Cost: O(held and remembered under it); for bindings O(entities).
     pub(in crate::index) fn went_back(&mut self, watch: &Watch) {
-        self.synced.remove(watch);
+        self.watches.unsync(watch);
         match watch {
             Watch::Templates(gvk) => {
                 let of_kind = self.resources.range_mut(first(gvk)..);

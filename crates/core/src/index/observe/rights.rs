@@ -30,10 +30,10 @@ impl Index {
     /// Cost: as [`Self::lost`].
     pub(super) fn was_refused(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
         self.lost(watch, why.clone(), now, dirty);
-        if !self.demand.contains(watch) {
+        if !self.watches.is_demanded(watch) {
             return;
         }
-        self.refused.insert(watch.clone(), why);
+        self.watches.is_refused(watch, why);
         self.look_for_traces(watch);
         if let Watch::Copies(cluster, gvk) = watch {
             self.route(Changed::Rights(cluster, gvk), dirty);
@@ -43,7 +43,7 @@ impl Index {
     /// A watch told something else: that counts. A member whose namespaces are listed welcomes our account: from then on
     /// it means something what is refused to it, or not served. Cost: O(objects of such kinds) then, else O(1).
     pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
-        let was_refused = self.refused.remove(watch).is_some();
+        let was_refused = self.watches.is_not_refused(watch);
         if let Watch::Copies(cluster, gvk) = watch
             && was_refused
         {
@@ -52,15 +52,7 @@ impl Index {
         let Watch::MemberNamespaces(cluster) = watch else {
             return;
         };
-        let refused: Vec<Gvk> = self
-            .refused
-            .keys()
-            .chain(&self.unserved)
-            .filter_map(|watch| match watch {
-                Watch::Copies(name, gvk) if name == cluster => Some(gvk.clone()),
-                _ => None,
-            })
-            .collect();
+        let refused: Vec<Gvk> = self.watches.refused_on(cluster).cloned().collect();
         for gvk in refused {
             self.route(Changed::Rights(cluster, &gvk), dirty);
         }

@@ -53,6 +53,6 @@ impl Index {
 
     /// Whether every ClusterTaintPolicy is known, or the hub does not know the kind.
     pub(crate) fn are_taint_policies_listed(&self) -> bool {
-        self.listed.contains(&Watch::TaintPolicies)
+        self.watches.is_listed(&Watch::TaintPolicies)
     }
 }

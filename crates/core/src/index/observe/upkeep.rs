@@ -6,9 +6,10 @@ use entourage_api::names;
 
 use super::{Dirty, late_writes::is_unseen};
 use crate::{
+    cache::{AGE, MOST},
     index::{
-        CopyState, Index, ResourceState, Tombstone, claim_on, current::is_current, referred, revisions,
-        routes::Changed, wanted::wants,
+        CopyState, Index, ResourceState, Tombstone, claim_on, current::is_current, referred, routes::Changed,
+        wanted::wants,
     },
     object::{NamespacedName, ResourceId, Str, Time},
     scope::claim_of,
@@ -196,7 +197,7 @@ impl Index {
         self.tombstones.insert(id.clone(), known);
         self.buried.push_back((now, id.clone()));
         while let Some((time, _)) = self.buried.front() {
-            if self.buried.len() <= revisions::MOST && now.0 - time.0 < revisions::AGE {
+            if self.buried.len() <= MOST && now.0 - time.0 < AGE {
                 break;
             }
             if let Some((_, id)) = self.buried.pop_front() {

@@ -206,7 +206,7 @@ fn what_a_restored_server_lists_counts_as_after_a_restart_and_so_does_what_follo
         }
         assert_eq!(held(&restored, &watch), held(&restarted, &watch), "{watch:?}");
         assert_eq!(held(&restored, &watch).len(), 4, "{watch:?}");
-        assert!(restored.synced.contains(&watch));
+        assert!(restored.watches.is_synced(&watch));
         see(&mut restored, &watch, "edited", 3001);
         see(&mut restored, &watch, "edited", 2900);
         delete(&mut restored, &watch, "same", 3002);
@@ -231,12 +231,12 @@ fn until_the_list_of_a_restored_server_is_complete_what_is_held_counts_and_prove
         };
         index.observe(begun, NOW);
         assert_eq!(held(&index, &watch), before, "{watch:?}");
-        assert!(!index.synced.contains(&watch), "{watch:?}");
+        assert!(!index.watches.is_synced(&watch), "{watch:?}");
         // The list breaks off and begins once more.
         list(&mut index, &watch, 3001, &[("edited", 2900)]);
         let versions: Vec<u64> = held(&index, &watch).into_iter().map(|each| each.1).collect();
         assert_eq!(versions, [2900], "{watch:?}");
-        assert!(index.synced.contains(&watch), "{watch:?}");
+        assert!(index.watches.is_synced(&watch), "{watch:?}");
     }
 }
 

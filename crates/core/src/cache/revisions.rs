@@ -1,4 +1,4 @@
-//! Floors of policies, overrides, Clusters and namespaces: the revisions below which events of them are old news.
+//! Revisions of policies, overrides, Clusters and namespaces: the revisions below which events of them are old news.
 //!
 //! What is held has its own revision for a floor, and none while it is from before the revisions of its server went back.
 //! What is gone is remembered, bounded in number and in time, until the object is seen again.
@@ -11,12 +11,12 @@ use crate::{
 };
 
 /// How many objects that are gone are remembered, and for how long, in milliseconds: longer than any event is late.
-pub(super) const MOST: usize = 20_000;
-pub(super) const AGE: i64 = 600_000;
+pub(crate) const MOST: usize = 20_000;
+pub(crate) const AGE: i64 = 600_000;
 
-/// The floors of objects that are gone, and which of those that are held have none.
+/// The revisions of deleted objects, and the objects in the cache whose revision does not count.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Floors {
+pub(crate) struct Revisions {
     gone: BTreeMap<Which, (Time, u64)>,
     /// In the order in which they went; what was seen again, or went once more, stands here until its time has come.
     order: VecDeque<(Time, Which)>,
@@ -24,8 +24,8 @@ pub(crate) struct Floors {
     outdated: BTreeSet<Which>,
 }
 
-impl Floors {
-    /// The floor of an object that is held at this revision, or not held; 0 when whatever is told of it is news.
+impl Revisions {
+    /// The lowest revision at which an event of an object is news; 0 if every event is. `held`: its revision in the cache.
     pub(crate) fn of(&self, which: &Which, held: Option<u64>) -> u64 {
         match held {
             Some(_) if self.outdated.contains(which) => 0,
@@ -55,7 +55,7 @@ impl Floors {
         }
     }
 
-    /// It is held again, with a floor of its own.
+    /// The object is in the cache again, at a revision that counts.
     pub(crate) fn seen(&mut self, which: &Which) {
         self.gone.remove(which);
         self.outdated.remove(which);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_remembered_until_it_is_seen_again_or_too_long_ago() {
-        let mut revisions = Floors::default();
+        let mut revisions = Revisions::default();
         revisions.gone(namespace(None, "a"), 5, Time(0));
         revisions.gone(namespace(None, "b"), 6, Time(1));
         assert_eq!(revisions.of(&namespace(None, "a"), None), 5);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_member_that_leaves_takes_its_namespaces_along() {
-        let mut revisions = Floors::default();
+        let mut revisions = Revisions::default();
         revisions.gone(namespace(Some("m1"), "a"), 5, Time(0));
         revisions.gone(namespace(Some("m2"), "a"), 6, Time(0));
         revisions.gone(namespace(None, "a"), 7, Time(0));
