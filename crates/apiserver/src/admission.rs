@@ -52,19 +52,18 @@ fn security(
     resource: &Resource,
     object: &Object,
 ) -> std::result::Result<Vec<String>, String> {
-    let known = matches!(resource.group.as_str(), "" | "apps" | "batch");
-    let Some(spec) = pod_security::pod_spec(&resource.kind, object).filter(|_| known) else {
+    let Some(spec) = resource.pod_spec(object) else {
         return Ok(Vec::new());
     };
     let Some(namespace) = cluster.get("namespaces", field(object, "namespace")) else {
         return Ok(Vec::new());
     };
     if resource.kind == "Pod"
-        && let Some(why) = pod_security::violation(&namespace, "enforce", &spec)
+        && let Some(why) = pod_security::violation(&namespace, "enforce", spec)
     {
         return Err(why.replacen("violate", "violates", 1));
     }
-    let warning = pod_security::violation(&namespace, "warn", &spec);
+    let warning = pod_security::violation(&namespace, "warn", spec);
     Ok(warning.map(|why| format!("would {why}")).into_iter().collect())
 }
 

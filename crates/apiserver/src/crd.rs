@@ -114,6 +114,8 @@ pub fn resources(crd: &Object, before: Option<&Resource>, late: &Arc<AtomicU64>)
                 collection: format!("{group}/{plural}"),
                 schema: LazySchema::new(move || schema),
                 rules: Arc::new(rules::CustomRules::new(custom.clone(), kind.clone())),
+                printer: crate::printer::Printer::DEFAULT,
+                pod_spec: &[],
                 custom: Some(custom),
             })
         })

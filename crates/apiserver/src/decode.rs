@@ -233,10 +233,10 @@ fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::res
     if gvk.kind == resource.kind && gvk.api_version() == resource.api_version() {
         return typed::decode(resource.schema.get(), node, voice);
     }
-    let Some(definition) = crate::kinds::definition_of(&gvk.group, &gvk.version, &gvk.kind) else {
+    let Some(root) = crate::kinds::root_of(&gvk.group, &gvk.version, &gvk.kind) else {
         return Err(gvk.unregistered());
     };
-    let mut typed = typed::decode(&crate::schema::builtin::definition(&definition), node, voice)?;
+    let mut typed = typed::decode(&root.schema(), node, voice)?;
     if gvk.kind != resource.kind || gvk.internal() != Gvk::of_resource(resource).internal() {
         return Err(format!(
             "converting ({}.{}) to ({}.{}): unknown conversion",

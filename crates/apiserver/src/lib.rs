@@ -26,6 +26,7 @@ mod list;
 mod names;
 mod object;
 mod openapi;
+mod printer;
 mod query;
 mod random;
 mod read;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
     object::Object,
+    printer::Printer,
     schema::Schema,
     status::{About, FieldError},
     store::{Event, Page, Revision},
@@ -47,6 +48,10 @@ pub struct Resource {
     pub schema: LazySchema,
     /// The kind's own rules.
     pub rules: Arc<dyn Rules>,
+    /// What `kubectl get` prints of a built-in kind.
+    pub(crate) printer: Printer,
+    /// Path of the pod spec in an object; empty when the kind makes no pods.
+    pub(crate) pod_spec: &'static [&'static str],
     /// For custom resources: the CRD's version as the `crd` module understood it.
     pub custom: Option<Arc<crate::resource::Custom>>,
 }
@@ -98,6 +103,13 @@ impl Resource {
         }
     }
 
+    /// The spec of a pod, or that of the pods that a workload makes.
+    pub(crate) fn pod_spec<'a>(&self, whole: &'a Object) -> Option<&'a Object> {
+        let (first, rest) = self.pod_spec.split_first()?;
+        let found = rest.iter().try_fold(whole.get(*first)?, |at, key| at.get(key))?;
+        found.as_object()
+    }
+
     /// Whether the resource has this subresource.
     #[must_use]
     pub fn has(&self, subresource: &str) -> bool {
@@ -107,10 +119,10 @@ impl Resource {
 
 /// The group whose objects these are: events of `events.k8s.io` belong to the core group.
 fn own_group(resource: &Resource) -> &str {
-    match resource.group.as_str() {
-        "events.k8s.io" => "",
-        group => group,
-    }
+    resource
+        .collection
+        .rsplit_once('/')
+        .map_or("", |(group, _)| group)
 }
 
 /// How errors name an object.
@@ -167,6 +179,11 @@ pub trait Rules: Send + Sync + fmt::Debug {
 
     /// Turns the form of this group and version into the stored one.
     fn to_stored(&self, _object: &mut Object) {}
+
+    /// Whether the stored form is that of this group and version.
+    fn is_stored_form(&self) -> bool {
+        true
+    }
 
     /// Whether status is a subresource: dropped on create, kept on update of the object.
     fn has_status(&self) -> bool {

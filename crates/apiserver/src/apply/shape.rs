@@ -5,7 +5,10 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value};
 
 use super::element::Element;
-use crate::schema::{ListKind, Schema, Type, builtin};
+use crate::schema::{
+    ListKind, Schema, Type,
+    builtin::{self, Root},
+};
 
 /// What is known of a value before it is looked at.
 #[derive(Clone, Debug)]
@@ -55,7 +58,8 @@ impl Form {
 
 /// The schema of metadata, the same for all kinds.
 static METADATA: LazyLock<Option<Arc<Schema>>> = LazyLock::new(|| {
-    builtin::definition("io.k8s.api.core.v1.ConfigMap")
+    Root::of::<k8s_openapi::api::core::v1::ConfigMap>()
+        .schema()
         .properties
         .get("metadata")
         .cloned()

@@ -15,7 +15,6 @@ use super::{
 use crate::{
     object::{Object, metadata},
     resource::{LazySchema, Plain, Resource},
-    schema::builtin,
 };
 
 fn resource(kind: &str, definition: &'static str) -> Resource {
@@ -37,8 +36,10 @@ fn resource(kind: &str, definition: &'static str) -> Resource {
         verbs: Vec::new(),
         subresources: Vec::new(),
         collection: String::new(),
-        schema: LazySchema::new(move || builtin::definition(definition)),
+        schema: LazySchema::new(move || crate::kinds::definition(definition)),
         rules: Arc::new(Plain),
+        printer: crate::printer::Printer::DEFAULT,
+        pod_spec: &[],
         custom: None,
     }
 }

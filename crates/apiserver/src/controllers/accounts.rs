@@ -44,7 +44,7 @@ impl Controller for Accounts {
         };
         let stays = cluster
             .get(NAMESPACES, &namespace)
-            .is_some_and(|object| crate::kinds::namespaces::phase(&object) != "Terminating");
+            .is_some_and(|object| crate::kinds::core::namespace::phase(&object) != "Terminating");
         if stays {
             let account = json!({"metadata": {"name": DEFAULT, "namespace": namespace, "uid": random::new_uid(),
                 "creationTimestamp": cluster.now()}});

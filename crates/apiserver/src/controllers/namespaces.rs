@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Controller, Head, Queue, Seen};
 use crate::{
     delete::{self, DeleteOptions, Propagation},
-    kinds::namespaces::{KUBERNETES, finalizers},
+    kinds::core::namespace::{KUBERNETES, finalizers},
     object::{Object, field},
     registry::rewrite,
     resource::{Resource, Surroundings as _},

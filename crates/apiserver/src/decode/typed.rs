@@ -297,7 +297,7 @@ impl Walk {
         if !name.starts_with("JSONSchemaPropsOr") {
             return Ok(Some(node.into_value()));
         }
-        let inner = builtin::definition(builtin::SCHEMA_PROPS);
+        let inner = builtin::definition(builtin::SCHEMA_PROPS, Vec::new);
         self.quiet += 1;
         let value = match node {
             Node::Object(_) => self.value(&inner, node),

@@ -8,7 +8,7 @@ use super::binding::{body, created};
 use crate::{
     call::{Call, Reply},
     delete::{self, DeleteOptions},
-    kinds::{pods::is_finished, workloads},
+    kinds::{EVICTION, core::pod::is_finished, workloads},
     object::{
         Object, field, metadata,
         tree::{below, count, list, made, object, text},
@@ -29,7 +29,7 @@ const MOST_DISRUPTED: usize = 2000;
 /// POST of an Eviction. Cost: the budgets of the namespace.
 pub(crate) fn evict(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
-    let eviction = body(call, &crate::kinds::eviction())?;
+    let eviction = body(call, &EVICTION.resource())?;
     let name = field(&eviction, "name");
     if !name.is_empty() && name != call.name {
         return Err(Status::bad_request(

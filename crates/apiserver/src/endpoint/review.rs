@@ -284,8 +284,8 @@ const LONGEST: i64 = 1 << 32;
 /// POST of `serviceaccounts/token`.
 pub(crate) fn token_request(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
-    let kinds = token_request_resource(&call.resource);
-    let decoded = decode::body(&kinds, &call.body, registry::media(call)?, terms.validation)?;
+    let resource = crate::kinds::TOKEN_REQUEST.resource();
+    let decoded = decode::body(&resource, &call.body, registry::media(call)?, terms.validation)?;
     let account = registry::find(cluster, &call.resource, &call.namespace, &call.name)?;
     let account = crate::resource::stored::decode(&account.object);
     let uid = object::field(&account, "uid").to_owned();
@@ -356,20 +356,6 @@ pub(crate) fn token_request(cluster: &Arc<Server>, call: &Call) -> Result<Reply>
         value,
         warnings: decoded.warnings,
     })
-}
-
-/// The body of a token request is of another kind than the resource of its path.
-fn token_request_resource(accounts: &Resource) -> Resource {
-    let schema = || crate::schema::builtin::definition("io.k8s.api.authentication.v1.TokenRequest");
-    Resource {
-        group: "authentication.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        kind: "TokenRequest".to_owned(),
-        list_kind: String::new(),
-        schema: crate::resource::LazySchema::new(schema),
-        rules: Arc::new(crate::resource::Plain),
-        ..accounts.clone()
-    }
 }
 
 /// Kind (in lower case), name and UID of the object that a token is to be bound to.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     openapi::protobuf::MEDIA,
-    schema::{Schema, Type, builtin},
+    schema::{Schema, Type},
     status::{Result, Status},
 };
 
@@ -100,7 +100,7 @@ pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
     match message(
         raw,
         numbers,
-        &builtin::definition(&definition),
+        &crate::kinds::definition(&definition),
         &mut object,
         DEEPEST,
     ) {
@@ -476,7 +476,7 @@ mod tests {
                 Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.v1.{rest}"),
                 None => format!("io.k8s.api.{name}"),
             };
-            let schema = builtin::definition(&long);
+            let schema = crate::kinds::definition(&long);
             for field in fields.values() {
                 match field {
                     Field::Inlined(inner) => assert!(TABLE.contains_key(inner), "{name}: {inner}"),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     object::{
         Object, metadata,
-        tree::{below, flag, items, list, number, object, text},
+        tree::{below, flag, items, list, number, text},
     },
     status::FieldError,
 };
@@ -320,22 +320,4 @@ fn rule(names: &[String], why: &str) -> String {
         none if none.is_empty() => none,
         containers => format!("{containers} {why}"),
     }
-}
-
-/// The spec of a pod, or that of the pods that a workload makes.
-pub(crate) fn pod_spec(kind: &str, whole: &Object) -> Option<Object> {
-    let spec = below(whole, "spec");
-    let found = match kind {
-        "Pod" => object(whole, "spec"),
-        "PodTemplate" => object(below(whole, "template"), "spec"),
-        "CronJob" => object(
-            below(below(below(spec, "jobTemplate"), "spec"), "template"),
-            "spec",
-        ),
-        "DaemonSet" | "Deployment" | "Job" | "ReplicaSet" | "ReplicationController" | "StatefulSet" => {
-            object(below(spec, "template"), "spec")
-        }
-        _ => None,
-    };
-    found.cloned()
 }

@@ -2,67 +2,48 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
 use crate::{
+    kinds::kind_def::{KindDef, Type},
     names,
     object::{
         Object,
-        tree::{Errors, below, default, each, items, list, made, text, within},
+        tree::{Errors, below, default, each, list, made, text, within},
+    },
+    printer::{
+        Printer,
+        column::{AGE, Column, NAME, wide, words},
+        view::View,
     },
     status::FieldError,
 };
 
+mod cluster_role;
+mod cluster_role_binding;
+mod role;
+mod role_binding;
+
+/// The rows of the group, in the order of discovery.
+pub(super) const KINDS: &[&KindDef] = &[
+    &cluster_role::DEF,
+    &cluster_role_binding::DEF,
+    &role::DEF,
+    &role_binding::DEF,
+];
+
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-const KIND: Kind = Kind {
-    names: names::path_segment,
-    create_on_update: true,
-    revalidates: true,
-    ..Kind::PLAIN
-};
+/// What the kinds of the group have in common.
+const fn base<T: Type>() -> KindDef {
+    KindDef {
+        names: names::path_segment,
+        create_on_update: true,
+        revalidates: true,
+        ..KindDef::of::<T>()
+    }
+}
 
-/// Role.
-pub(super) static ROLE: Kind = Kind {
-    kind: "Role",
-    defaults: rules_always,
-    errors: |role, errors| rules(role, true, errors),
-    ..KIND
-};
-
-/// ClusterRole. Aggregation is a controller's work.
-pub(super) static CLUSTER_ROLE: Kind = Kind {
-    kind: "ClusterRole",
-    defaults: rules_always,
-    errors: |role, errors| {
-        rules(role, false, errors);
-        aggregation(role, errors);
-    },
-    ..KIND
-};
-
-/// RoleBinding.
-pub(super) static ROLE_BINDING: Kind = Kind {
-    kind: "RoleBinding",
-    defaults: binding_defaults,
-    errors: |role, errors| binding(role, &["Role", "ClusterRole"], errors),
-    changes: Some(|new, old, errors| {
-        binding(new, &["Role", "ClusterRole"], errors);
-        same_role(new, old, errors);
-    }),
-    ..KIND
-};
-
-/// ClusterRoleBinding.
-pub(super) static CLUSTER_ROLE_BINDING: Kind = Kind {
-    kind: "ClusterRoleBinding",
-    defaults: binding_defaults,
-    errors: |role, errors| binding(role, &["ClusterRole"], errors),
-    changes: Some(|new, old, errors| {
-        binding(new, &["ClusterRole"], errors);
-        same_role(new, old, errors);
-    }),
-    ..KIND
-};
+/// How bindings are printed.
+const PRINTER: Printer = Printer::new(COLUMNS, cells);
 
 /// `rules` is always sent; no rules are `null`.
 fn rules_always(role: &mut Object) {
@@ -102,22 +83,6 @@ fn rules(role: &Object, namespaced: bool, errors: &mut Errors) {
                 "resource rules must supply at least one resource",
             );
         }
-    }
-}
-
-fn aggregation(role: &Object, errors: &mut Errors) {
-    if !role.get("aggregationRule").is_some_and(Value::is_object) {
-        return;
-    }
-    let rule = below(role, "aggregationRule");
-    if list(rule, "clusterRoleSelectors").is_empty() {
-        errors.required(
-            "aggregationRule.clusterRoleSelectors",
-            "at least one clusterRoleSelector required if aggregationRule is non-nil",
-        );
-    }
-    for (path, selector) in items(rule, "clusterRoleSelectors", "aggregationRule") {
-        errors.extend(names::label_selector(selector, &path));
     }
 }
 
@@ -198,4 +163,47 @@ fn same_role(new: &Object, old: &Object, errors: &mut Errors) {
         quoted.insert(own.to_owned(), text(role, key).into());
     }
     errors.invalid("roleRef", Value::Object(quoted), "cannot change roleRef");
+}
+
+const COLUMNS: &[Column] = &[
+    NAME,
+    words("Role", ".roleRef"),
+    AGE,
+    wide("Users", "Users in the roleBinding"),
+    wide("Groups", "Groups in the roleBinding"),
+    wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
+];
+
+fn cells(binding: &View<'_>) -> Vec<Value> {
+    let subjects = |kind: &str| {
+        let found = binding
+            .list("subjects")
+            .iter()
+            .filter(|subject| subject["kind"] == kind);
+        let names: Vec<String> = found
+            .map(|subject| {
+                let text = |name: &str| subject[name].as_str().unwrap_or_default();
+                match text("namespace") {
+                    namespace if kind == "ServiceAccount" && !namespace.is_empty() => {
+                        format!("{namespace}/{}", text("name"))
+                    }
+                    _ => text("name").to_owned(),
+                }
+            })
+            .collect();
+        Value::from(names.join(", "))
+    };
+    vec![
+        binding.name(),
+        format!(
+            "{}/{}",
+            binding.text("roleRef.kind"),
+            binding.text("roleRef.name")
+        )
+        .into(),
+        binding.age(),
+        subjects("User"),
+        subjects("Group"),
+        subjects("ServiceAccount"),
+    ]
 }

@@ -9,11 +9,15 @@ use crate::{
         Object, metadata, metadata_mut,
         tree::{Errors, below, count, list, object, text},
     },
+    printer::view::View,
     status::FieldError,
 };
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 const HOSTNAMES: &str = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended:";
+
+/// Path of the containers in a workload.
+pub(super) const CONTAINERS: &str = "spec.template.spec.containers";
 
 /// Whether a `LabelSelector` selects these labels; one that is not there selects nothing.
 pub(crate) fn selects(selector: Option<&Object>, labels: &Object) -> bool {
@@ -203,6 +207,16 @@ pub(crate) fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
         found.extend(pod_spec::template_warnings(template(new), "spec.template"));
     }
     found
+}
+
+/// A cell: how many replicas are ready.
+pub(super) fn ready(object: &View<'_>) -> Value {
+    format!(
+        "{}/{}",
+        object.number("status.readyReplicas"),
+        object.number("spec.replicas")
+    )
+    .into()
 }
 
 #[cfg(test)]

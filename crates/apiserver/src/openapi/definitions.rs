@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     resource::Resource,
-    schema::{ListKind, Rules, Schema, Type, builtin},
+    schema::{ListKind, Rules, Schema, Type},
 };
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -128,7 +128,7 @@ impl Definitions {
             let value = if name == LIST_META {
                 list_meta()
             } else {
-                self.body(&builtin::definition(&name))
+                self.body(&crate::kinds::definition(&name))
             };
             self.done.insert(name, value);
         }
@@ -157,7 +157,7 @@ impl Definitions {
         let words = schema
             .description
             .as_ref()
-            .filter(|text| builtin::definition(&name).description.as_ref() != Some(text));
+            .filter(|text| crate::kinds::definition(&name).description.as_ref() != Some(text));
         let mut value = match words {
             Some(text) => self.described(&name, text),
             None => self.flavor.reference(&name),

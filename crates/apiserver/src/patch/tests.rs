@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{PatchKind, patched};
-use crate::schema::{Schema, builtin};
+use crate::schema::Schema;
 
 fn json_patch(target: &Value, operations: &Value) -> Result<Value, u16> {
     let body = operations.to_string();
@@ -12,7 +12,7 @@ fn json_patch(target: &Value, operations: &Value) -> Result<Value, u16> {
 }
 
 fn strategic(target: &Value, patch: &Value) -> Result<Value, String> {
-    let schema = builtin::definition("io.k8s.api.apps.v1.Deployment");
+    let schema = crate::kinds::definition("io.k8s.api.apps.v1.Deployment");
     let body = patch.to_string();
     patched(PatchKind::Strategic, &schema, target, body.as_bytes()).map_err(|status| status.message)
 }
@@ -266,7 +266,7 @@ proptest! {
     #[test]
     fn no_body_makes_a_patch_panic(kind in 0..3usize, target in value(), patch in value(), raw in prop::collection::vec(any::<u8>(), 0..24)) {
         let kind = [PatchKind::Json, PatchKind::Merge, PatchKind::Strategic][kind];
-        let schema = builtin::definition("io.k8s.api.apps.v1.Deployment");
+        let schema = crate::kinds::definition("io.k8s.api.apps.v1.Deployment");
         let _ = patched(kind, &schema, &target, patch.to_string().as_bytes());
         let _ = patched(kind, &schema, &json!({"x": target}), &raw);
     }

@@ -10,33 +10,17 @@ use crate::{
     call::{Call, Item, Reply},
     crd,
     decode::{self, Decoded},
+    kinds,
     object::{self, Object},
     patch,
-    resource::{LazySchema, Plain, Resource, about, stored},
+    resource::{Resource, about, stored},
     scale::{self, Paths},
-    schema::builtin,
     server::Server,
     status::{About, FieldError, Result, Status},
 };
 
 /// What a Scale is, for reading one. It is served at no path of its own.
-static SCALE: LazyLock<Resource> = LazyLock::new(|| Resource {
-    group: "autoscaling".to_owned(),
-    version: "v1".to_owned(),
-    kind: "Scale".to_owned(),
-    list_kind: String::new(),
-    plural: "scales".to_owned(),
-    singular: "scale".to_owned(),
-    short_names: Vec::new(),
-    categories: Vec::new(),
-    namespaced: true,
-    verbs: Vec::new(),
-    subresources: Vec::new(),
-    collection: String::new(),
-    schema: LazySchema::new(|| builtin::definition("io.k8s.api.autoscaling.v1.Scale")),
-    rules: Arc::new(Plain),
-    custom: None,
-});
+static SCALE: LazyLock<Resource> = LazyLock::new(|| kinds::SCALE.resource());
 
 /// GET, PUT and PATCH of a scale.
 pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {

@@ -38,7 +38,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Object {
 pub(crate) fn is_shown_as_stored(resource: &Resource, entry: &Entry) -> bool {
     match &resource.custom {
         Some(custom) => custom.is_as_stored(entry.revision),
-        None => resource.group != "events.k8s.io" && resource.group != "autoscaling",
+        None => resource.rules.is_stored_form(),
     }
 }
 

@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 use super::{ListKind, Schema, Type};
 
 mod facts;
-mod roots;
+mod root;
+
+pub use root::Root;
 
 /// A definition that holds itself: it is cut where it comes back, and [`resolve`] goes on from there.
 pub(crate) const SCHEMA_PROPS: &str =
@@ -24,17 +26,15 @@ type Definitions = BTreeMap<String, Arc<Schema>>;
 /// Definitions built so far. A lock is enough: it is held while one kind is built, once per kind.
 static BUILT: LazyLock<Mutex<Definitions>> = LazyLock::new(Mutex::default);
 
-/// The schema of a definition such as `io.k8s.api.apps.v1.Deployment`; anything when it is unknown.
-///
-/// Known are the kinds that are served (with `Scale`, `Eviction`, `TokenRequest`, `DeleteOptions`) and all that they
-/// are made of once one of them was asked for. Cost: some milliseconds for the first kind, then a look-up.
+/// The schema of a definition such as `io.k8s.api.apps.v1.Deployment`; anything when it is not one of these roots, and none
+/// that was built was made of it. Cost: some milliseconds for the first kind, then a look-up.
 #[must_use]
-pub fn definition(name: &str) -> Arc<Schema> {
+pub fn definition(name: &str, roots: impl FnOnce() -> Vec<Root>) -> Arc<Schema> {
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(schema) = built.get(name) {
         return Arc::clone(schema);
     }
-    let sources = roots::generate(name);
+    let sources = root::generate(&roots());
     Builder {
         sources: &sources,
         built: &mut built,
@@ -47,7 +47,7 @@ pub fn definition(name: &str) -> Arc<Schema> {
 #[must_use]
 pub fn resolve(schema: &Arc<Schema>) -> Arc<Schema> {
     match &schema.definition {
-        Some(name) if schema.preserve_unknown && &**name == SCHEMA_PROPS => definition(name),
+        Some(name) if schema.preserve_unknown && &**name == SCHEMA_PROPS => definition(name, Vec::new),
         _ => Arc::clone(schema),
     }
 }
@@ -208,12 +208,18 @@ fn strings(value: Option<&Value>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
+
+    fn build_all() {
+        for root in kinds::roots() {
+            let _ = root.schema();
+        }
+        let _ = Root::DELETE_OPTIONS.schema();
+    }
 
     #[test]
     fn every_fact_names_a_definition_and_a_field_that_exist() {
-        for name in roots::names() {
-            let _ = definition(&name);
-        }
+        build_all();
         let built = BUILT.lock().unwrap();
         for (owner, field) in facts::all() {
             let schema = built
@@ -228,9 +234,7 @@ mod tests {
 
     #[test]
     fn list_map_keys_are_fields_of_the_items() {
-        for name in roots::names() {
-            let _ = definition(&name);
-        }
+        build_all();
         let built = BUILT.lock().unwrap();
         for (name, schema) in built.iter() {
             for (field, node) in &schema.properties {
@@ -259,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_deployment_is_known_down_to_its_ports() {
-        let deployment = definition("io.k8s.api.apps.v1.Deployment");
+        let deployment = kinds::definition("io.k8s.api.apps.v1.Deployment");
         let spec = &deployment.properties["spec"];
         assert!(spec.always);
         assert!(spec.properties["paused"].omit_zero);
@@ -280,8 +284,9 @@ mod tests {
 
     #[test]
     fn schemas_of_crds_go_on_where_they_were_cut() {
-        let definition =
-            definition("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition");
+        let definition = kinds::definition(
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+        );
         let version = definition.properties["spec"].properties["versions"]
             .items
             .clone()
@@ -293,6 +298,6 @@ mod tests {
 
     #[test]
     fn an_unknown_definition_is_anything() {
-        assert!(definition("io.example.Nothing").preserve_unknown);
+        assert!(kinds::definition("io.example.Nothing").preserve_unknown);
     }
 }

@@ -5,13 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::cel;
-use crate::schema::{ListKind, Rules, Schema, Type, builtin};
+use crate::schema::{ListKind, Rules, Schema, Type, builtin::Root};
 
 /// How deep a schema may be nested. Deeper parts are understood as "anything"; CRDs that deep are refused on admission.
 pub(crate) const DEEPEST: usize = 100;
 
 /// Definition of the metadata that every object has.
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// The schema of a whole custom resource: as declared, with the fields that every object has. O(schema).
 #[must_use]
@@ -85,7 +84,7 @@ fn with_object_fields(schema: &mut Schema) {
     for field in ["apiVersion", "kind"] {
         schema.properties.entry(field.to_owned()).or_insert_with(string);
     }
-    let mut metadata = Schema::clone(&builtin::definition(OBJECT_META));
+    let mut metadata = Schema::clone(&Root::METADATA.schema());
     if let Some(declared) = schema.properties.get("metadata") {
         for (name, field) in &declared.properties {
             metadata.properties.insert(name.clone(), field.clone());

@@ -2,9 +2,9 @@
 
 use serde_json::{Number, Value, json};
 
-use super::{
+use super::jsonpath::Path;
+use crate::printer::{
     column::NAME,
-    jsonpath::Path,
     view::{View, duration, seconds},
 };
 

@@ -1,0 +1,202 @@
+//! Deployments.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+
+use crate::{
+    kinds::{kind_def::KindDef, pod_spec, workloads},
+    object::{
+        Object, metadata,
+        tree::{Errors, below, default, made, number, object, text},
+    },
+    printer::{
+        Printer,
+        column::{AGE, CONTAINERS, IMAGES, NAME, wide, words},
+    },
+    resource::{Rules, Surroundings},
+    status::{FieldError, Problem, Result},
+};
+
+/// Deployment.
+pub(super) static DEF: KindDef = KindDef {
+    short: &["deploy"],
+    categories: &["all"],
+    subresources: &["scale", "status"],
+    rules: Some(|| Arc::new(Deployments)),
+    pod_spec: &["spec", "template", "spec"],
+    printer: Printer::new(
+        &[
+            NAME,
+            words("Ready", "Number of the pod with ready state"),
+            words("Up-to-date", ".status.updatedReplicas"),
+            words("Available", ".status.availableReplicas"),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            wide("Selector", ".spec.selector"),
+        ],
+        |object| {
+            let [names, images] = object.containers(workloads::CONTAINERS);
+            vec![
+                object.name(),
+                workloads::ready(object),
+                object.number("status.updatedReplicas").into(),
+                object.number("status.availableReplicas").into(),
+                object.age(),
+                names,
+                images,
+                object.selector_text("spec.selector").into(),
+            ]
+        },
+    ),
+    ..KindDef::of::<Deployment>()
+};
+
+/// The rules of `apps/v1` Deployments.
+#[derive(Debug)]
+pub(super) struct Deployments;
+
+impl Rules for Deployments {
+    fn defaults(&self, object: &mut Object) {
+        let spec = made(object, "spec");
+        default(spec, "replicas", 1);
+        default(spec, "revisionHistoryLimit", 10);
+        default(spec, "progressDeadlineSeconds", 600);
+        pod_spec::template_defaults(spec);
+        let strategy = made(spec, "strategy");
+        default(strategy, "type", "RollingUpdate");
+        if text(strategy, "type") == "RollingUpdate" {
+            let rolling = made(strategy, "rollingUpdate");
+            default(rolling, "maxUnavailable", "25%");
+            default(rolling, "maxSurge", "25%");
+        }
+        made(object, "status");
+    }
+
+    fn has_status(&self) -> bool {
+        true
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["labels"]
+    }
+
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn generation_changes(&self, old: &Object, new: &Object) -> bool {
+        old.get("spec") != new.get("spec")
+            || below(metadata(old), "annotations") != below(metadata(new), "annotations")
+    }
+
+    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
+        workloads::fresh_status(object, &[]);
+        Ok(())
+    }
+
+    fn validate(&self, object: &Object) -> Vec<FieldError> {
+        let spec = below(object, "spec");
+        let mut errors = Errors::default();
+        errors.nonnegative(spec, "spec", "replicas");
+        workloads::selector(
+            spec,
+            "spec",
+            "empty selector is invalid for deployment",
+            &mut errors,
+        );
+        workloads::labels_selected(spec, "spec", &mut errors);
+        workloads::template(spec, "spec", "ReplicaSet", &mut errors);
+        strategy(spec, &mut errors);
+        for key in [
+            "minReadySeconds",
+            "revisionHistoryLimit",
+            "progressDeadlineSeconds",
+        ] {
+            errors.nonnegative(spec, "spec", key);
+        }
+        if let Some(deadline) = number(spec, "progressDeadlineSeconds")
+            && deadline <= number(spec, "minReadySeconds").unwrap_or(0)
+        {
+            errors.invalid(
+                "spec.progressDeadlineSeconds",
+                deadline,
+                "must be greater than minReadySeconds",
+            );
+        }
+        errors.0
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+        if subresource == "status" {
+            let mut errors = status(below(new, "status"));
+            errors.extend(workloads::collisions(new, old));
+            return errors;
+        }
+        let mut errors = Errors(self.validate(new));
+        errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
+        errors.0
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        workloads::warnings(new, old)
+    }
+}
+
+fn strategy(spec: &Object, errors: &mut Errors) {
+    let strategy = below(spec, "strategy");
+    let rolling = object(strategy, "rollingUpdate");
+    match (text(strategy, "type"), rolling) {
+        ("Recreate", Some(_)) => errors.forbidden(
+            "spec.strategy.rollingUpdate",
+            "may not be specified when strategy `type` is 'Recreate'",
+        ),
+        ("Recreate", None) => {}
+        ("RollingUpdate", None) => errors.required(
+            "spec.strategy.rollingUpdate",
+            "this should be defaulted and never be nil",
+        ),
+        ("RollingUpdate", Some(rolling)) => {
+            let path = "spec.strategy.rollingUpdate";
+            workloads::amount(rolling, path, "maxUnavailable", errors);
+            workloads::amount(rolling, path, "maxSurge", errors);
+            let zero = |key| workloads::amount_of(rolling, key) == 0;
+            if zero("maxUnavailable") && zero("maxSurge") {
+                errors.invalid(
+                    format!("{path}.maxUnavailable"),
+                    rolling.get("maxUnavailable").cloned().unwrap_or_default(),
+                    "may not be 0 when `maxSurge` is 0",
+                );
+            }
+            workloads::at_most_all(rolling, path, "maxUnavailable", errors);
+        }
+        (kind, _) => errors.push(FieldError::new(
+            "spec.strategy",
+            Problem::NotSupported(serde_json::json!({"RollingUpdate": null, "Type": kind})),
+            "supported values: \"Recreate\", \"RollingUpdate\"",
+        )),
+    }
+}
+
+fn status(status: &Object) -> Vec<FieldError> {
+    workloads::counts(
+        status,
+        &[
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ],
+        &[
+            ("updatedReplicas", "replicas", "status.replicas"),
+            ("readyReplicas", "replicas", "status.replicas"),
+            ("availableReplicas", "replicas", "status.replicas"),
+            ("availableReplicas", "readyReplicas", "readyReplicas"),
+        ],
+    )
+}

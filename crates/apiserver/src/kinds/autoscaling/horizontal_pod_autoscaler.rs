@@ -1,0 +1,252 @@
+//! `HorizontalPodAutoscalers`, in the two versions of one stored object: stored as `autoscaling/v2`.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::autoscaling::{v1, v2};
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::{kind_def::KindDef, workloads},
+    object::{
+        Object,
+        tree::{below, default, list, made, object, within},
+    },
+    printer::{
+        Printer,
+        column::{AGE, NAME, words},
+        view::{NONE, UNKNOWN, UNSET, View},
+    },
+    resource::{Rules, Surroundings},
+    schema::builtin::Root,
+    status::{FieldError, Result},
+};
+
+mod convert;
+mod validate;
+
+/// HorizontalPodAutoscaler of `autoscaling/v2`.
+pub(super) static V2: KindDef = KindDef {
+    short: &["hpa"],
+    categories: &["all"],
+    subresources: &["status"],
+    rules: Some(|| Arc::new(Autoscalers { first: false })),
+    printer: PRINTER,
+    ..KindDef::of::<v2::HorizontalPodAutoscaler>()
+};
+
+/// HorizontalPodAutoscaler of `autoscaling/v1`.
+pub(super) static V1: KindDef = KindDef {
+    short: &["hpa"],
+    categories: &["all"],
+    subresources: &["status"],
+    rules: Some(|| Arc::new(Autoscalers { first: true })),
+    printer: PRINTER,
+    ..KindDef::of::<v1::HorizontalPodAutoscaler>()
+};
+
+/// How autoscalers are printed: those of both versions as the newer one says.
+const PRINTER: Printer = Printer {
+    documented: Some(Root::of::<v2::HorizontalPodAutoscaler>()),
+    ..Printer::new(
+        &[
+            NAME,
+            words("Reference", ".spec.scaleTargetRef"),
+            words("Targets", ".spec.metrics"),
+            words("MinPods", ".spec.minReplicas"),
+            words("MaxPods", ".spec.maxReplicas"),
+            words("Replicas", ".status.currentReplicas"),
+            AGE,
+        ],
+        |object| {
+            let target = format!(
+                "{}/{}",
+                object.text("spec.scaleTargetRef.kind"),
+                object.text("spec.scaleTargetRef.name")
+            );
+            let least = object
+                .at("spec.minReplicas")
+                .map_or_else(|| UNSET.to_owned(), ToString::to_string);
+            vec![
+                object.name(),
+                target.into(),
+                metrics(object).into(),
+                least.into(),
+                object.number("spec.maxReplicas").into(),
+                object.number("status.currentReplicas").into(),
+                object.age(),
+            ]
+        },
+    )
+};
+
+/// The rules of autoscalers, in one of their versions.
+#[derive(Debug)]
+pub(super) struct Autoscalers {
+    /// Whether it is `autoscaling/v1`, which says less.
+    pub(super) first: bool,
+}
+
+impl Rules for Autoscalers {
+    fn defaults(&self, object: &mut Object) {
+        default(made(object, "spec"), "minReplicas", 1);
+        if self.first {
+            workloads::shown_counts(object, &["currentReplicas", "desiredReplicas"]);
+        } else {
+            second_defaults(made(object, "spec"));
+            shown_status(object);
+        }
+    }
+
+    fn has_status(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
+        if self.first {
+            workloads::fresh_status(object, &["currentReplicas", "desiredReplicas"]);
+        } else {
+            object.insert("status".to_owned(), json!({}));
+            shown_status(object);
+        }
+        Ok(())
+    }
+
+    fn validate(&self, object: &Object) -> Vec<FieldError> {
+        let mut object = object.clone();
+        self.to_stored(&mut object);
+        validate::spec(below(&object, "spec"))
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Object, _old: &Object) -> Vec<FieldError> {
+        if subresource == "status" {
+            return workloads::counts(below(new, "status"), &["currentReplicas", "desiredReplicas"], &[]);
+        }
+        self.validate(new)
+    }
+
+    fn show_stored(&self, object: &mut Object) {
+        if self.first {
+            convert::to_first(object);
+        }
+    }
+
+    fn is_stored_form(&self) -> bool {
+        !self.first
+    }
+
+    fn to_stored(&self, object: &mut Object) {
+        if self.first {
+            convert::to_second(object);
+            second_defaults(made(object, "spec"));
+            shown_status(object);
+        }
+    }
+}
+
+/// A status of `v2` always shows these.
+fn shown_status(object: &mut Object) {
+    workloads::shown_counts(object, &["desiredReplicas"]);
+    let status = made(object, "status");
+    status.entry("currentMetrics").or_insert(Value::Null);
+}
+
+fn second_defaults(spec: &mut Object) {
+    if list(spec, "metrics").is_empty() {
+        let cpu = json!([{"type": "Resource", "resource":
+            {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
+        spec.insert("metrics".to_owned(), cpu);
+    }
+    if let Some(behavior) = object(spec, "behavior")
+        && behavior.is_empty()
+    {
+        spec.remove("behavior");
+    }
+    within(spec, "behavior", |behavior| {
+        let percent = || json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        rules(behavior, "scaleUp", &json!([pods, percent()]), Some(0));
+        rules(behavior, "scaleDown", &json!([percent()]), None);
+    });
+}
+
+/// Fills in how fast to scale in one direction.
+fn rules(behavior: &mut Object, key: &str, policies: &Value, window: Option<i64>) {
+    let rules = made(behavior, key);
+    default(rules, "selectPolicy", "Max");
+    if let Some(window) = window {
+        default(rules, "stabilizationWindowSeconds", window);
+    }
+    if list(rules, "policies").is_empty() {
+        rules.insert("policies".to_owned(), policies.clone());
+    }
+}
+
+/// What an autoscaler measures, at most two: `cpu: 10%/80%`.
+fn metrics(scaler: &View<'_>) -> String {
+    /// Metrics that are shown.
+    const SHOWN: usize = 2;
+    let (wanted, current) = (scaler.list("spec.metrics"), scaler.list("status.currentMetrics"));
+    if scaler.at("spec.targetCPUUtilizationPercentage").is_some() {
+        let now = scaler
+            .at("status.currentCPUUtilizationPercentage")
+            .map_or_else(|| UNKNOWN.to_owned(), |now| format!("{now}%"));
+        return format!(
+            "cpu: {now}/{}%",
+            scaler.number("spec.targetCPUUtilizationPercentage")
+        );
+    }
+    if wanted.is_empty() {
+        return NONE.to_owned();
+    }
+    let all: Vec<String> = wanted
+        .iter()
+        .enumerate()
+        .map(|(at, spec)| metric(spec, current.get(at)))
+        .collect();
+    if all.len() > SHOWN {
+        format!("{} + {} more...", all[..SHOWN].join(", "), all.len() - SHOWN)
+    } else {
+        all.join(", ")
+    }
+}
+
+fn metric(spec: &Value, status: Option<&Value>) -> String {
+    let source = match spec["type"].as_str().unwrap_or_default() {
+        "External" => "external",
+        "Pods" => "pods",
+        "Object" => "object",
+        "Resource" => "resource",
+        "ContainerResource" => "containerResource",
+        _ => return "<unknown type>".to_owned(),
+    };
+    let (spec, current) = (&spec[source], status.map(|status| &status[source]["current"]));
+    let now = |field: &str, unit: &str| match current.map(|current| &current[field]) {
+        Some(Value::String(text)) => format!("{text}{unit}"),
+        Some(Value::Number(number)) => format!("{number}{unit}"),
+        _ => UNKNOWN.to_owned(),
+    };
+    let target = &spec["target"];
+    let quantity = |field: &str| target[field].as_str().map(str::to_owned);
+    match source {
+        "resource" | "containerResource" => {
+            let name = spec["name"].as_str().unwrap_or_default();
+            match quantity("averageValue") {
+                Some(wanted) => format!("{name}: {}/{wanted}", now("averageValue", "")),
+                None => {
+                    let wanted = target["averageUtilization"].as_i64();
+                    let wanted = wanted.map_or_else(|| "<auto>".to_owned(), |percent| format!("{percent}%"));
+                    format!("{name}: {}/{wanted}", now("averageUtilization", "%"))
+                }
+            }
+        }
+        "pods" => format!(
+            "{}/{}",
+            now("averageValue", ""),
+            quantity("averageValue").unwrap_or_default()
+        ),
+        _ => match quantity("averageValue") {
+            Some(wanted) => format!("{}/{wanted} (avg)", now("averageValue", "")),
+            None => format!("{}/{}", now("value", ""), quantity("value").unwrap_or_default()),
+        },
+    }
+}

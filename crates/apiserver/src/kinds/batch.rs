@@ -1,0 +1,9 @@
+//! Kinds of `batch`.
+
+use super::kind_def::KindDef;
+
+mod cron_job;
+mod job;
+
+/// The rows of the group, in the order of discovery.
+pub(super) const KINDS: &[&KindDef] = &[&cron_job::DEF, &job::DEF];

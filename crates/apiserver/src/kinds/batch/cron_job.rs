@@ -1,0 +1,404 @@
+//! `CronJobs` and their schedules.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::batch::v1::CronJob;
+
+use crate::{
+    kinds::{batch::job, kind_def::KindDef, pod_spec, workloads},
+    object::{
+        Object, field,
+        tree::{Errors, below, default, made, object, text},
+    },
+    printer::{
+        Printer,
+        column::{AGE, CONTAINERS, IMAGES, NAME, boolean, integer, wide, words},
+        view::{NONE, UNSET},
+    },
+    resource::{Rules, Surroundings},
+    status::{FieldError, Result},
+};
+
+/// The longest name: a job's has eleven characters more.
+const LONGEST_NAME: usize = 52;
+
+/// CronJob.
+pub(super) static DEF: KindDef = KindDef {
+    short: &["cj"],
+    categories: &["all"],
+    subresources: &["status"],
+    rules: Some(|| Arc::new(CronJobs)),
+    pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
+    printer: Printer::new(
+        &[
+            NAME,
+            words("Schedule", ".spec.schedule"),
+            words("Timezone", ".spec.timeZone"),
+            boolean("Suspend", ".spec.suspend"),
+            integer("Active", ".status.active"),
+            words("Last Schedule", ".status.lastScheduleTime"),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            wide("Selector", ".spec.jobTemplate.spec.selector"),
+        ],
+        |object| {
+            let [names, images] = object.containers("spec.jobTemplate.spec.template.spec.containers");
+            let suspended = match object.at("spec.suspend").and_then(serde_json::Value::as_bool) {
+                Some(true) => "True",
+                Some(false) => "False",
+                None => UNSET,
+            };
+            let last = match object.text("status.lastScheduleTime") {
+                "" => NONE.to_owned(),
+                time => object.since_text(time),
+            };
+            vec![
+                object.name(),
+                object.text("spec.schedule").into(),
+                object.or("spec.timeZone", NONE),
+                suspended.into(),
+                object.count("status.active").into(),
+                last.into(),
+                object.age(),
+                names,
+                images,
+                object.selector("spec.jobTemplate.spec.selector"),
+            ]
+        },
+    ),
+    ..KindDef::of::<CronJob>()
+};
+
+/// The rules of `batch/v1` `CronJobs`.
+#[derive(Debug)]
+pub(super) struct CronJobs;
+
+impl Rules for CronJobs {
+    fn defaults(&self, object: &mut Object) {
+        let spec = made(object, "spec");
+        default(spec, "concurrencyPolicy", "Allow");
+        default(spec, "suspend", false);
+        default(spec, "successfulJobsHistoryLimit", 3);
+        default(spec, "failedJobsHistoryLimit", 1);
+        let job = made(spec, "jobTemplate");
+        made(job, "metadata");
+        pod_spec::template_defaults(made(job, "spec"));
+        made(object, "status");
+    }
+
+    fn has_status(&self) -> bool {
+        true
+    }
+
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
+        workloads::fresh_status(object, &[]);
+        Ok(())
+    }
+
+    fn validate(&self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        cron_spec(below(object, "spec"), None, &mut errors);
+        let name = field(object, "name");
+        if name.len() > LONGEST_NAME {
+            errors.invalid("metadata.name", name, "must be no more than 52 characters");
+        }
+        errors.0
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        if subresource.is_empty() {
+            cron_spec(below(new, "spec"), Some(below(old, "spec")), &mut errors);
+        }
+        errors.0
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let template = |object| {
+            below(
+                below(below(below(object, "spec"), "jobTemplate"), "spec"),
+                "template",
+            )
+        };
+        let mut found = Vec::new();
+        if old.is_none() {
+            found.extend(workloads::name_warning(new));
+        }
+        if old.is_none_or(|old| template(old) != template(new)) {
+            found.extend(pod_spec::template_warnings(
+                template(new),
+                "spec.jobTemplate.spec.template",
+            ));
+        }
+        found
+    }
+}
+
+fn cron_spec(spec: &Object, old: Option<&Object>, errors: &mut Errors) {
+    let schedule = text(spec, "schedule");
+    if schedule.is_empty() {
+        errors.required("spec.schedule", "");
+    } else {
+        schedule_format(spec, old, errors);
+    }
+    errors.nonnegative(spec, "spec", "startingDeadlineSeconds");
+    if spec.contains_key("timeZone") && old.is_none_or(|old| old.get("timeZone") != spec.get("timeZone")) {
+        time_zone(text(spec, "timeZone"), errors);
+    }
+    errors.required_one_of(
+        "spec.concurrencyPolicy",
+        text(spec, "concurrencyPolicy"),
+        &["Allow", "Forbid", "Replace"],
+    );
+    let job = below(below(spec, "jobTemplate"), "spec");
+    job::work(job, "spec.jobTemplate.spec", errors);
+    if let Some(selector) = object(job, "selector") {
+        errors.invalid(
+            "spec.jobTemplate.spec.selector",
+            serde_json::Value::Object(selector.clone()),
+            "`selector` will be auto-generated",
+        );
+    }
+    if crate::object::tree::flag(job, "manualSelector") {
+        errors.push(FieldError::not_supported(
+            "spec.jobTemplate.spec.manualSelector",
+            true,
+            &["nil", "false"],
+        ));
+    }
+    for key in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        errors.nonnegative(spec, "spec", key);
+    }
+}
+
+fn schedule_format(spec: &Object, old: Option<&Object>, errors: &mut Errors) {
+    let schedule = text(spec, "schedule");
+    let problem = if schedule.contains("TZ") && spec.contains_key("timeZone") {
+        Some("cannot use both timeZone field and TZ or CRON_TZ in schedule".to_owned())
+    } else if schedule.contains("TZ") && !old.is_some_and(|old| text(old, "schedule").contains("TZ")) {
+        Some("cannot use TZ or CRON_TZ in schedule, use timeZone field instead".to_owned())
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        errors.invalid("spec.schedule", schedule, &problem);
+    }
+    if let Err(problem) = parse(schedule) {
+        errors.invalid("spec.schedule", schedule, &problem);
+    }
+}
+
+fn time_zone(zone: &str, errors: &mut Errors) {
+    let problem = if zone.is_empty() {
+        "timeZone must be nil or non-empty string".to_owned()
+    } else if zone.eq_ignore_ascii_case("local") {
+        "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned()
+    } else if is_known(zone) {
+        return;
+    } else {
+        format!("unknown time zone {zone}")
+    };
+    errors.invalid("spec.timeZone", zone, &problem);
+}
+
+/// Where the zones of the time zone database are.
+const AREAS: [&str; 11] = [
+    "Africa",
+    "America",
+    "Antarctica",
+    "Arctic",
+    "Asia",
+    "Atlantic",
+    "Australia",
+    "Etc",
+    "Europe",
+    "Indian",
+    "Pacific",
+];
+
+/// Zones without an area.
+const ZONES: [&str; 14] = [
+    "CET", "EET", "EST", "EST5EDT", "GMT", "HST", "MET", "MST", "MST7MDT", "PST8PDT", "UCT", "UTC", "WET",
+    "Zulu",
+];
+
+/// Whether a name looks like a time zone of the database, which is not at hand: the area counts.
+fn is_known(zone: &str) -> bool {
+    match zone.split_once('/') {
+        None => ZONES.contains(&zone),
+        Some((area, place)) => {
+            AREAS.contains(&area)
+                && place.starts_with(|first: char| first.is_ascii_uppercase())
+                && place
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '/'))
+        }
+    }
+}
+
+/// A field of a schedule: least, most, names of values.
+type Bounds = (u32, u32, &'static [&'static str]);
+
+const FIELDS: [Bounds; 5] = [
+    (0, 59, &[]),
+    (0, 23, &[]),
+    (1, 31, &[]),
+    (
+        1,
+        12,
+        &[
+            "", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+        ],
+    ),
+    (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+];
+
+const MACROS: [&str; 7] = [
+    "@yearly",
+    "@annually",
+    "@monthly",
+    "@weekly",
+    "@daily",
+    "@midnight",
+    "@hourly",
+];
+
+/// Checks a schedule as cron reads it: five fields or a macro. Errors are those of the real server.
+fn parse(schedule: &str) -> std::result::Result<(), String> {
+    let zone = ["TZ=", "CRON_TZ="]
+        .iter()
+        .any(|prefix| schedule.starts_with(prefix));
+    let schedule = match schedule.split_once(' ') {
+        Some((_, rest)) if zone => rest.trim(),
+        None if zone => return Err("provided bad location".to_owned()),
+        _ => schedule,
+    };
+    if schedule.starts_with('@') {
+        if MACROS.contains(&schedule) {
+            return Ok(());
+        }
+        return match schedule.strip_prefix("@every ") {
+            Some(every) if is_duration(every) => Ok(()),
+            Some(every) => Err(format!(
+                "failed to parse duration {schedule}: time: invalid duration {every:?}"
+            )),
+            None => Err(format!("unrecognized descriptor: {schedule}")),
+        };
+    }
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if fields.len() != FIELDS.len() {
+        return Err(format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            fields.len(),
+            fields.join(" ")
+        ));
+    }
+    for (text, bounds) in fields.iter().zip(FIELDS) {
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            range(part, bounds)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_duration(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | 'h' | 'm' | 's' | 'u' | 'n'))
+        && text.starts_with(|c: char| c.is_ascii_digit())
+        && text.ends_with(['h', 'm', 's'])
+}
+
+fn range(part: &str, (least, most, names): Bounds) -> std::result::Result<(), String> {
+    let (span, step) = match part.split_once('/') {
+        Some((_, step)) if step.contains('/') => return Err(format!("too many slashes: {part}")),
+        Some((span, step)) => (span, Some(step)),
+        None => (part, None),
+    };
+    let value = |text: &str| -> std::result::Result<u32, String> {
+        if let Some(at) = names
+            .iter()
+            .position(|name| !name.is_empty() && name.eq_ignore_ascii_case(text))
+        {
+            return Ok(u32::try_from(at).unwrap_or(0));
+        }
+        match text.parse::<i64>() {
+            Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
+            Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+            Err(_) => Err(format!(
+                "failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax"
+            )),
+        }
+    };
+    let (from, to) = match span.split_once('-') {
+        _ if span == "*" || span == "?" => (least, most),
+        Some((_, to)) if to.contains('-') => return Err(format!("too many hyphens: {part}")),
+        Some((from, to)) => (value(from)?, value(to)?),
+        None => {
+            let from = value(span)?;
+            (from, if step.is_some() { most } else { from })
+        }
+    };
+    if let Some(step) = step
+        && value(step)? == 0
+    {
+        return Err(format!("step of range should be a positive number: {part}"));
+    }
+    if from < least {
+        return Err(format!(
+            "beginning of range ({from}) below minimum ({least}): {part}"
+        ));
+    }
+    if to > most {
+        return Err(format!("end of range ({to}) above maximum ({most}): {part}"));
+    }
+    if from > to {
+        return Err(format!(
+            "beginning of range ({from}) beyond end of range ({to}): {part}"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn schedules_are_read_as_cron_reads_them() {
+        for good in [
+            "*/5 * * * *",
+            "0 0 1 jan sun",
+            "1,2,3-5 * ? * 1-5/2",
+            "@daily",
+            "@every 1h30m",
+            "5/10 * * * *",
+        ] {
+            assert_eq!(parse(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("60 * * * *", "end of range (60) above maximum (59): 60"),
+            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+            (
+                "5-3 * * * *",
+                "beginning of range (5) beyond end of range (3): 5-3",
+            ),
+            ("*/0 * * * *", "step of range should be a positive number: */0"),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+            (
+                "x * * * *",
+                "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            ("@never", "unrecognized descriptor: @never"),
+        ] {
+            assert_eq!(parse(bad), Err(why.to_owned()), "{bad}");
+        }
+    }
+}

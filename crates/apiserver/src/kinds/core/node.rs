@@ -1,0 +1,190 @@
+//! Nodes.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::kind_def::{KindDef, fields},
+    names,
+    object::{
+        Object, metadata_mut,
+        tree::{Errors, below, flag, items, list, made, object_mut, text},
+    },
+    printer::{
+        Printer,
+        column::{AGE, NAME, wide, words},
+        view::{NONE, UNKNOWN, View, or_none},
+    },
+};
+
+/// Node. Unlike elsewhere a status given on create is kept; kubelets send it so.
+pub(super) static DEF: KindDef = KindDef {
+    short: &["no"],
+    subresources: &["proxy", "status"],
+    defaults: |node| {
+        made(node, "spec");
+        let status = made(node, "status");
+        if !status.contains_key("allocatable")
+            && let Some(capacity) = status.get("capacity").cloned()
+        {
+            status.insert("allocatable".to_owned(), capacity);
+        }
+    },
+    created: not_ready,
+    updated: |subresource, new, old| {
+        let (kept, taken) = match subresource {
+            "" => ("status", None),
+            "status" => ("spec", new.remove("status")),
+            _ => return,
+        };
+        if subresource == "status" {
+            let managed = metadata_mut(new).remove("managedFields");
+            *new = old.clone();
+            if let Some(managed) = managed {
+                metadata_mut(new).insert("managedFields".to_owned(), managed);
+            }
+            if let Some(status) = taken {
+                new.insert("status".to_owned(), status);
+            }
+        }
+        match old.get(kept) {
+            Some(value) => new.insert(kept.to_owned(), value.clone()),
+            None => new.remove(kept),
+        };
+    },
+    errors,
+    changes: Some(|new, old, errors| {
+        self::errors(new, errors);
+        let (before, after) = (below(old, "spec"), below(new, "spec"));
+        for key in ["providerID", "podCIDR"] {
+            if !text(before, key).is_empty() && text(before, key) != text(after, key) {
+                let detail = "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
+                errors.forbidden(format!("spec.{key}"), detail);
+            }
+        }
+    }),
+    selectable: Some(|node| {
+        let unschedulable = flag(below(node, "spec"), "unschedulable");
+        fields([("spec.unschedulable", if unschedulable { "true" } else { "false" })])
+    }),
+    printer: Printer::new(
+        &[
+            NAME,
+            words("Status", "The status of the node"),
+            words("Roles", "The roles of the node"),
+            AGE,
+            words("Version", ".status.nodeInfo.kubeletVersion"),
+            wide("Internal-IP", ".status.addresses"),
+            wide("External-IP", ".status.addresses"),
+            wide("OS-Image", ".status.nodeInfo.osImage"),
+            wide("Kernel-Version", ".status.nodeInfo.kernelVersion"),
+            wide("Container-Runtime", ".status.nodeInfo.containerRuntimeVersion"),
+        ],
+        |node| {
+            vec![
+                node.name(),
+                node_status(node).into(),
+                or_none(roles(node)),
+                node.age(),
+                node.text("status.nodeInfo.kubeletVersion").into(),
+                address(node, "InternalIP"),
+                address(node, "ExternalIP"),
+                node.or("status.nodeInfo.osImage", UNKNOWN),
+                node.or("status.nodeInfo.kernelVersion", UNKNOWN),
+                node.or("status.nodeInfo.containerRuntimeVersion", UNKNOWN),
+            ]
+        },
+    ),
+    ..KindDef::of::<Node>()
+};
+
+/// A new node takes no pods until its controller says that it is ready.
+fn not_ready(node: &mut Object) {
+    const KEY: &str = "node.kubernetes.io/not-ready";
+    let spec = made(node, "spec");
+    let there = list(spec, "taints")
+        .iter()
+        .any(|taint| taint.get("key").is_some_and(|key| key == KEY));
+    if there {
+        return;
+    }
+    if !spec.get("taints").is_some_and(Value::is_array) {
+        spec.insert("taints".to_owned(), json!([]));
+    }
+    if let Some(Value::Array(taints)) = object_mut(node, "spec").and_then(|spec| spec.get_mut("taints")) {
+        taints.push(json!({"key": KEY, "effect": "NoSchedule"}));
+    }
+}
+
+fn errors(node: &Object, errors: &mut Errors) {
+    let spec = below(node, "spec");
+    let mut seen = BTreeSet::new();
+    for (path, taint) in items(spec, "taints", "spec") {
+        let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
+        errors.all_invalid(&format!("{path}.key"), key, names::qualified_name(key));
+        errors.all_invalid(&format!("{path}.value"), value, names::label_value(value));
+        errors.required_one_of(
+            format!("{path}.effect"),
+            effect,
+            &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+        );
+        if !seen.insert((key, effect)) {
+            errors.duplicate(path, Value::Object(taint.clone()));
+        }
+    }
+    for (at, range) in list(spec, "podCIDRs")
+        .iter()
+        .filter_map(Value::as_str)
+        .enumerate()
+    {
+        errors.all_invalid(&format!("spec.podCIDRs[{at}]"), range, names::cidr(range));
+    }
+}
+
+fn node_status(node: &View<'_>) -> String {
+    let ready = node
+        .list("status.conditions")
+        .iter()
+        .find(|one| one["type"] == "Ready");
+    let mut status = match ready.map(|one| one["status"] == "True") {
+        Some(true) => "Ready",
+        Some(false) => "NotReady",
+        None => "Unknown",
+    }
+    .to_owned();
+    if node.flag("spec.unschedulable") {
+        status.push_str(",SchedulingDisabled");
+    }
+    status
+}
+
+/// Roles are told by labels: `node-role.kubernetes.io/ROLE` and `kubernetes.io/role=ROLE`.
+fn roles(node: &View<'_>) -> String {
+    let labels = node.at("metadata.labels").and_then(Value::as_object);
+    let roles: BTreeSet<&str> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(
+            |(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+                Some(role) => Some(role),
+                None if key == "kubernetes.io/role" => value.as_str(),
+                None => None,
+            },
+        )
+        .filter(|role| !role.is_empty())
+        .collect();
+    roles.into_iter().collect::<Vec<_>>().join(",")
+}
+
+fn address(node: &View<'_>, kind: &str) -> Value {
+    let found = node
+        .list("status.addresses")
+        .iter()
+        .find(|one| one["type"] == kind);
+    found
+        .and_then(|one| one["address"].as_str())
+        .unwrap_or(NONE)
+        .into()
+}

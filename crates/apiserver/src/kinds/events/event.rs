@@ -1,0 +1,214 @@
+//! Events of `events.k8s.io`: the same objects as those of the core group, in a form of their own. They are stored in that of the
+//! core group.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::api::events::v1::Event;
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::{
+        core::event::{PRINTER, common, old_rules},
+        kind_def::KindDef,
+    },
+    object::{
+        Object,
+        tree::{Errors, IMMUTABLE, below, count, same, text},
+    },
+    resource::{Rules, Surroundings},
+    status::{FieldError, Result},
+};
+
+/// What a field is in the core group and in `events.k8s.io`.
+const NAMES: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// Fields that an update through `events.k8s.io` leaves alone.
+const FIXED: [&str; 13] = [
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "eventTime",
+    "related",
+    "reportingComponent",
+    "reportingInstance",
+    "action",
+    "type",
+];
+
+/// Event of `events.k8s.io`.
+pub(super) static DEF: KindDef = KindDef {
+    short: &["ev"],
+    stored_group: "",
+    rules: Some(|| Arc::new(Modern)),
+    printer: PRINTER,
+    ..KindDef::of::<Event>()
+};
+
+/// Event of `events.k8s.io`.
+#[derive(Debug)]
+pub(super) struct Modern;
+
+impl Rules for Modern {
+    fn show_stored(&self, event: &mut Object) {
+        rename(event, |(core, modern)| (core, modern));
+        for always in ["regarding", "deprecatedSource"] {
+            event.entry(always).or_insert_with(|| json!({}));
+        }
+        for always in ["eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+            event.entry(always).or_insert(Value::Null);
+        }
+        for optional in ["note", "reportingController", "reportingInstance"] {
+            if text(event, optional).is_empty() {
+                event.remove(optional);
+            }
+        }
+    }
+
+    fn is_stored_form(&self) -> bool {
+        false
+    }
+
+    fn to_stored(&self, event: &mut Object) {
+        rename(event, |(core, modern)| (modern, core));
+        for always in ["involvedObject", "source"] {
+            event.entry(always).or_insert_with(|| json!({}));
+        }
+        for always in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+            event.entry(always).or_insert(Value::Null);
+        }
+        for always in ["reportingComponent", "reportingInstance"] {
+            event.entry(always).or_insert_with(|| "".into());
+        }
+    }
+
+    fn prepare_create(&self, _: &mut Object, _: &dyn Surroundings) -> Result<()> {
+        Ok(())
+    }
+
+    fn create_on_update(&self) -> bool {
+        true
+    }
+
+    fn validate(&self, event: &Object) -> Vec<FieldError> {
+        let event = core_form(event);
+        let mut errors = Errors::default();
+        old_rules(&event, "reportingController", &mut errors);
+        series(&event, &mut errors);
+        if event.get("eventTime").is_none_or(Value::is_null) {
+            errors.required("eventTime", "");
+        }
+        let kind = text(&event, "type");
+        if !matches!(kind, "Normal" | "Warning") {
+            errors.invalid("type", "", &format!("has invalid value: {kind}"));
+        }
+        let source = below(&event, "source");
+        for (field, set) in [
+            ("firstTimestamp", !event["firstTimestamp"].is_null()),
+            ("lastTimestamp", !event["lastTimestamp"].is_null()),
+            ("count", count(&event, "count") != 0),
+            (
+                "source",
+                !text(source, "component").is_empty() || !text(source, "host").is_empty(),
+            ),
+        ] {
+            if set {
+                errors.invalid(field, "", "needs to be unset");
+            }
+        }
+        errors.0
+    }
+
+    fn validate_update(&self, _: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+        let (new, old) = (core_form(new), core_form(old));
+        let mut errors = Errors::default();
+        old_rules(&new, "reportingController", &mut errors);
+        if !same(new.get("series"), old.get("series")) {
+            series(&new, &mut errors);
+        }
+        for key in FIXED {
+            if !same(new.get(key), old.get(key)) {
+                let value = new.get(key).cloned().unwrap_or_default();
+                let field = if key == "reportingComponent" {
+                    "reportingController"
+                } else {
+                    key
+                };
+                errors.invalid(field, value, IMMUTABLE);
+            }
+        }
+        errors.0
+    }
+
+    fn selectable(&self, event: &Object) -> Option<BTreeMap<String, String>> {
+        let event = core_form(event);
+        let mut all = common(&event, "regarding");
+        all.insert(
+            "reportingController".to_owned(),
+            text(&event, "reportingComponent").to_owned(),
+        );
+        Some(all)
+    }
+}
+
+fn rename(
+    event: &mut Object,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
+    for pair in NAMES {
+        let (from, to) = direction(*pair);
+        if let Some(value) = event.remove(from) {
+            event.insert(to.to_owned(), value);
+        }
+    }
+}
+
+/// The event as stored; it may have either form.
+fn core_form(event: &Object) -> Object {
+    let mut event = event.clone();
+    Modern.to_stored(&mut event);
+    event
+}
+
+fn series(event: &Object, errors: &mut Errors) {
+    let Some(Value::Object(series)) = event.get("series") else {
+        return;
+    };
+    if count(series, "count") < 2 {
+        let number = count(series, "count");
+        errors.invalid("series.count", number, "should be at least 2");
+    }
+    if series.get("lastObservedTime").is_none_or(Value::is_null) {
+        errors.required("series.lastObservedTime", "");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_survives_the_way_through_the_other_form() {
+        let stored = json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod"}, "message": "m", "count": 2,
+            "source": {"component": "c"}, "firstTimestamp": null, "lastTimestamp": "2020-01-01T00:00:00Z",
+            "eventTime": null, "reportingComponent": "", "reportingInstance": "", "type": "Normal"});
+        let Value::Object(stored) = stored else { return };
+        let mut other = stored.clone();
+        Modern.show_stored(&mut other);
+        assert_eq!(text(&other, "note"), "m");
+        assert!(!other.contains_key("involvedObject"));
+        Modern.to_stored(&mut other);
+        assert_eq!(other, stored);
+    }
+}

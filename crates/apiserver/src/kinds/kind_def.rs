@@ -1,0 +1,293 @@
+//! A built-in kind as a value: its row, flags and functions, so that a kind is a constant that names what differs.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, SubResourceScope};
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::{
+    names,
+    object::{Object, tree::Errors},
+    printer::Printer,
+    resource::{LazySchema, Resource, Rules, Surroundings, differ_beside},
+    schema::builtin::Root,
+    status::{FieldError, Result},
+};
+
+/// Names the fields of an object that selectors know.
+type Selectable = fn(&Object) -> BTreeMap<String, String>;
+
+/// A built-in kind. [`KindDef::of`] is one without rules of its own: constants name what they have beside it.
+pub(crate) struct KindDef {
+    /// API group, empty for the core group.
+    pub(crate) group: &'static str,
+    /// API version.
+    pub(crate) version: &'static str,
+    /// Kind of one object.
+    pub(crate) kind: &'static str,
+    /// Name in paths.
+    pub(crate) plural: &'static str,
+    /// Whether objects live in namespaces.
+    pub(crate) namespaced: bool,
+    /// The type that says which fields there are.
+    pub(crate) root: Root,
+    /// Short names.
+    pub(crate) short: &'static [&'static str],
+    /// Categories, such as `all`.
+    pub(crate) categories: &'static [&'static str],
+    /// Subresources beside the object. Whoever has `status` has none on create but what `created` makes.
+    pub(crate) subresources: &'static [&'static str],
+    /// Verbs of the object itself, sorted.
+    pub(crate) verbs: &'static [&'static str],
+    /// The group whose objects these are, where another shows them, too.
+    pub(crate) stored_group: &'static str,
+    /// Path of the pod spec in an object; empty when the kind makes no pods.
+    pub(crate) pod_spec: &'static [&'static str],
+    /// What `kubectl get` prints.
+    pub(crate) printer: Printer,
+    /// Makes the rules of a kind for which flags and functions do not do; these are not looked at then.
+    pub(crate) rules: Option<fn() -> Arc<dyn Rules>>,
+    /// Whether a status is kept that is given on create.
+    pub(crate) keeps_status: bool,
+    /// Whether the server counts generations.
+    pub(crate) has_generation: bool,
+    /// Whether changed labels count for the generation too.
+    pub(crate) labels_count: bool,
+    /// Whether PUT creates.
+    pub(crate) create_on_update: bool,
+    /// Whether DELETE answers with the object.
+    pub(crate) returns_object: bool,
+    /// Whether a PUT must name a resourceVersion.
+    pub(crate) conditional: bool,
+    /// Whether an update also checks metadata as a create does, and so tells its errors once more.
+    pub(crate) revalidates: bool,
+    /// What names look like; the flag: it is a prefix of one.
+    pub(crate) names: fn(&str, bool) -> Vec<String>,
+    /// Fills in what is absent.
+    pub(crate) defaults: fn(&mut Object),
+    /// Resets and fills in on create.
+    pub(crate) created: fn(&mut Object),
+    /// Sets back what an update (of the subresource) may not touch: new, old.
+    pub(crate) updated: fn(&str, &mut Object, &Object),
+    /// Errors of one state.
+    pub(crate) errors: fn(&Object, &mut Errors),
+    /// Errors of an update: new, old. `None`: those of the new state.
+    pub(crate) changes: Option<fn(&Object, &Object, &mut Errors)>,
+    /// Errors of an update of `status`: new, old.
+    pub(crate) status_changes: fn(&Object, &Object, &mut Errors),
+    /// Warnings about the new state.
+    pub(crate) warnings: fn(&Object) -> Vec<String>,
+    /// What every request for the kind is told: it is deprecated.
+    pub(crate) deprecation: Option<&'static str>,
+    /// Fields for field selectors.
+    pub(crate) selectable: Option<Selectable>,
+}
+
+impl KindDef {
+    /// The kind of a type, without rules of its own.
+    pub(crate) const fn of<T: Type>() -> Self
+    where
+        T::Scope: Scoped,
+    {
+        Self {
+            group: T::GROUP,
+            version: T::VERSION,
+            kind: T::KIND,
+            plural: T::URL_PATH_SEGMENT,
+            namespaced: T::Scope::NAMESPACED,
+            root: Root::of::<T>(),
+            short: &[],
+            categories: &[],
+            subresources: &[],
+            verbs: &[
+                "create",
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "update",
+                "watch",
+            ],
+            stored_group: T::GROUP,
+            pod_spec: &[],
+            printer: Printer::DEFAULT,
+            rules: None,
+            keeps_status: false,
+            has_generation: false,
+            labels_count: false,
+            create_on_update: false,
+            returns_object: false,
+            conditional: false,
+            revalidates: false,
+            names: names::dns_subdomain,
+            defaults: |_| {},
+            created: |_| {},
+            updated: |_, _, _| {},
+            errors: |_, _| {},
+            changes: None,
+            status_changes: |_, _, _| {},
+            warnings: |_| Vec::new(),
+            deprecation: None,
+            selectable: None,
+        }
+    }
+
+    /// The resource that serves the kind.
+    pub(crate) fn resource(&'static self) -> Resource {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Resource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            kind: self.kind.to_owned(),
+            list_kind: format!("{}List", self.kind),
+            plural: self.plural.to_owned(),
+            singular: self.kind.to_ascii_lowercase(),
+            short_names: words(self.short),
+            categories: words(self.categories),
+            namespaced: self.namespaced,
+            verbs: self.verbs.to_vec(),
+            subresources: self.subresources.to_vec(),
+            collection: match self.stored_group {
+                "" => self.plural.to_owned(),
+                group => format!("{group}/{}", self.plural),
+            },
+            schema: LazySchema::new(|| self.root.schema()),
+            rules: self.rules(),
+            printer: self.printer,
+            pod_spec: self.pod_spec,
+            custom: None,
+        }
+    }
+
+    /// The rules of the kind.
+    pub(crate) fn rules(&'static self) -> Arc<dyn Rules> {
+        self.rules.map_or_else(|| Arc::new(self) as _, |rules| rules())
+    }
+}
+
+/// A type of the API that is a kind.
+pub(crate) trait Type: k8s_openapi::Resource<Scope: Scoped> + JsonSchema {}
+
+impl<T: k8s_openapi::Resource<Scope: Scoped> + JsonSchema> Type for T {}
+
+/// A scope of resources.
+pub(crate) trait Scoped {
+    /// Whether objects live in namespaces.
+    const NAMESPACED: bool;
+}
+
+impl Scoped for ClusterResourceScope {
+    const NAMESPACED: bool = false;
+}
+
+impl Scoped for NamespaceResourceScope {
+    const NAMESPACED: bool = true;
+}
+
+impl Scoped for SubResourceScope {
+    const NAMESPACED: bool = true;
+}
+
+impl std::fmt::Debug for KindDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KindDef({})", self.kind)
+    }
+}
+
+impl Rules for &'static KindDef {
+    fn defaults(&self, object: &mut Object) {
+        (self.defaults)(object);
+    }
+
+    fn has_status(&self) -> bool {
+        !self.keeps_status && self.subresources.contains(&"status")
+    }
+
+    fn has_generation(&self) -> bool {
+        self.has_generation
+    }
+
+    fn generation_changes(&self, old: &Object, new: &Object) -> bool {
+        let labels = |object: &Object| crate::object::metadata(object).get("labels").cloned();
+        differ_beside(&["metadata", "status"], old, new) || self.labels_count && labels(old) != labels(new)
+    }
+
+    fn prepare_create(&self, object: &mut Object, _: &dyn Surroundings) -> Result<()> {
+        (self.created)(object);
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        subresource: &str,
+        new: &mut Object,
+        old: &Object,
+        _: &dyn Surroundings,
+    ) -> Result<()> {
+        (self.updated)(subresource, new, old);
+        Ok(())
+    }
+
+    fn validate(&self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        (self.errors)(object, &mut errors);
+        errors.0
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        match (subresource, self.changes) {
+            ("", Some(changes)) => changes(new, old, &mut errors),
+            ("", None) => (self.errors)(new, &mut errors),
+            ("status", _) => (self.status_changes)(new, old, &mut errors),
+            _ => {}
+        }
+        errors.0
+    }
+
+    fn name_problems(&self, name: &str, prefix: bool) -> Vec<String> {
+        (self.names)(name, prefix)
+    }
+
+    fn warnings(&self, new: &Object, _: Option<&Object>) -> Vec<String> {
+        (self.warnings)(new)
+    }
+
+    fn deprecation(&self) -> Option<&'static str> {
+        self.deprecation
+    }
+
+    fn selectable(&self, object: &Object) -> Option<BTreeMap<String, String>> {
+        self.selectable.map(|selectable| selectable(object))
+    }
+
+    fn create_on_update(&self) -> bool {
+        self.create_on_update
+    }
+
+    fn unconditional_update(&self) -> bool {
+        !self.conditional
+    }
+
+    fn delete_returns_object(&self) -> bool {
+        self.returns_object
+    }
+
+    fn revalidates(&self) -> bool {
+        self.revalidates
+    }
+}
+
+/// Fields for selectors from pairs.
+pub(crate) fn fields<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// An empty `status`, as kinds send whose status is always there.
+pub(crate) fn empty_status(object: &mut Object) {
+    object.insert("status".to_owned(), Value::Object(Object::new()));
+}

@@ -1,0 +1,120 @@
+//! IngressClasses.
+
+use k8s_openapi::api::networking::v1::IngressClass;
+use serde_json::Value;
+
+use crate::{
+    kinds::kind_def::KindDef,
+    names,
+    object::{
+        Object,
+        tree::{Errors, below, made, object, object_mut, text},
+    },
+    printer::{
+        Printer,
+        column::{AGE, NAME, words},
+        view::or_none,
+    },
+};
+
+/// IngressClass.
+pub(super) static DEF: KindDef = KindDef {
+    has_generation: true,
+    defaults: |class| {
+        let spec = made(class, "spec");
+        if let Some(parameters) = object_mut(spec, "parameters") {
+            parameters.entry("scope").or_insert_with(|| "Cluster".into());
+        }
+    },
+    errors: class,
+    changes: Some(|new, old, errors| {
+        let (before, after) = (below(old, "spec"), below(new, "spec"));
+        errors.immutable(after, before, "spec", "controller");
+        class(new, errors);
+    }),
+    printer: Printer::new(
+        &[
+            NAME,
+            words(
+                "Controller",
+                "Controller that is responsible for handling corresponding Ingress resources",
+            ),
+            words(
+                "Parameters",
+                "A reference to a resource with additional parameters",
+            ),
+            AGE,
+        ],
+        |class| {
+            let parameters = class.at("spec.parameters").map(|_| {
+                let group = match class.text("spec.parameters.apiGroup") {
+                    "" => String::new(),
+                    group => format!(".{group}"),
+                };
+                format!(
+                    "{}{group}/{}",
+                    class.text("spec.parameters.kind"),
+                    class.text("spec.parameters.name")
+                )
+            });
+            vec![
+                class.name(),
+                class.text("spec.controller").into(),
+                or_none(parameters.unwrap_or_default()),
+                class.age(),
+            ]
+        },
+    ),
+    ..KindDef::of::<IngressClass>()
+};
+
+fn class(class: &Object, errors: &mut Errors) {
+    let spec = below(class, "spec");
+    let controller = text(spec, "controller");
+    if controller.len() > 250 {
+        let detail = "may not be more than 250 bytes";
+        errors.push(crate::status::FieldError::new(
+            "spec.controller",
+            crate::status::Problem::TooLong(Value::Null),
+            detail,
+        ));
+    }
+    errors.all_invalid("spec.controller", controller, domain_path(controller));
+    let Some(parameters) = object(spec, "parameters") else {
+        return;
+    };
+    for key in ["kind", "name"] {
+        errors.needs(parameters, "spec.parameters", key);
+    }
+    let (scope, namespace) = (text(parameters, "scope"), text(parameters, "namespace"));
+    errors.required_one_of("spec.parameters.scope", scope, &["Cluster", "Namespace"]);
+    if scope == "Namespace" && namespace.is_empty() {
+        let detail = "`parameters.scope` is set to 'Namespace'";
+        errors.required("spec.parameters.namespace", detail);
+    }
+    if scope == "Cluster" && !namespace.is_empty() {
+        let detail = "`parameters.scope` is set to 'Cluster'";
+        errors.forbidden("spec.parameters.namespace", detail);
+    }
+}
+
+/// A domain, a slash and a path.
+fn domain_path(text: &str) -> Vec<String> {
+    let Some((domain, path)) = text
+        .split_once('/')
+        .filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
+    else {
+        return vec!["must be a domain-prefixed path (such as \"acme.io/foo\")".to_owned()];
+    };
+    let mut problems = names::dns_subdomain(domain, false);
+    if !path
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte))
+    {
+        problems.push(
+            "Invalid path (e.g. 'my/path', regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"
+                .to_owned(),
+        );
+    }
+    problems
+}

@@ -1,0 +1,39 @@
+//! IPAddresses.
+
+use k8s_openapi::api::networking::v1::IPAddress;
+
+use crate::{
+    kinds::kind_def::KindDef,
+    names,
+    object::tree::{below, object},
+    printer::{
+        Printer,
+        column::{NAME, words},
+    },
+};
+
+/// IPAddress: its name is the address.
+pub(super) static DEF: KindDef = KindDef {
+    short: &["ip"],
+    names: |name, _| names::ip(name),
+    errors: |address, errors| {
+        let spec = below(address, "spec");
+        let Some(parent) = object(spec, "parentRef") else {
+            errors.required("spec.parentRef", "");
+            return;
+        };
+        for key in ["resource", "name"] {
+            errors.needs(parent, "spec.parentRef", key);
+        }
+    },
+    changes: Some(|new, old, errors| {
+        errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "parentRef");
+    }),
+    printer: Printer::new(&[NAME, words("ParentRef", ".spec.parentRef")], |address| {
+        let text = |name: &str| address.text(&format!("spec.parentRef.{name}"));
+        let words = [text("group"), text("resource"), text("namespace"), text("name")];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        vec![address.name(), words.join("/").into()]
+    }),
+    ..KindDef::of::<IPAddress>()
+};

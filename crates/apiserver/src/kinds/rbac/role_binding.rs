@@ -1,0 +1,18 @@
+//! RoleBindings.
+
+use k8s_openapi::api::rbac::v1::RoleBinding;
+
+use super::{PRINTER, binding, binding_defaults, same_role};
+use crate::kinds::kind_def::KindDef;
+
+/// RoleBinding.
+pub(super) static DEF: KindDef = KindDef {
+    defaults: binding_defaults,
+    errors: |role, errors| binding(role, &["Role", "ClusterRole"], errors),
+    changes: Some(|new, old, errors| {
+        binding(new, &["Role", "ClusterRole"], errors);
+        same_role(new, old, errors);
+    }),
+    printer: PRINTER,
+    ..super::base::<RoleBinding>()
+};

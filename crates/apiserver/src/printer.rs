@@ -1,0 +1,40 @@
+//! How objects of a kind are printed: columns, and what makes the cells of an object.
+
+use serde_json::Value;
+
+use crate::schema::builtin::Root;
+
+pub(crate) mod column;
+pub(crate) mod view;
+
+use column::{AGE, Column, NAME, date};
+use view::View;
+
+/// What `kubectl get` prints of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Printer {
+    pub(crate) columns: &'static [Column],
+    /// The cells of an object, one for each column.
+    pub(crate) cells: fn(&View<'_>) -> Vec<Value>,
+    /// Conditions of the row of an object.
+    pub(crate) conditions: fn(&View<'_>) -> Option<Value>,
+    /// The type that documents the columns, where it is not that of the kind.
+    pub(crate) documented: Option<Root>,
+}
+
+impl Printer {
+    /// A kind without columns of its own: when it was created.
+    pub(crate) const DEFAULT: Self = Self::new(&[NAME, date("Created At", AGE.about)], |object| {
+        vec![object.name(), object.text("metadata.creationTimestamp").into()]
+    });
+
+    /// Columns, and what fills them.
+    pub(crate) const fn new(columns: &'static [Column], cells: fn(&View<'_>) -> Vec<Value>) -> Self {
+        Self {
+            columns,
+            cells,
+            conditions: |_| None,
+            documented: None,
+        }
+    }
+}
