@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use crate::schema::builtin::Root;
 
-pub(crate) mod column;
-pub(crate) mod view;
+mod column;
+mod view;
 
-use column::{AGE, Column, NAME, date};
-use view::View;
+pub(crate) use column::{
+    AGE, CONTAINERS, Column, IMAGES, NAME, boolean, date, definitions, integer, wide, words,
+};
+pub(crate) use view::{NONE, SHOWN, UNKNOWN, UNSET, View, duration, or_none, seconds, some_of};
 
 /// What `kubectl get` prints of a kind.
 #[derive(Clone, Copy, Debug)]

@@ -332,9 +332,3 @@ pub fn differ_beside(fields: &[&str], old: &Object, new: &Object) -> bool {
             .filter(|(name, _)| !fields.contains(&name.as_str()))
             .any(|(name, value)| new.get(name) != Some(value))
 }
-
-/// The rules of a kind that has none of its own.
-#[derive(Debug)]
-pub struct Plain;
-
-impl Rules for Plain {}

@@ -10,11 +10,7 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 
 use crate::{
     object::Object,
-    printer::{
-        Printer,
-        column::{self, AGE, NAME},
-        view::View,
-    },
+    printer::{AGE, NAME, Printer, View, definitions, integer, words},
     resource::Resource,
     schema::builtin::Root,
 };
@@ -39,12 +35,12 @@ pub(crate) enum Include {
 /// A scale, of whatever kind.
 const SCALE: Printer = Printer::new(
     &[
-        column::words("Name", NAME.about),
-        column::integer(
+        words("Name", NAME.about),
+        integer(
             "Desired",
             "replicas is the desired number of instances for the scaled object.",
         ),
-        column::integer(
+        integer(
             "Available",
             "replicas is the actual number of observed instances of the scaled object.",
         ),
@@ -64,8 +60,8 @@ pub(crate) fn columns(resource: &Resource) -> Vec<Value> {
     }
     let printer = &resource.printer;
     match printer.documented {
-        Some(root) => column::definitions(printer.columns, &root.schema()),
-        None => column::definitions(printer.columns, resource.schema.get()),
+        Some(root) => definitions(printer.columns, &root.schema()),
+        None => definitions(printer.columns, resource.schema.get()),
     }
 }
 
@@ -96,7 +92,7 @@ pub(crate) fn is_scale(object: &Object) -> bool {
 #[must_use]
 pub(crate) fn scale_columns(resource: &Resource) -> Vec<Value> {
     let custom = resource.custom.is_some().then(|| Root::of::<Scale>().schema());
-    column::definitions(
+    definitions(
         SCALE.columns,
         custom.as_ref().unwrap_or_else(|| resource.schema.get()),
     )

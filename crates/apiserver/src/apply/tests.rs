@@ -14,8 +14,13 @@ use super::{
 };
 use crate::{
     object::{Object, metadata},
-    resource::{LazySchema, Plain, Resource},
+    resource::{LazySchema, Resource, Rules},
 };
+
+#[derive(Debug)]
+struct Plain;
+
+impl Rules for Plain {}
 
 fn resource(kind: &str, definition: &'static str) -> Resource {
     let (group, version) = match definition.split('.').collect::<Vec<_>>()[..] {

@@ -11,11 +11,7 @@ use crate::{
         Object,
         tree::{Errors, default, each, items, list, made, object, object_mut, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, Column, NAME, integer, words},
-        view::{UNSET, View},
-    },
+    printer::{AGE, Column, NAME, Printer, UNSET, View, integer, words},
     schema::cel::free::Expression,
     status::{FieldError, Problem},
 };

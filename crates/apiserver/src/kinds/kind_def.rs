@@ -52,8 +52,10 @@ pub(crate) struct KindDef {
     pub(crate) keeps_status: bool,
     /// Whether the server counts generations.
     pub(crate) has_generation: bool,
-    /// Whether changed labels count for the generation too.
-    pub(crate) labels_count: bool,
+    /// Whether a change counts for the generation: old, new.
+    pub(crate) generation_changes: fn(&Object, &Object) -> bool,
+    /// What of the metadata a change of the status does not touch.
+    pub(crate) kept_by_status: &'static [&'static str],
     /// Whether PUT creates.
     pub(crate) create_on_update: bool,
     /// Whether DELETE answers with the object.
@@ -62,6 +64,12 @@ pub(crate) struct KindDef {
     pub(crate) conditional: bool,
     /// Whether an update also checks metadata as a create does, and so tells its errors once more.
     pub(crate) revalidates: bool,
+    /// Whether dependents are orphaned when nothing is said.
+    pub(crate) orphans_by_default: bool,
+    /// The warning of a deletion that orphans them.
+    pub(crate) orphan_warning: Option<&'static str>,
+    /// The stored form, where it differs from that of the version.
+    pub(crate) form: Option<Form>,
     /// What names look like; the flag: it is a prefix of one.
     pub(crate) names: fn(&str, bool) -> Vec<String>,
     /// Fills in what is absent.
@@ -76,8 +84,8 @@ pub(crate) struct KindDef {
     pub(crate) changes: Option<fn(&Object, &Object, &mut Errors)>,
     /// Errors of an update of `status`: new, old.
     pub(crate) status_changes: fn(&Object, &Object, &mut Errors),
-    /// Warnings about the new state.
-    pub(crate) warnings: fn(&Object) -> Vec<String>,
+    /// Warnings about the new state: new, old.
+    pub(crate) warnings: fn(&Object, Option<&Object>) -> Vec<String>,
     /// What every request for the kind is told: it is deprecated.
     pub(crate) deprecation: Option<&'static str>,
     /// Fields for field selectors.
@@ -86,10 +94,7 @@ pub(crate) struct KindDef {
 
 impl KindDef {
     /// The kind of a type, without rules of its own.
-    pub(crate) const fn of<T: Type>() -> Self
-    where
-        T::Scope: Scoped,
-    {
+    pub(crate) const fn of<T: Type>() -> Self {
         Self {
             group: T::GROUP,
             version: T::VERSION,
@@ -116,11 +121,15 @@ impl KindDef {
             rules: None,
             keeps_status: false,
             has_generation: false,
-            labels_count: false,
+            generation_changes: |old, new| differ_beside(&["metadata", "status"], old, new),
+            kept_by_status: &[],
             create_on_update: false,
             returns_object: false,
             conditional: false,
             revalidates: false,
+            orphans_by_default: false,
+            orphan_warning: None,
+            form: None,
             names: names::dns_subdomain,
             defaults: |_| {},
             created: |_| {},
@@ -128,7 +137,7 @@ impl KindDef {
             errors: |_, _| {},
             changes: None,
             status_changes: |_, _, _| {},
-            warnings: |_| Vec::new(),
+            warnings: |_, _| Vec::new(),
             deprecation: None,
             selectable: None,
         }
@@ -165,6 +174,15 @@ impl KindDef {
     pub(crate) fn rules(&'static self) -> Arc<dyn Rules> {
         self.rules.map_or_else(|| Arc::new(self) as _, |rules| rules())
     }
+}
+
+/// Between the stored form and that of a version.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    /// Turns the stored form into that of the version.
+    pub(crate) show_stored: fn(&mut Object),
+    /// Turns the form of the version into the stored one.
+    pub(crate) to_stored: fn(&mut Object),
 }
 
 /// A type of the API that is a kind.
@@ -210,8 +228,35 @@ impl Rules for &'static KindDef {
     }
 
     fn generation_changes(&self, old: &Object, new: &Object) -> bool {
-        let labels = |object: &Object| crate::object::metadata(object).get("labels").cloned();
-        differ_beside(&["metadata", "status"], old, new) || self.labels_count && labels(old) != labels(new)
+        (self.generation_changes)(old, new)
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        self.kept_by_status
+    }
+
+    fn show_stored(&self, object: &mut Object) {
+        if let Some(form) = self.form {
+            (form.show_stored)(object);
+        }
+    }
+
+    fn to_stored(&self, object: &mut Object) {
+        if let Some(form) = self.form {
+            (form.to_stored)(object);
+        }
+    }
+
+    fn is_stored_form(&self) -> bool {
+        self.form.is_none()
+    }
+
+    fn orphans_by_default(&self) -> bool {
+        self.orphans_by_default
+    }
+
+    fn orphan_warning(&self) -> Option<&'static str> {
+        self.orphan_warning
     }
 
     fn prepare_create(&self, object: &mut Object, _: &dyn Surroundings) -> Result<()> {
@@ -239,10 +284,9 @@ impl Rules for &'static KindDef {
     fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = Errors::default();
         match (subresource, self.changes) {
-            ("", Some(changes)) => changes(new, old, &mut errors),
-            ("", None) => (self.errors)(new, &mut errors),
             ("status", _) => (self.status_changes)(new, old, &mut errors),
-            _ => {}
+            (_, Some(changes)) => changes(new, old, &mut errors),
+            (_, None) => (self.errors)(new, &mut errors),
         }
         errors.0
     }
@@ -251,8 +295,8 @@ impl Rules for &'static KindDef {
         (self.names)(name, prefix)
     }
 
-    fn warnings(&self, new: &Object, _: Option<&Object>) -> Vec<String> {
-        (self.warnings)(new)
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        (self.warnings)(new, old)
     }
 
     fn deprecation(&self) -> Option<&'static str> {

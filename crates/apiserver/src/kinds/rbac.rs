@@ -9,11 +9,7 @@ use crate::{
         Object,
         tree::{Errors, below, default, each, list, made, text, within},
     },
-    printer::{
-        Printer,
-        column::{AGE, Column, NAME, wide, words},
-        view::View,
-    },
+    printer::{AGE, Column, NAME, Printer, View, wide, words},
     status::FieldError,
 };
 

@@ -9,7 +9,7 @@ use crate::{
         Object, metadata, metadata_mut,
         tree::{Errors, below, count, list, object, text},
     },
-    printer::view::View,
+    printer::View,
     status::FieldError,
 };
 

@@ -99,14 +99,14 @@ impl Builder<'_> {
         {
             schema.additional = Some(self.reference(values, ""));
         }
-        for (field, value) in source
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        let fields = source.get("properties").and_then(Value::as_object);
+        let is_kind =
+            fields.is_some_and(|fields| ["kind", "metadata"].iter().all(|key| fields.contains_key(*key)));
+        for (field, value) in fields.into_iter().flatten() {
             let mut node = Schema::clone(&self.reference(value, ""));
             apply_facts(&mut node, owner, field, schema.required.contains(field));
+            node.always |=
+                is_kind && matches!(field.as_str(), "spec" | "status") && node.kind == Type::Object;
             schema.properties.insert(field.clone(), Arc::new(node));
         }
         schema

@@ -47,7 +47,7 @@ fn spans_are_told_as_people_say_them() {
         (365 * 8 * day, "8y"),
     ];
     for (seconds, expected) in cases {
-        assert_eq!(crate::printer::view::duration(seconds), expected, "{seconds}");
+        assert_eq!(crate::printer::duration(seconds), expected, "{seconds}");
     }
 }
 

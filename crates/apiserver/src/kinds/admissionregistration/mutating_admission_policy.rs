@@ -1,7 +1,5 @@
 //! MutatingAdmissionPolicies.
 
-use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy;
-
 use super::{PARAMETERS, compiles, parameters, policy_defaults};
 use crate::{
     kinds::kind_def::KindDef,
@@ -9,13 +7,9 @@ use crate::{
         Object,
         tree::{Errors, below, items, list, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, integer},
-    },
+    printer::{AGE, NAME, Printer, integer},
 };
 
-/// MutatingAdmissionPolicy.
 pub(super) static DEF: KindDef = KindDef {
     categories: &["api-extensions"],
     has_generation: true,
@@ -45,7 +39,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<MutatingAdmissionPolicy>()
+    ..KindDef::of::<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy>()
 };
 
 fn mutations(spec: &Object, errors: &mut Errors) {

@@ -1,14 +1,11 @@
 //! MutatingWebhookConfigurations.
 
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-
 use super::{WEBHOOKS, webhook_defaults, webhooks};
 use crate::{
     kinds::kind_def::KindDef,
     object::tree::{default, each},
 };
 
-/// MutatingWebhookConfiguration.
 pub(super) static DEF: KindDef = KindDef {
     categories: &["api-extensions"],
     has_generation: true,
@@ -20,5 +17,5 @@ pub(super) static DEF: KindDef = KindDef {
     },
     errors: |configuration, errors| webhooks::webhooks(configuration, true, errors),
     printer: WEBHOOKS,
-    ..KindDef::of::<MutatingWebhookConfiguration>()
+    ..KindDef::of::<k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration>()
 };

@@ -1,6 +1,5 @@
 //! ValidatingAdmissionPolicies.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use super::{PARAMETERS, compiles, parameters, policy_defaults};
@@ -10,13 +9,9 @@ use crate::{
         Object,
         tree::{Errors, below, items, list, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, integer},
-    },
+    printer::{AGE, NAME, Printer, integer},
 };
 
-/// ValidatingAdmissionPolicy.
 pub(super) static DEF: KindDef = KindDef {
     categories: &["api-extensions"],
     subresources: &["status"],
@@ -48,7 +43,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<ValidatingAdmissionPolicy>()
+    ..KindDef::of::<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy>()
 };
 
 fn validations(spec: &Object, errors: &mut Errors) {

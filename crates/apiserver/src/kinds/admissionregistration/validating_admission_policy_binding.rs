@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value;
 
 use super::{BINDING, binding_defaults};
@@ -14,7 +13,6 @@ use crate::{
     },
 };
 
-/// ValidatingAdmissionPolicyBinding.
 pub(super) static DEF: KindDef = KindDef {
     categories: &["api-extensions"],
     has_generation: true,
@@ -25,7 +23,7 @@ pub(super) static DEF: KindDef = KindDef {
         actions(spec, errors);
     },
     printer: BINDING,
-    ..KindDef::of::<ValidatingAdmissionPolicyBinding>()
+    ..KindDef::of::<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding>()
 };
 
 fn actions(spec: &Object, errors: &mut Errors) {

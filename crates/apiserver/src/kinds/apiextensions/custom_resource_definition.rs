@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -21,13 +20,14 @@ mod openapi;
 mod structural;
 mod versions;
 
-/// CustomResourceDefinition.
 pub(super) static DEF: KindDef = KindDef {
     short: &["crd", "crds"],
     categories: &["api-extensions"],
     subresources: &["status"],
     rules: Some(|| Arc::new(Crd)),
-    ..KindDef::of::<CustomResourceDefinition>()
+    ..KindDef::of::<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    >()
 };
 
 /// The rules of a CustomResourceDefinition.

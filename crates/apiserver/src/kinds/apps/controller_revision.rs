@@ -1,25 +1,25 @@
 //! ControllerRevisions.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::Value;
 
 use crate::{
     kinds::kind_def::KindDef,
-    object::{Object, tree::Errors},
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::{NONE, View},
+    object::{
+        Object,
+        tree::{Errors, IMMUTABLE, NOT_NEGATIVE, default, number},
     },
-    resource::Rules,
-    status::FieldError,
+    printer::{AGE, NAME, NONE, Printer, View, words},
 };
 
-/// ControllerRevision.
 pub(super) static DEF: KindDef = KindDef {
-    rules: Some(|| Arc::new(Revisions)),
+    defaults: |revision| default(revision, "revision", 0),
+    errors,
+    changes: Some(|new, old, all| {
+        errors(new, all);
+        if new.get("data") != old.get("data") {
+            all.invalid("data", new.get("data").cloned().unwrap_or_default(), IMMUTABLE);
+        }
+    }),
     printer: Printer::new(
         &[
             NAME,
@@ -36,39 +36,15 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<ControllerRevision>()
+    ..KindDef::of::<k8s_openapi::api::apps::v1::ControllerRevision>()
 };
 
-/// The rules of `apps/v1` `ControllerRevisions`.
-#[derive(Debug)]
-pub(super) struct Revisions;
-
-impl Rules for Revisions {
-    fn defaults(&self, object: &mut Object) {
-        crate::object::tree::default(object, "revision", 0);
+fn errors(object: &Object, errors: &mut Errors) {
+    if object.get("data").is_none_or(Value::is_null) {
+        errors.required("data", "data is mandatory");
     }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let mut errors = Errors::default();
-        if object.get("data").is_none_or(Value::is_null) {
-            errors.required("data", "data is mandatory");
-        }
-        if let Some(revision) = crate::object::tree::number(object, "revision").filter(|number| *number < 0) {
-            errors.invalid("revision", revision, crate::object::tree::NOT_NEGATIVE);
-        }
-        errors.0
-    }
-
-    fn validate_update(&self, _subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = Errors(self.validate(new));
-        if new.get("data") != old.get("data") {
-            errors.invalid(
-                "data",
-                new.get("data").cloned().unwrap_or_default(),
-                crate::object::tree::IMMUTABLE,
-            );
-        }
-        errors.0
+    if let Some(revision) = number(object, "revision").filter(|number| *number < 0) {
+        errors.invalid("revision", revision, NOT_NEGATIVE);
     }
 }
 

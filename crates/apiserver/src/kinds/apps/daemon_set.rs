@@ -1,21 +1,13 @@
 //! `DaemonSets`.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::apps::v1::DaemonSet;
-
 use crate::{
     kinds::{kind_def::KindDef, pod_spec, workloads},
     object::{
         Object, metadata, metadata_mut,
         tree::{Errors, below, default, made, object, same, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, CONTAINERS, IMAGES, NAME, integer, wide, words},
-    },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Problem, Result},
+    printer::{AGE, CONTAINERS, IMAGES, NAME, Printer, integer, wide, words},
+    status::{FieldError, Problem},
 };
 
 /// Counts how often the template changed.
@@ -28,12 +20,36 @@ const COUNTS: [&str; 4] = [
     "numberReady",
 ];
 
-/// DaemonSet.
 pub(super) static DEF: KindDef = KindDef {
     short: &["ds"],
     categories: &["all"],
     subresources: &["status"],
-    rules: Some(|| Arc::new(DaemonSets)),
+    has_generation: true,
+    defaults,
+    created: |set| {
+        workloads::fresh_status(set, &COUNTS);
+        let given = template_generation(set).max(1);
+        set_template_generation(set, given);
+    },
+    updated: |subresource, new, old| {
+        if subresource.is_empty() {
+            let template = |object| below(object, "spec").get("template");
+            let changed = !same(template(new), template(old));
+            set_template_generation(new, template_generation(old) + i64::from(changed));
+        }
+    },
+    errors,
+    changes: Some(|new, old, all| {
+        all.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
+        errors(new, all);
+    }),
+    status_changes,
+    warnings: |new, old| {
+        let mut found = workloads::warnings(new, old);
+        // The name of a DaemonSet is not that of a host.
+        found.retain(|warning| !warning.starts_with("metadata.name"));
+        found
+    },
     pod_spec: &["spec", "template", "spec"],
     printer: Printer::new(
         &[
@@ -66,109 +82,52 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<DaemonSet>()
+    ..KindDef::of::<k8s_openapi::api::apps::v1::DaemonSet>()
 };
 
-/// The rules of `apps/v1` `DaemonSets`.
-#[derive(Debug)]
-pub(super) struct DaemonSets;
-
-impl Rules for DaemonSets {
-    fn defaults(&self, object: &mut Object) {
-        let spec = made(object, "spec");
-        default(spec, "revisionHistoryLimit", 10);
-        pod_spec::template_defaults(spec);
-        let strategy = made(spec, "updateStrategy");
-        default(strategy, "type", "RollingUpdate");
-        if text(strategy, "type") == "RollingUpdate" {
-            let rolling = made(strategy, "rollingUpdate");
-            default(rolling, "maxUnavailable", 1);
-            default(rolling, "maxSurge", 0);
-        }
-        workloads::shown_counts(object, &COUNTS);
-        // The real server always shows the annotation: who writes the object owns it.
-        default(made(metadata_mut(object), "annotations"), TEMPLATE, "0");
+fn defaults(object: &mut Object) {
+    let spec = made(object, "spec");
+    default(spec, "revisionHistoryLimit", 10);
+    pod_spec::template_defaults(spec);
+    let strategy = made(spec, "updateStrategy");
+    default(strategy, "type", "RollingUpdate");
+    if text(strategy, "type") == "RollingUpdate" {
+        let rolling = made(strategy, "rollingUpdate");
+        default(rolling, "maxUnavailable", 1);
+        default(rolling, "maxSurge", 0);
     }
+    workloads::shown_counts(object, &COUNTS);
+    // The real server always shows the annotation: who writes the object owns it.
+    default(made(metadata_mut(object), "annotations"), TEMPLATE, "0");
+}
 
-    fn has_status(&self) -> bool {
-        true
-    }
+fn errors(object: &Object, errors: &mut Errors) {
+    let spec = below(object, "spec");
+    workloads::selector(spec, "spec", "empty selector is invalid for daemonset", errors);
+    workloads::labels_selected(spec, "spec", errors);
+    workloads::template(spec, "spec", "DaemonSet", errors);
+    errors.nonnegative(spec, "spec", "minReadySeconds");
+    update_strategy(below(spec, "updateStrategy"), errors);
+    errors.nonnegative(spec, "spec", "revisionHistoryLimit");
+}
 
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        workloads::fresh_status(object, &COUNTS);
-        let given = template_generation(object).max(1);
-        set_template_generation(object, given);
-        Ok(())
-    }
-
-    fn prepare_update(
-        &self,
-        subresource: &str,
-        new: &mut Object,
-        old: &Object,
-        _around: &dyn Surroundings,
-    ) -> Result<()> {
-        if subresource.is_empty() {
-            let template = |object| below(object, "spec").get("template");
-            let changed = !same(template(new), template(old));
-            set_template_generation(new, template_generation(old) + i64::from(changed));
-        }
-        Ok(())
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let spec = below(object, "spec");
-        let mut errors = Errors::default();
-        workloads::selector(
-            spec,
-            "spec",
-            "empty selector is invalid for daemonset",
-            &mut errors,
-        );
-        workloads::labels_selected(spec, "spec", &mut errors);
-        workloads::template(spec, "spec", "DaemonSet", &mut errors);
-        errors.nonnegative(spec, "spec", "minReadySeconds");
-        update_strategy(below(spec, "updateStrategy"), &mut errors);
-        errors.nonnegative(spec, "spec", "revisionHistoryLimit");
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            let mut errors = workloads::counts(
-                below(new, "status"),
-                &[
-                    "currentNumberScheduled",
-                    "numberMisscheduled",
-                    "desiredNumberScheduled",
-                    "numberReady",
-                    "observedGeneration",
-                    "updatedNumberScheduled",
-                    "numberAvailable",
-                    "numberUnavailable",
-                    "collisionCount",
-                ],
-                &[],
-            );
-            errors.extend(workloads::collisions(new, old));
-            return errors;
-        }
-        let mut errors = Errors::default();
-        errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
-        errors.extend(self.validate(new));
-        errors.0
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let mut found = workloads::warnings(new, old);
-        // The name of a DaemonSet is not that of a host.
-        found.retain(|warning| !warning.starts_with("metadata.name"));
-        found
-    }
+fn status_changes(new: &Object, old: &Object, errors: &mut Errors) {
+    errors.extend(workloads::counts(
+        below(new, "status"),
+        &[
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        ],
+        &[],
+    ));
+    errors.extend(workloads::collisions(new, old));
 }
 
 fn template_generation(object: &Object) -> i64 {

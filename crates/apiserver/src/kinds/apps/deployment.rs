@@ -1,29 +1,37 @@
 //! Deployments.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::apps::v1::Deployment;
-
 use crate::{
     kinds::{kind_def::KindDef, pod_spec, workloads},
     object::{
         Object, metadata,
         tree::{Errors, below, default, made, number, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, CONTAINERS, IMAGES, NAME, wide, words},
-    },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Problem, Result},
+    printer::{AGE, CONTAINERS, IMAGES, NAME, Printer, wide, words},
+    status::{FieldError, Problem},
 };
 
-/// Deployment.
 pub(super) static DEF: KindDef = KindDef {
     short: &["deploy"],
     categories: &["all"],
     subresources: &["scale", "status"],
-    rules: Some(|| Arc::new(Deployments)),
+    has_generation: true,
+    kept_by_status: &["labels"],
+    generation_changes: |old, new| {
+        old.get("spec") != new.get("spec")
+            || below(metadata(old), "annotations") != below(metadata(new), "annotations")
+    },
+    defaults,
+    created: |deployment| workloads::fresh_status(deployment, &[]),
+    errors,
+    changes: Some(|new, old, all| {
+        errors(new, all);
+        all.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
+    }),
+    status_changes: |new, old, errors| {
+        errors.extend(status(below(new, "status")));
+        errors.extend(workloads::collisions(new, old));
+    },
+    warnings: workloads::warnings,
     pod_spec: &["spec", "template", "spec"],
     printer: Printer::new(
         &[
@@ -50,97 +58,47 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Deployment>()
+    ..KindDef::of::<k8s_openapi::api::apps::v1::Deployment>()
 };
 
-/// The rules of `apps/v1` Deployments.
-#[derive(Debug)]
-pub(super) struct Deployments;
-
-impl Rules for Deployments {
-    fn defaults(&self, object: &mut Object) {
-        let spec = made(object, "spec");
-        default(spec, "replicas", 1);
-        default(spec, "revisionHistoryLimit", 10);
-        default(spec, "progressDeadlineSeconds", 600);
-        pod_spec::template_defaults(spec);
-        let strategy = made(spec, "strategy");
-        default(strategy, "type", "RollingUpdate");
-        if text(strategy, "type") == "RollingUpdate" {
-            let rolling = made(strategy, "rollingUpdate");
-            default(rolling, "maxUnavailable", "25%");
-            default(rolling, "maxSurge", "25%");
-        }
-        made(object, "status");
+fn defaults(object: &mut Object) {
+    let spec = made(object, "spec");
+    default(spec, "replicas", 1);
+    default(spec, "revisionHistoryLimit", 10);
+    default(spec, "progressDeadlineSeconds", 600);
+    pod_spec::template_defaults(spec);
+    let strategy = made(spec, "strategy");
+    default(strategy, "type", "RollingUpdate");
+    if text(strategy, "type") == "RollingUpdate" {
+        let rolling = made(strategy, "rollingUpdate");
+        default(rolling, "maxUnavailable", "25%");
+        default(rolling, "maxSurge", "25%");
     }
+    made(object, "status");
+}
 
-    fn has_status(&self) -> bool {
-        true
+fn errors(object: &Object, errors: &mut Errors) {
+    let spec = below(object, "spec");
+    errors.nonnegative(spec, "spec", "replicas");
+    workloads::selector(spec, "spec", "empty selector is invalid for deployment", errors);
+    workloads::labels_selected(spec, "spec", errors);
+    workloads::template(spec, "spec", "ReplicaSet", errors);
+    strategy(spec, errors);
+    for key in [
+        "minReadySeconds",
+        "revisionHistoryLimit",
+        "progressDeadlineSeconds",
+    ] {
+        errors.nonnegative(spec, "spec", key);
     }
-
-    fn kept_by_status(&self) -> &'static [&'static str] {
-        &["labels"]
-    }
-
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn generation_changes(&self, old: &Object, new: &Object) -> bool {
-        old.get("spec") != new.get("spec")
-            || below(metadata(old), "annotations") != below(metadata(new), "annotations")
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        workloads::fresh_status(object, &[]);
-        Ok(())
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let spec = below(object, "spec");
-        let mut errors = Errors::default();
-        errors.nonnegative(spec, "spec", "replicas");
-        workloads::selector(
-            spec,
-            "spec",
-            "empty selector is invalid for deployment",
-            &mut errors,
+    if let Some(deadline) = number(spec, "progressDeadlineSeconds")
+        && deadline <= number(spec, "minReadySeconds").unwrap_or(0)
+    {
+        errors.invalid(
+            "spec.progressDeadlineSeconds",
+            deadline,
+            "must be greater than minReadySeconds",
         );
-        workloads::labels_selected(spec, "spec", &mut errors);
-        workloads::template(spec, "spec", "ReplicaSet", &mut errors);
-        strategy(spec, &mut errors);
-        for key in [
-            "minReadySeconds",
-            "revisionHistoryLimit",
-            "progressDeadlineSeconds",
-        ] {
-            errors.nonnegative(spec, "spec", key);
-        }
-        if let Some(deadline) = number(spec, "progressDeadlineSeconds")
-            && deadline <= number(spec, "minReadySeconds").unwrap_or(0)
-        {
-            errors.invalid(
-                "spec.progressDeadlineSeconds",
-                deadline,
-                "must be greater than minReadySeconds",
-            );
-        }
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            let mut errors = status(below(new, "status"));
-            errors.extend(workloads::collisions(new, old));
-            return errors;
-        }
-        let mut errors = Errors(self.validate(new));
-        errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
-        errors.0
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        workloads::warnings(new, old)
     }
 }
 

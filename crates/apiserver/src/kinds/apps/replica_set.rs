@@ -1,8 +1,5 @@
 //! ReplicaSets.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use serde_json::Value;
 
 use crate::{
@@ -11,13 +8,7 @@ use crate::{
         Object,
         tree::{Errors, below, default, made},
     },
-    printer::{
-        Printer,
-        column::{AGE, CONTAINERS, Column, IMAGES, NAME, integer, wide},
-        view::View,
-    },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Result},
+    printer::{AGE, CONTAINERS, Column, IMAGES, NAME, Printer, View, integer, wide},
 };
 
 pub(in crate::kinds) const COUNTS: [&str; 6] = [
@@ -36,72 +27,39 @@ pub(in crate::kinds) const BOUNDS: [(&str, &str, &str); 4] = [
     ("availableReplicas", "readyReplicas", "readyReplicas"),
 ];
 
-/// ReplicaSet.
 pub(super) static DEF: KindDef = KindDef {
     short: &["rs"],
     categories: &["all"],
     subresources: &["scale", "status"],
-    rules: Some(|| Arc::new(ReplicaSets)),
+    has_generation: true,
+    defaults: |set| {
+        let spec = made(set, "spec");
+        default(spec, "replicas", 1);
+        pod_spec::template_defaults(spec);
+        workloads::shown_counts(set, &["replicas"]);
+    },
+    created: |set| workloads::fresh_status(set, &["replicas"]),
+    errors,
+    changes: Some(|new, old, all| {
+        errors(new, all);
+        all.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
+    }),
+    status_changes: |new, _, errors| errors.extend(workloads::counts(below(new, "status"), &COUNTS, &BOUNDS)),
+    warnings: workloads::warnings,
     pod_spec: &["spec", "template", "spec"],
     printer: Printer::new(REPLICAS, |object| {
         replicas(object, object.selector("spec.selector"))
     }),
-    ..KindDef::of::<ReplicaSet>()
+    ..KindDef::of::<k8s_openapi::api::apps::v1::ReplicaSet>()
 };
 
-/// The rules of `apps/v1` `ReplicaSets`.
-#[derive(Debug)]
-pub(super) struct ReplicaSets;
-
-impl Rules for ReplicaSets {
-    fn defaults(&self, object: &mut Object) {
-        let spec = made(object, "spec");
-        default(spec, "replicas", 1);
-        pod_spec::template_defaults(spec);
-        workloads::shown_counts(object, &["replicas"]);
-    }
-
-    fn has_status(&self) -> bool {
-        true
-    }
-
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        workloads::fresh_status(object, &["replicas"]);
-        Ok(())
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let spec = below(object, "spec");
-        let mut errors = Errors::default();
-        errors.nonnegative(spec, "spec", "replicas");
-        errors.nonnegative(spec, "spec", "minReadySeconds");
-        workloads::selector(
-            spec,
-            "spec",
-            "empty selector is invalid for deployment",
-            &mut errors,
-        );
-        workloads::labels_selected(spec, "spec", &mut errors);
-        workloads::template(spec, "spec", "ReplicaSet", &mut errors);
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            return workloads::counts(below(new, "status"), &COUNTS, &BOUNDS);
-        }
-        let mut errors = Errors(self.validate(new));
-        errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "selector");
-        errors.0
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        workloads::warnings(new, old)
-    }
+fn errors(object: &Object, errors: &mut Errors) {
+    let spec = below(object, "spec");
+    errors.nonnegative(spec, "spec", "replicas");
+    errors.nonnegative(spec, "spec", "minReadySeconds");
+    workloads::selector(spec, "spec", "empty selector is invalid for deployment", errors);
+    workloads::labels_selected(spec, "spec", errors);
+    workloads::template(spec, "spec", "ReplicaSet", errors);
 }
 
 pub(in crate::kinds) const REPLICAS: &[Column] = &[

@@ -1,35 +1,42 @@
 //! `HorizontalPodAutoscalers`, in the two versions of one stored object: stored as `autoscaling/v2`.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::autoscaling::{v1, v2};
 use serde_json::{Value, json};
 
 use crate::{
-    kinds::{kind_def::KindDef, workloads},
+    kinds::{
+        kind_def::{Form, KindDef},
+        workloads,
+    },
     object::{
         Object,
-        tree::{below, default, list, made, object, within},
+        tree::{Errors, below, default, list, made, object, within},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::{NONE, UNKNOWN, UNSET, View},
-    },
-    resource::{Rules, Surroundings},
+    printer::{AGE, NAME, NONE, Printer, UNKNOWN, UNSET, View, words},
     schema::builtin::Root,
-    status::{FieldError, Result},
 };
 
 mod convert;
 mod validate;
+
+const COUNTS: [&str; 2] = ["currentReplicas", "desiredReplicas"];
 
 /// HorizontalPodAutoscaler of `autoscaling/v2`.
 pub(super) static V2: KindDef = KindDef {
     short: &["hpa"],
     categories: &["all"],
     subresources: &["status"],
-    rules: Some(|| Arc::new(Autoscalers { first: false })),
+    defaults: |object| {
+        default(made(object, "spec"), "minReplicas", 1);
+        second_defaults(made(object, "spec"));
+        shown_status(object);
+    },
+    created: |object| {
+        object.insert("status".to_owned(), json!({}));
+        shown_status(object);
+    },
+    errors: |object, errors| errors.extend(validate::spec(below(object, "spec"))),
+    status_changes,
     printer: PRINTER,
     ..KindDef::of::<v2::HorizontalPodAutoscaler>()
 };
@@ -39,7 +46,21 @@ pub(super) static V1: KindDef = KindDef {
     short: &["hpa"],
     categories: &["all"],
     subresources: &["status"],
-    rules: Some(|| Arc::new(Autoscalers { first: true })),
+    form: Some(Form {
+        show_stored: convert::to_first,
+        to_stored,
+    }),
+    defaults: |object| {
+        default(made(object, "spec"), "minReplicas", 1);
+        workloads::shown_counts(object, &COUNTS);
+    },
+    created: |object| workloads::fresh_status(object, &COUNTS),
+    errors: |object, errors| {
+        let mut object = object.clone();
+        to_stored(&mut object);
+        errors.extend(validate::spec(below(&object, "spec")));
+    },
+    status_changes,
     printer: PRINTER,
     ..KindDef::of::<v1::HorizontalPodAutoscaler>()
 };
@@ -79,68 +100,14 @@ const PRINTER: Printer = Printer {
     )
 };
 
-/// The rules of autoscalers, in one of their versions.
-#[derive(Debug)]
-pub(super) struct Autoscalers {
-    /// Whether it is `autoscaling/v1`, which says less.
-    pub(super) first: bool,
+fn to_stored(object: &mut Object) {
+    convert::to_second(object);
+    second_defaults(made(object, "spec"));
+    shown_status(object);
 }
 
-impl Rules for Autoscalers {
-    fn defaults(&self, object: &mut Object) {
-        default(made(object, "spec"), "minReplicas", 1);
-        if self.first {
-            workloads::shown_counts(object, &["currentReplicas", "desiredReplicas"]);
-        } else {
-            second_defaults(made(object, "spec"));
-            shown_status(object);
-        }
-    }
-
-    fn has_status(&self) -> bool {
-        true
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        if self.first {
-            workloads::fresh_status(object, &["currentReplicas", "desiredReplicas"]);
-        } else {
-            object.insert("status".to_owned(), json!({}));
-            shown_status(object);
-        }
-        Ok(())
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let mut object = object.clone();
-        self.to_stored(&mut object);
-        validate::spec(below(&object, "spec"))
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, _old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            return workloads::counts(below(new, "status"), &["currentReplicas", "desiredReplicas"], &[]);
-        }
-        self.validate(new)
-    }
-
-    fn show_stored(&self, object: &mut Object) {
-        if self.first {
-            convert::to_first(object);
-        }
-    }
-
-    fn is_stored_form(&self) -> bool {
-        !self.first
-    }
-
-    fn to_stored(&self, object: &mut Object) {
-        if self.first {
-            convert::to_second(object);
-            second_defaults(made(object, "spec"));
-            shown_status(object);
-        }
-    }
+fn status_changes(new: &Object, _: &Object, errors: &mut Errors) {
+    errors.extend(workloads::counts(below(new, "status"), &COUNTS, &[]));
 }
 
 /// A status of `v2` always shows these.

@@ -1,33 +1,34 @@
 //! `CronJobs` and their schedules.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::batch::v1::CronJob;
-
 use crate::{
     kinds::{batch::job, kind_def::KindDef, pod_spec, workloads},
     object::{
         Object, field,
         tree::{Errors, below, default, made, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, CONTAINERS, IMAGES, NAME, boolean, integer, wide, words},
-        view::{NONE, UNSET},
-    },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Result},
+    printer::{AGE, CONTAINERS, IMAGES, NAME, NONE, Printer, UNSET, boolean, integer, wide, words},
+    status::FieldError,
 };
 
 /// The longest name: a job's has eleven characters more.
 const LONGEST_NAME: usize = 52;
 
-/// CronJob.
 pub(super) static DEF: KindDef = KindDef {
     short: &["cj"],
     categories: &["all"],
     subresources: &["status"],
-    rules: Some(|| Arc::new(CronJobs)),
+    has_generation: true,
+    defaults,
+    created: |job| workloads::fresh_status(job, &[]),
+    errors: |job, errors| {
+        cron_spec(below(job, "spec"), None, errors);
+        let name = field(job, "name");
+        if name.len() > LONGEST_NAME {
+            errors.invalid("metadata.name", name, "must be no more than 52 characters");
+        }
+    },
+    changes: Some(|new, old, errors| cron_spec(below(new, "spec"), Some(below(old, "spec")), errors)),
+    warnings,
     pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
     printer: Printer::new(
         &[
@@ -67,76 +68,39 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<CronJob>()
+    ..KindDef::of::<k8s_openapi::api::batch::v1::CronJob>()
 };
 
-/// The rules of `batch/v1` `CronJobs`.
-#[derive(Debug)]
-pub(super) struct CronJobs;
+fn defaults(object: &mut Object) {
+    let spec = made(object, "spec");
+    default(spec, "concurrencyPolicy", "Allow");
+    default(spec, "suspend", false);
+    default(spec, "successfulJobsHistoryLimit", 3);
+    default(spec, "failedJobsHistoryLimit", 1);
+    let job = made(spec, "jobTemplate");
+    made(job, "metadata");
+    pod_spec::template_defaults(made(job, "spec"));
+    made(object, "status");
+}
 
-impl Rules for CronJobs {
-    fn defaults(&self, object: &mut Object) {
-        let spec = made(object, "spec");
-        default(spec, "concurrencyPolicy", "Allow");
-        default(spec, "suspend", false);
-        default(spec, "successfulJobsHistoryLimit", 3);
-        default(spec, "failedJobsHistoryLimit", 1);
-        let job = made(spec, "jobTemplate");
-        made(job, "metadata");
-        pod_spec::template_defaults(made(job, "spec"));
-        made(object, "status");
+fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+    let template = |object| {
+        below(
+            below(below(below(object, "spec"), "jobTemplate"), "spec"),
+            "template",
+        )
+    };
+    let mut found = Vec::new();
+    if old.is_none() {
+        found.extend(workloads::name_warning(new));
     }
-
-    fn has_status(&self) -> bool {
-        true
+    if old.is_none_or(|old| template(old) != template(new)) {
+        found.extend(pod_spec::template_warnings(
+            template(new),
+            "spec.jobTemplate.spec.template",
+        ));
     }
-
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        workloads::fresh_status(object, &[]);
-        Ok(())
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let mut errors = Errors::default();
-        cron_spec(below(object, "spec"), None, &mut errors);
-        let name = field(object, "name");
-        if name.len() > LONGEST_NAME {
-            errors.invalid("metadata.name", name, "must be no more than 52 characters");
-        }
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = Errors::default();
-        if subresource.is_empty() {
-            cron_spec(below(new, "spec"), Some(below(old, "spec")), &mut errors);
-        }
-        errors.0
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let template = |object| {
-            below(
-                below(below(below(object, "spec"), "jobTemplate"), "spec"),
-                "template",
-            )
-        };
-        let mut found = Vec::new();
-        if old.is_none() {
-            found.extend(workloads::name_warning(new));
-        }
-        if old.is_none_or(|old| template(old) != template(new)) {
-            found.extend(pod_spec::template_warnings(
-                template(new),
-                "spec.jobTemplate.spec.template",
-            ));
-        }
-        found
-    }
+    found
 }
 
 fn cron_spec(spec: &Object, old: Option<&Object>, errors: &mut Errors) {

@@ -1,26 +1,22 @@
 //! Jobs.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Value, json};
 
 use crate::{
-    kinds::{kind_def::KindDef, pod_spec, workloads},
+    kinds::{
+        kind_def::{KindDef, fields},
+        pod_spec, workloads,
+    },
     names,
     object::{
         Object, field,
         tree::{
-            Errors, IMMUTABLE, below, count, default, flag, items, list, made, number, object, same, text,
+            Errors, IMMUTABLE, below, count, default, each, flag, items, list, made, number, object, same,
+            text, within,
         },
     },
-    printer::{
-        Printer,
-        column::{AGE, CONTAINERS, IMAGES, NAME, wide, words},
-        view::{View, duration, seconds},
-    },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Problem, Result},
+    printer::{AGE, CONTAINERS, IMAGES, NAME, Printer, View, duration, seconds, wide, words},
+    status::{FieldError, Problem},
 };
 
 /// Labels of a job's pods: with its name, with its uid; the old name first.
@@ -36,11 +32,37 @@ const SCHEDULING: [&str; 4] = ["nodeSelector", "tolerations", "schedulingGates",
 
 const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// Job.
 pub(super) static DEF: KindDef = KindDef {
     categories: &["all"],
     subresources: &["status"],
-    rules: Some(|| Arc::new(Jobs)),
+    has_generation: true,
+    orphans_by_default: true,
+    orphan_warning: Some(ORPHANS),
+    defaults,
+    created: |job| {
+        generate_selector(job);
+        workloads::labels_of_template(job);
+        workloads::fresh_status(job, &[]);
+    },
+    updated: |subresource, new, _| {
+        if subresource.is_empty() {
+            workloads::labels_of_template(new);
+        }
+    },
+    errors: |job, errors| {
+        generated_selector(job, errors);
+        job_spec(below(job, "spec"), errors);
+    },
+    changes: Some(changes),
+    status_changes: |new, _, errors| {
+        let counts = ["active", "succeeded", "failed", "ready", "terminating"];
+        errors.extend(workloads::counts(below(new, "status"), &counts, &[]));
+    },
+    warnings: workloads::warnings,
+    selectable: Some(|job| {
+        let succeeded = count(below(job, "status"), "succeeded");
+        fields([("status.successful", &succeeded.to_string())])
+    }),
     pod_spec: &["spec", "template", "spec"],
     printer: Printer::new(
         &[
@@ -67,123 +89,56 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Job>()
+    ..KindDef::of::<k8s_openapi::api::batch::v1::Job>()
 };
 
-/// The rules of `batch/v1` Jobs.
-#[derive(Debug)]
-pub(super) struct Jobs;
-
-impl Rules for Jobs {
-    fn defaults(&self, object: &mut Object) {
-        let spec = made(object, "spec");
-        if number(spec, "parallelism").is_none() {
-            if number(spec, "completions").is_none() {
-                default(spec, "completions", 1);
-            }
-            default(spec, "parallelism", 1);
+fn defaults(object: &mut Object) {
+    let spec = made(object, "spec");
+    if number(spec, "parallelism").is_none() {
+        if number(spec, "completions").is_none() {
+            default(spec, "completions", 1);
         }
-        let limit = if spec.contains_key("backoffLimitPerIndex") {
-            i64::from(i32::MAX)
-        } else {
-            6
-        };
-        default(spec, "backoffLimit", limit);
-        default(spec, "completionMode", "NonIndexed");
-        default(spec, "suspend", false);
-        default(spec, "manualSelector", false);
-        let replacement = if spec.contains_key("podFailurePolicy") {
-            "Failed"
-        } else {
-            "TerminatingOrFailed"
-        };
-        default(spec, "podReplacementPolicy", replacement);
-        crate::object::tree::within(spec, "podFailurePolicy", |policy| {
-            crate::object::tree::each(policy, "rules", |rule| {
-                crate::object::tree::each(rule, "onPodConditions", |one| default(one, "status", "True"));
-            });
+        default(spec, "parallelism", 1);
+    }
+    let limit = if spec.contains_key("backoffLimitPerIndex") {
+        i64::from(i32::MAX)
+    } else {
+        6
+    };
+    default(spec, "backoffLimit", limit);
+    default(spec, "completionMode", "NonIndexed");
+    default(spec, "suspend", false);
+    default(spec, "manualSelector", false);
+    let replacement = if spec.contains_key("podFailurePolicy") {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
+    default(spec, "podReplacementPolicy", replacement);
+    within(spec, "podFailurePolicy", |policy| {
+        each(policy, "rules", |rule| {
+            each(rule, "onPodConditions", |one| default(one, "status", "True"));
         });
-        pod_spec::template_defaults(spec);
-        workloads::labels_of_template(object);
-        made(object, "status");
-    }
+    });
+    pod_spec::template_defaults(spec);
+    workloads::labels_of_template(object);
+    made(object, "status");
+}
 
-    fn has_status(&self) -> bool {
-        true
-    }
-
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn orphans_by_default(&self) -> bool {
-        true
-    }
-
-    fn orphan_warning(&self) -> Option<&'static str> {
-        Some(ORPHANS)
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        generate_selector(object);
-        workloads::labels_of_template(object);
-        workloads::fresh_status(object, &[]);
-        Ok(())
-    }
-
-    fn prepare_update(
-        &self,
-        subresource: &str,
-        new: &mut Object,
-        _old: &Object,
-        _around: &dyn Surroundings,
-    ) -> Result<()> {
-        if subresource.is_empty() {
-            workloads::labels_of_template(new);
-        }
-        Ok(())
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let mut errors = Errors::default();
-        generated_selector(object, &mut errors);
-        job_spec(below(object, "spec"), &mut errors);
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            return workloads::counts(
-                below(new, "status"),
-                &["active", "succeeded", "failed", "ready", "terminating"],
-                &[],
-            );
-        }
-        let mut errors = Errors::default();
-        let (new, old) = (below(new, "spec"), below(old, "spec"));
-        job_spec(new, &mut errors);
-        completions(new, old, &mut errors);
-        errors.immutable(new, old, "spec", "selector");
-        template_change(new, old, &mut errors);
-        for key in [
-            "completionMode",
-            "podFailurePolicy",
-            "backoffLimitPerIndex",
-            "managedBy",
-            "successPolicy",
-        ] {
-            errors.immutable(new, old, "spec", key);
-        }
-        errors.0
-    }
-
-    fn selectable(&self, object: &Object) -> Option<BTreeMap<String, String>> {
-        let succeeded = count(below(object, "status"), "succeeded");
-        Some([("status.successful".to_owned(), succeeded.to_string())].into())
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        workloads::warnings(new, old)
+fn changes(new: &Object, old: &Object, errors: &mut Errors) {
+    let (new, old) = (below(new, "spec"), below(old, "spec"));
+    job_spec(new, errors);
+    completions(new, old, errors);
+    errors.immutable(new, old, "spec", "selector");
+    template_change(new, old, errors);
+    for key in [
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
+        errors.immutable(new, old, "spec", key);
     }
 }
 

@@ -1,6 +1,5 @@
 //! CertificateSigningRequests: stored; nobody signs them here.
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use serde_json::Value;
 
 use crate::{
@@ -9,17 +8,12 @@ use crate::{
         Object,
         tree::{Errors, below, list, made, number, same, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::{NONE, View, duration},
-    },
+    printer::{AGE, NAME, NONE, Printer, View, duration, words},
 };
 
 /// The shortest time a certificate may be asked for, in seconds.
 const SHORTEST: i64 = 600;
 
-/// CertificateSigningRequest.
 pub(super) static DEF: KindDef = KindDef {
     short: &["csr"],
     subresources: &["approval", "status"],
@@ -66,7 +60,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<CertificateSigningRequest>()
+    ..KindDef::of::<k8s_openapi::api::certificates::v1::CertificateSigningRequest>()
 };
 
 fn errors(request: &Object, errors: &mut Errors) {

@@ -1,17 +1,12 @@
 //! Leases.
 
-use k8s_openapi::api::coordination::v1::Lease;
-
 use crate::{
     kinds::kind_def::KindDef,
     object::{
         Object,
         tree::{Errors, below, made, number, object_mut},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
 };
 
 /// Lease. Coordinated leader election is off, as in a server without feature gates: its two fields are dropped.
@@ -27,7 +22,7 @@ pub(super) static DEF: KindDef = KindDef {
             lease.age(),
         ]
     }),
-    ..KindDef::of::<Lease>()
+    ..KindDef::of::<k8s_openapi::api::coordination::v1::Lease>()
 };
 
 fn drop_gated(lease: &mut Object) {

@@ -1,16 +1,10 @@
 //! ComponentStatuses: there are none, the kind is only still served.
 
-use k8s_openapi::api::core::v1::ComponentStatus;
-
 use crate::{
     kinds::kind_def::KindDef,
-    printer::{
-        Printer,
-        column::{NAME, words},
-    },
+    printer::{NAME, Printer, words},
 };
 
-/// ComponentStatus.
 pub(super) static DEF: KindDef = KindDef {
     short: &["cs"],
     verbs: &["get", "list"],
@@ -39,5 +33,5 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<ComponentStatus>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::ComponentStatus>()
 };

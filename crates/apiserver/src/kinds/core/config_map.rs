@@ -1,6 +1,5 @@
 //! ConfigMaps: keys, sizes, and what `immutable` forbids.
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
 use crate::{
@@ -10,10 +9,7 @@ use crate::{
         Object,
         tree::{Errors, below, flag, same},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
     status::{FieldError, Problem},
 };
 
@@ -22,7 +18,6 @@ pub(super) const LARGEST: usize = 1 << 20;
 
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
-/// ConfigMap.
 pub(super) static DEF: KindDef = KindDef {
     short: &["cm"],
     revalidates: true,
@@ -35,7 +30,7 @@ pub(super) static DEF: KindDef = KindDef {
         let entries = map.count("data") + map.count("binaryData");
         vec![map.name(), entries.into(), map.age()]
     }),
-    ..KindDef::of::<ConfigMap>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::ConfigMap>()
 };
 
 fn config_map(map: &Object, errors: &mut Errors) {

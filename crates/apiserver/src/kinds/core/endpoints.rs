@@ -1,6 +1,5 @@
 //! Endpoints: addresses and ports behind a Service, all in one object.
 
-use k8s_openapi::api::core::v1::Endpoints;
 use serde_json::Value;
 
 use crate::{
@@ -10,16 +9,11 @@ use crate::{
         Object,
         tree::{Errors, count, default, each, items, list, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::{NONE, SHOWN, View, some_of},
-    },
+    printer::{AGE, NAME, NONE, Printer, SHOWN, View, some_of, words},
 };
 
 pub(in crate::kinds) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-/// Endpoints.
 pub(super) static DEF: KindDef = KindDef {
     short: &["ep"],
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
@@ -33,7 +27,7 @@ pub(super) static DEF: KindDef = KindDef {
     printer: Printer::new(&[NAME, words("Endpoints", ".subsets"), AGE], |object| {
         vec![object.name(), endpoints(object).into(), object.age()]
     }),
-    ..KindDef::of::<Endpoints>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Endpoints>()
 };
 
 fn subsets(endpoints: &Object, errors: &mut Errors) {

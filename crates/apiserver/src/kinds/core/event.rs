@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use crate::{
@@ -12,11 +11,7 @@ use crate::{
         Object, field,
         tree::{Errors, below, text},
     },
-    printer::{
-        Printer,
-        column::{Column, NAME, wide, words},
-        view::View,
-    },
+    printer::{Column, NAME, Printer, View, wide, words},
 };
 
 /// Characters of the short texts.
@@ -45,7 +40,7 @@ pub(super) static DEF: KindDef = KindDef {
         all
     }),
     printer: PRINTER,
-    ..KindDef::of::<Event>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Event>()
 };
 
 pub(in crate::kinds) fn common(event: &Object, prefix: &str) -> BTreeMap<String, String> {

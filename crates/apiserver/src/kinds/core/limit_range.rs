@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::LimitRange;
 use serde_json::Value;
 
 use crate::{
@@ -15,7 +14,6 @@ use crate::{
     status::FieldError,
 };
 
-/// LimitRange.
 pub(super) static DEF: KindDef = KindDef {
     short: &["limits"],
     defaults: |range| {
@@ -29,7 +27,7 @@ pub(super) static DEF: KindDef = KindDef {
         });
     },
     errors: limits,
-    ..KindDef::of::<LimitRange>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::LimitRange>()
 };
 
 /// A container's limits give its requests: max → default → defaultRequest, and min → defaultRequest.

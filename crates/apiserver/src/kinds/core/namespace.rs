@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,10 +9,7 @@ use crate::{
     meta::standard_finalizer,
     names,
     object::{Object, field, metadata_mut, tree::made},
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
     resource::{Rules, Surroundings},
     status::{FieldError, Result},
 };
@@ -24,7 +20,6 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// The finalizer of the namespace controller, in `spec.finalizers`.
 pub(crate) const KUBERNETES: &str = "kubernetes";
 
-/// Namespace.
 pub(super) static DEF: KindDef = KindDef {
     short: &["ns"],
     subresources: &["finalize", "status"],
@@ -40,7 +35,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Namespace>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Namespace>()
 };
 
 /// The rules of a Namespace.

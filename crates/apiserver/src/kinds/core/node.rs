@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,17 +11,14 @@ use crate::{
         Object, metadata_mut,
         tree::{Errors, below, flag, items, list, made, object_mut, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, wide, words},
-        view::{NONE, UNKNOWN, View, or_none},
-    },
+    printer::{AGE, NAME, NONE, Printer, UNKNOWN, View, or_none, wide, words},
 };
 
 /// Node. Unlike elsewhere a status given on create is kept; kubelets send it so.
 pub(super) static DEF: KindDef = KindDef {
     short: &["no"],
     subresources: &["proxy", "status"],
+    keeps_status: true,
     defaults: |node| {
         made(node, "spec");
         let status = made(node, "status");
@@ -97,7 +93,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Node>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Node>()
 };
 
 /// A new node takes no pods until its controller says that it is ready.

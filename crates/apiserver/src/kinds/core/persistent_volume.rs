@@ -1,6 +1,5 @@
 //! PersistentVolumes.
 
-use k8s_openapi::api::core::v1::PersistentVolume;
 use serde_json::{Value, json};
 
 use crate::{
@@ -13,11 +12,7 @@ use crate::{
         Object, field, metadata_mut,
         tree::{Errors, below, default, list, made, object, object_mut, same, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, wide, words},
-        view::{UNSET, View},
-    },
+    printer::{AGE, NAME, Printer, UNSET, View, wide, words},
 };
 
 const MODES: [&str; 4] = [
@@ -42,7 +37,6 @@ const NOT_SOURCES: [&str; 9] = [
     "volumeMode",
 ];
 
-/// PersistentVolume.
 pub(super) static DEF: KindDef = KindDef {
     short: &["pv"],
     subresources: &["status"],
@@ -98,7 +92,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<PersistentVolume>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::PersistentVolume>()
 };
 
 /// The finalizer that keeps what is in use.

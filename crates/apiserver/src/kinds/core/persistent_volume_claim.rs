@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,14 +16,9 @@ use crate::{
         Object,
         tree::{Errors, at, below, default, made, object, object_mut, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, wide, words},
-        view::UNSET,
-    },
+    printer::{AGE, NAME, Printer, UNSET, wide, words},
 };
 
-/// PersistentVolumeClaim.
 pub(super) static DEF: KindDef = KindDef {
     short: &["pvc"],
     subresources: &["status"],
@@ -79,7 +73,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<PersistentVolumeClaim>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::PersistentVolumeClaim>()
 };
 
 /// `dataSource` and `dataSourceRef` are two names of one thing, unless the reference has a namespace.

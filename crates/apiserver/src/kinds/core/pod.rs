@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -21,7 +20,6 @@ mod printer;
 mod subresources;
 mod update;
 
-/// Pod.
 pub(super) static DEF: KindDef = KindDef {
     short: &["po"],
     categories: &["all"],
@@ -40,7 +38,7 @@ pub(super) static DEF: KindDef = KindDef {
     rules: Some(|| Arc::new(Pods)),
     pod_spec: &["spec"],
     printer: printer::PRINTER,
-    ..KindDef::of::<Pod>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Pod>()
 };
 
 /// The rules of Pods.

@@ -1,23 +1,25 @@
 //! PodTemplates.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::core::v1::PodTemplate;
-
 use crate::{
     kinds::{kind_def::KindDef, pod_spec},
-    object::{Object, tree::below},
-    printer::{
-        Printer,
-        column::{NAME, words},
-    },
-    resource::Rules,
-    status::FieldError,
+    object::tree::below,
+    printer::{NAME, Printer, words},
 };
 
-/// PodTemplate.
 pub(super) static DEF: KindDef = KindDef {
-    rules: Some(|| Arc::new(PodTemplates)),
+    has_generation: true,
+    returns_object: true,
+    defaults: pod_spec::template_defaults,
+    errors: |object, errors| {
+        errors.extend(pod_spec::validate_template(below(object, "template"), "template"));
+    },
+    warnings: |new, old| {
+        let template = |object| below(object, "template");
+        if old.is_some_and(|old| template(old) == template(new)) {
+            return Vec::new();
+        }
+        pod_spec::template_warnings(template(new), "template")
+    },
     pod_spec: &["template", "spec"],
     printer: Printer::new(
         &[
@@ -36,35 +38,5 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<PodTemplate>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::PodTemplate>()
 };
-
-/// The rules of `PodTemplates`.
-#[derive(Debug)]
-pub(super) struct PodTemplates;
-
-impl Rules for PodTemplates {
-    fn defaults(&self, object: &mut Object) {
-        pod_spec::template_defaults(object);
-    }
-
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        pod_spec::validate_template(below(object, "template"), "template")
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let template = |object| below(object, "template");
-        if old.is_some_and(|old| template(old) == template(new)) {
-            return Vec::new();
-        }
-        pod_spec::template_warnings(template(new), "template")
-    }
-
-    fn delete_returns_object(&self) -> bool {
-        true
-    }
-}

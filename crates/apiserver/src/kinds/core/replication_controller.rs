@@ -1,14 +1,11 @@
 //! ReplicationControllers, which came before the ReplicaSets.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use k8s_openapi::api::core::v1::ReplicationController;
 use serde_json::Value;
 
 use crate::{
     kinds::{
         apps::replica_set::{BOUNDS, COUNTS, REPLICAS, replicas},
-        kind_def::KindDef,
+        kind_def::{KindDef, fields},
         pod_spec, workloads,
     },
     object::{
@@ -16,93 +13,59 @@ use crate::{
         tree::{Errors, below, count, default, made},
     },
     printer::Printer,
-    resource::{Rules, Surroundings},
-    status::{FieldError, Result},
 };
 
-/// ReplicationController.
 pub(super) static DEF: KindDef = KindDef {
     short: &["rc"],
     categories: &["all"],
     subresources: &["scale", "status"],
-    rules: Some(|| Arc::new(ReplicationControllers)),
+    has_generation: true,
+    orphans_by_default: true,
+    defaults,
+    created: |controller| workloads::fresh_status(controller, &["replicas"]),
+    errors,
+    status_changes: |new, _, errors| errors.extend(workloads::counts(below(new, "status"), &COUNTS, &BOUNDS)),
+    warnings: workloads::warnings,
+    selectable: Some(|controller| {
+        let replicas = count(below(controller, "status"), "replicas");
+        fields([("status.replicas", &replicas.to_string())])
+    }),
     pod_spec: &["spec", "template", "spec"],
     printer: Printer::new(REPLICAS, |object| {
         replicas(object, object.labels("spec.selector"))
     }),
-    ..KindDef::of::<ReplicationController>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::ReplicationController>()
 };
 
-/// The rules of `ReplicationControllers`.
-#[derive(Debug)]
-pub(super) struct ReplicationControllers;
-
-impl Rules for ReplicationControllers {
-    fn defaults(&self, object: &mut Object) {
-        let spec = made(object, "spec");
-        default(spec, "replicas", 1);
-        if spec.contains_key("template") {
-            pod_spec::template_defaults(spec);
-        }
-        let labels = workloads::template_labels(spec).clone();
-        if !labels.is_empty() && below(spec, "selector").is_empty() {
-            spec.insert("selector".to_owned(), Value::Object(labels));
-        }
-        workloads::labels_of_template(object);
-        workloads::shown_counts(object, &["replicas"]);
+fn defaults(object: &mut Object) {
+    let spec = made(object, "spec");
+    default(spec, "replicas", 1);
+    if spec.contains_key("template") {
+        pod_spec::template_defaults(spec);
     }
-
-    fn has_status(&self) -> bool {
-        true
+    let labels = workloads::template_labels(spec).clone();
+    if !labels.is_empty() && below(spec, "selector").is_empty() {
+        spec.insert("selector".to_owned(), Value::Object(labels));
     }
+    workloads::labels_of_template(object);
+    workloads::shown_counts(object, &["replicas"]);
+}
 
-    fn has_generation(&self) -> bool {
-        true
+fn errors(object: &Object, errors: &mut Errors) {
+    let spec = below(object, "spec");
+    errors.nonnegative(spec, "spec", "minReadySeconds");
+    let selector = below(spec, "selector");
+    if selector.is_empty() {
+        errors.required("spec.selector", "");
     }
-
-    fn orphans_by_default(&self) -> bool {
-        true
+    errors.nonnegative(spec, "spec", "replicas");
+    if !spec.contains_key("template") {
+        errors.required("spec.template", "");
+        return;
     }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        workloads::fresh_status(object, &["replicas"]);
-        Ok(())
+    let labels = workloads::template_labels(spec);
+    if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
+        workloads::mismatch(spec, "spec", errors);
     }
-
-    fn validate(&self, object: &Object) -> Vec<FieldError> {
-        let spec = below(object, "spec");
-        let mut errors = Errors::default();
-        errors.nonnegative(spec, "spec", "minReadySeconds");
-        let selector = below(spec, "selector");
-        if selector.is_empty() {
-            errors.required("spec.selector", "");
-        }
-        errors.nonnegative(spec, "spec", "replicas");
-        if !spec.contains_key("template") {
-            errors.required("spec.template", "");
-            return errors.0;
-        }
-        let labels = workloads::template_labels(spec);
-        if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
-            workloads::mismatch(spec, "spec", &mut errors);
-        }
-        workloads::template(spec, "spec", "ReplicationController", &mut errors);
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, _old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            return workloads::counts(below(new, "status"), &COUNTS, &BOUNDS);
-        }
-        self.validate(new)
-    }
-
-    fn selectable(&self, object: &Object) -> Option<BTreeMap<String, String>> {
-        let replicas = count(below(object, "status"), "replicas");
-        Some([("status.replicas".to_owned(), replicas.to_string())].into())
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        workloads::warnings(new, old)
-    }
+    workloads::template(spec, "spec", "ReplicationController", errors);
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::ResourceQuota;
 use serde_json::Value;
 
 use crate::{
@@ -15,11 +14,7 @@ use crate::{
         Object,
         tree::{Errors, IMMUTABLE, below, items, list, made, same, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::View,
-    },
+    printer::{AGE, NAME, Printer, View, words},
     status::FieldError,
 };
 
@@ -34,7 +29,6 @@ const SCOPES: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
-/// ResourceQuota.
 pub(super) static DEF: KindDef = KindDef {
     short: &["quota"],
     subresources: &["status"],
@@ -88,7 +82,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<ResourceQuota>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::ResourceQuota>()
 };
 
 fn quota(quota: &Object, errors: &mut Errors) {

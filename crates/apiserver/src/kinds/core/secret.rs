@@ -1,7 +1,6 @@
 //! Secrets: keys, sizes, types, and what `immutable` forbids.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 
 use crate::{
@@ -13,10 +12,7 @@ use crate::{
         Object,
         tree::{Errors, at, below, default, made, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
 };
 
 /// What takes the place of a Secret's content in messages.
@@ -34,7 +30,6 @@ const KEYS: &[(&str, &[&str])] = &[
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
 ];
 
-/// Secret.
 pub(super) static DEF: KindDef = KindDef {
     revalidates: true,
     defaults: |secret| {
@@ -49,7 +44,7 @@ pub(super) static DEF: KindDef = KindDef {
         frozen(new, old, &["data"], errors);
         secret(new, errors);
     }),
-    warnings: key_pair,
+    warnings: |secret, _| key_pair(secret),
     selectable: Some(|secret| fields([("type", text(secret, "type"))])),
     printer: Printer::new(
         &[NAME, words("Type", ".type"), words("Data", ".data"), AGE],
@@ -63,7 +58,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Secret>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Secret>()
 };
 
 fn secret(secret: &Object, errors: &mut Errors) {

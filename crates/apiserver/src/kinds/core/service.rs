@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,11 +14,7 @@ use crate::{
         Object, field,
         tree::{Errors, below, count, default, each, flag, list, made, number, object_mut, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, wide, words},
-        view::{NONE, UNKNOWN, View, or_none},
-    },
+    printer::{AGE, NAME, NONE, Printer, UNKNOWN, View, or_none, wide, words},
     resource::{Guard, Rules, Surroundings},
     status::{About, FieldError, Result, Status},
 };
@@ -34,7 +29,6 @@ pub(in crate::kinds) mod validation;
 /// The `clusterIP` of a headless Service.
 const HEADLESS: &str = "None";
 
-/// Service.
 pub(super) static DEF: KindDef = KindDef {
     short: &["svc"],
     categories: &["all"],
@@ -62,7 +56,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Service>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::Service>()
 };
 
 /// Service, with what all Services of the cluster have got.

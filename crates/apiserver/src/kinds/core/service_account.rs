@@ -1,15 +1,11 @@
 //! ServiceAccounts.
 
-use k8s_openapi::api::core::v1::ServiceAccount;
 use serde_json::Value;
 
 use crate::{
     kinds::kind_def::KindDef,
     object::tree::{at, each},
-    printer::{
-        Printer,
-        column::{AGE, NAME},
-    },
+    printer::{AGE, NAME, Printer},
 };
 
 /// ServiceAccount: its references to Secrets keep only the name.
@@ -20,7 +16,7 @@ pub(super) static DEF: KindDef = KindDef {
     returns_object: true,
     created: |account| each(account, "secrets", |secret| secret.retain(|key, _| key == "name")),
     updated: |_, new, _| each(new, "secrets", |secret| secret.retain(|key, _| key == "name")),
-    warnings: |account| {
+    warnings: |account, _| {
         const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
         let annotations = at(account, &["metadata", "annotations"]);
         let warning = annotations.get(MOUNTABLE).map(|_: &Value| {
@@ -31,5 +27,5 @@ pub(super) static DEF: KindDef = KindDef {
         warning.into_iter().collect()
     },
     printer: Printer::new(&[NAME, AGE], |account| vec![account.name(), account.age()]),
-    ..KindDef::of::<ServiceAccount>()
+    ..KindDef::of::<k8s_openapi::api::core::v1::ServiceAccount>()
 };

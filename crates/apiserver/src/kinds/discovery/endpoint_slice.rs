@@ -1,6 +1,5 @@
 //! EndpointSlices: some of the addresses and ports behind a Service.
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::Value;
 
 use crate::{
@@ -10,14 +9,11 @@ use crate::{
     },
     names,
     object::{
-        Object,
+        Object, metadata,
         tree::{Errors, IMMUTABLE, default, each, list, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::{SHOWN, UNSET, some_of},
-    },
+    printer::{AGE, NAME, Printer, SHOWN, UNSET, some_of, words},
+    resource::differ_beside,
     status::{FieldError, Problem},
 };
 
@@ -30,10 +26,12 @@ const MOST_ADDRESSES: usize = 100;
 /// Ports of one slice.
 const MOST_PORTS: usize = 20_000;
 
-/// EndpointSlice.
 pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
-    labels_count: true,
+    generation_changes: |old, new| {
+        let labels = |object| metadata(object).get("labels");
+        differ_beside(&["metadata", "status"], old, new) || labels(old) != labels(new)
+    },
     defaults: |slice| {
         each(slice, "ports", |port| {
             port.entry("name").or_insert_with(|| "".into());
@@ -86,7 +84,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<EndpointSlice>()
+    ..KindDef::of::<k8s_openapi::api::discovery::v1::EndpointSlice>()
 };
 
 fn slice(slice: &Object, errors: &mut Errors) {

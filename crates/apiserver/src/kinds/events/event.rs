@@ -1,22 +1,17 @@
 //! Events of `events.k8s.io`: the same objects as those of the core group, in a form of their own. They are stored in that of the
 //! core group.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use k8s_openapi::api::events::v1::Event;
 use serde_json::{Value, json};
 
 use crate::{
     kinds::{
         core::event::{PRINTER, common, old_rules},
-        kind_def::KindDef,
+        kind_def::{Form, KindDef},
     },
     object::{
         Object,
         tree::{Errors, IMMUTABLE, below, count, same, text},
     },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Result},
 };
 
 /// What a field is in the core group and in `events.k8s.io`.
@@ -51,114 +46,97 @@ const FIXED: [&str; 13] = [
 pub(super) static DEF: KindDef = KindDef {
     short: &["ev"],
     stored_group: "",
-    rules: Some(|| Arc::new(Modern)),
-    printer: PRINTER,
-    ..KindDef::of::<Event>()
-};
-
-/// Event of `events.k8s.io`.
-#[derive(Debug)]
-pub(super) struct Modern;
-
-impl Rules for Modern {
-    fn show_stored(&self, event: &mut Object) {
-        rename(event, |(core, modern)| (core, modern));
-        for always in ["regarding", "deprecatedSource"] {
-            event.entry(always).or_insert_with(|| json!({}));
-        }
-        for always in ["eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
-            event.entry(always).or_insert(Value::Null);
-        }
-        for optional in ["note", "reportingController", "reportingInstance"] {
-            if text(event, optional).is_empty() {
-                event.remove(optional);
-            }
-        }
-    }
-
-    fn is_stored_form(&self) -> bool {
-        false
-    }
-
-    fn to_stored(&self, event: &mut Object) {
-        rename(event, |(core, modern)| (modern, core));
-        for always in ["involvedObject", "source"] {
-            event.entry(always).or_insert_with(|| json!({}));
-        }
-        for always in ["eventTime", "firstTimestamp", "lastTimestamp"] {
-            event.entry(always).or_insert(Value::Null);
-        }
-        for always in ["reportingComponent", "reportingInstance"] {
-            event.entry(always).or_insert_with(|| "".into());
-        }
-    }
-
-    fn prepare_create(&self, _: &mut Object, _: &dyn Surroundings) -> Result<()> {
-        Ok(())
-    }
-
-    fn create_on_update(&self) -> bool {
-        true
-    }
-
-    fn validate(&self, event: &Object) -> Vec<FieldError> {
-        let event = core_form(event);
-        let mut errors = Errors::default();
-        old_rules(&event, "reportingController", &mut errors);
-        series(&event, &mut errors);
-        if event.get("eventTime").is_none_or(Value::is_null) {
-            errors.required("eventTime", "");
-        }
-        let kind = text(&event, "type");
-        if !matches!(kind, "Normal" | "Warning") {
-            errors.invalid("type", "", &format!("has invalid value: {kind}"));
-        }
-        let source = below(&event, "source");
-        for (field, set) in [
-            ("firstTimestamp", !event["firstTimestamp"].is_null()),
-            ("lastTimestamp", !event["lastTimestamp"].is_null()),
-            ("count", count(&event, "count") != 0),
-            (
-                "source",
-                !text(source, "component").is_empty() || !text(source, "host").is_empty(),
-            ),
-        ] {
-            if set {
-                errors.invalid(field, "", "needs to be unset");
-            }
-        }
-        errors.0
-    }
-
-    fn validate_update(&self, _: &str, new: &Object, old: &Object) -> Vec<FieldError> {
-        let (new, old) = (core_form(new), core_form(old));
-        let mut errors = Errors::default();
-        old_rules(&new, "reportingController", &mut errors);
-        if !same(new.get("series"), old.get("series")) {
-            series(&new, &mut errors);
-        }
-        for key in FIXED {
-            if !same(new.get(key), old.get(key)) {
-                let value = new.get(key).cloned().unwrap_or_default();
-                let field = if key == "reportingComponent" {
-                    "reportingController"
-                } else {
-                    key
-                };
-                errors.invalid(field, value, IMMUTABLE);
-            }
-        }
-        errors.0
-    }
-
-    fn selectable(&self, event: &Object) -> Option<BTreeMap<String, String>> {
+    form: Some(Form {
+        show_stored,
+        to_stored,
+    }),
+    create_on_update: true,
+    errors,
+    changes: Some(changes),
+    selectable: Some(|event| {
         let event = core_form(event);
         let mut all = common(&event, "regarding");
         all.insert(
             "reportingController".to_owned(),
             text(&event, "reportingComponent").to_owned(),
         );
-        Some(all)
+        all
+    }),
+    printer: PRINTER,
+    ..KindDef::of::<k8s_openapi::api::events::v1::Event>()
+};
+
+fn show_stored(event: &mut Object) {
+    rename(event, |(core, modern)| (core, modern));
+    for always in ["regarding", "deprecatedSource"] {
+        event.entry(always).or_insert_with(|| json!({}));
+    }
+    for always in ["eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+        event.entry(always).or_insert(Value::Null);
+    }
+    for optional in ["note", "reportingController", "reportingInstance"] {
+        if text(event, optional).is_empty() {
+            event.remove(optional);
+        }
+    }
+}
+
+fn to_stored(event: &mut Object) {
+    rename(event, |(core, modern)| (modern, core));
+    for always in ["involvedObject", "source"] {
+        event.entry(always).or_insert_with(|| json!({}));
+    }
+    for always in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+        event.entry(always).or_insert(Value::Null);
+    }
+    for always in ["reportingComponent", "reportingInstance"] {
+        event.entry(always).or_insert_with(|| "".into());
+    }
+}
+
+fn errors(event: &Object, errors: &mut Errors) {
+    let event = core_form(event);
+    old_rules(&event, "reportingController", errors);
+    series(&event, errors);
+    if event.get("eventTime").is_none_or(Value::is_null) {
+        errors.required("eventTime", "");
+    }
+    let kind = text(&event, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.invalid("type", "", &format!("has invalid value: {kind}"));
+    }
+    let source = below(&event, "source");
+    for (field, set) in [
+        ("firstTimestamp", !event["firstTimestamp"].is_null()),
+        ("lastTimestamp", !event["lastTimestamp"].is_null()),
+        ("count", count(&event, "count") != 0),
+        (
+            "source",
+            !text(source, "component").is_empty() || !text(source, "host").is_empty(),
+        ),
+    ] {
+        if set {
+            errors.invalid(field, "", "needs to be unset");
+        }
+    }
+}
+
+fn changes(new: &Object, old: &Object, errors: &mut Errors) {
+    let (new, old) = (core_form(new), core_form(old));
+    old_rules(&new, "reportingController", errors);
+    if !same(new.get("series"), old.get("series")) {
+        series(&new, errors);
+    }
+    for key in FIXED {
+        if !same(new.get(key), old.get(key)) {
+            let value = new.get(key).cloned().unwrap_or_default();
+            let field = if key == "reportingComponent" {
+                "reportingController"
+            } else {
+                key
+            };
+            errors.invalid(field, value, IMMUTABLE);
+        }
     }
 }
 
@@ -177,7 +155,7 @@ fn rename(
 /// The event as stored; it may have either form.
 fn core_form(event: &Object) -> Object {
     let mut event = event.clone();
-    Modern.to_stored(&mut event);
+    to_stored(&mut event);
     event
 }
 
@@ -205,10 +183,10 @@ mod tests {
             "eventTime": null, "reportingComponent": "", "reportingInstance": "", "type": "Normal"});
         let Value::Object(stored) = stored else { return };
         let mut other = stored.clone();
-        Modern.show_stored(&mut other);
+        show_stored(&mut other);
         assert_eq!(text(&other, "note"), "m");
         assert!(!other.contains_key("involvedObject"));
-        Modern.to_stored(&mut other);
+        to_stored(&mut other);
         assert_eq!(other, stored);
     }
 }

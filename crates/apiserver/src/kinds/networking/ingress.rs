@@ -1,29 +1,24 @@
 //! Ingresses.
 
-use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
 
 use crate::{
     kinds::{
-        core::service::balancers, core::service::validation::ingress as ingress_addresses, kind_def::KindDef,
+        core::service::{balancers, validation::ingress as ingress_addresses},
+        kind_def::KindDef,
     },
     names,
     object::{
         Object,
         tree::{Errors, at, below, count, items, list, made, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::{SHOWN, View, or_none},
-    },
+    printer::{AGE, NAME, Printer, SHOWN, View, or_none, words},
 };
 
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
-/// Ingress.
 pub(super) static DEF: KindDef = KindDef {
     short: &["ing"],
     subresources: &["status"],
@@ -53,7 +48,7 @@ pub(super) static DEF: KindDef = KindDef {
             errors,
         );
     },
-    warnings: |ingress| {
+    warnings: |ingress, _| {
         let annotations = at(ingress, &["metadata", "annotations"]);
         let deprecated = annotations.contains_key(CLASS_ANNOTATION).then(|| {
             format!(
@@ -100,7 +95,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<Ingress>()
+    ..KindDef::of::<k8s_openapi::api::networking::v1::Ingress>()
 };
 
 fn spec(ingress: &Object, errors: &mut Errors) {

@@ -1,6 +1,5 @@
 //! IngressClasses.
 
-use k8s_openapi::api::networking::v1::IngressClass;
 use serde_json::Value;
 
 use crate::{
@@ -10,14 +9,9 @@ use crate::{
         Object,
         tree::{Errors, below, made, object, object_mut, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-        view::or_none,
-    },
+    printer::{AGE, NAME, Printer, or_none, words},
 };
 
-/// IngressClass.
 pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
     defaults: |class| {
@@ -65,7 +59,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<IngressClass>()
+    ..KindDef::of::<k8s_openapi::api::networking::v1::IngressClass>()
 };
 
 fn class(class: &Object, errors: &mut Errors) {

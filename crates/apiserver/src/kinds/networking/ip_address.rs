@@ -1,15 +1,10 @@
 //! IPAddresses.
 
-use k8s_openapi::api::networking::v1::IPAddress;
-
 use crate::{
     kinds::kind_def::KindDef,
     names,
     object::tree::{below, object},
-    printer::{
-        Printer,
-        column::{NAME, words},
-    },
+    printer::{NAME, Printer, words},
 };
 
 /// IPAddress: its name is the address.
@@ -35,5 +30,5 @@ pub(super) static DEF: KindDef = KindDef {
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         vec![address.name(), words.join("/").into()]
     }),
-    ..KindDef::of::<IPAddress>()
+    ..KindDef::of::<k8s_openapi::api::networking::v1::IPAddress>()
 };

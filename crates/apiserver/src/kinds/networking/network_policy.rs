@@ -1,6 +1,5 @@
 //! NetworkPolicies.
 
-use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,13 +9,9 @@ use crate::{
         Object,
         tree::{Errors, below, each, items, list, made, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
 };
 
-/// NetworkPolicy.
 pub(super) static DEF: KindDef = KindDef {
     short: &["netpol"],
     has_generation: true,
@@ -45,7 +40,7 @@ pub(super) static DEF: KindDef = KindDef {
         &[NAME, words("Pod-Selector", ".spec.podSelector"), AGE],
         |policy| vec![policy.name(), policy.selector("spec.podSelector"), policy.age()],
     ),
-    ..KindDef::of::<NetworkPolicy>()
+    ..KindDef::of::<k8s_openapi::api::networking::v1::NetworkPolicy>()
 };
 
 fn policy(policy: &Object, errors: &mut Errors) {

@@ -1,19 +1,14 @@
 //! ServiceCIDRs.
 
-use k8s_openapi::api::networking::v1::ServiceCIDR;
 use serde_json::Value;
 
 use crate::{
     kinds::kind_def::KindDef,
     names,
     object::tree::{below, list, made},
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
 };
 
-/// ServiceCIDR.
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
     defaults: |cidr| {
@@ -43,5 +38,5 @@ pub(super) static DEF: KindDef = KindDef {
             .collect();
         vec![range.name(), cidrs.join(",").into(), range.age()]
     }),
-    ..KindDef::of::<ServiceCIDR>()
+    ..KindDef::of::<k8s_openapi::api::networking::v1::ServiceCIDR>()
 };

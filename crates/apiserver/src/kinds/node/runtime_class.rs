@@ -1,6 +1,5 @@
 //! RuntimeClasses.
 
-use k8s_openapi::api::node::v1::RuntimeClass;
 use serde_json::Value;
 
 use crate::{
@@ -10,13 +9,9 @@ use crate::{
         Object,
         tree::{Errors, IMMUTABLE, below, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
 };
 
-/// RuntimeClass.
 pub(super) static DEF: KindDef = KindDef {
     errors: runtime_class,
     changes: Some(|new, old, errors| {
@@ -27,7 +22,7 @@ pub(super) static DEF: KindDef = KindDef {
     printer: Printer::new(&[NAME, words("Handler", ".handler"), AGE], |class| {
         vec![class.name(), class.text("handler").into(), class.age()]
     }),
-    ..KindDef::of::<RuntimeClass>()
+    ..KindDef::of::<k8s_openapi::api::node::v1::RuntimeClass>()
 };
 
 fn runtime_class(class: &Object, errors: &mut Errors) {

@@ -1,8 +1,5 @@
 //! `PodDisruptionBudgets`.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,12 +9,7 @@ use crate::{
         Object,
         tree::{Errors, below, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, integer, words},
-    },
-    resource::{Rules, Surroundings},
-    status::{FieldError, Result},
+    printer::{AGE, NAME, Printer, integer, words},
 };
 
 const COUNTS: [&str; 4] = [
@@ -27,11 +19,15 @@ const COUNTS: [&str; 4] = [
     "expectedPods",
 ];
 
-/// PodDisruptionBudget.
 pub(super) static DEF: KindDef = KindDef {
     short: &["pdb"],
     subresources: &["status"],
-    rules: Some(|| Arc::new(Budgets)),
+    has_generation: true,
+    conditional: true,
+    defaults: |budget| workloads::shown_counts(budget, &COUNTS),
+    created: |budget| workloads::fresh_status(budget, &COUNTS),
+    errors,
+    status_changes: |new, _, errors| errors.extend(workloads::counts(below(new, "status"), &COUNTS, &[])),
     printer: Printer::new(
         &[
             NAME,
@@ -64,68 +60,32 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<PodDisruptionBudget>()
+    ..KindDef::of::<k8s_openapi::api::policy::v1::PodDisruptionBudget>()
 };
 
-/// The rules of `policy/v1` `PodDisruptionBudgets`.
-#[derive(Debug)]
-pub(super) struct Budgets;
-
-impl Rules for Budgets {
-    fn defaults(&self, object: &mut Object) {
-        workloads::shown_counts(object, &COUNTS);
+fn errors(budget: &Object, errors: &mut Errors) {
+    let spec = below(budget, "spec");
+    if spec.contains_key("minAvailable") && spec.contains_key("maxUnavailable") {
+        let shown = |key: &str| spec.get(key).cloned().unwrap_or_default();
+        errors.invalid(
+            "spec",
+            json!({"MinAvailable": shown("minAvailable"), "MaxUnavailable": shown("maxUnavailable"),
+                "Selector": shown("selector"), "UnhealthyPodEvictionPolicy": shown("unhealthyPodEvictionPolicy")}),
+            "minAvailable and maxUnavailable cannot be both set",
+        );
     }
-
-    fn has_status(&self) -> bool {
-        true
+    for key in ["minAvailable", "maxUnavailable"] {
+        workloads::amount(spec, "spec", key, errors);
+        workloads::at_most_all(spec, "spec", key, errors);
     }
-
-    fn has_generation(&self) -> bool {
-        true
+    if let Some(selector) = object(spec, "selector") {
+        errors.extend(names::label_selector(selector, "spec.selector"));
     }
-
-    fn unconditional_update(&self) -> bool {
-        false
-    }
-
-    fn prepare_create(&self, object: &mut Object, _around: &dyn Surroundings) -> Result<()> {
-        workloads::fresh_status(object, &COUNTS);
-        Ok(())
-    }
-
-    fn validate(&self, budget: &Object) -> Vec<FieldError> {
-        let spec = below(budget, "spec");
-        let mut errors = Errors::default();
-        if spec.contains_key("minAvailable") && spec.contains_key("maxUnavailable") {
-            let shown = |key: &str| spec.get(key).cloned().unwrap_or_default();
-            errors.invalid(
-                "spec",
-                json!({"MinAvailable": shown("minAvailable"), "MaxUnavailable": shown("maxUnavailable"),
-                    "Selector": shown("selector"), "UnhealthyPodEvictionPolicy": shown("unhealthyPodEvictionPolicy")}),
-                "minAvailable and maxUnavailable cannot be both set",
-            );
-        }
-        for key in ["minAvailable", "maxUnavailable"] {
-            workloads::amount(spec, "spec", key, &mut errors);
-            workloads::at_most_all(spec, "spec", key, &mut errors);
-        }
-        if let Some(selector) = object(spec, "selector") {
-            errors.extend(names::label_selector(selector, "spec.selector"));
-        }
-        if spec.contains_key("unhealthyPodEvictionPolicy") {
-            errors.one_of(
-                "spec.unhealthyPodEvictionPolicy",
-                text(spec, "unhealthyPodEvictionPolicy"),
-                &["AlwaysAllow", "IfHealthyBudget"],
-            );
-        }
-        errors.0
-    }
-
-    fn validate_update(&self, subresource: &str, new: &Object, _old: &Object) -> Vec<FieldError> {
-        if subresource == "status" {
-            return workloads::counts(below(new, "status"), &COUNTS, &[]);
-        }
-        self.validate(new)
+    if spec.contains_key("unhealthyPodEvictionPolicy") {
+        errors.one_of(
+            "spec.unhealthyPodEvictionPolicy",
+            text(spec, "unhealthyPodEvictionPolicy"),
+            &["AlwaysAllow", "IfHealthyBudget"],
+        );
     }
 }

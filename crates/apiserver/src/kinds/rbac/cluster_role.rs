@@ -1,6 +1,5 @@
 //! ClusterRoles.
 
-use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::Value;
 
 use super::{rules, rules_always};
@@ -20,7 +19,7 @@ pub(super) static DEF: KindDef = KindDef {
         rules(role, false, errors);
         aggregation(role, errors);
     },
-    ..super::base::<ClusterRole>()
+    ..super::base::<k8s_openapi::api::rbac::v1::ClusterRole>()
 };
 
 fn aggregation(role: &Object, errors: &mut Errors) {

@@ -1,11 +1,8 @@
 //! ClusterRoleBindings.
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-
 use super::{PRINTER, binding, binding_defaults, same_role};
 use crate::kinds::kind_def::KindDef;
 
-/// ClusterRoleBinding.
 pub(super) static DEF: KindDef = KindDef {
     defaults: binding_defaults,
     errors: |role, errors| binding(role, &["ClusterRole"], errors),
@@ -14,5 +11,5 @@ pub(super) static DEF: KindDef = KindDef {
         same_role(new, old, errors);
     }),
     printer: PRINTER,
-    ..super::base::<ClusterRoleBinding>()
+    ..super::base::<k8s_openapi::api::rbac::v1::ClusterRoleBinding>()
 };

@@ -1,11 +1,8 @@
 //! RoleBindings.
 
-use k8s_openapi::api::rbac::v1::RoleBinding;
-
 use super::{PRINTER, binding, binding_defaults, same_role};
 use crate::kinds::kind_def::KindDef;
 
-/// RoleBinding.
 pub(super) static DEF: KindDef = KindDef {
     defaults: binding_defaults,
     errors: |role, errors| binding(role, &["Role", "ClusterRole"], errors),
@@ -14,5 +11,5 @@ pub(super) static DEF: KindDef = KindDef {
         same_role(new, old, errors);
     }),
     printer: PRINTER,
-    ..super::base::<RoleBinding>()
+    ..super::base::<k8s_openapi::api::rbac::v1::RoleBinding>()
 };

@@ -1,17 +1,12 @@
 //! PriorityClasses.
 
-use k8s_openapi::api::scheduling::v1::PriorityClass;
-
 use crate::{
     kinds::kind_def::KindDef,
     object::{
         Object, field,
         tree::{Errors, IMMUTABLE, count, default, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, boolean, integer, words},
-    },
+    printer::{AGE, NAME, Printer, boolean, integer, words},
 };
 
 /// The highest value that a user's class may have.
@@ -20,7 +15,6 @@ const HIGHEST: i64 = 1_000_000_000;
 /// The prefix of the classes that every cluster has.
 const SYSTEM: &str = "system-";
 
-/// PriorityClass.
 pub(super) static DEF: KindDef = KindDef {
     short: &["pc"],
     has_generation: true,
@@ -56,7 +50,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<PriorityClass>()
+    ..KindDef::of::<k8s_openapi::api::scheduling::v1::PriorityClass>()
 };
 
 fn priority_class(class: &Object, errors: &mut Errors) {

@@ -1,20 +1,14 @@
 //! CSIDrivers.
 
-use k8s_openapi::api::storage::v1::CSIDriver;
 use serde_json::Value;
 
 use crate::{
     kinds::kind_def::KindDef,
     names,
     object::tree::{below, list, made, text},
-    printer::{
-        Printer,
-        column::{AGE, NAME, boolean, words},
-        view::{NONE, UNSET},
-    },
+    printer::{AGE, NAME, NONE, Printer, UNSET, boolean, words},
 };
 
-/// CSIDriver.
 pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
     names: |name, _| driver_name(name),
@@ -100,7 +94,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<CSIDriver>()
+    ..KindDef::of::<k8s_openapi::api::storage::v1::CSIDriver>()
 };
 
 pub(super) fn driver_name(name: &str) -> Vec<String> {

@@ -1,19 +1,14 @@
 //! CSINodes: the drivers of a Node.
 
-use k8s_openapi::api::storage::v1::CSINode;
 use serde_json::Value;
 
 use super::csi_driver::driver_name;
 use crate::{
     kinds::kind_def::KindDef,
     object::tree::{below, items, made, text},
-    printer::{
-        Printer,
-        column::{AGE, NAME, integer},
-    },
+    printer::{AGE, NAME, Printer, integer},
 };
 
-/// CSINode.
 pub(super) static DEF: KindDef = KindDef {
     defaults: |node| {
         let spec = made(node, "spec");
@@ -41,5 +36,5 @@ pub(super) static DEF: KindDef = KindDef {
         ],
         |node| vec![node.name(), node.count("spec.drivers").into(), node.age()],
     ),
-    ..KindDef::of::<CSINode>()
+    ..KindDef::of::<k8s_openapi::api::storage::v1::CSINode>()
 };

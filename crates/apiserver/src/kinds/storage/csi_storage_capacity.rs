@@ -1,20 +1,14 @@
 //! CSIStorageCapacities.
 
-use k8s_openapi::api::storage::v1::CSIStorageCapacity;
 use serde_json::Value;
 
 use crate::{
     kinds::{amounts::nano, kind_def::KindDef},
     names,
     object::tree::{IMMUTABLE, object, same, text},
-    printer::{
-        Printer,
-        column::{NAME, words},
-        view::UNSET,
-    },
+    printer::{NAME, Printer, UNSET, words},
 };
 
-/// CSIStorageCapacity.
 pub(super) static DEF: KindDef = KindDef {
     errors: |capacity, errors| {
         if let Some(topology) = object(capacity, "nodeTopology") {
@@ -48,5 +42,5 @@ pub(super) static DEF: KindDef = KindDef {
             vec![capacity.name(), class.into(), capacity.or("capacity", UNSET)]
         },
     ),
-    ..KindDef::of::<CSIStorageCapacity>()
+    ..KindDef::of::<k8s_openapi::api::storage::v1::CSIStorageCapacity>()
 };

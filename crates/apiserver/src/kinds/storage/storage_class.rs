@@ -1,6 +1,5 @@
 //! StorageClasses.
 
-use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::Value;
 
 use crate::{
@@ -10,10 +9,7 @@ use crate::{
         Object,
         tree::{Errors, IMMUTABLE, below, default, same, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, words},
-    },
+    printer::{AGE, NAME, Printer, words},
 };
 
 /// StorageClass: hardly anything of it may change.
@@ -65,7 +61,7 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<StorageClass>()
+    ..KindDef::of::<k8s_openapi::api::storage::v1::StorageClass>()
 };
 
 fn storage_class(class: &Object, errors: &mut Errors) {

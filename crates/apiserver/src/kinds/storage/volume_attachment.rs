@@ -1,6 +1,5 @@
 //! VolumeAttachments.
 
-use k8s_openapi::api::storage::v1::VolumeAttachment;
 use serde_json::Value;
 
 use super::csi_driver::driver_name;
@@ -11,13 +10,9 @@ use crate::{
         Object,
         tree::{IMMUTABLE, below, made, object, text},
     },
-    printer::{
-        Printer,
-        column::{AGE, NAME, boolean, words},
-    },
+    printer::{AGE, NAME, Printer, boolean, words},
 };
 
-/// VolumeAttachment.
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
     created: |attachment| {
@@ -76,5 +71,5 @@ pub(super) static DEF: KindDef = KindDef {
             ]
         },
     ),
-    ..KindDef::of::<VolumeAttachment>()
+    ..KindDef::of::<k8s_openapi::api::storage::v1::VolumeAttachment>()
 };

@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::printer::{
-    Printer,
-    column::{AGE, Column, NAME, wide, words},
-    view::{NONE, View, duration, seconds},
-};
+use crate::printer::{AGE, Column, NAME, NONE, Printer, View, duration, seconds, wide, words};
 
 /// How Pods are printed.
 pub(super) const PRINTER: Printer = Printer {
