@@ -11,16 +11,27 @@ pub(crate) mod webhooks;
 
 pub(crate) use quota::{Charged, refund};
 
+use std::sync::Arc;
+
 use crate::{
     kinds::pod_security,
     object::{Object, field},
-    resource::{Resource, Surroundings as _, about},
-    server::Server,
+    resource::{Kinds, Resource, Surroundings, about},
     status::{Result, Status},
+    store::Store,
 };
 
+/// What admission sees of a cluster.
+pub(crate) trait Context: Surroundings + std::fmt::Debug + Send + Sync {
+    /// The kinds served now.
+    fn kinds(&self) -> Arc<Kinds>;
+
+    /// The objects.
+    fn store(&self) -> &Store;
+}
+
 /// Fills in what the namespace's limit ranges say, before the kind prepares the object.
-pub(crate) fn fill(cluster: &Server, resource: &Resource, object: &mut Object) {
+pub(crate) fn fill(cluster: &dyn Context, resource: &Resource, object: &mut Object) {
     if is(resource, "Pod") {
         limits::fill(cluster, object);
     }
@@ -29,7 +40,7 @@ pub(crate) fn fill(cluster: &Server, resource: &Resource, object: &mut Object) {
 /// Refuses a valid object that goes beyond a limit range, a quota or its namespace's pod security, and charges the quotas
 /// unless `dry_run`. Returns warnings, and what was charged.
 pub(crate) fn admit(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     object: &Object,
     dry_run: bool,
@@ -48,7 +59,7 @@ pub(crate) fn admit(
 
 /// Pods that violate what their namespace enforces are refused; what it warns of is told, of workloads too.
 fn security(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     object: &Object,
 ) -> std::result::Result<Vec<String>, String> {

@@ -57,7 +57,7 @@ pub(crate) async fn delete(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
 /// DELETE of a collection: each object that a list with the same parameters shows. Answers that list.
 pub(crate) async fn collection(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
-    let reply = crate::list::list(cluster, call).await?;
+    let reply = crate::list::list(&cluster.store, call).await?;
     let Reply::List { items, .. } = &reply else {
         return Ok(reply);
     };

@@ -111,7 +111,7 @@ async fn verb(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
         return registry::scale::answer(cluster, call).await;
     }
     match (&call.method, call.name.is_empty()) {
-        (&Method::GET, true) => list::list(cluster, call).await,
+        (&Method::GET, true) => list::list(&cluster.store, call).await,
         (&Method::GET, false) => registry::get(cluster, call).await,
         (&Method::POST, true) => registry::create(cluster, call).await,
         (&Method::PUT, false) => registry::update(cluster, call).await,

@@ -5,8 +5,8 @@
 //! through these floors, each of which knows only those below it:
 //!
 //! `listener` → `cluster` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (which resource, which verb) →
-//! `delete`, `registry`, `watch`, `list` (read, make the new state, admit, write) → `admission` → `server` (what the modules
-//! share) → `auth`, `apply`, `decode` → `kinds`, `crd` (the rules of each kind) → `resource` → `schema` → `store`
+//! `delete`, `registry`, `watch`, `list` (read, make the new state, admit, write) → `server` (what the modules share) →
+//! `admission` → `auth`, `apply`, `decode` → `kinds`, `crd` (the rules of each kind) → `resource` → `schema` → `store`
 //! (revisions, events). `controllers` stand beside `http`: they change objects without a request.
 //!
 //! It is not for production: no cluster of yours should depend on it.

@@ -8,9 +8,8 @@ use crate::{
     call::{Call, Item, Reply},
     resource::Resource,
     selector::Selection,
-    server::Server,
     status::{Result, Status},
-    store::{Entry, Page, Revision, TooOld},
+    store::{Entry, Page, Revision, Store, TooOld},
 };
 
 mod options;
@@ -39,13 +38,13 @@ enum State {
 }
 
 /// GET of a collection. O(objects of the collection), or of a page what is on it and behind it.
-pub(crate) async fn list(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn list(store: &Store, call: &Call) -> Result<Reply> {
     let options = Options::of(call, false)?;
     let prefix = prefix(call);
     let (state, after) = asked(&options, &prefix)?;
     let limit = if options.revision == "0" { 0 } else { options.limit };
     if let State::NotOlderThan(revision) | State::Exact(revision) = state {
-        reach(cluster, revision).await?;
+        reach(store, revision).await?;
     }
     let want = Wanted {
         resource: &call.resource,
@@ -54,13 +53,10 @@ pub(crate) async fn list(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
         limit,
         selection: &options.selection,
     };
-    let found = want
-        .find(cluster, state)
-        .await
-        .map_err(|TooOld(_)| match &after {
-            Some(after) => expired_page(after.strip_prefix(&prefix).unwrap_or(after)),
-            None => Status::expired("The resourceVersion for the provided list is too old."),
-        })?;
+    let found = want.find(store, state).await.map_err(|TooOld(_)| match &after {
+        Some(after) => expired_page(after.strip_prefix(&prefix).unwrap_or(after)),
+        None => Status::expired("The resourceVersion for the provided list is too old."),
+    })?;
     let next = match found.page.entries.last() {
         Some(last) if found.more => {
             let key = last.key.strip_prefix(&prefix).unwrap_or(&last.key);
@@ -86,25 +82,25 @@ pub(crate) fn prefix(call: &Call) -> String {
 }
 
 /// For a GET of one object: waits until the store is as new as the request wants it; a revision too far ahead is a timeout.
-pub(crate) async fn wait_for_revision(cluster: &Server, call: &Call) -> Result<()> {
+pub(crate) async fn wait_for_revision(store: &Store, call: &Call) -> Result<()> {
     let text = call.query.get("resourceVersion").unwrap_or_default();
     let revision = revision_of(text).map_err(Status::unforeseen)?;
-    reach(cluster, revision).await
+    reach(store, revision).await
 }
 
 /// Waits until the store has reached `revision`, for three seconds at most.
-pub(crate) async fn reach(cluster: &Server, revision: Revision) -> Result<()> {
-    if cluster.store.revision() >= revision {
+pub(crate) async fn reach(store: &Store, revision: Revision) -> Result<()> {
+    if store.revision() >= revision {
         return Ok(());
     }
-    let mut ticks = cluster.store.ticks();
+    let mut ticks = store.ticks();
     let reached = ticks.wait_for(|now| *now >= revision);
     if tokio::time::timeout(PATIENCE, reached).await.is_ok() {
         return Ok(());
     }
     let message = format!(
         "Timeout: Too large resource version: {revision}, current: {}",
-        cluster.store.revision()
+        store.revision()
     );
     let mut details = Map::new();
     let cause = json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
@@ -169,22 +165,16 @@ struct Found {
 }
 
 impl Wanted<'_> {
-    async fn find(&self, cluster: &Server, state: State) -> std::result::Result<Found, TooOld> {
+    async fn find(&self, store: &Store, state: State) -> std::result::Result<Found, TooOld> {
         let everything = self.selection.is_everything();
-        if let Some(page) = self.one(cluster, state) {
+        if let Some(page) = self.one(store, state) {
             return Ok(Found { page, more: false });
         }
         let limit = if everything { self.limit } else { 0 };
         let collection = &self.resource.collection;
         let mut page = match state {
-            State::Exact(revision) => {
-                cluster
-                    .store
-                    .list_at(collection, self.prefix, self.after, limit, revision)?
-            }
-            State::Latest | State::NotOlderThan(_) => {
-                cluster.store.list(collection, self.prefix, self.after, limit)
-            }
+            State::Exact(revision) => store.list_at(collection, self.prefix, self.after, limit, revision)?,
+            State::Latest | State::NotOlderThan(_) => store.list(collection, self.prefix, self.after, limit),
         };
         if everything {
             let more = page.remaining > 0;
@@ -210,7 +200,7 @@ impl Wanted<'_> {
     }
 
     /// The latest state of a list of one name, without looking at the others. O(log n).
-    fn one(&self, cluster: &Server, state: State) -> Option<Page> {
+    fn one(&self, store: &Store, state: State) -> Option<Page> {
         let name = self.selection.name()?;
         let pinned = self.after.is_none()
             && !matches!(state, State::Exact(_))
@@ -218,10 +208,9 @@ impl Wanted<'_> {
         if !pinned {
             return None;
         }
-        let revision = cluster.store.revision();
-        let found: Option<Arc<Entry>> = cluster
-            .store
-            .get(&self.resource.collection, &format!("{}{name}", self.prefix));
+        let revision = store.revision();
+        let found: Option<Arc<Entry>> =
+            store.get(&self.resource.collection, &format!("{}{name}", self.prefix));
         let entries: Vec<_> = found
             .filter(|entry| self.selection.matches_stored(self.resource, entry))
             .into_iter()

@@ -37,7 +37,7 @@ const TRIES: usize = 20;
 
 /// The object of a GET.
 pub(crate) async fn get(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
-    crate::list::wait_for_revision(cluster, call).await?;
+    crate::list::wait_for_revision(&cluster.store, call).await?;
     let entry = find(cluster, &call.resource, &call.namespace, &call.name)?;
     Ok(Reply::Object {
         code: 200,

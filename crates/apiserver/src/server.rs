@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
+    admission::Context,
     auth::{Access, Auth, User, policy},
     kinds,
     object::Object,
@@ -184,6 +185,16 @@ impl Surroundings for Server {
 
     fn now(&self) -> String {
         self.timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
+
+impl Context for Server {
+    fn kinds(&self) -> Arc<Kinds> {
+        self.kinds()
+    }
+
+    fn store(&self) -> &Store {
+        &self.store
     }
 }
 

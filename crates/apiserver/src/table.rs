@@ -88,14 +88,10 @@ pub(crate) fn is_scale(object: &Object) -> bool {
     is("kind", "Scale") && is("apiVersion", "autoscaling/v1")
 }
 
-/// `columnDefinitions` of the scale of an object of `resource`.
+/// `columnDefinitions` of a scale.
 #[must_use]
-pub(crate) fn scale_columns(resource: &Resource) -> Vec<Value> {
-    let custom = resource.custom.is_some().then(|| Root::of::<Scale>().schema());
-    definitions(
-        SCALE.columns,
-        custom.as_ref().unwrap_or_else(|| resource.schema.get()),
-    )
+pub(crate) fn scale_columns() -> Vec<Value> {
+    definitions(SCALE.columns, &Root::of::<Scale>().schema())
 }
 
 fn with_object(cells: Vec<Value>, object: &Object, include: Include) -> Map<String, Value> {

@@ -208,7 +208,7 @@ impl Watch {
 
     /// What is there, when the store has reached `revision`; the position is set to that state.
     async fn present(&mut self, revision: Revision) -> Result<Vec<Arc<Entry>>> {
-        list::reach(&self.cluster, revision).await?;
+        list::reach(&self.cluster.store, revision).await?;
         let store = &self.cluster.store;
         let page = store.list(&self.resource.collection, &self.prefix, None, 0);
         let committed = store.committed(page.revision).await;

@@ -8,14 +8,13 @@ use crate::{
         Object, field, metadata_mut,
         tree::{below, each, list, made, text},
     },
-    resource::Surroundings as _,
-    server::Server,
+    resource::Surroundings,
 };
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// The limits of a namespace, one after the other.
-fn limits(cluster: &Server, object: &Object) -> Vec<Object> {
+fn limits(cluster: &dyn Surroundings, object: &Object) -> Vec<Object> {
     let ranges = cluster.list("limitranges", &format!("{}/", field(object, "namespace")));
     let of_one = |range: &Object| list(below(range, "spec"), "limits").to_vec();
     let all = ranges.iter().flat_map(of_one);
@@ -23,7 +22,7 @@ fn limits(cluster: &Server, object: &Object) -> Vec<Object> {
 }
 
 /// Fills requests and limits into the containers of a pod, and says so in an annotation.
-pub(super) fn fill(cluster: &Server, pod: &mut Object) {
+pub(super) fn fill(cluster: &dyn Surroundings, pod: &mut Object) {
     let mut said = Vec::new();
     for limit in limits(cluster, pod) {
         if text(&limit, "type") != "Container" {
@@ -68,7 +67,7 @@ fn missing(resources: &mut Object, key: &str, defaults: &Object) -> Vec<String> 
 }
 
 /// Whether a pod or claim is within the limits; the reasons why not.
-pub(super) fn check(cluster: &Server, kind: &str, object: &Object) -> Result<(), String> {
+pub(super) fn check(cluster: &dyn Surroundings, kind: &str, object: &Object) -> Result<(), String> {
     let mut problems = Vec::new();
     for limit in limits(cluster, object) {
         let about = text(&limit, "type");

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::request::{Request, all, spec};
 use crate::{
+    admission::Context,
     decode,
     kinds::workloads::selects,
     object::{
@@ -14,12 +15,11 @@ use crate::{
         tree::{below, list, object, text},
     },
     patch::{self, PatchKind},
-    resource::{Resource, Surroundings as _, about},
+    resource::{Resource, about},
     schema::{
         Schema,
         cel::free::{self, Expression, Seen},
     },
-    server::Server,
     status::{Result, Status},
 };
 
@@ -107,9 +107,9 @@ pub(crate) fn mutate(request: &Request<'_>, object: &mut Object, old: Option<&Ob
     Ok(())
 }
 
-fn has_any(cluster: &Server, collection: &str) -> bool {
+fn has_any(cluster: &dyn Context, collection: &str) -> bool {
     let collection = format!("admissionregistration.k8s.io/{collection}");
-    !cluster.store.list(&collection, "", None, 1).entries.is_empty()
+    !cluster.store().list(&collection, "", None, 1).entries.is_empty()
 }
 
 /// Calls `tell` for each policy with each of its bindings and parameters that the write falls under.

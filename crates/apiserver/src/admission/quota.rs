@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
+    admission::Context,
     apply::{self, Manager},
     kinds::amounts::{self, nano},
     object::{
         Object, field,
         tree::{below, list, made, object, text},
     },
-    resource::{Resource, Surroundings as _, stored},
-    server::Server,
+    resource::{Resource, stored},
     store::Expect,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
 
 /// Charges the quotas of the namespace with a new object, or tells why it does not fit and charges none.
 pub(super) fn charge(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     one: &Object,
     dry_run: bool,
@@ -76,7 +76,7 @@ pub(super) fn charge(
 }
 
 /// Gives back what was charged for an object that was not stored after all.
-pub(crate) fn refund(cluster: &Server, charged: Charged) {
+pub(crate) fn refund(cluster: &dyn Context, charged: Charged) {
     for (key, amounts) in charged.0 {
         while let Some(quota) = cluster.get("resourcequotas", &key) {
             let mut used = below(below(&quota, "status"), "used").clone();
@@ -95,11 +95,11 @@ pub(crate) fn refund(cluster: &Server, charged: Charged) {
 }
 
 /// Writes what is used of a quota; false when somebody was faster.
-fn write(cluster: &Server, key: &str, quota: &Object, used: Object) -> bool {
+fn write(cluster: &dyn Context, key: &str, quota: &Object, used: Object) -> bool {
     let revision = field(quota, "resourceVersion").parse().unwrap_or(0);
     let next = used_up(cluster, quota, used);
     let written = cluster
-        .store
+        .store()
         .put("resourcequotas", key, Expect::At(revision), |revision| {
             stored::encode(next, revision)
         });
@@ -108,7 +108,7 @@ fn write(cluster: &Server, key: &str, quota: &Object, used: Object) -> bool {
 
 /// Charges one quota. Returns how much of what, nothing when it does not count the object or in a dry run.
 fn charge_one(
-    cluster: &Server,
+    cluster: &dyn Context,
     quota: Object,
     resource: &Resource,
     one: &Object,
@@ -167,7 +167,7 @@ fn charge_one(
 }
 
 /// The quota with what is used now, as the server itself writes it.
-fn used_up(cluster: &Server, quota: &Object, used: Object) -> Object {
+fn used_up(cluster: &dyn Context, quota: &Object, used: Object) -> Object {
     let mut next = quota.clone();
     made(&mut next, "status").insert("used".to_owned(), Value::Object(used));
     let now = cluster.now();
@@ -299,7 +299,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::tests_support::bare;
+    use crate::{
+        resource::Surroundings as _,
+        server::{Server, tests_support::bare},
+    };
 
     fn quota(cluster: &Server, name: &str, most: &str) {
         let Value::Object(quota) = json!({"metadata": {"namespace": "a", "name": name},
@@ -332,12 +335,12 @@ mod tests {
             panic!("an object")
         };
         quota(&cluster, "first", "5");
-        let charged = charge(&cluster, resource, &map, false).expect("fits");
+        let charged = charge(&*cluster, resource, &map, false).expect("fits");
         assert_eq!(used(&cluster, "first"), "3");
-        refund(&cluster, charged);
+        refund(&*cluster, charged);
         assert_eq!(used(&cluster, "first"), "2");
         quota(&cluster, "second", "2");
-        assert!(charge(&cluster, resource, &map, false).is_err());
+        assert!(charge(&*cluster, resource, &map, false).is_err());
         assert_eq!(
             (used(&cluster, "first"), used(&cluster, "second")),
             (json!("2"), json!("2"))

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::{
+    admission::Context,
     auth::User,
     kinds::workloads::selects,
     object::{
         Object, metadata,
         tree::{at, below, list, text},
     },
-    resource::{Resource, Surroundings as _},
-    server::Server,
+    resource::Resource,
 };
 
 /// The group whose objects no policy and no webhook may judge.
@@ -20,7 +20,7 @@ const OWN_GROUP: &str = "admissionregistration.k8s.io";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     /// The cluster.
-    pub(crate) cluster: &'a Server,
+    pub(crate) cluster: &'a dyn Context,
     /// What is written.
     pub(crate) resource: &'a Resource,
     /// Through which subresource; empty for the object.
@@ -142,7 +142,7 @@ impl Request<'_> {
 }
 
 /// Objects of a collection of cluster-scoped ones, in order of their names.
-pub(super) fn all(cluster: &Server, collection: &str) -> Vec<Object> {
+pub(super) fn all(cluster: &dyn Context, collection: &str) -> Vec<Object> {
     cluster.list(&format!("{OWN_GROUP}/{collection}"), "")
 }
 

@@ -23,7 +23,6 @@ use crate::{
     },
     patch::{self, PatchKind},
     resource::about,
-    server::Server,
     status::{Result, Status},
 };
 

@@ -57,13 +57,7 @@ impl Form {
 }
 
 /// The schema of metadata, the same for all kinds.
-static METADATA: LazyLock<Option<Arc<Schema>>> = LazyLock::new(|| {
-    Root::of::<k8s_openapi::api::core::v1::ConfigMap>()
-        .schema()
-        .properties
-        .get("metadata")
-        .cloned()
-});
+static METADATA: LazyLock<Arc<Schema>> = LazyLock::new(|| Root::METADATA.schema());
 
 impl Shape {
     /// The shape of whole objects of a kind.
@@ -95,7 +89,7 @@ impl Shape {
         };
         match name {
             "metadata" if *object => {
-                return Some((METADATA.as_ref().map_or(Self::Free, Self::node), true));
+                return Some((Self::node(&METADATA), true));
             }
             "apiVersion" | "kind" if *object => return Some((Self::Text, true)),
             _ => {}

@@ -223,7 +223,7 @@ impl<'a> Form<'a> {
                     true,
                 )?;
                 if table::is_scale(object) {
-                    table["columnDefinitions"] = table::scale_columns(resource).into();
+                    table["columnDefinitions"] = table::scale_columns().into();
                 }
                 Ok(table)
             }

@@ -19,6 +19,7 @@ use crate::{
 type Selectable = fn(&Object) -> BTreeMap<String, String>;
 
 /// A built-in kind. [`KindDef::of`] is one without rules of its own: constants name what they have beside it.
+#[derive(Debug)]
 pub(crate) struct KindDef {
     /// API group, empty for the core group.
     pub(crate) group: &'static str,
@@ -177,7 +178,7 @@ impl KindDef {
 }
 
 /// Between the stored form and that of a version.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// Turns the stored form into that of the version.
     pub(crate) show_stored: fn(&mut Object),
@@ -206,12 +207,6 @@ impl Scoped for NamespaceResourceScope {
 
 impl Scoped for SubResourceScope {
     const NAMESPACED: bool = true;
-}
-
-impl std::fmt::Debug for KindDef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "KindDef({})", self.kind)
-    }
 }
 
 impl Rules for &'static KindDef {

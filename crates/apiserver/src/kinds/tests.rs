@@ -37,7 +37,9 @@ fn every_kind_is_there_once() {
     for def in all() {
         assert!(
             seen.insert((def.group, def.version, def.kind)),
-            "{def:?} twice: in the lists of src/kinds/*.rs"
+            "{} {} twice: in the lists of src/kinds/*.rs",
+            def.version,
+            def.kind
         );
     }
     let mut names = BTreeSet::new();
@@ -45,7 +47,8 @@ fn every_kind_is_there_once() {
         for name in [def.plural].iter().chain(def.short) {
             assert!(
                 names.insert((def.group, def.version, *name)),
-                "{def:?}: {name} is the name of another kind of the group"
+                "{}: {name} is the name of another kind of the group",
+                file_of(def)
             );
         }
     }

@@ -3,7 +3,12 @@
 use serde_json::json;
 
 use super::*;
-use crate::{auth::User, query::Query, server::tests_support::bare, store::Expect};
+use crate::{
+    auth::User,
+    query::Query,
+    server::{Server, tests_support::bare},
+    store::Expect,
+};
 
 fn call(query: &str) -> Call {
     let kinds = crate::kinds::builtin();
@@ -42,7 +47,7 @@ async fn listed(
         revision,
         next,
         remaining,
-    } = list(cluster, &call(query)).await?
+    } = list(&cluster.store, &call(query)).await?
     else {
         panic!()
     };

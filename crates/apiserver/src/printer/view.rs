@@ -60,6 +60,12 @@ impl<'a> View<'a> {
         self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
+    /// The strings of a list.
+    pub(crate) fn texts(&self, path: &str) -> Vec<String> {
+        let texts = self.list(path).iter().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    }
+
     /// Entries of a list or map.
     pub(crate) fn count(&self, path: &str) -> usize {
         match self.at(path) {

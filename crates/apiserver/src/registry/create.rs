@@ -26,7 +26,7 @@ use crate::{
 const LARGEST: usize = 3 << 19;
 
 /// POST.
-pub(crate) async fn create(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn create(cluster: &Server, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let decoded = decode::body(&call.resource, &call.body, media(call)?, terms.validation)?;
     create_object(cluster, call, &terms, decoded, None).await
@@ -34,7 +34,7 @@ pub(crate) async fn create(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
 
 /// Creates what was decoded; `applied`: by server-side apply, whose ownership is in it already.
 pub(super) async fn create_object(
-    cluster: &Arc<Server>,
+    cluster: &Server,
     call: &Call,
     terms: &Terms,
     decoded: Decoded,
@@ -93,7 +93,7 @@ pub(super) async fn create_object(
 
 /// Prepares, checks and stores an object that has its name.
 async fn create_named(
-    cluster: &Arc<Server>,
+    cluster: &Server,
     call: &Call,
     terms: &Terms,
     mut object: Object,
@@ -102,7 +102,7 @@ async fn create_named(
     let resource = &*call.resource;
     let name = field(&object, "name").to_owned();
     let request = asked(cluster, call, terms, "CREATE", &name);
-    resource.rules.prepare_create(&mut object, &**cluster)?;
+    resource.rules.prepare_create(&mut object, cluster)?;
     let mut errors = meta::validate(resource, &object);
     errors.extend(resource.rules.validate(&object));
     if errors.is_empty() {

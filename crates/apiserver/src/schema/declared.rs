@@ -10,8 +10,6 @@ use crate::schema::{ListKind, Rules, Schema, Type, builtin::Root};
 /// How deep a schema may be nested. Deeper parts are understood as "anything"; CRDs that deep are refused on admission.
 pub(crate) const DEEPEST: usize = 100;
 
-/// Definition of the metadata that every object has.
-
 /// The schema of a whole custom resource: as declared, with the fields that every object has. O(schema).
 #[must_use]
 pub(crate) fn of_resource(declared: &Value) -> Schema {

@@ -249,7 +249,7 @@ proptest::proptest! {
             let Some(mut watch) = begun else { return };
             let mut copy = BTreeMap::new();
             let wanted: BTreeMap<String, u64> = {
-                let reply = list::list(&cluster, &call(&cluster, "labelSelector=odd")).await.unwrap();
+                let reply = list::list(&cluster.store, &call(&cluster, "labelSelector=odd")).await.unwrap();
                 let crate::call::Reply::List { items, .. } = reply else { panic!() };
                 items.into_iter().map(|item| match item {
                     crate::call::Item::Stored(entry) => (entry.key[2..].to_owned(), entry.revision),

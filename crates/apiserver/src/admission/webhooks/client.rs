@@ -17,13 +17,13 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Server, trust};
+use super::trust;
 use crate::{
+    admission::Context,
     object::{
         Object, field,
         tree::{at, below, count, list, object, text},
     },
-    resource::Surroundings as _,
 };
 
 /// The largest answer that is read, in bytes.
@@ -42,7 +42,7 @@ struct Target {
 }
 
 /// Posts a review and returns the answer, within the webhook's `timeoutSeconds`.
-pub(super) async fn post(cluster: &Server, webhook: &Object, body: &Value) -> Result<Value, String> {
+pub(super) async fn post(cluster: &dyn Context, webhook: &Object, body: &Value) -> Result<Value, String> {
     let config = below(webhook, "clientConfig");
     let seconds = count(webhook, "timeoutSeconds").clamp(1, 30);
     let trust = trusting(text(config, "caBundle"))
@@ -190,7 +190,7 @@ fn trusting(bundle: &str) -> Result<ClientConfig, String> {
 }
 
 /// Where a client configuration leads; else its URL and why it leads nowhere.
-fn target(cluster: &Server, config: &Object, seconds: i64) -> Result<Target, (String, String)> {
+fn target(cluster: &dyn Context, config: &Object, seconds: i64) -> Result<Target, (String, String)> {
     let Some(service) = object(config, "service") else {
         return of_url(text(config, "url"), seconds);
     };
@@ -235,7 +235,7 @@ fn of_url(url: &str, seconds: i64) -> Result<Target, (String, String)> {
 
 /// The address behind a port of a Service: its external name, or the first ready address of its endpoints. An embedded
 /// cluster has no network of its own, so cluster addresses lead nowhere.
-fn resolved(cluster: &Server, namespace: &str, name: &str, port: i64) -> Result<String, String> {
+fn resolved(cluster: &dyn Context, namespace: &str, name: &str, port: i64) -> Result<String, String> {
     let key = format!("{namespace}/{name}");
     let Some(service) = cluster.get("services", &key) else {
         return Err(format!("service {name:?} not found"));

@@ -285,12 +285,7 @@ fn given(object: &Object, key: &str) -> Option<i64> {
 }
 
 fn external_ip(service: &View<'_>) -> String {
-    let given: Vec<String> = service
-        .list("spec.externalIPs")
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
+    let given = service.texts("spec.externalIPs");
     let (all, absent) = match service.text("spec.type") {
         "ClusterIP" | "NodePort" => (given, NONE),
         "LoadBalancer" => ([balancers(service), given].concat(), "<pending>"),

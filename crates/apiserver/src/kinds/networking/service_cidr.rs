@@ -31,12 +31,11 @@ pub(super) static DEF: KindDef = KindDef {
         errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "cidrs");
     }),
     printer: Printer::new(&[NAME, words("CIDRs", ".spec.cidrs"), AGE], |range| {
-        let cidrs: Vec<&str> = range
-            .list("spec.cidrs")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        vec![range.name(), cidrs.join(",").into(), range.age()]
+        vec![
+            range.name(),
+            range.texts("spec.cidrs").join(",").into(),
+            range.age(),
+        ]
     }),
     ..KindDef::of::<k8s_openapi::api::networking::v1::ServiceCIDR>()
 };

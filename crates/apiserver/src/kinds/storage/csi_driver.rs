@@ -6,7 +6,7 @@ use crate::{
     kinds::kind_def::KindDef,
     names,
     object::tree::{below, list, made, text},
-    printer::{AGE, NAME, NONE, Printer, UNSET, boolean, words},
+    printer::{AGE, NAME, Printer, UNSET, boolean, or_none, words},
 };
 
 pub(super) static DEF: KindDef = KindDef {
@@ -72,16 +72,6 @@ pub(super) static DEF: KindDef = KindDef {
             } else {
                 audiences.join(",")
             };
-            let modes: Vec<&str> = driver
-                .list("spec.volumeLifecycleModes")
-                .iter()
-                .filter_map(Value::as_str)
-                .collect();
-            let modes = if modes.is_empty() {
-                NONE.to_owned()
-            } else {
-                modes.join(",")
-            };
             vec![
                 driver.name(),
                 attach.into(),
@@ -89,7 +79,7 @@ pub(super) static DEF: KindDef = KindDef {
                 driver.flag("spec.storageCapacity").into(),
                 tokens.into(),
                 driver.flag("spec.requiresRepublish").into(),
-                modes.into(),
+                or_none(driver.texts("spec.volumeLifecycleModes").join(",")),
                 driver.age(),
             ]
         },

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::schema::Schema;
 
 /// A type of the API: the name of its definition, and what adds it to a generator.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Root {
     /// `io.k8s.api.apps.v1.Deployment`.
     pub name: fn() -> Cow<'static, str>,
@@ -36,12 +36,6 @@ impl Root {
     #[must_use]
     pub fn schema(self) -> Arc<Schema> {
         super::definition(&(self.name)(), || vec![self])
-    }
-}
-
-impl std::fmt::Debug for Root {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Root({})", (self.name)())
     }
 }
 
