@@ -233,10 +233,10 @@ fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::res
     if gvk.kind == resource.kind && gvk.api_version() == resource.api_version() {
         return typed::decode(resource.schema.get(), node, voice);
     }
-    let Some(root) = crate::kinds::root_of(&gvk.group, &gvk.version, &gvk.kind) else {
+    let Some(def) = crate::kinds::find(&gvk.group, &gvk.version, &gvk.kind) else {
         return Err(gvk.unregistered());
     };
-    let mut typed = typed::decode(&root.schema(), node, voice)?;
+    let mut typed = typed::decode(&def.root.schema(), node, voice)?;
     if gvk.kind != resource.kind || gvk.internal() != Gvk::of_resource(resource).internal() {
         return Err(format!(
             "converting ({}.{}) to ({}.{}): unknown conversion",
@@ -246,7 +246,8 @@ fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::res
             resource.kind
         ));
     }
-    crate::kinds::convert((&gvk.group, &gvk.version), resource, &mut typed.object);
+    def.rules().to_stored(&mut typed.object);
+    resource.rules.show_stored(&mut typed.object);
     Ok(typed)
 }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    object::Object,
-    resource::{Kinds, Resource},
+    resource::Kinds,
     schema::{
         Schema,
         builtin::{self, Root},
@@ -101,26 +100,23 @@ fn served() -> impl Iterator<Item = &'static KindDef> {
     GROUPS.iter().copied().flatten().copied()
 }
 
+fn all() -> impl Iterator<Item = &'static KindDef> {
+    served().chain(SENT.iter().copied())
+}
+
 /// The types of all kinds.
 pub(crate) fn roots() -> impl Iterator<Item = Root> {
-    served().chain(SENT.iter().copied()).map(|def| def.root)
+    all().map(|def| def.root)
 }
 
-/// The type of a kind, whatever path it is served at; `None` when there is no such kind. A past version has the type of v1.
-/// O(table).
-#[must_use]
-pub fn root_of(group: &str, version: &str, kind: &str) -> Option<Root> {
-    find(group, version, kind).map(|def| def.root)
-}
-
-fn find(group: &str, version: &str, kind: &str) -> Option<&'static KindDef> {
+/// A kind, whatever path it is served at; `None` when there is no such kind. A past version is
+/// taken for v1. O(table).
+pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static KindDef> {
     let is_past = PAST
         .iter()
         .any(|(name, versions)| *name == group && versions.contains(&version));
     let version = if is_past { "v1" } else { version };
-    served()
-        .chain(SENT.iter().copied())
-        .find(|def| def.group == group && def.version == version && def.kind == kind)
+    all().find(|def| def.group == group && def.version == version && def.kind == kind)
 }
 
 /// The schema of a definition such as `io.k8s.api.core.v1.PodSpec`, whatever kind it is a part of; anything when it is unknown.
@@ -133,12 +129,4 @@ pub fn definition(name: &str) -> Arc<Schema> {
             None => all,
         }
     })
-}
-
-/// Turns an object of the resource's kind in another group and version into the form of the resource. O(object).
-pub(crate) fn convert((group, version): (&str, &str), resource: &Resource, object: &mut Object) {
-    if let Some(def) = find(group, version, &resource.kind) {
-        def.rules().to_stored(object);
-    }
-    resource.rules.show_stored(object);
 }

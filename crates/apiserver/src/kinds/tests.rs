@@ -3,11 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use super::*;
-use crate::printer::View;
-
-fn all() -> impl Iterator<Item = &'static KindDef> {
-    served().chain(SENT.iter().copied())
-}
+use crate::{object::Object, printer::View};
 
 /// `src/kinds/networking/ip_address.rs` for an IPAddress.
 fn file_of(def: &KindDef) -> String {

@@ -50,15 +50,11 @@ pub(super) static DEF: KindDef = KindDef {
         ],
         |claim| {
             let bound = !claim.text("spec.volumeName").is_empty();
-            let capacity = if bound {
-                claim.or("status.capacity.storage", "0")
+            let (capacity, modes) = if bound {
+                let modes = modes(claim.list("status.accessModes"));
+                (claim.or("status.capacity.storage", "0"), modes)
             } else {
-                "".into()
-            };
-            let modes = if bound {
-                modes(claim.list("status.accessModes"))
-            } else {
-                String::new()
+                ("".into(), String::new())
             };
             vec![
                 claim.name(),
