@@ -121,7 +121,7 @@ pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static Ki
 
 /// The schema of a definition such as `io.k8s.api.core.v1.PodSpec`, whatever kind it is a part of; anything when it is unknown.
 #[must_use]
-pub fn definition(name: &str) -> Arc<Schema> {
+pub(crate) fn definition(name: &str) -> Arc<Schema> {
     builtin::definition(name, || {
         let all: Vec<Root> = roots().chain([Root::METADATA, Root::DELETE_OPTIONS]).collect();
         match all.iter().find(|root| (root.name)() == name) {

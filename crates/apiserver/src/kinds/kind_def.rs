@@ -18,7 +18,7 @@ use crate::{
 /// Names the fields of an object that selectors know.
 type Selectable = fn(&Object) -> BTreeMap<String, String>;
 
-/// A built-in kind. [`KindDef::of`] is one without rules of its own: constants name what they have beside it.
+/// A built-in kind. [`KindDef::of`] is one without rules of its own; each kind is a static that names only what differs.
 #[derive(Debug)]
 pub(crate) struct KindDef {
     /// API group, empty for the core group.
@@ -37,19 +37,19 @@ pub(crate) struct KindDef {
     pub(crate) short: &'static [&'static str],
     /// Categories, such as `all`.
     pub(crate) categories: &'static [&'static str],
-    /// Subresources beside the object. Whoever has `status` has none on create but what `created` makes.
+    /// Subresources, sorted. With `status`, a create drops the status that it is sent; `created` makes the first one.
     pub(crate) subresources: &'static [&'static str],
     /// Verbs of the object itself, sorted.
     pub(crate) verbs: &'static [&'static str],
-    /// The group whose objects these are, where another shows them, too.
+    /// The group under which objects are stored: its own, unless another group shows the same objects.
     pub(crate) stored_group: &'static str,
     /// Path of the pod spec in an object; empty when the kind makes no pods.
     pub(crate) pod_spec: &'static [&'static str],
     /// What `kubectl get` prints.
     pub(crate) printer: Printer,
-    /// Makes the rules of a kind for which flags and functions do not do; these are not looked at then.
+    /// Makes the rules of a kind that needs more than the flags and functions below; those are not used then.
     pub(crate) rules: Option<fn() -> Arc<dyn Rules>>,
-    /// Whether a status is kept that is given on create.
+    /// Whether a create keeps the status that it is sent.
     pub(crate) keeps_status: bool,
     /// Whether the server counts generations.
     pub(crate) has_generation: bool,
