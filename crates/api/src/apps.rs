@@ -1,4 +1,4 @@
-//! `apps.karmada.io/v1alpha1`: asking for workloads to be placed afresh.
+//! `apps.karmada.io/v1alpha1`: WorkloadRebalancer, which has workloads scheduled afresh.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! `config.karmada.io/v1alpha1`: how kinds are understood that are not known natively.
+//! `config.karmada.io/v1alpha1`: customizations and webhooks that interpret kinds.
 //!
 //! By scripts ([`customization`]), or by a webhook ([`interpreter`]; [`explorer`] is the form that Karmada's
 //! proposal of the hooks had). Source: Karmada reference 3.3 and 3.4.

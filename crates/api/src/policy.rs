@@ -1,4 +1,5 @@
-//! `policy.karmada.io/v1alpha1`: which templates travel, and where to.
+//! `policy.karmada.io/v1alpha1`: policies, which say which resource templates are propagated, to which clusters, and with
+//! which overrides.
 //!
 //! Source: Karmada reference 1.2 (PropagationSpec fields) and 6.2 (what admission refuses).
 

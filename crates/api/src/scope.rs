@@ -1,4 +1,4 @@
-//! The cluster-scoped twin of a namespaced kind: the same fields under another name, without a namespace.
+//! The cluster-scoped counterpart of a namespaced kind: the same fields under another name, without a namespace.
 //!
 //! A twin has no fields of its own. Its definition is made from that of the namespaced kind, so the two
 //! cannot drift apart. What decides holds either of them as the namespaced type; a twin has no namespace.

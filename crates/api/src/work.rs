@@ -1,5 +1,5 @@
-//! `work.karmada.io`: bindings, which say where a template goes and how it fares there, and Works, which hand
-//! the result to clusters in pull mode.
+//! `work.karmada.io`: bindings, which hold the scheduling result of a template and its status, and Works, which bring copies
+//! to clusters in pull mode.
 //!
 //! Of a binding `v1alpha2` is stored and used; `v1alpha1` is served because Karmada's CRD lists it ([`legacy`]).
 //! Source: Karmada reference 1.2 (RB spec, RB status) and 2.5 (attached bindings).

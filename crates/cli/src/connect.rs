@@ -1,4 +1,4 @@
-//! From a kubeconfig to a client; and what a server's error means to the person at the keyboard.
+//! Clients from a kubeconfig, and errors of servers in words for people.
 
 use std::{error::Error as _, ops::Deref, path::Path, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What is on clusters over time: each change of a copy with its time and the revision at which the cluster made it.
+//! Changes of copies on clusters over time, each with its time and the revision at which the cluster made it.
 //!
 //! The order of revisions is that of the cluster's store, so what was there together is told without comparing clocks or watches.
 

@@ -1,4 +1,4 @@
-//! A rehearsal of files: alone, or against a hub and its members, which are read and never written.
+//! Simulation of files: alone, or against a hub and its members, which are read and never written.
 //!
 //! - [`kinds`]: what is served where, and which kinds lie in namespaces.
 //! - [`live`]: what a rehearsal asks, read from real servers; what the hub would make of a file, from its dry run.

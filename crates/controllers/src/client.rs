@@ -1,4 +1,4 @@
-//! Talking to one API server: building clients, sending one request, counting it, and reading the answer.
+//! Requests to one API server: building clients, sending and counting requests, reading responses.
 //!
 //! Requests go through [`kube::Client::send`] (authentication, TLS, connection pool) but not through its typed
 //! layer: answers are read once into the JSON that the core projects, without `managedFields`, which are half of most

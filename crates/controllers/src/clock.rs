@@ -1,4 +1,4 @@
-//! The time that is passed to the core, and jitter. The only place that asks for either.
+//! The clock and the jitter that are passed to the core. The only place that reads either.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},

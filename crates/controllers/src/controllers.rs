@@ -1,4 +1,4 @@
-//! Every controller in one table: what it is for, and what it may do on the hub.
+//! The table of controllers, each with its purpose and its rights on the hub.
 //!
 //! `cargo xtask rbac` makes `config/rbac` of it. A row is a controller of the core ([`Key::controller`]) or a part of the
 //! shell that sends requests of its own. What controllers may do on members is granted there by `entourage join`.

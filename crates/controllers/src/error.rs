@@ -1,4 +1,4 @@
-//! What can go wrong when talking to an API server, and the one place that says what kind of trouble it is.
+//! Errors of requests to an API server, and their classification.
 //!
 //! API servers echo values of the object in their refusals ("Invalid value: ..."). A [`Failure`] therefore has no
 //! `Display`, its `Debug` shows no server text, and whoever wants words says for which kind they are

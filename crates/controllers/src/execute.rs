@@ -1,4 +1,4 @@
-//! Carrying out plans: the only place that writes to API servers on behalf of the core.
+//! Execution of plans: the only place that writes to API servers on behalf of the core.
 //!
 //! Changes go out in order and stop at the first that fails. Each answer is sent to the brain at once, as an
 //! observation, before the next change begins (read your writes).

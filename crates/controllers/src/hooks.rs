@@ -1,4 +1,4 @@
-//! Asking webhooks about objects: what the core makes of a question is sent, and what comes back is given to the core.
+//! Requests to interpreter webhooks: the core makes them, and gets the responses.
 //!
 //! A hook is left alone for a while when it does not answer, so that it holds up only what it is about; an answer that
 //! may be used again is; and nothing of an object is in any error, log or `Debug`.

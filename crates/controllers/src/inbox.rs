@@ -1,4 +1,4 @@
-//! What the tasks tell the brain.
+//! The messages of the tasks to the control loop.
 
 use std::sync::Arc;
 

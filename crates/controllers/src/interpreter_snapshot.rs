@@ -1,4 +1,4 @@
-//! What people taught us of kinds, as the core last put it together: for whoever reads objects, and how they are read.
+//! The interpreter as the core last put it together, for all that read objects.
 //!
 //! What hooks say of an object is heard here, before the core reads it; an object of a kind without hooks costs nothing more.
 

@@ -1,5 +1,5 @@
-//! The shell of Entourage: watches, queues, clients, carrying out plans. It decides nothing: every decision is a
-//! function of `entourage-core`, and what happens here is in what order requests go out.
+//! The shell: watches, queues, clients, execution of plans. It decides nothing: every decision is a function of
+//! `entourage-core`; the shell only orders the requests.
 //!
 //! ```text
 //! watch ─┐                                                     ┌─► execute ─► hub and members

@@ -1,4 +1,4 @@
-//! How many requests one API server takes at a time: additive increase, multiplicative decrease.
+//! The number of concurrent requests to one API server: additive increase, multiplicative decrease.
 //!
 //! No constant fits a laptop and a large cluster alike (architecture 2.7). The limit grows by one per window of calls
 //! as long as latency stays near the best that was seen lately, and shrinks when the server says so (429, 5xx,

@@ -1,4 +1,4 @@
-//! The connection to one member, as whoever writes there uses it.
+//! The connection to one member, as the execution of plans uses it.
 
 pub mod namespaces;
 

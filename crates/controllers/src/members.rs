@@ -1,4 +1,4 @@
-//! The members: one task each, which keeps a client as its Cluster object and Secret describe, and probes it.
+//! The members: one task for each, which keeps its client as the Cluster and its Secret describe, and probes it.
 //!
 //! A task sends the brain its client ([`Message::Member`]) whenever there is a new one or none, and what each probe
 //! found ([`Message::Probed`]). A member that is silent twice in a row loses its client until it answers: its watches

@@ -1,4 +1,4 @@
-//! What this process counts, and its text exposition for Prometheus.
+//! The metrics of this process, and their exposition for Prometheus.
 //!
 //! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions: the
 //! number of series is bounded by servers × verbs × kinds × codes, configured hooks × operations × outcomes, and

@@ -1,5 +1,5 @@
-//! The brain: the one task that owns the Index. It takes in what is observed, keeps the queues, has plans made when
-//! their server has room, and sees to their being carried out.
+//! The control loop: the one task that owns the Index. It takes in observations, keeps the queues, has plans made when their
+//! server has room, and has them executed.
 //!
 //! Invariants:
 //! - What a task told before it ended is observed before its lane is free again (read your writes).

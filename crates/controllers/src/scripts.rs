@@ -1,4 +1,4 @@
-//! Scripts, run where they hold up nobody: one may take as long as its limit, and the thread that it runs on has other tasks.
+//! Execution of scripts on threads of their own, so that a slow one delays no other task.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The small HTTP server for people, probes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
+//! The HTTP server of `/healthz`, `/readyz` and `/metrics`.
 //!
 //! `/readyz` is 200 when nothing is missing, else 503 with what is. `/readyz?exclude=leading` leaves a check out, as on
 //! Kubernetes' own servers: a standby that only waits for the lease is then ready, so that a rolling update proceeds.

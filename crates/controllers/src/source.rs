@@ -1,4 +1,4 @@
-//! Templates' whole objects, fetched from the hub when they are delivered and dropped right after.
+//! Whole resource templates, fetched from the hub for a delivery and dropped right after.
 //!
 //! Deliveries of one template to several members begin at about the same time; they share one GET. A fetched object is
 //! shared for `SHARED` after the fetch began, and never once something newer was seen ([`Sources::saw`]): a delivery

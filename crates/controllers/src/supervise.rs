@@ -1,4 +1,4 @@
-//! Tasks that must not end: one that panics is reported and begun anew, instead of dying unseen.
+//! Supervision of tasks that must not end: one that panics is logged and restarted.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Why a plan that was not carried out is tried again, and how soon.
+//! The reasons for which a plan is retried, each with its back-off.
 
 /// Why a key is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

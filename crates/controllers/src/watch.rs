@@ -1,4 +1,4 @@
-//! One list-and-watch: what [`entourage_core::index::Index::demand`] asks for, kept going through every kind of end.
+//! One list-and-watch of [`entourage_core::index::Index::demand`], kept running through every kind of end.
 //!
 //! An own loop instead of kube's watcher: items are projected one by one while a page is read, kinds that are not
 //! interpreted are asked for as metadata with a fallback that old servers understand, what arrives together is handed

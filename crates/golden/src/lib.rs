@@ -1,4 +1,5 @@
-//! The one runner of golden cases: a file a case, what is wanted last in it. `UPDATE_GOLDEN=1` writes that anew.
+//! The one runner of golden cases: a file for each case, with the wanted result last in it. `UPDATE_GOLDEN=1` writes that
+//! anew.
 //!
 //! For tests: what is wrong with a case is told by a panic.
 

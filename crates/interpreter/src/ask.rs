@@ -1,4 +1,4 @@
-//! All layers behind one question: who answers, and what. For people who want to know, and for those who try their rules.
+//! One answer from all layers, and the layer that gave it. For people who try their rules: `entourage interpret`.
 //!
 //! Decisions do not come here: they need more than one answer at a time, and read an object once.
 

@@ -1,4 +1,4 @@
-//! What tells one content of an object from another, for kinds whose objects have no generation, too.
+//! Fingerprints of objects, for kinds without a generation, too.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

@@ -1,5 +1,5 @@
-//! What kinds have in common whose status is a handful of counters: replicas, the counters' sums, and generations that
-//! say whether they are up to date.
+//! Kinds whose status is a few counters: their replicas, the sums, and the generations that say whether a counter is up to
+//! date.
 
 use entourage_api::keys::{self, annotation, label};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What ResourceInterpreterCustomizations say of one kind, put together.
+//! The ResourceInterpreterCustomizations of one kind, put together.
 //!
 //! Source: Karmada reference 3.3: of several objects for a kind the first by name answers, operation by operation; the
 //! dependencies that they find add up. A script that does not compile answers nothing, and its operation has no answer:

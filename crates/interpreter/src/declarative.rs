@@ -1,4 +1,4 @@
-//! Kinds that are understood by rules instead of code: what [`DeclarativeRules`] say, compiled once.
+//! Declarative rules ([`DeclarativeRules`]), compiled once.
 //!
 //! The same rules come from the files that we ship ([`shipped`](crate::shipped)) and from users
 //! (`spec.declarative` of a ResourceInterpreterCustomization). A compiled rule set cannot fail: what an object

@@ -1,4 +1,4 @@
-//! Whether a live copy has to be written again.
+//! Comparison of a live copy with the wanted one.
 //!
 //! A rendered object comes from the hub's API server, so it normally has every default already and the comparison
 //! is exact: a field that it lacks and the live copy has was removed, or added by a stranger, and has to go. The

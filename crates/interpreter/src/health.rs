@@ -1,4 +1,4 @@
-//! How a copy is doing.
+//! Health of a copy.
 
 use serde::Serialize;
 

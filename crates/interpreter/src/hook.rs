@@ -1,4 +1,4 @@
-//! Webhooks that say how objects of some kinds are understood: who is asked, in which words, and what an answer means.
+//! Interpreter webhooks: which one answers for an object, what it is sent, and what its response means.
 //!
 //! Two contracts are spoken over one engine: `ResourceInterpreterContext`, which Karmada's users have hooks for, and
 //! `ExploreReview`, the form that the proposal of the hooks had. Nothing here speaks to anybody: the shell sends what

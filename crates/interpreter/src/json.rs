@@ -1,5 +1,4 @@
-//! Reaching into JSON without panics: a path that is not there, or leads through something that is not an
-//! object, is simply absent.
+//! Access to JSON without panics: a path that does not exist, or leads through something that is not an object, is absent.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What the code of a kind can answer: one trait, whose defaults say what "not available" means.
+//! The operations of a kind in code: one trait, whose defaults say what "not available" means.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The layers of what is known of a kind, put together: what people taught us of it, over what we know ourselves.
+//! The interpreter of a kind: customizations and webhooks of users over shipped rules and native code.
 //!
 //! An [`Interpretation`] is what people taught us of one kind, usually nothing. It is data that is passed along: a watch
 //! reads its objects by the one it was started with, and a delivery renders by the one its plan was made with. Its

@@ -1,5 +1,5 @@
-//! What is known about the kinds we carry: which objects a workload needs, how its copy is kept valid on a
-//! member, what its status means, and when a copy differs from what it should be.
+//! The interpretation of kinds: what a template refers to, what is retained on a member, what a status means, and when a
+//! copy differs.
 //!
 //! Everything here is a pure function over the JSON of one object as an API server serves it. A misshapen
 //! object is read as if the misshapen part were absent: nothing here fails and nothing panics.

@@ -1,4 +1,4 @@
-//! What names an object: the table of paths in a pod spec, or in an object of a kind without one, and what is collected by it.
+//! References in objects: the table of paths in pod specs and in objects of kinds without one, and their collection.
 //!
 //! The table decides about every field of a pod spec that names another object: it is either in [`REFERENCES`]
 //! or, with the reason, in [`NON_REFERENCES`]. A test walks the schema of a pod spec and fails for a field that

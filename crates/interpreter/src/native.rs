@@ -1,4 +1,4 @@
-//! The interpreted kinds: one table, one file a kind with all its operations.
+//! The native kinds: one table, and one file for each kind with all its operations.
 //!
 //! An operation that a kind lacks keeps the default of [`NativeKind`], which says what "not available" means.
 

@@ -1,4 +1,4 @@
-//! What is known of each kind: the table that the documentation shows and that rights are made of.
+//! The operations that each kind has: the table that the documentation shows and that rights are made of.
 //!
 //! The code of an operation is the kind's own; a test demands that the golden cases show every operation listed here
 //! at work, and none that is not.

@@ -1,4 +1,4 @@
-//! What can be asked about an object, and what is answered: the same words for native rules, scripts and hooks.
+//! Questions about an object and their answers: the same types for native code, scripts and webhooks.
 //!
 //! Neither has a `Debug` that shows an object: it may hold a Secret.
 

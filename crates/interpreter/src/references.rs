@@ -1,4 +1,4 @@
-//! Which objects a template needs, by the tables of what names objects, or by the rules of its kind.
+//! The dependencies of a template, by the tables of references or by the rules of its kind.
 
 mod selection;
 #[cfg(test)]

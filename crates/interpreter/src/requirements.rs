@@ -1,6 +1,6 @@
-//! What one replica of a workload needs from a cluster: resources, nodes, a priority class. Schedulers and estimators
-//! read it from the binding. Source: Karmada reference 1.2 (`replicaRequirements`); what containers add up to is the
-//! rule of the Kubernetes scheduler (KEP-753, KEP-2837).
+//! The resources, nodes and priority class that one replica of a workload asks of a cluster. Schedulers and estimators read
+//! it from the binding. Source: Karmada reference 1.2 (`replicaRequirements`); what containers add up to is the rule of the
+//! Kubernetes scheduler (KEP-753, KEP-2837).
 
 use std::{
     borrow::Cow,

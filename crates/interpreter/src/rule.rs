@@ -1,4 +1,4 @@
-//! Rules that a user declared, asked as any other layer.
+//! Declarative rules of a customization, asked like any other layer.
 
 use std::{borrow::Cow, sync::Arc};
 

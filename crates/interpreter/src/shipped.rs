@@ -1,4 +1,5 @@
-//! Third-party kinds that are known without configuration: one file of rules a kind, in `shipped/<group>/<Kind>.yaml`.
+//! Third-party kinds that are interpreted without configuration: one file of rules for each kind, in
+//! `shipped/<group>/<Kind>.yaml`.
 //!
 //! A file names the kind and its versions and has the rules of [`DeclarativeRules`]. A kind of these is watched, and
 //! rights on it are needed, only where a policy selects it or something names it, as for a kind that nothing is known of.

@@ -1,5 +1,4 @@
-//! Who answers for a kind, operation by operation: the layers in the order in which they are asked. For people; what they
-//! answer is for [`super::ask`].
+//! The layer that answers for a kind, operation by operation. For people; the answers are in [`super::ask`].
 //!
 //! Source of the order: Karmada reference 3.5. Customizations, hooks, kinds that we know.
 

@@ -1,4 +1,4 @@
-//! What a call has used up: asked by the hook of the virtual machine and by every function that may take long.
+//! The budget of a call: the hook of the virtual machine and every function that may take long draw from it.
 
 use std::{
     sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},

@@ -1,4 +1,4 @@
-//! What pieces of Lua are called inside the virtual machine.
+//! The names under which pieces of Lua appear in the virtual machine.
 
 /// What scripts are called inside the virtual machine: a place is `script:12:`. Their own names are not the script
 /// author's to choose there.

@@ -1,4 +1,4 @@
-//! The engine as the interpreter knows it: what compiles scripts of customizations.
+//! The script engine of the interpreter: it compiles scripts of customizations.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What can go wrong with a script. An error names the script, the place and the kind of trouble, and never shows
-//! anything of the object, which may be a Secret.
+//! Errors of scripts. An error names the script, the place and the kind of trouble, and never shows anything of the object,
+//! which may be a Secret.
 //!
 //! A message of Lua may hold a value (`error(obj.data.password)`), so it is shown only if nothing of an object can be in
 //! it: it is one of Lua's own sentences with names that stand in the script, or it stands as a whole between quotes in

@@ -1,4 +1,4 @@
-//! What one call of a script may use up.
+//! The limits of one call of a script.
 
 use std::time::Duration;
 

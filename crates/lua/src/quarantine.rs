@@ -1,4 +1,4 @@
-//! Which objects a script is not run for again: those for which it reached a limit, until they change.
+//! The quarantine: objects for which a script reached a limit are not given to it again until they change.
 //!
 //! Without it, an object that a script cannot cope with would cost the limit again with every look at it. Nothing of an
 //! object is kept but its uid and what tells its versions apart.

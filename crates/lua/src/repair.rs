@@ -1,4 +1,5 @@
-//! What an object loses on its way through Lua, given back by comparing with the objects that the script was given.
+//! Repair of objects that went through Lua: what the language cannot hold is restored from the objects that the script was
+//! given.
 //!
 //! An empty table becomes `{}` where one of them has an object at that path, `[]` where one has an array, and goes where
 //! none has anything: a script that wants a field empty leaves it out. Source: Karmada (`convertEmptySliceToEmptyStructPartly`),

@@ -1,4 +1,4 @@
-//! Where a script runs: a state of the virtual machine, and in it an environment made for one call.
+//! The sandbox: a state of the virtual machine, and in it an environment made for one call.
 //!
 //! Nothing that a script sets is seen by another script or by the next call. What a call can change is made anew for it:
 //! its globals, the tables of the libraries, their functions that are written in Lua, the table in which methods of

@@ -1,5 +1,4 @@
-//! From what a function returned to a typed answer; every field is checked, and an error names the field and what must
-//! stand there, never what does.
+//! Conversion of the value that a function returned into a typed answer.
 
 use entourage_api::work::{
     AggregatedStatusItem, Component, ComponentReplicaRequirements, DependentObjectReference,

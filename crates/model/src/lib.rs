@@ -1,4 +1,4 @@
-//! The vocabulary of Entourage's decisions: what the crates above it call the things that they speak of.
+//! The vocabulary of Entourage's decisions: the types that every crate above uses.
 //!
 //! Nothing here decides anything, and nothing here reads a clock, sends a request or draws a random number.
 //!

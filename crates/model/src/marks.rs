@@ -1,4 +1,5 @@
-//! The labels and annotations of ours on objects of members: which they are, and what stands there of them.
+//! The managed-by metadata of objects on members: which labels and annotations prove ownership, and what a copy says by
+//! them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! What stands on a namespace of a member: who created it, what which hub set there, and what is in it.
+//! The ownership metadata of a member's namespace: who created it, what each hub set there, and what is in it.
 
 pub mod content;
 pub mod list;

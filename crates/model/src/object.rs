@@ -1,4 +1,4 @@
-//! The vocabulary of the core: what an object is called, which version of it was seen, and what is kept of it.
+//! Names, versions and metadata of objects, as the decisions see them.
 //!
 //! Nothing here holds a payload. A [`Meta`] keeps labels and annotations without kubectl's last-applied annotation,
 //! which would carry the whole content of a Secret.

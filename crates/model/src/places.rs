@@ -1,4 +1,4 @@
-//! Where copies of distributions stand, and how each of them does: places, verdicts, and the conditions made of these.
+//! The copies of a distribution: their targets, the status of each, and the conditions made of these.
 
 use entourage_api::keys::{DENY, annotation};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What is wrong with a field, and what Kubernetes takes for a name: the words of whoever reads what users write.
+//! Problems of fields, and the rules of Kubernetes for names: the words for all that read what users write.
 
 use std::fmt;
 

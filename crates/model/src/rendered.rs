@@ -1,4 +1,4 @@
-//! An object that is ready to be sent. It may hold a Secret: it cannot be shown, and is wiped when dropped.
+//! An object that is ready to be sent. It may hold a Secret: it cannot be printed, and is wiped when dropped.
 
 use serde_json::Value;
 use zeroize::Zeroize as _;

@@ -1,4 +1,4 @@
-//! A namespaced kind and its cluster-scoped twin: one spec, one planner, and what tells them apart.
+//! A namespaced kind and its cluster-scoped counterpart: one spec, one planner, and what differs between them.
 //!
 //! Policies and bindings are named by [`NamespacedName`]; one without a namespace is the cluster-scoped twin. What differs between
 //! twins stands in the two tables here and nowhere else. Source: Karmada reference 0.2 to 0.4.

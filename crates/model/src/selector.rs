@@ -1,4 +1,4 @@
-//! Label selectors: whether one is well formed, and whether it matches.
+//! Label selectors: validation and matching.
 //!
 //! Source: the Kubernetes API reference for LabelSelector and for the syntax of label keys and values.
 

@@ -1,4 +1,4 @@
-//! Rendering: template → copy, pure. The rendered object has no `Debug` and is wiped when dropped.
+//! Rendering of a copy from its template, pure. The rendered object has no `Debug` and is wiped when dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 

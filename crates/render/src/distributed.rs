@@ -1,4 +1,4 @@
-//! What a ResourceDistribution says, and what a copy of it looks like: read, rendered and compared, without deciding anything.
+//! ResourceDistributions: the spec as read, and the copies, rendered and compared without deciding anything.
 
 pub mod hash;
 mod marks;

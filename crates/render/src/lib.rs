@@ -1,4 +1,4 @@
-//! What a copy on a member looks like: rendered from a template and a recipe, and compared with what stands there.
+//! Copies: rendered from a template, and compared with the live object on a member.
 //!
 //! Nothing here decides whether a copy is written, and nothing here sends it.
 //!

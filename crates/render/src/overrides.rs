@@ -1,4 +1,4 @@
-//! Overrides: what is changed in the copies on some clusters.
+//! Overrides: changes of the copies on some clusters.
 //!
 //! ```text
 //! OverridePolicies ──select──► rules for (template, cluster), in order ──apply──► the copy, changed

@@ -1,4 +1,4 @@
-//! Whether an object on a member is managed by this hub: the one predicate, of the decisions and of what carries them out.
+//! Ownership: the one predicate that says whether an object on a member is managed by this hub.
 //!
 //! Metadata alone proves nothing: whoever copies or restores an object copies it too. An object is managed in a cluster only
 //! if its metadata names this hub and *this* cluster, and either it is the very object that was recorded there, or it names

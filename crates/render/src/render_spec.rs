@@ -1,4 +1,4 @@
-//! How a template becomes a copy, as data, and the version of what comes out.
+//! The inputs of a rendering as data, and the version of its result.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

@@ -1,4 +1,4 @@
-//! Whether an affinity selects a cluster.
+//! Cluster affinity: matching of a cluster.
 
 use entourage_api::{
     cluster::Cluster,

@@ -1,4 +1,4 @@
-//! From the clusters that fit to the clusters that are taken, each with its replicas.
+//! Assignment: the clusters chosen among those that fit, and the replicas of each.
 
 use entourage_api::{
     keys::reason,

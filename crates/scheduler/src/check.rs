@@ -1,4 +1,4 @@
-//! What a placement may ask for in this version. Everything else is refused, with what to write instead.
+//! Placements that this version does not support. They are refused, with what to write instead.
 
 use entourage_api::policy::{ClusterAffinity, DivisionPreference, Placement};
 

@@ -1,4 +1,4 @@
-//! What a Cluster says of itself.
+//! The fields of a Cluster that scheduling reads.
 
 use entourage_api::{
     cluster::{ApiEnablement, Cluster},

@@ -1,4 +1,4 @@
-//! How replicas are divided among the chosen clusters: Webster's method, also called Sainte-Laguë.
+//! Division of replicas among the chosen clusters: Webster's method, also called Sainte-Laguë.
 //!
 //! Seats go one by one to whom `weight / (2 × seats + 1)` is largest for. So one replica more or less changes the share
 //! of one cluster only. Source: Karmada reference 1.3 (Assign).

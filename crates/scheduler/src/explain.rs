@@ -1,4 +1,4 @@
-//! What the filters made of all clusters, and how that is told to a person.
+//! The explanation of a scheduling result: clusters by filter, as text for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The filters: each says of one cluster whether it may be chosen, and if not, why.
+//! The filters: each passes a cluster or gives the reason why not.
 
 use entourage_api::cluster::Cluster;
 

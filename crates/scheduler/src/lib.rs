@@ -1,5 +1,4 @@
-//! Which clusters a template goes to, and with how many replicas: filter the clusters, choose among those that pass,
-//! divide the replicas among those that are chosen.
+//! The scheduler: it filters the clusters, chooses among those that pass, and divides the replicas among the chosen ones.
 //!
 //! The filters are a table, [`FILTERS`]. What a placement asks for and this version does not do is refused with a
 //! message, never ignored. The outcome depends on what a [`Request`] holds and on the clusters, on nothing else; asked

@@ -1,4 +1,4 @@
-//! What is asked of the scheduler, and what it answers.
+//! The request to the scheduler, and its result.
 
 use std::collections::BTreeMap;
 

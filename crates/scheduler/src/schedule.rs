@@ -1,4 +1,4 @@
-//! The rounds: one group of clusters after the other, until one fits.
+//! The rounds: one group of cluster affinities after the other, until one fits.
 
 use entourage_api::{cluster::Cluster, keys::reason, work::TargetCluster};
 

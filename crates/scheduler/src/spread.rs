@@ -1,4 +1,4 @@
-//! Which of the clusters that fit are taken, so that every spread constraint holds.
+//! Spread constraints: a choice of clusters that satisfies all of them.
 //!
 //! A constraint sorts the clusters into groups (each cluster by itself, or by region, zone, provider or a label) and
 //! bounds how many groups are used. As many groups as the bounds allow are used, then as many clusters. Among several

@@ -1,4 +1,4 @@
-//! Taints of clusters and what tolerates them. Source: the Kubernetes API reference for Taint and Toleration.
+//! Taints of clusters and their tolerations. Source: the Kubernetes API reference for Taint and Toleration.
 
 use entourage_api::keys::taint;
 use k8s_openapi::api::core::v1::{Taint, Toleration};

@@ -1,4 +1,4 @@
-//! An authority and a certificate of our own: made, read from what was stored, renewed in time.
+//! The authority and the certificate of the webhook: made, read from a Secret, renewed in time.
 //!
 //! Nothing here reads a clock or speaks to anybody. Time is rounded to days, as certificates are made.
 

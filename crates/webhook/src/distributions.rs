@@ -1,5 +1,5 @@
-//! What the hub is asked before a ResourceDistribution may be written: whether its author may do what it does in their
-//! stead, and whether a server would take a copy. What to ask and what to make of the answers is the core's.
+//! Requests to the hub before a ResourceDistribution is admitted: the rights of its author, and a trial of a copy. What to
+//! ask and what to make of the answers is the core's.
 
 use std::{collections::BTreeSet, time::Duration};
 

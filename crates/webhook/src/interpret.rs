@@ -1,4 +1,4 @@
-//! For authors of hooks that say how objects of a kind are understood: implement [`Interpret`] for it, and [`serve`] it.
+//! For authors of interpreter webhooks: implement [`Interpret`] for a kind, and [`serve`] it.
 //!
 //! Both contracts are answered at every path: `ResourceInterpreterContext` and `ExploreReview`. An operation that is not
 //! implemented is refused; name in the rules of the configuration only those that are.

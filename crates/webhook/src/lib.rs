@@ -1,4 +1,4 @@
-//! Admission over HTTPS: the hub's API server sends what is written, and is told what `entourage-core` decides.
+//! The admission webhook: the hub's API server sends objects, and gets the answer of `entourage-core`.
 //!
 //! ```text
 //! API server ──AdmissionReview──► server ──► review ──► core::admission ──► patch, or refusal

@@ -1,4 +1,4 @@
-//! A listener with TLS for whoever answers requests: bounded connections and time, a graceful end.
+//! A TLS listener: bounded connections and time, a graceful end.
 //!
 //! A new certificate is used by the next connection. HTTP/2 is spoken where the certificate's configuration offers it.
 

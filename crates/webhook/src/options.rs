@@ -1,4 +1,4 @@
-//! How the webhook runs, and what can go wrong for good.
+//! Options of the webhook, and errors that end it.
 
 use std::{net::SocketAddr, time::Duration};
 

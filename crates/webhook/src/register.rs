@@ -1,5 +1,5 @@
-//! What the webhook keeps on the hub: the Secret with its certificates, which replicas share, and the two configurations
-//! that point here. Nothing is written that is there already.
+//! Objects of the webhook on the hub: the Secret with its certificates, which replicas share, and the two configurations
+//! that point to it. Nothing is written that is there already.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! From the JSON of a review to the JSON of its answer. Nothing is read but what a rule looks at, nothing is logged.
+//! Reviews: from the JSON of a request to the JSON of its response. Nothing is read but what a rule looks at, nothing is
+//! logged.
 
 use std::collections::BTreeMap;
 

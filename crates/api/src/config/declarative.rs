@@ -1,4 +1,4 @@
-//! How a kind is understood without a script: rules made of paths.
+//! Declarative rules: a kind interpreted by paths instead of a script.
 //!
 //! A path is a subset of JSONPath (RFC 9535): members by name (`spec.template`, `['a/b']`, `['a','b']`), elements
 //! (`[0]`), all of them (`[*]`, `.*`), and those that fit (`[?@.type == 'Secret']`, `!=`, or the path alone). `$.` at

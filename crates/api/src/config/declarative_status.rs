@@ -1,4 +1,4 @@
-//! The rules about numbers and status in [`declarative`](super::declarative).
+//! The declarative rules about replicas and status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Kinds that are explored by webhooks: the form that Karmada's proposal of the hooks had before they were
+//! ResourceExploringWebhookConfiguration: the form that Karmada's proposal of interpreter webhooks had before they were
 //! renamed. Configurations written for it are served as they are.
 
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! How a hook is reached.
+//! The address and CA of a webhook, as configurations give them.
 
 use k8s_openapi::ByteString;
 use schemars::JsonSchema;

@@ -1,5 +1,4 @@
-//! What a CRD promises, as text: one line for each path of each version, and a line for names, columns and
-//! subresources.
+//! The promises of a CRD as text: one line for each path of each version, and a line for names, columns and subresources.
 //!
 //! The lines of the reference schemas are committed; a test holds ours against them. Descriptions,
 //! validation rules and `anyOf` of int-or-string are left out, as is everything that a line does not name.

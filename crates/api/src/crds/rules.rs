@@ -1,4 +1,4 @@
-//! What a server checks itself on objects of our kinds, as rules in CEL.
+//! Validation rules in CEL that API servers apply to our kinds themselves.
 //!
 //! Only rules that cost little: a server estimates a rule's cost from the longest list and the longest text
 //! that a request can hold, and refuses the whole definition when the estimate is too high. So lists that a

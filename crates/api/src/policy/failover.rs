@@ -1,4 +1,4 @@
-//! What is done when a cluster, or the application in it, fails.
+//! The failover of a policy: what happens when a cluster, or the application in it, fails.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

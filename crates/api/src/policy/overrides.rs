@@ -1,4 +1,4 @@
-//! What is changed in the copies on some clusters.
+//! OverridePolicy and ClusterOverridePolicy: changes of the copies on some clusters.
 //!
 //! The fields are declared in the order in which Karmada writes them: the rules that were applied to a copy are
 //! recorded as JSON text in its annotations, where the order shows. Source: Karmada reference, appendix C.

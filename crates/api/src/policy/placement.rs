@@ -1,4 +1,4 @@
-//! Where templates go and how their replicas are divided.
+//! Placement: the clusters of a template, and the division of its replicas.
 //!
 //! The fields are declared in the order in which Karmada writes them: the placement is also stored as JSON
 //! text, in the annotation `policy.karmada.io/applied-placement`, where the order shows.

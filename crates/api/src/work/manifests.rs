@@ -1,4 +1,4 @@
-//! Works: what one cluster in pull mode shall hold, as its agent fetches it.
+//! Work: the manifests of one cluster in pull mode, as its agent fetches them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! What the replicas of a template need from a cluster.
+//! The resources, nodes and priority class that one replica of a template asks of a cluster.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a template fares on its clusters.
+//! The status of a binding: conditions, and one item for each cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The control plane as a child process: started, asked whether it is ready, ended in an orderly way or not.
+//! The control plane as a child process: started, probed for readiness, ended gracefully or killed.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! Leaving the servers as they were found.
+//! Removal of everything that a bench wrote.
 
 use std::{
     collections::BTreeSet,

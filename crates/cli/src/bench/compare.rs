@@ -1,4 +1,4 @@
-//! Whether two end states are the same but for what no two runs can share: uids, versions, times, permanent ids.
+//! Comparison of two end states, without what no two runs can share: uids, versions, times, permanent ids.
 //!
 //! Versions and times are masked. An id (a UUID, wherever it stands) is replaced by the place of its first appearance,
 //! so that two states are equal only when their ids also refer to each other in the same way.

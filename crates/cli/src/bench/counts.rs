@@ -1,4 +1,4 @@
-//! What an API server was asked, from its own counter `apiserver_request_total`.
+//! Requests to an API server, from its own counter `apiserver_request_total`.
 
 use std::collections::BTreeMap;
 

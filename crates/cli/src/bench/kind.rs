@@ -1,4 +1,4 @@
-//! The kinds that a bench writes or looks at, and where they lie on a server.
+//! The kinds that a bench writes or watches, and their paths on a server.
 
 /// One kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,4 @@
-//! What happened between two moments: time, the control plane's CPU and memory, the API servers' requests.
+//! The difference between two moments: time, the control plane's CPU and memory, the API servers' requests.
 
 use std::{
     sync::Arc,

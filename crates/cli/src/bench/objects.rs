@@ -1,4 +1,4 @@
-//! What a bench writes: a world of workloads and their dependencies, the same for the same parameters.
+//! The objects of a bench: workloads and their dependencies, the same for the same parameters.
 //!
 //! N Deployments over some namespaces, each with two ConfigMaps of its own (one as a volume, one as `envFrom`), a Secret
 //! of its own (a volume) and a Secret that its namespace shares (`envFrom`). Contents are about 1 KB of text that

@@ -1,4 +1,4 @@
-//! What a bench is asked for.
+//! Options of a bench.
 
 use std::{path::PathBuf, time::Duration};
 

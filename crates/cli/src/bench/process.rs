@@ -1,4 +1,4 @@
-//! What the operating system says about a process: CPU time and memory, from `/proc`.
+//! CPU time and memory of a process, from `/proc`.
 
 use std::{fs, path::PathBuf};
 

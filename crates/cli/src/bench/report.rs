@@ -1,4 +1,4 @@
-//! What a bench found: JSON with stable names for programs, a table for people.
+//! The report of a bench: JSON with stable names for programs, a table for people.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs};
 

@@ -1,4 +1,4 @@
-//! What the watches have shown, and waiting until they have shown enough.
+//! Observations of the watches, and waiting for enough of them.
 //!
 //! The [`Ledger`] is plain data: events go in, and a wish ("these copies, on these servers, there / gone / at that
 //! step") is a set of what is still outstanding, which events make smaller. Its last entry goes at the moment that ends

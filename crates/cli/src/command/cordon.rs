@@ -1,4 +1,4 @@
-//! `entourage cordon` and `entourage uncordon`: whether anything new is scheduled to Clusters.
+//! `entourage cordon` and `entourage uncordon`: stop and resume scheduling to Clusters.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `entourage crds`: prints every CustomResourceDefinition, or brings them to a hub and waits until it serves them.
+//! `entourage crds`: prints all CustomResourceDefinitions, or applies them to a hub and waits until it serves them.
 
 use std::{io::Write, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `entourage drain`: has a Cluster evicted, and waits until no binding is left there.
+//! `entourage drain`: evicts all workloads from a Cluster and waits until no binding is left there.
 //!
 //! The command sets two taints. It is the controllers that evict what does not tolerate them.
 

@@ -1,5 +1,5 @@
-//! `entourage failover --dry-run CLUSTER`: what would move where if a member failed, what has no other cluster, and which data
-//! would remain there. The same decisions as the controllers', made on a model of the servers: nothing is written.
+//! `entourage failover --dry-run CLUSTER`: simulates the failure of a member: what moves where, what has no other cluster,
+//! and which data remains. The same decisions as the controllers', made on a model of the servers: nothing is written.
 
 use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 

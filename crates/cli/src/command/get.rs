@@ -1,4 +1,4 @@
-//! `entourage get`: bindings, copies, clusters, policies, overrides and distributions, with what users ask first. It reads the hub alone.
+//! `entourage get`: bindings, copies, clusters, policies, overrides and distributions in tables. It reads the hub alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! `entourage graph`: what refers to what, on which clusters it is, and what is missing.
+//! `entourage graph`: references between objects, the clusters of each, and missing dependencies.
 
 use std::{collections::BTreeSet, io::Write};
 

@@ -1,5 +1,5 @@
-//! `entourage interpret`: whether customizations and hooks are right, who answers for a kind, and what is made of objects in
-//! files.
+//! `entourage interpret`: checks customizations and webhooks, names the layer that answers for a kind, and interprets
+//! objects in files.
 //!
 //! The flags and the form of the output are those that users of `karmadactl interpret` know. Without -f the rules are those
 //! that are known without configuration. Hooks among the files are called, nothing else is.

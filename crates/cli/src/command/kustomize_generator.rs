@@ -1,5 +1,5 @@
-//! `entourage kustomize-generator`: a ResourceDistribution out of literals and files, as a function that kustomize runs, of a
-//! configuration in a file, or of flags.
+//! `entourage kustomize-generator`: generates a ResourceDistribution from literals and files: as a function of kustomize,
+//! from a configuration file, or from flags.
 //!
 //! What kustomize builds may be somebody else's: a configuration reaches the files below the current directory and no others.
 //! Flags are the user's own, and reach what the user does.

@@ -1,4 +1,5 @@
-//! `entourage plan`: what an apply of files would create, change and remove, and where.
+//! `entourage plan`: creations, changes and deletions that an apply of files would cause, object by object and cluster by
+//! cluster.
 
 use std::{ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
 

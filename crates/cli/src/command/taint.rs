@@ -1,4 +1,4 @@
-//! `entourage taint`: puts taints on Clusters and removes them, in the words of `kubectl taint`, which knows Nodes alone.
+//! `entourage taint`: sets and removes taints of Clusters, in the syntax of `kubectl taint`, which handles Nodes alone.
 //!
 //! `cordon`, `uncordon` and `drain` do the same with taints of their own ([`super::cordon`], [`super::drain`]).
 

@@ -1,4 +1,4 @@
-//! `entourage unjoin`: takes a member off a hub.
+//! `entourage unjoin`: removes a member from a hub.
 //!
 //! The Cluster is told what becomes of its copies (an annotation) and deleted; the controllers carry that out on the
 //! member and then let the Cluster go (a finalizer). Credentials are removed last, since that work needs them.

@@ -1,4 +1,4 @@
-//! `entourage webhook`: judges what is written on a hub, until SIGINT or SIGTERM.
+//! `entourage webhook`: runs the admission webhook until SIGINT or SIGTERM.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -1,4 +1,4 @@
-//! What a fleet leaves on disk: kubeconfigs; credentials, ports and stores, too, when it is kept.
+//! The files of a fleet: kubeconfigs; credentials, ports and stores, too, when it is kept.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Cuts a member off from the controllers, and mends that: requests fail as those to a host that is down do.
+//! A switch that cuts a member off from the controllers: requests fail as those to a host that is down do.
 //!
 //! A [`Switch`] stands between the controllers and one cluster. Cutting it ends what is under way, open watches included; until
 //! it is mended every request is refused. The cluster itself runs on, and its own clients reach it: what the controllers see is

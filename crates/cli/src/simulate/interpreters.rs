@@ -1,4 +1,4 @@
-//! What people taught a hub of kinds: customizations, which count here, and hooks, which are named and not asked.
+//! The interpreter of a hub: its customizations, which count here, and its webhooks, which are named and not called.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What kinds are called in URLs and whether they lie in namespaces: from a server's discovery, or from what is known.
+//! The URL names and scopes of kinds: from a server's discovery, or from the kinds that are known.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A rehearsal against a hub: what it asks is read from the hub and its members; nothing is written anywhere.
+//! Simulation against a hub: reads go to the hub and its members; nothing is written.
 //!
 //! What the hub would make of a file, defaults and refusals included, is asked of the hub by a dry run, as `kubectl diff`
 //! does. Members are reached through their Clusters and Secrets, as the controllers reach them.

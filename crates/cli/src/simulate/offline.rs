@@ -1,4 +1,4 @@
-//! A rehearsal of files alone: the clusters are those of the files, or assumed.
+//! Simulation of files alone: the clusters are those of the files, or assumed.
 
 use std::collections::BTreeSet;
 

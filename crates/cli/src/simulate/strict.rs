@@ -1,5 +1,4 @@
-//! What a hub would make of objects before anything of its own is asked: strict decoding, and the schemas of kinds that
-//! the files define.
+//! Checks of a hub before admission: strict decoding, and the schemas of kinds that the files define.
 //!
 //! `kubectl` sends `fieldValidation=Strict`: a field that a kind does not have is an error, not a warning. The decoding
 //! is that of the embedded server, which is compared with a kube-apiserver's.

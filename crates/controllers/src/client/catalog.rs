@@ -1,5 +1,4 @@
-//! What an API server serves, in one look that answers for every kind: the cost of a look does not depend on how many kinds
-//! somebody has named.
+//! Discovery: the resources of an API server, in a few requests however many kinds are asked for.
 //!
 //! One request for each of `/api` and `/apis` where the server has aggregated discovery (Kubernetes 1.27), else one more per
 //! group version; one for the metadata of the CustomResourceDefinitions; and one for each definition that is not served.

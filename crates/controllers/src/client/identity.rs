@@ -1,4 +1,4 @@
-//! Which cluster answers at a member's endpoint.
+//! The identity of the cluster behind a member's endpoint.
 //!
 //! Invariant: after a call went unanswered or a watch broke, the cluster's identity is read again before anything else is asked of
 //! it or written to it.

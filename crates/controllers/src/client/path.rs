@@ -1,4 +1,4 @@
-//! Where things are on an API server.
+//! URL paths of kinds and objects.
 
 use std::{
     borrow::Cow,

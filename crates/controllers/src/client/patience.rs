@@ -1,4 +1,4 @@
-//! How long a server is given to begin to answer a list, or a watch that is opened. Pure.
+//! Timeouts until a server begins to respond to a list or a watch. Pure.
 //!
 //! A healthy server answers in milliseconds, and some take long for some lists. So the time given is short at first, doubles
 //! with each time-out of that request, and is never less than a multiple of what healthy answers of that server, and to that

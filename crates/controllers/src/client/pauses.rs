@@ -1,4 +1,4 @@
-//! The paths of a server that asked to be left alone for some time (Retry-After). Pure.
+//! Paths that a server asked to leave alone for some time (Retry-After). Pure.
 //!
 //! One path is paused, and not the server: whoever serves one path (an aggregated API, a webhook of one namespace) has no say
 //! about the others. A server that is overloaded as a whole says so on each path, and the limiter answers that.

@@ -1,4 +1,4 @@
-//! Reading what API servers send: each object once, without `metadata.managedFields`.
+//! Reading of objects: each once, without `metadata.managedFields`.
 //!
 //! `managedFields` are half of most objects and no decision reads them, so they are skipped while parsing. A list is
 //! read item by item: only one item is in memory as JSON at a time, beside the page's bytes. An update without

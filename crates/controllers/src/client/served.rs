@@ -1,4 +1,4 @@
-//! What an API server serves of a kind, and when a 404 proves that something is gone.
+//! The resource that an API server serves for a kind, and when a 404 proves that an object does not exist.
 //!
 //! A 404 that names the object is about the object. Any other one is about the address, and many answer so who know
 //! nothing of objects: a proxy, a server that starts, one that ceased to serve a version while the objects stay stored. So

@@ -1,4 +1,4 @@
-//! The client of production: kube's layers for address, credentials and headers over an HTTP client that holds little.
+//! The production client: kube's layers for address, credentials and headers over an HTTP client that uses little memory.
 //!
 //! kube's own stack gives no access to the HTTP client below it, which lets every connection's buffer grow to 400 KiB
 //! and keeps idle connections for ever; there is a connection for every watch and for every request in flight, so that

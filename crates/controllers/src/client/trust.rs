@@ -1,4 +1,4 @@
-//! Whether a server's certificate is trusted: webpki's rules, and a certificate that is itself in the bundle.
+//! Verification of a server's certificate: webpki's rules, and certificates that are themselves in the bundle.
 //!
 //! A serving certificate that is also what clients are given to trust (`openssl req -x509` makes it with `CA:TRUE`) is a
 //! chain of one to a Go client: it is accepted for the names that it carries, while it is valid. webpki accepts no

@@ -1,4 +1,4 @@
-//! Making the status of a template by what people taught us of its kind: read the template, ask, write what differs.
+//! Aggregation of a template's status by customizations and webhooks: read the template, ask, write what differs.
 
 use entourage_api::work::AggregatedStatusItem;
 use entourage_core::{

@@ -1,4 +1,4 @@
-//! Bringing one copy on one member in line: fetch the source, render, send, observe.
+//! Delivery of one copy to one member: fetch the template, render, send, observe.
 //!
 //! Which copy, whose it is and what it looks like are the core's functions; here is only the order of the requests:
 //! POST when nothing is known to stand there, PUT of exactly the known copy, or GET, compare, PUT.

@@ -1,5 +1,4 @@
-//! Sending the requests with which one copy of a distribution is brought in line, or ended. Which request follows which answer
-//! is the core's to say ([`ApplyTask`]).
+//! The requests of one copy of a distribution. Which request follows which answer is the core's to say ([`ApplyTask`]).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Events on the hub: one after the other, behind everything else. Losing one is no error.
+//! Events on the hub: one after the other, after all other writes. A lost one is no error.
 //!
 //! The same sentence about the same object within `SAME` raises the count of one Event instead of making another.
 

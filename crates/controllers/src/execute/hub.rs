@@ -1,4 +1,4 @@
-//! Writing objects of the hub, and answering what a decision needs to know of it.
+//! Writes and reads of objects on the hub.
 
 use entourage_core::delivery::render::wipe;
 use entourage_core::{

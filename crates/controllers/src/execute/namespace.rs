@@ -1,4 +1,4 @@
-//! Bringing a namespace of a member in line: read it, merge, send, observe.
+//! Update of a namespace on a member: read, merge, send, observe.
 
 mod end;
 mod look;

@@ -1,4 +1,4 @@
-//! Ending one copy on one member: exactly the object that the core saw, or nothing.
+//! Deletion or release of one copy on one member: exactly the object that the core observed, or nothing.
 
 use std::sync::Arc;
 

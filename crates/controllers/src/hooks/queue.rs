@@ -1,4 +1,4 @@
-//! The line to one hook: connections that are used again, over TLS only, HTTP/2 where it is offered.
+//! The connection pool of one webhook: TLS only, HTTP/2 where it is offered.
 //!
 //! Every exchange has a deadline over all of it and a bound on what is read. Redirects are not followed.
 

@@ -1,4 +1,4 @@
-//! From the name of a host to addresses: of a Service of the hub its own, and else what the system says.
+//! Name resolution: Services of the hub to their addresses, other hosts by the system.
 //!
 //! Source: Karmada reference 3.4. The name that the certificate must be for stays that of the reference.
 

@@ -1,4 +1,4 @@
-//! Whether this process may write at this moment.
+//! Permission of this process to write, by its lease.
 //!
 //! A process may be stopped for longer than its lease lasts (SIGSTOP, a frozen machine). When it goes on, its tasks run in
 //! any order, and what the campaign published last says nothing. So until when it may write is kept too, and compared with

@@ -1,5 +1,5 @@
-//! Which namespaces of a member deliveries went into, so that a missing one is made once, and none is deleted while something is
-//! on its way into it.
+//! The namespaces of a member that deliveries went into, so that a missing one is created once, and none is deleted while a
+//! copy is on its way into it.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! What a member is: its version and the APIs it serves.
+//! Facts about a member: its version and the APIs that it serves.
 //!
 //! One request where the server has aggregated discovery (Kubernetes 1.27), else one per group version.
 

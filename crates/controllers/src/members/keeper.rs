@@ -1,4 +1,4 @@
-//! The task of one member: its client, its probes, and what the brain is told of both.
+//! The task of one member: its client, its probes, and its messages to the control loop.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One probe of a member: does it answer, is it healthy, what is it; and how often it is probed.
+//! One probe of a member: reachable, healthy, version and APIs; and the interval of probes.
 //!
 //! An answer that comes late is told apart from none: once a member was silent, a probe waits longer for it. That a connection
 //! comes about proves nothing by itself: behind a load balancer, or for a process that hangs, it does so without anybody who

@@ -1,4 +1,4 @@
-//! What the operating system says about this process, read when somebody asks. Elsewhere than on Linux: nothing.
+//! Metrics of the process from the operating system, read on request. Elsewhere than on Linux: nothing.
 
 use std::{fmt, fs};
 

@@ -1,4 +1,4 @@
-//! From keys to requests: having plans made and carried out where there is room, and what follows from how they end.
+//! From keys to requests: plans are made and executed where there is room, and their results are handled.
 
 use entourage_core::{
     object::Time,

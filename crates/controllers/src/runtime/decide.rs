@@ -1,4 +1,4 @@
-//! What the brain asks of the core. One implementation, the Index; a scripted one in tests.
+//! The interface of the control loop to the core. One implementation, the Index; a scripted one in tests.
 
 use std::{collections::BTreeSet, sync::Arc};
 

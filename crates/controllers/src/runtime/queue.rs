@@ -1,4 +1,4 @@
-//! The keys of one API server that wait for their plan: by priority, once each, one lane at a time. Pure.
+//! The queue of one API server: keys by priority, each once, one at a time for each serialization key. Pure.
 
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 

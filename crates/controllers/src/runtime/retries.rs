@@ -1,4 +1,4 @@
-//! How long a key that failed is left alone. Pure: time and jitter are passed in.
+//! Back-off of keys that failed. Pure: time and jitter are passed in.
 
 use std::{
     collections::{HashMap, HashSet},

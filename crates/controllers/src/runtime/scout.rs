@@ -1,4 +1,4 @@
-//! Kinds that are not known to be served: one task per API server looks for all of them.
+//! Kinds that are not known to be served: one task for each API server looks for all of them.
 //!
 //! A kind that users name may be one that nobody serves, and there may be a thousand of them. Until the server is seen to
 //! serve it, a kind has no watch, no task and no request of its own: `Scout` looks at what the server serves

@@ -1,4 +1,4 @@
-//! Keys that come back at a time: `again_at` of plans, and retries. One time per key. Pure.
+//! Timers of keys: `again_at` of plans, and retries. One time per key. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,5 @@
-//! Which list-and-watches run: those that the core demands, on servers that have a client, of kinds that the server serves.
+//! The running list-and-watches: those that the core demands, on servers that have a client, of kinds that the server
+//! serves.
 //!
 //! A kind that not every API server knows waits ([`Waiting`]) until its server is seen to serve it, and waits again when it
 //! ceases to: see [`super::scout`].

@@ -1,4 +1,4 @@
-//! Objects of kinds that hooks are about: what the hooks say is heard before an object is read.
+//! Objects of kinds with webhooks: the responses are awaited before an object is observed.
 //!
 //! Order is kept: what a watch told first is told first. What a hook has no answer about is read without, and read once more
 //! later, until it has: nothing else would have it asked again while the object stays as it is.

@@ -1,4 +1,4 @@
-//! The list before the watch, and whether a watch may go on without one.
+//! The list before the watch, and the conditions under which a watch goes on without one.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! When a server cannot be listed: what that means, how it is told, and how long is waited.
+//! A server that cannot be listed: its meaning, its log lines, and the back-off.
 
 use std::time::Duration;
 

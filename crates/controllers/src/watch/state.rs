@@ -1,4 +1,4 @@
-//! Where a watch stands: what was told of it, and why it ended.
+//! The progress of a watch: what it reported, and why it ended.
 
 use entourage_core::object::Str;
 

@@ -1,4 +1,4 @@
-//! The object's own status, made of what clusters report.
+//! Aggregation: the template's status, made of the statuses that clusters report.
 
 use std::collections::BTreeSet;
 

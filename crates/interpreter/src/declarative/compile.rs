@@ -1,4 +1,4 @@
-//! From rules as they are written to rules that can be followed.
+//! Compilation of rules as they are written.
 
 use entourage_api::config::declarative::{
     AggregationRule, DeclarativeRules, DependencyRule, HealthRule, NumberAt, PhaseCheck, PodTemplateRule,

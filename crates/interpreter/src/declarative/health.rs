@@ -1,4 +1,4 @@
-//! Whether a copy is healthy.
+//! Health by rules.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What an object names: by its pod templates, by containers outside of them, and by fields of its own.
+//! References by rules: pod templates, containers outside of them, and fields of the kind's own.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

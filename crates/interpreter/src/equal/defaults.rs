@@ -1,4 +1,4 @@
-//! What API servers fill in. One line a row, so that it reads as a table.
+//! Fields that API servers fill in when they are absent. One line a row, so that it reads as a table.
 
 use FilledIn::{AliasOf, ByTheServer, Flag, Number, ObjectOfDefaults, OneOf, Text};
 

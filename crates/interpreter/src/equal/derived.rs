@@ -1,5 +1,5 @@
-//! What API servers fill in from other fields of the same object. Done on both sides before they are compared: then it
-//! does not matter which of them a server completed already.
+//! Fields that API servers fill in from other fields of the same object. Done on both sides before they are compared: then
+//! it does not matter which of them a server completed already.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What a hook answered, checked: it comes from somebody whom we do not trust.
+//! The response of a webhook, checked before it is used: it comes from a server that is not trusted.
 //!
 //! Source: Karmada reference 3.4 (uid, successful, required fields, dependencies verified) and the proposal's
 //! ExploreResponse. Errors quote nothing but the hook's own message, and nothing at all about a Secret.

@@ -1,4 +1,4 @@
-//! Answers that may be used again while their object is at the same version.
+//! Cached responses, valid while their object is at the same version.
 //!
 //! Only answers to questions that look at nothing but the object are kept, and none about a Secret. The caller asks about
 //! one version of an object always in the same form.

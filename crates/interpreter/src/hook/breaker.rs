@@ -1,4 +1,4 @@
-//! When a hook that does not answer is left alone, so that what it is not about goes on at its own pace.
+//! The circuit breaker of a webhook that does not respond.
 
 use entourage_model::object::Time;
 

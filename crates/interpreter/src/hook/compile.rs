@@ -1,4 +1,4 @@
-//! From the configurations that people write to hooks.
+//! Compilation of webhook configurations.
 //!
 //! A webhook that cannot be called as it is written becomes a hook that says so whenever it is asked: its kinds stay its
 //! own, and nothing is concluded from an answer that it could not give.

@@ -1,4 +1,4 @@
-//! A JSON patch (RFC 6902) of somebody whom we do not trust, applied within bounds.
+//! A JSON patch (RFC 6902) from a webhook, applied within bounds: its author is not trusted.
 //!
 //! Messages say which operation is wrong and why, and quote nothing of it: a patch holds what the object holds.
 

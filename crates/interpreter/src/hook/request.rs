@@ -1,4 +1,4 @@
-//! What a hook is asked, as JSON.
+//! The request to a webhook, as JSON.
 //!
 //! Source: Karmada reference 3.4 (`replicas` stands in every request) and the proposal's ExploreRequest. An addition of
 //! ours to the latter: `observedObject` for `ExploreRetaining`, without which a hook could retain nothing.

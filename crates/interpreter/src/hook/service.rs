@@ -1,4 +1,5 @@
-//! Where the Service of a reference is. Source: Karmada reference 3.4 (ClusterIP, ExternalName, headless refused).
+//! The address of the Service that a webhook names. Source: Karmada reference 3.4 (ClusterIP, ExternalName, headless
+//! refused).
 
 use serde_json::Value;
 

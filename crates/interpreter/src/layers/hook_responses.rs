@@ -1,4 +1,4 @@
-//! What hooks said of one object, as the shell passes it along.
+//! The responses of webhooks about one object, as the shell passes them on.
 
 use std::{collections::BTreeMap, sync::Arc};
 

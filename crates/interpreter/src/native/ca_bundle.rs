@@ -1,4 +1,4 @@
-//! What the kinds that name a webhook have in common: a CA that something in the cluster injects.
+//! The CA bundle of kinds that name a webhook, which something in the cluster injects.
 
 use serde_json::Value;
 

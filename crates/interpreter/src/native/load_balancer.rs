@@ -1,4 +1,4 @@
-//! What Service and Ingress have in common: the points of a load balancer as their status.
+//! The status of Service and Ingress: the addresses of a load balancer.
 
 use serde_json::{Value, json};
 

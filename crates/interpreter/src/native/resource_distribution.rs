@@ -1,4 +1,4 @@
-//! ResourceDistribution, where a policy takes it to members.
+//! ResourceDistribution, where a policy propagates it to members.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The two contracts, and what each calls the operations.
+//! The two contracts of interpreter webhooks, and the name that each gives to the operations.
 
 use super::Operation;
 

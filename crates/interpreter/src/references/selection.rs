@@ -1,4 +1,4 @@
-//! Objects that a template needs by their labels instead of their names: the table, and its reading.
+//! Dependencies that a template selects by labels: the table, and its evaluation.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is in a namespace of a member that the hub deleted: Kubernetes' own objects, what leaves anyway, or content.
+//! The content of a member's namespace that the hub deleted: Kubernetes' own objects, objects that leave anyway, or content.
 //!
 //! Kubernetes puts the account `default` with its tokens into each namespace, the ConfigMap with the cluster's root
 //! certificate, and Events. What has an owner follows that one; what is being deleted leaves soon, and so do the Endpoints of

@@ -1,4 +1,4 @@
-//! What a hub set on a member's namespace: it says so itself, in an annotation of the hub's own.
+//! The annotation in which a hub lists what it set on a member's namespace.
 //!
 //! A member may belong to several hubs, and no namespace has one owner. Each hub keeps its list under its own id and
 //! takes away only what stands there.

@@ -1,5 +1,5 @@
-//! The hash that OpenKruise writes on copies: that of the bytes in which a Kubernetes server, which is written in Go, serves
-//! the resource inside its distribution.
+//! The hash that OpenKruise writes on copies: that of the bytes in which a Kubernetes API server serves the resource of a
+//! distribution.
 
 use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};

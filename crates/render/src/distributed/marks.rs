@@ -1,4 +1,4 @@
-//! How a copy says whose it is, and which of its labels and annotations a distribution set.
+//! The ownership metadata of a copy of a distribution, and the labels and annotations that the distribution set.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a ConfigMap or Secret means to a server, in one form: two objects that mean the same have the same one.
+//! The normal form of a ConfigMap or Secret: equal for two objects that mean the same to a server.
 //!
 //! A server stores bytes. It folds `stringData` into `data`, writes base64 without line breaks, and gives a Secret without
 //! a type the type Opaque; compared as they were written, such a resource and its copies would differ for ever.

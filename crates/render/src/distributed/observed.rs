@@ -1,4 +1,4 @@
-//! What is kept of a distribution, and of an object that has the name of what is distributed. No content.
+//! The facts that are kept of a distribution and of an object with the name of its resource. No content.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! Resource → copy in a namespace, pure.
+//! Rendering of a copy of a distribution in a namespace, pure.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which namespaces a distribution means.
+//! The target namespaces of a distribution.
 //!
 //! ```text
 //! A  allNamespaces: true              every namespace

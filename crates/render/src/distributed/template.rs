@@ -1,4 +1,4 @@
-//! What is distributed: whether it can be, and what of it is.
+//! The resource of a distribution: whether it can be distributed, and which of its fields are.
 //!
 //! The same rules hold at admission and for the controller, which is as safe without the webhook.
 

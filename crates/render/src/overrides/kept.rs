@@ -1,4 +1,4 @@
-//! What of a JSON or YAML document would be lost if it were read and written again.
+//! Losses of a JSON or YAML document that is read and written again.
 //!
 //! Reading takes a document for values: text, numbers, lists, maps from text. A document may say more than that. What is
 //! wrong is told in words that hold nothing of the document.

@@ -1,4 +1,4 @@
-//! What a copy says of the rules that were applied to it: two annotations, as Karmada writes them.
+//! The annotations that record the applied override rules on a copy, as Karmada writes them.
 
 use std::sync::Arc;
 

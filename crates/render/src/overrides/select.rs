@@ -1,4 +1,4 @@
-//! Which rules apply to a copy, and in which order.
+//! Selection of the rules that apply to a copy, in their order.
 
 use std::{collections::BTreeMap, sync::Arc};
 
