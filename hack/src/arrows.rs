@@ -20,9 +20,11 @@ const OWED: usize = 2;
 
 /// What one crate's list says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Floors {
+pub(crate) struct Floors {
     /// The modules, lowest floor first.
-    order: Vec<String>,
+    pub(crate) order: Vec<String>,
+    /// The headings: the first module below each comment that has a line to itself, and that comment.
+    pub(crate) groups: BTreeMap<String, String>,
     /// The arrows back up that are owed: from, to.
     owed: Vec<(String, String)>,
 }
@@ -78,7 +80,8 @@ fn list_of(name: &str) -> String {
     format!("hack/arrows/{name}.txt")
 }
 
-fn lists(root: &Path) -> Result<BTreeMap<String, Floors>> {
+/// Crate → its list.
+pub(crate) fn lists(root: &Path) -> Result<BTreeMap<String, Floors>> {
     let dir = root.join("hack/arrows");
     let mut lists = BTreeMap::new();
     for file in tree::files(&dir)? {
@@ -113,16 +116,25 @@ fn graphs(root: &Path) -> Result<BTreeMap<String, Graph>> {
 
 // === the list ===
 
-/// Reads a list. `#` begins a comment.
-fn floors(text: &str) -> Result<Floors> {
+/// Reads a list. `#` begins a comment; the one in the first line is about the list, others with a line to themselves are
+/// headings.
+pub(crate) fn floors(text: &str) -> Result<Floors> {
     let mut floors = Floors::default();
+    let mut heading = None;
     for (n, line) in text.lines().enumerate() {
+        if let Some(comment) = line.strip_prefix('#').filter(|_| n > 0) {
+            heading = Some(comment.trim().to_owned());
+        }
         let line = line.split('#').next().unwrap_or_default().trim();
         let words: Vec<&str> = line.split_whitespace().collect();
         match (words.as_slice(), floors.order.last()) {
             ([], _) => {}
             (["->", to], Some(from)) => floors.owed.push((from.clone(), (*to).to_owned())),
-            ([module], _) if *module != "->" => floors.order.push((*module).to_owned()),
+            ([module], _) if *module != "->" => {
+                floors.order.push((*module).to_owned());
+                let group = heading.take().map(|heading| ((*module).to_owned(), heading));
+                floors.groups.extend(group);
+            }
             _ => bail!("line {}: neither a module nor `-> module` below one", n + 1),
         }
     }
@@ -205,8 +217,10 @@ mod tests {
 
     #[test]
     fn a_list_is_read_line_by_line() {
-        let floors = floors("# low\na\nb # why\n  -> c\n  -> d\n\nc\n").unwrap();
+        let floors = floors("# low\na\nb # why\n  -> c\n  -> d\n\n# top\nc\n").unwrap();
         assert_eq!(floors.order, ["a", "b", "c"]);
+        let groups = BTreeMap::from([("c".to_owned(), "top".to_owned())]);
+        assert_eq!(floors.groups, groups);
         let owed = [("b", "c"), ("b", "d")].map(|(from, to)| (from.to_owned(), to.to_owned()));
         assert_eq!(floors.owed, owed);
         for text in ["-> a", "a b", "a\n -> b c", "a\n->"] {

@@ -25,7 +25,8 @@ struct Absent {
     reason: &'static str,
 }
 
-/// Direction of knowledge. Source: architecture 4. A member of the workspace without a row is an error.
+/// Direction of knowledge. Source: architecture 4. A member of the workspace without a row is an error. A row stands below
+/// those of the crates that it names, so that the map reads upwards.
 const ARROWS: &[Arrow] = &[
     Arrow {
         from: "entourage-api",
@@ -261,6 +262,16 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
 }
 
 /// Name of each member of the workspace → the names in its manifest's dependency sections.
+/// The crates in the order of the arrows, each with those that it may name: folders of `crates/`, by their names.
+pub(crate) fn folders() -> Vec<(String, Vec<String>)> {
+    let folder = |package: &&str| match *package {
+        "entourage" => "cli".to_owned(),
+        package => package.trim_start_matches("entourage-").to_owned(),
+    };
+    let of_row = |row: &Arrow| (folder(&row.from), row.to.iter().map(folder).collect());
+    ARROWS.iter().map(of_row).collect()
+}
+
 fn members(metadata: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let metadata: Value = serde_json::from_str(metadata).context("cargo metadata is not JSON")?;
     let mut members = BTreeMap::new();
@@ -400,6 +411,16 @@ mod tests {
                 "a circle or an unknown crate among {:?}",
                 left.iter().map(|r| r.from).collect::<Vec<_>>()
             );
+        }
+    }
+
+    #[test]
+    fn every_row_stands_below_those_of_the_crates_that_it_names() {
+        for (n, row) in ARROWS.iter().enumerate() {
+            for to in row.to {
+                let stands_above = ARROWS[..n].iter().any(|other| other.from == *to);
+                assert!(stands_above, "{} names {to}: move its row below", row.from);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod crds;
 mod fences;
 mod fields;
 mod fields_file;
+mod map;
 mod names;
 #[cfg(test)]
 mod pages;
@@ -66,6 +67,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--check]",
         about: "config/rbac from the table of controllers",
         run: rbac::run,
+    },
+    Command {
+        name: "map",
+        usage: "[--check | --lines]",
+        about: "docs/map.md: what each module is about, by floors",
+        run: map::run,
     },
     Command {
         name: "fields",
