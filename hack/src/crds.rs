@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{Outcome, only_check, tree};
 
@@ -15,9 +15,9 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let check = only_check(args)?;
     let files = entourage_api::crds::files()?;
     let dir = tree::root().join("crds");
-    let count = tree::generate(&dir, ".yaml", &files, check)?;
+    let count = tree::generate(&dir, ".yaml", &files, check).context("write it anew: cargo xtask crds")?;
     let list = BTreeMap::from([(LIST.to_owned(), list(files.keys()))]);
-    tree::generate(&dir, LIST, &list, check)?;
+    tree::generate(&dir, LIST, &list, check).context("write it anew: cargo xtask crds")?;
     Ok(Outcome::Done(format!("{count} definitions")))
 }
 

@@ -1,11 +1,11 @@
 //! `config/rbac`: the account of the controllers and its rights on the hub, from the table `CONTROLLERS`; `config/rbac-kinds`:
-//! those for kinds that are not granted by default, from the table `PROPAGATED`.
+//! those for native kinds that are not granted by default, from what these say of their resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use entourage_controllers::controllers::{CONTROLLERS, Controller, Rule, SYSTEM_NAMESPACE, Within};
-use entourage_core::rights::{KINDS_FOLDER, PROPAGATED, PropagatedKind};
+use entourage_core::rights::{KINDS_FOLDER, PropagatedKind, propagated};
 
 use crate::{Outcome, only_check, tree};
 
@@ -21,7 +21,8 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let mut count = 0;
     for part in parts() {
         let files = files(&part);
-        tree::generate(&tree::root().join(&part.folder), ".yaml", &files, check)?;
+        tree::generate(&tree::root().join(&part.folder), ".yaml", &files, check)
+            .context("write it anew: cargo xtask rbac")?;
         count += files.len();
     }
     Ok(Outcome::Done(format!(
@@ -57,11 +58,12 @@ fn parts() -> Vec<Part> {
             "entourage-distribution",
         ),
     ];
-    parts.extend(PROPAGATED.iter().filter(|kind| !kind.on_hub).map(|kind| Part {
+    let on_request = propagated().iter().filter(|kind| !kind.resource.on_hub);
+    parts.extend(on_request.map(|kind| Part {
         gate: None,
         kind: Some(kind),
-        folder: format!("{KINDS_FOLDER}/{}", kind.resource),
-        name: format!("entourage-propagate-{}", kind.resource),
+        folder: format!("{KINDS_FOLDER}/{}", kind.resource.plural),
+        name: format!("entourage-propagate-{}", kind.resource.plural),
     }));
     parts
 }

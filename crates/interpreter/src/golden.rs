@@ -47,8 +47,11 @@ pub(super) fn shipped_cases(group: &str, kind: &str) -> Vec<PathBuf> {
 
 fn cases_in(folder: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/interpreter");
-    let folder = root.join(folder);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|_| panic!("there are no golden cases in {folder:?}"));
+    let entries = fs::read_dir(root.join(folder)).unwrap_or_else(|_| {
+        panic!(
+            "no golden case of {folder}: write crates/interpreter/testdata/interpreter/{folder}/<case>/object.yaml"
+        )
+    });
     let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     cases

@@ -9,7 +9,54 @@ use crate::{
     gvk::NativeGvk,
     health::Health,
     json::{at, remove_keys},
+    operations::Operation,
 };
+
+/// How a native kind is served, and where the controllers may manage it by default.
+///
+/// By default are granted the kinds that lie in a namespace, which are what workloads consist of. A kind that reaches over a
+/// whole cluster, or decides who may do what there, is granted by its administrator, one kind at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The plural in lower case.
+    pub plural: &'static str,
+    /// Whether its objects lie in namespaces.
+    pub namespaced: bool,
+    /// Granted on the hub. A kind that is not comes with `config/rbac-kinds/<plural>`.
+    pub on_hub: bool,
+    /// Granted on members. A kind that is not comes with `entourage join --allow`.
+    pub on_members: bool,
+}
+
+impl Resource {
+    /// A kind in namespaces, granted.
+    pub(crate) const fn namespaced(plural: &'static str) -> Self {
+        Self {
+            plural,
+            namespaced: true,
+            on_hub: true,
+            on_members: true,
+        }
+    }
+
+    /// A cluster-scoped kind, granted on request.
+    pub(crate) const fn cluster_scoped(plural: &'static str) -> Self {
+        let resource = Self::namespaced(plural);
+        Self {
+            namespaced: false,
+            ..resource.granted(false, false)
+        }
+    }
+
+    /// An exception from what its scope says; its reason stands at the kind.
+    pub(crate) const fn granted(self, on_hub: bool, on_members: bool) -> Self {
+        Self {
+            on_hub,
+            on_members,
+            ..self
+        }
+    }
+}
 
 /// A kind understood without configuration. Every function takes the whole object as an API server serves it.
 pub trait NativeKind: Sync {
@@ -18,6 +65,13 @@ pub trait NativeKind: Sync {
 
     /// What the kind is to us, in one line.
     fn summary(&self) -> &'static str;
+
+    /// How the kind is served and granted; `None` for a third-party kind, which is granted by those who propagate it.
+    fn resource(&self) -> Option<Resource>;
+
+    /// The operations that differ from the defaults below, in the order of [`Operation::ALL`]. Documentation and rights are
+    /// made of them.
+    fn operations(&self) -> &'static [Operation];
 
     /// Whether a copy holds data that nothing else holds, so that it is not deleted but for a user's own word. Default: no.
     fn holds_data(&self, _live: &Value) -> bool {

@@ -41,8 +41,8 @@ use crate::{
     gvk::NativeGvk,
     health::Health,
     json::{at, remove, remove_keys, set, text},
-    kind::{NativeKind, prune_metadata},
-    operations::{OPERATIONS, Operation},
+    kind::{NativeKind, Resource, prune_metadata},
+    operations::Operation,
     shipped,
 };
 pub use job::{completions, revise_completions};
@@ -115,13 +115,10 @@ pub fn native(group: &str, version: &str, kind: &str) -> Option<&'static dyn Nat
     KNOWN.get(place).map(|(_, native)| *native)
 }
 
-/// Whether a kind has an operation.
+/// Whether a native kind has an operation.
 #[must_use]
 pub fn has(native: &dyn NativeKind, operation: Operation) -> bool {
-    let kind = native.gvk().kind;
-    OPERATIONS
-        .iter()
-        .any(|(name, operations)| *name == kind && operations.contains(&operation))
+    native.operations().contains(&operation)
 }
 
 /// Removes from a template what no object of any kind takes to a member: everything an API server sets itself,

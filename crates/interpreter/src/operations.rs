@@ -1,7 +1,7 @@
-//! The operations that each kind has: the table that the documentation shows and that rights are made of.
+//! The operations that a kind can have.
 //!
-//! The code of an operation is the kind's own; a test demands that the golden cases show every operation listed here
-//! at work, and none that is not.
+//! Each native kind lists its own; a test demands that the golden cases show every listed operation at work, and none that is
+//! not. The documentation's table and rights are made of the lists.
 
 mod contract;
 
@@ -31,38 +31,6 @@ pub enum Operation {
     Health,
 }
 
-/// Every interpreted kind and its operations, in all its versions.
-#[rustfmt::skip]
-pub const OPERATIONS: &[(&str, &[Operation])] = &[
-    ("APIService", &[Retain, Reflect, Health]),
-    ("ClusterRole", &[Retain]),
-    ("ConfigMap", &[]),
-    ("CronJob", &[References, Reflect, Aggregate]),
-    ("CustomResourceDefinition", &[Retain, Reflect, Health]),
-    ("DaemonSet", &[References, Prune, Reflect, Aggregate, Health]),
-    ("Deployment", &[References, Replicas, Revise, Prune, Retain, Reflect, Aggregate, Health]),
-    ("EndpointSlice", &[Prune]),
-    ("HorizontalPodAutoscaler", &[Prune, Reflect, Aggregate]),
-    ("Ingress", &[References, Retain, Reflect, Aggregate, Health]),
-    ("Job", &[References, Replicas, Revise, Prune, Retain, Reflect, Aggregate]),
-    ("MutatingWebhookConfiguration", &[Retain]),
-    ("Namespace", &[Prune, Retain, Reflect, Health]),
-    ("PersistentVolume", &[Prune, Retain, Reflect, Aggregate]),
-    ("PersistentVolumeClaim", &[Prune, Retain, Reflect, Aggregate, Health]),
-    ("Pod", &[References, Replicas, Prune, Retain, Reflect, Aggregate, Health]),
-    ("PodDisruptionBudget", &[Reflect, Aggregate, Health]),
-    ("ReplicaSet", &[References, Replicas, Revise, Prune, Retain, Reflect, Aggregate, Health]),
-    ("ReplicationController", &[References, Replicas, Revise, Retain, Reflect, Aggregate, Health]),
-    ("ResourceDistribution", &[Reflect, Aggregate, Health]),
-    ("ResourceQuota", &[Reflect]),
-    ("Secret", &[]),
-    ("Service", &[Prune, Retain, Reflect, Aggregate, Health]),
-    ("ServiceAccount", &[References, Prune, Retain]),
-    ("ServiceImport", &[References, Retain, Reflect]),
-    ("StatefulSet", &[References, Replicas, Revise, Retain, Reflect, Aggregate, Health]),
-    ("ValidatingWebhookConfiguration", &[Retain]),
-];
-
 impl Operation {
     /// What users know it by: its name in `ResourceInterpreterWebhookConfiguration`.
     #[must_use]
@@ -78,7 +46,11 @@ impl Operation {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
+        path::Path,
+    };
 
     use serde_json::json;
 
@@ -133,14 +105,32 @@ mod tests {
         shown
     }
 
+    /// The operations of each native kind.
+    fn listed() -> BTreeMap<&'static str, &'static [Operation]> {
+        NATIVE
+            .iter()
+            .map(|kind| (kind.gvk().kind, kind.operations()))
+            .collect()
+    }
+
     #[test]
     fn the_golden_cases_show_every_operation_of_every_kind_and_no_other() {
-        let kinds: BTreeSet<_> = NATIVE.iter().map(|kind| kind.gvk().kind).collect();
-        let listed: Vec<_> = OPERATIONS.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(listed, Vec::from_iter(kinds), "sorted, each kind once");
-        for (kind, operations) in OPERATIONS {
-            assert_eq!(shown(kind), operations.iter().copied().collect(), "{kind}");
-            assert!(operations.is_sorted(), "{kind}");
+        for (kind, operations) in listed() {
+            assert_eq!(
+                shown(kind),
+                operations.iter().copied().collect(),
+                "{kind}: its golden cases in crates/interpreter/testdata/interpreter show the left, `operations` of its file \
+                 in crates/interpreter/src/native lists the right"
+            );
+            assert!(operations.is_sorted(), "{kind}: in the order of Operation::ALL");
+        }
+    }
+
+    #[test]
+    fn every_version_of_a_kind_has_the_same_operations() {
+        let listed = listed();
+        for kind in NATIVE {
+            assert_eq!(kind.operations(), listed[kind.gvk().kind], "{:?}", kind.gvk());
         }
     }
 
@@ -198,11 +188,8 @@ mod tests {
     fn every_hook_of_karmada_is_there() {
         for (operation, kinds) in KARMADA {
             for kind in kinds.split_whitespace() {
-                let found = OPERATIONS.iter().find(|(name, _)| *name == kind);
-                assert!(
-                    found.is_some_and(|(_, operations)| operations.contains(operation)),
-                    "{operation:?} {kind}"
-                );
+                let operations = listed()[kind];
+                assert!(operations.contains(operation), "{operation:?} {kind}");
             }
         }
     }
@@ -210,8 +197,7 @@ mod tests {
     /// The table in `docs/reference/kinds.md`, between its two comments.
     #[test]
     fn the_documentation_shows_the_table() {
-        const BEGIN: &str =
-            "<!-- native kinds: made of crates/interpreter/src/operations.rs by its test -->\n";
+        const BEGIN: &str = "<!-- native kinds: made of crates/interpreter/src/native by a test -->\n";
         const END: &str = "<!-- end of native kinds -->";
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/kinds.md");
         let text = fs::read_to_string(&path).unwrap();
@@ -223,7 +209,7 @@ mod tests {
         }
         assert!(
             fs::read_to_string(&path).unwrap() == wanted,
-            "UPDATE_GOLDEN=1 writes it anew"
+            "docs/reference/kinds.md: UPDATE_GOLDEN=1 cargo test -p entourage-interpreter writes the table anew"
         );
     }
 
@@ -235,9 +221,9 @@ mod tests {
         let mut text = format!("\n| Kind | API version | {} |\n|---|---|", names.join(" | "));
         text.push_str(&"---|".repeat(names.len()));
         text.push('\n');
-        for (kind, operations) in OPERATIONS {
+        for (kind, operations) in listed() {
             let all = NATIVE.iter().map(|native| native.gvk());
-            let of_kind: Vec<_> = all.filter(|gvk| gvk.kind == *kind).collect();
+            let of_kind: Vec<_> = all.filter(|gvk| gvk.kind == kind).collect();
             let versions: Vec<_> = of_kind.iter().map(|gvk| gvk.version).collect();
             let group = match of_kind[0].group {
                 "" => String::new(),

@@ -1,114 +1,59 @@
-//! Which of the kinds that are propagated with rules of their own the controllers may manage by default: one table, of which
-//! the roles on the hub (`config/rbac`) and those that `entourage join` makes on members are generated.
-//!
-//! By default are granted the kinds that lie in a namespace, which are what workloads consist of. What reaches over a whole
-//! cluster, or decides who may do what there, is granted by its administrator, one kind at a time.
+//! The native kinds that the controllers may manage by default: the roles on the hub (`config/rbac`) and those that `entourage
+//! join` makes on members are generated from what each kind says of its resource.
+
+use std::sync::LazyLock;
+
+use crate::{NATIVE, kind::Resource};
 
 /// Where the rights for one kind that is not granted by default are, under the root of the repository: a folder each.
 pub const KINDS_FOLDER: &str = "config/rbac-kinds";
 
-/// A kind, and where it is granted by default.
+/// A native kind in all its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropagatedKind {
     /// API group; empty for the core group.
     pub group: &'static str,
     /// Kind.
     pub kind: &'static str,
-    /// The resource: the plural in lower case.
-    pub resource: &'static str,
-    /// On the hub. What is not comes with `config/rbac-kinds/<resource>`.
-    pub on_hub: bool,
-    /// On members. What is not comes with `entourage join --allow`.
-    pub on_members: bool,
+    /// How it is served, and where it is granted by default.
+    pub resource: Resource,
 }
 
-/// Every kind with rules of its own, sorted by group and resource.
-pub const PROPAGATED: &[PropagatedKind] = &[
-    granted("", "ConfigMap", "configmaps"),
-    // Namespaces are on every member, whatever policies say; only a policy of their own asks for more there.
-    on_hub("", "Namespace", "namespaces"),
-    granted("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    on_request("", "PersistentVolume", "persistentvolumes"),
-    granted("", "Pod", "pods"),
-    granted("", "ReplicationController", "replicationcontrollers"),
-    on_request("", "ResourceQuota", "resourcequotas"),
-    // On the hub they are those of every tenant: config/hub grants them by a line that can be left out.
-    on_members("", "Secret", "secrets"),
-    granted("", "ServiceAccount", "serviceaccounts"),
-    granted("", "Service", "services"),
-    on_request(
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-    ),
-    on_request(
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-    ),
-    on_request(
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    on_request("apiregistration.k8s.io", "APIService", "apiservices"),
-    granted("apps", "DaemonSet", "daemonsets"),
-    granted("apps", "Deployment", "deployments"),
-    granted("apps", "ReplicaSet", "replicasets"),
-    granted("apps", "StatefulSet", "statefulsets"),
-    on_request("apps.kruise.io", "ResourceDistribution", "resourcedistributions"),
-    granted(
-        "autoscaling",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-    ),
-    granted("batch", "CronJob", "cronjobs"),
-    granted("batch", "Job", "jobs"),
-    granted("discovery.k8s.io", "EndpointSlice", "endpointslices"),
-    granted("multicluster.x-k8s.io", "ServiceImport", "serviceimports"),
-    granted("networking.k8s.io", "Ingress", "ingresses"),
-    granted("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-    on_request("rbac.authorization.k8s.io", "ClusterRole", "clusterroles"),
-];
-
-const fn kind(
-    (group, kind, resource): (&'static str, &'static str, &'static str),
-    on_hub: bool,
-    on_members: bool,
-) -> PropagatedKind {
-    PropagatedKind {
-        group,
-        kind,
-        resource,
-        on_hub,
-        on_members,
-    }
+/// Every native kind, sorted by group and plural.
+#[must_use]
+pub fn propagated() -> &'static [PropagatedKind] {
+    static PROPAGATED: LazyLock<Vec<PropagatedKind>> = LazyLock::new(|| {
+        let mut all: Vec<_> = NATIVE
+            .iter()
+            .filter_map(|native| {
+                let gvk = native.gvk();
+                Some(PropagatedKind {
+                    group: gvk.group,
+                    kind: gvk.kind,
+                    resource: native.resource()?,
+                })
+            })
+            .collect();
+        all.sort_by_key(|each| (each.group, each.resource.plural));
+        all.dedup();
+        all
+    });
+    &PROPAGATED
 }
 
-const fn granted(group: &'static str, name: &'static str, resource: &'static str) -> PropagatedKind {
-    kind((group, name, resource), true, true)
-}
-
-const fn on_hub(group: &'static str, name: &'static str, resource: &'static str) -> PropagatedKind {
-    kind((group, name, resource), true, false)
-}
-
-const fn on_members(group: &'static str, name: &'static str, resource: &'static str) -> PropagatedKind {
-    kind((group, name, resource), false, true)
-}
-
-const fn on_request(group: &'static str, name: &'static str, resource: &'static str) -> PropagatedKind {
-    kind((group, name, resource), false, false)
+/// The native kind of this group and name, whatever its version. Cost: O(n), n ≈ 30.
+#[must_use]
+pub fn propagated_kind(group: &str, kind: &str) -> Option<&'static PropagatedKind> {
+    propagated()
+        .iter()
+        .find(|each| each.group == group && each.kind == kind)
 }
 
 /// How the controllers are given the right to a kind that they may not list on the hub.
 #[must_use]
 pub fn remedy(group: &str, kind: &str) -> String {
-    let known = PROPAGATED
-        .iter()
-        .find(|each| each.group == group && each.kind == kind);
-    match known.filter(|each| !each.on_hub) {
-        Some(each) => format!("kubectl apply -k {KINDS_FOLDER}/{} grants it", each.resource),
+    match propagated_kind(group, kind).filter(|each| !each.resource.on_hub) {
+        Some(each) => format!("kubectl apply -k {KINDS_FOLDER}/{} grants it", each.resource.plural),
         None => "grant get, list, watch and patch of it, and update of its finalizers, to the controllers' account".to_owned(),
     }
 }
@@ -118,37 +63,47 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::NATIVE;
 
     #[test]
-    fn every_native_kind_stands_in_the_table_once_and_nothing_else_does() {
-        let native: BTreeSet<_> = NATIVE
-            .iter()
-            .map(|native| (native.gvk().group, native.gvk().kind))
-            .collect();
-        let table: Vec<_> = PROPAGATED.iter().map(|each| (each.group, each.kind)).collect();
-        assert_eq!(table.iter().copied().collect::<BTreeSet<_>>(), native);
-        assert_eq!(table.len(), native.len());
-        let resources: BTreeSet<_> = PROPAGATED.iter().map(|each| each.resource).collect();
-        assert_eq!(resources.len(), table.len(), "folders are named after resources");
+    fn every_native_kind_has_one_resource_in_all_its_versions() {
+        for native in NATIVE {
+            let gvk = native.gvk();
+            assert!(native.resource().is_some(), "{gvk:?}: no resource");
+            let known = propagated_kind(gvk.group, gvk.kind).map(|each| each.resource);
+            assert_eq!(
+                native.resource(),
+                known,
+                "{gvk:?}: another version has another resource"
+            );
+        }
+        let plurals: BTreeSet<_> = propagated().iter().map(|each| each.resource.plural).collect();
+        assert_eq!(
+            plurals.len(),
+            propagated().len(),
+            "folders are named after plurals"
+        );
     }
 
     #[test]
     fn what_decides_who_may_do_what_is_granted_nowhere_by_default() {
-        for resource in [
+        let of = |plural| {
+            let mut all = propagated().iter().map(|each| each.resource);
+            all.find(|resource| resource.plural == plural)
+        };
+        for plural in [
             "apiservices",
             "clusterroles",
             "customresourcedefinitions",
             "mutatingwebhookconfigurations",
             "validatingwebhookconfigurations",
         ] {
-            let found = PROPAGATED.iter().find(|each| each.resource == resource);
+            let found = of(plural);
             assert!(
                 found.is_some_and(|each| !each.on_hub && !each.on_members),
-                "{resource}"
+                "{plural}"
             );
         }
-        let secrets = PROPAGATED.iter().find(|each| each.resource == "secrets");
+        let secrets = of("secrets");
         assert!(secrets.is_some_and(|each| !each.on_hub && each.on_members));
     }
 

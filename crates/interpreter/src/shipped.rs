@@ -18,7 +18,8 @@ use crate::{
     declarative::{Declared, RuleError},
     gvk::NativeGvk,
     health::Health,
-    kind::NativeKind,
+    kind::{NativeKind, Resource},
+    operations::Operation,
 };
 pub use table::FILES;
 
@@ -120,6 +121,15 @@ impl NativeKind for Shipped {
 
     fn summary(&self) -> &'static str {
         &self.file.summary
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        None
+    }
+
+    /// None: its rules say what it has.
+    fn operations(&self) -> &'static [Operation] {
+        &[]
     }
 
     fn declared(&self) -> Option<&Declared> {

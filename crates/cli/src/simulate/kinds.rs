@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use entourage_core::{
     interpreter::shipped::{self, Shipped},
     object::{Gvk, Str},
+    rights::propagated_kind,
 };
 use kube::{
     Client,
@@ -16,19 +17,13 @@ use serde_json::Value;
 
 use crate::connect::{explain, is_not_found, within};
 
-/// Kubernetes' own kinds without a namespace: group and kind.
+/// Kubernetes' own kinds without a namespace that are not native: group and kind.
 const CLUSTER_SCOPED: &[(&str, &str)] = &[
-    ("", "Namespace"),
     ("", "Node"),
-    ("", "PersistentVolume"),
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("apiregistration.k8s.io", "APIService"),
     ("certificates.k8s.io", "CertificateSigningRequest"),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
@@ -36,7 +31,6 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
     ("networking.k8s.io", "IngressClass"),
     ("networking.k8s.io", "ServiceCIDR"),
     ("node.k8s.io", "RuntimeClass"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
     ("resource.k8s.io", "DeviceClass"),
     ("resource.k8s.io", "ResourceSlice"),
@@ -47,7 +41,6 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
     ("storage.k8s.io", "VolumeAttachment"),
     ("storage.k8s.io", "VolumeAttributesClass"),
     // The control plane's own.
-    ("apps.kruise.io", "ResourceDistribution"),
     ("apps.karmada.io", "WorkloadRebalancer"),
     ("cluster.karmada.io", "Cluster"),
     ("config.karmada.io", "ResourceInterpreterCustomization"),
@@ -80,7 +73,8 @@ pub fn defined(objects: &[Value]) -> BTreeMap<(String, String), bool> {
 pub fn is_namespaced(gvk: &Gvk, defined: &BTreeMap<(String, String), bool>) -> bool {
     let (group, kind) = (gvk.group.to_string(), gvk.kind.to_string());
     let mut shipped = shipped::all().iter().map(Shipped::file);
-    let known = CLUSTER_SCOPED.contains(&(group.as_str(), kind.as_str()))
+    let known = propagated_kind(&group, &kind).is_some_and(|native| !native.resource.namespaced)
+        || CLUSTER_SCOPED.contains(&(group.as_str(), kind.as_str()))
         || shipped.any(|file| file.cluster_scoped && (&file.group, &file.kind) == (&group, &kind));
     defined.get(&(group, kind)).copied().unwrap_or(!known)
 }

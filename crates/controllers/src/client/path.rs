@@ -12,6 +12,7 @@ use entourage_core::{
     object::{Gvk, NamespacedName, ResourceId},
     observation::Watch,
     plan::HubObject,
+    rights,
 };
 
 /// The address of an object or a collection, and the resource's plural for metrics.
@@ -22,53 +23,6 @@ pub struct Path {
     /// The plural.
     pub resource: Cow<'static, str>,
 }
-
-/// The plurals of the kinds that are carried: group, kind, plural. A test compares it with the core's table of kinds.
-const PLURALS: &[(&str, &str, &str)] = &[
-    ("", "ConfigMap", "configmaps"),
-    ("", "Namespace", "namespaces"),
-    ("", "PersistentVolume", "persistentvolumes"),
-    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("", "Pod", "pods"),
-    ("", "ReplicationController", "replicationcontrollers"),
-    ("", "ResourceQuota", "resourcequotas"),
-    ("", "Secret", "secrets"),
-    ("", "Service", "services"),
-    ("", "ServiceAccount", "serviceaccounts"),
-    (
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-    ),
-    (
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-    ),
-    ("apiregistration.k8s.io", "APIService", "apiservices"),
-    ("apps", "DaemonSet", "daemonsets"),
-    ("apps", "Deployment", "deployments"),
-    ("apps", "ReplicaSet", "replicasets"),
-    ("apps", "StatefulSet", "statefulsets"),
-    ("apps.kruise.io", "ResourceDistribution", DISTRIBUTIONS),
-    (
-        "autoscaling",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-    ),
-    ("batch", "CronJob", "cronjobs"),
-    ("batch", "Job", "jobs"),
-    ("discovery.k8s.io", "EndpointSlice", "endpointslices"),
-    ("multicluster.x-k8s.io", "ServiceImport", "serviceimports"),
-    ("networking.k8s.io", "Ingress", "ingresses"),
-    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-    ("rbac.authorization.k8s.io", "ClusterRole", "clusterroles"),
-];
 
 impl Path {
     /// Any address that is not an object's.
@@ -285,9 +239,7 @@ pub fn is_built_in(gvk: &Gvk) -> bool {
 }
 
 fn fixed(gvk: &Gvk) -> Option<&'static str> {
-    let mut all = PLURALS.iter();
-    let found = all.find(|(group, kind, _)| *group == &*gvk.group && *kind == &*gvk.kind);
-    found.map(|(_, _, plural)| *plural)
+    rights::propagated_kind(&gvk.group, &gvk.kind).map(|kind| kind.resource.plural)
 }
 
 fn known(gvk: &Gvk) -> Option<&'static str> {
@@ -327,23 +279,7 @@ fn escape(uri: &mut String, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use entourage_core::interpreter::NATIVE;
-
     use super::*;
-
-    #[test]
-    fn every_kind_that_is_carried_has_a_fixed_plural() {
-        for native in NATIVE {
-            let gvk = native.gvk();
-            let found = PLURALS
-                .iter()
-                .any(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
-            assert!(found, "{} {}", gvk.group, gvk.kind);
-        }
-        let keys: std::collections::BTreeSet<_> =
-            PLURALS.iter().map(|(group, kind, _)| (group, kind)).collect();
-        assert_eq!(keys.len(), PLURALS.len());
-    }
 
     #[test]
     fn addresses_are_those_of_the_api_conventions() {

@@ -44,9 +44,10 @@ fn no_default_is_listed_twice_and_every_kind_is_known() {
         if let Scope::Kind(kind) = scope {
             let (name, group) = kind.split_once('.').unwrap_or((kind, ""));
             let mut native = NATIVE.iter().map(|native| native.gvk());
+            let is_native = native.any(|gvk| gvk.kind == name && gvk.group == group);
             assert!(
-                native.any(|gvk| gvk.kind == name && gvk.group == group) != WITHOUT_A_RULE.contains(&kind),
-                "{kind}"
+                is_native != WITHOUT_A_RULE.contains(&kind),
+                "{kind} is native: {is_native}. WITHOUT_A_RULE (crates/interpreter/src/equal/tests.rs) lists the others of DEFAULTS"
             );
         }
     }

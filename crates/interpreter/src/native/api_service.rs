@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Health, NativeGvk, NativeKind, ca_bundle, whole_status};
+use super::{Health, NativeGvk, NativeKind, Operation, Resource, ca_bundle, whole_status};
 use crate::json::{at, items as list};
 
 /// apiregistration.k8s.io/v1 APIService.
@@ -21,6 +21,14 @@ impl NativeKind for ApiService {
 
     fn summary(&self) -> &'static str {
         "API: a group that another server answers for"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped("apiservices"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Retain, Operation::Reflect, Operation::Health]
     }
 
     fn reports_status(&self) -> bool {

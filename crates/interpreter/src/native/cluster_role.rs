@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{NativeGvk, NativeKind};
+use super::{NativeGvk, NativeKind, Operation, Resource};
 use crate::json::{at, items as list, remove, set};
 
 /// rbac.authorization.k8s.io/v1 ClusterRole.
@@ -22,6 +22,14 @@ impl NativeKind for ClusterRole {
 
     fn summary(&self) -> &'static str {
         "access: rights in the whole cluster"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped("clusterroles"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Retain]
     }
 
     fn needs_live(&self, _desired: &Value) -> bool {

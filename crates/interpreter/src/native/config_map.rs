@@ -1,6 +1,6 @@
 //! ConfigMap.
 
-use super::{NativeGvk, NativeKind};
+use super::{NativeGvk, NativeKind, Operation, Resource};
 
 /// v1 ConfigMap.
 ///
@@ -18,5 +18,13 @@ impl NativeKind for ConfigMap {
 
     fn summary(&self) -> &'static str {
         "dependency: configuration"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("configmaps"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[]
     }
 }

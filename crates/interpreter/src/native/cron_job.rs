@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NativeGvk, NativeKind, whole_status};
+use super::{NativeGvk, NativeKind, Operation, Resource, whole_status};
 use crate::json::{items as list, same};
 
 /// batch/v1 CronJob, and batch/v1beta1 of servers before 1.21; the field is the version.
@@ -21,6 +21,14 @@ impl NativeKind for CronJob {
 
     fn summary(&self) -> &'static str {
         "workload: Jobs made by a schedule, in each cluster by its own clock"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("cronjobs"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::References, Operation::Reflect, Operation::Aggregate]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

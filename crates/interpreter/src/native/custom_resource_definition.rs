@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Health, NativeGvk, NativeKind, ca_bundle, whole_status};
+use super::{Health, NativeGvk, NativeKind, Operation, Resource, ca_bundle, whole_status};
 use crate::json::items as list;
 
 /// apiextensions.k8s.io/v1 CustomResourceDefinition.
@@ -21,6 +21,14 @@ impl NativeKind for CustomResourceDefinition {
 
     fn summary(&self) -> &'static str {
         "API: a kind of object"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped("customresourcedefinitions"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Retain, Operation::Reflect, Operation::Health]
     }
 
     fn reports_status(&self) -> bool {

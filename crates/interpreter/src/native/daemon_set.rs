@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Health, NativeGvk, NativeKind, TEMPLATE_SPEC,
+    Health, NativeGvk, NativeKind, Operation, Resource, TEMPLATE_SPEC,
     counters::{self, Counter, always, count, counter},
 };
 
@@ -33,6 +33,20 @@ impl NativeKind for DaemonSet {
 
     fn summary(&self) -> &'static str {
         "workload: one pod on each node"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("daemonsets"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Prune,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

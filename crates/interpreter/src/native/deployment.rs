@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Health, NativeGvk, NativeKind, TEMPLATE_SPEC,
+    Health, NativeGvk, NativeKind, Operation, Resource, TEMPLATE_SPEC,
     counters::{self, Counter, count, counter},
 };
 use crate::json::int;
@@ -34,6 +34,23 @@ impl NativeKind for Deployment {
 
     fn summary(&self) -> &'static str {
         "workload: pods in any number, replaced in a rolling update"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("deployments"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Replicas,
+            Operation::Revise,
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

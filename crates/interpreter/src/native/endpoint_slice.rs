@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{NativeGvk, NativeKind};
+use super::{NativeGvk, NativeKind, Operation, Resource};
 use crate::json::text;
 
 /// discovery.k8s.io/v1 EndpointSlice, and v1beta1 of servers before 1.21; the field is the version.
@@ -31,6 +31,14 @@ impl NativeKind for EndpointSlice {
 
     fn summary(&self) -> &'static str {
         "traffic: addresses of a Service's pods"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("endpointslices"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Prune]
     }
 
     fn hub_only_labels(&self, template: &Value) -> &'static [&'static str] {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    NativeGvk, NativeKind,
+    NativeGvk, NativeKind, Operation, Resource,
     counters::{self, Counter, always},
 };
 
@@ -27,6 +27,14 @@ impl NativeKind for HorizontalPodAutoscaler {
 
     fn summary(&self) -> &'static str {
         "scaling: as many replicas as a workload needs, in each cluster for itself"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("horizontalpodautoscalers"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Prune, Operation::Reflect, Operation::Aggregate]
     }
 
     fn reports_status(&self) -> bool {

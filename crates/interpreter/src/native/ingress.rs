@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Health, NativeGvk, NativeKind, load_balancer, whole_status};
+use super::{Health, NativeGvk, NativeKind, Operation, Resource, load_balancer, whole_status};
 use crate::json::{at, set};
 
 /// networking.k8s.io/v1 Ingress.
@@ -27,6 +27,20 @@ impl NativeKind for Ingress {
 
     fn summary(&self) -> &'static str {
         "traffic: hosts and paths, with the Secrets of their certificates"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("ingresses"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn reports_status(&self) -> bool {

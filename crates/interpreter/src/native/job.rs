@@ -4,7 +4,7 @@ mod status;
 
 use serde_json::{Value, json};
 
-use super::{NativeGvk, NativeKind, TEMPLATE_SPEC, prune_metadata};
+use super::{NativeGvk, NativeKind, Operation, Resource, TEMPLATE_SPEC, prune_metadata};
 use crate::json::{at, int, remove, remove_keys, set, text};
 
 /// batch/v1 Job.
@@ -41,6 +41,22 @@ impl NativeKind for Job {
 
     fn summary(&self) -> &'static str {
         "workload: pods that run to completion"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("jobs"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Replicas,
+            Operation::Revise,
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+        ]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

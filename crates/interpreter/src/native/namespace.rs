@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Health, NativeGvk, NativeKind, prune_metadata, whole_status};
+use super::{Health, NativeGvk, NativeKind, Operation, Resource, prune_metadata, whole_status};
 use crate::json::{at, remove, set, text};
 
 /// v1 Namespace.
@@ -22,6 +22,20 @@ impl NativeKind for Namespace {
 
     fn summary(&self) -> &'static str {
         "a place for objects"
+    }
+
+    /// Namespaces are on every member, whatever policies say; only a policy of their own asks for more there.
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped("namespaces").granted(true, false))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Health,
+        ]
     }
 
     fn reports_status(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NativeGvk, NativeKind, prune_metadata, whole_status};
+use super::{NativeGvk, NativeKind, Operation, Resource, prune_metadata, whole_status};
 use crate::json::{at, remove, set, text};
 
 /// v1 PersistentVolume.
@@ -29,6 +29,19 @@ impl NativeKind for PersistentVolume {
 
     fn summary(&self) -> &'static str {
         "storage: a volume that every cluster can reach; its data stays where it is"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped("persistentvolumes"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+        ]
     }
 
     fn reports_status(&self) -> bool {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use super::{Health, NativeGvk, NativeKind, prune_metadata, whole_status};
+use super::{Health, NativeGvk, NativeKind, Operation, Resource, prune_metadata, whole_status};
 use crate::{
     json::{at, remove, set, text},
     quantity,
@@ -36,6 +36,20 @@ impl NativeKind for PersistentVolumeClaim {
 
     fn summary(&self) -> &'static str {
         "dependency: a claim for storage; its data stays where it is"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("persistentvolumeclaims"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     /// Notes of the hub's binder, provisioner and scheduler about the hub's own volume. Source: Karmada reference 1.4

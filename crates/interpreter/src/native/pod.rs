@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Health, NativeGvk, NativeKind, prune_metadata, whole_status};
+use super::{Health, NativeGvk, NativeKind, Operation, Resource, prune_metadata, whole_status};
 use crate::json::{at, at_mut, items, remove, same, set, text};
 
 /// v1 Pod.
@@ -27,6 +27,22 @@ impl NativeKind for Pod {
 
     fn summary(&self) -> &'static str {
         "workload: a single pod"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("pods"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Replicas,
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

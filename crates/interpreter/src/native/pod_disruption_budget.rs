@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Health, NativeGvk, NativeKind,
+    Health, NativeGvk, NativeKind, Operation, Resource,
     counters::{self, Counter, always, count},
 };
 use crate::json::same;
@@ -35,6 +35,14 @@ impl NativeKind for PodDisruptionBudget {
 
     fn summary(&self) -> &'static str {
         "availability: how many pods may be evicted, in each cluster for itself"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("poddisruptionbudgets"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Reflect, Operation::Aggregate, Operation::Health]
     }
 
     fn reports_status(&self) -> bool {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Health, NativeGvk, NativeKind, TEMPLATE_SPEC,
+    Health, NativeGvk, NativeKind, Operation, Resource, TEMPLATE_SPEC,
     counters::{self, retains_replicas},
     replica_set::{self, COUNTERS},
 };
@@ -24,6 +24,22 @@ impl NativeKind for ReplicationController {
 
     fn summary(&self) -> &'static str {
         "workload: pods in any number, of one template, from before there were ReplicaSets"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("replicationcontrollers"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Replicas,
+            Operation::Revise,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

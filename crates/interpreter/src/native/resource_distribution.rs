@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Health, NativeGvk, NativeKind,
+    Health, NativeGvk, NativeKind, Operation, Resource,
     counters::{self, Counter, always, count},
 };
 use crate::json::{at, same, text};
@@ -38,6 +38,14 @@ impl NativeKind for ResourceDistribution {
 
     fn summary(&self) -> &'static str {
         "one ConfigMap or Secret in many namespaces of each member"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped("resourcedistributions"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Reflect, Operation::Aggregate, Operation::Health]
     }
 
     fn reports_status(&self) -> bool {

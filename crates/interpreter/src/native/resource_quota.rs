@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{NativeGvk, NativeKind, whole_status};
+use super::{NativeGvk, NativeKind, Operation, Resource, whole_status};
 
 /// v1 ResourceQuota.
 ///
@@ -23,6 +23,14 @@ impl NativeKind for ResourceQuota {
 
     fn summary(&self) -> &'static str {
         "bounds: what a namespace may use, in each cluster for itself"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("resourcequotas").granted(false, false))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Reflect]
     }
 
     fn reports_status(&self) -> bool {

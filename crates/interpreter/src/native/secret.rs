@@ -1,6 +1,6 @@
 //! Secret.
 
-use super::{NativeGvk, NativeKind};
+use super::{NativeGvk, NativeKind, Operation, Resource};
 
 /// v1 Secret.
 ///
@@ -19,5 +19,14 @@ impl NativeKind for Secret {
 
     fn summary(&self) -> &'static str {
         "dependency: confidential data"
+    }
+
+    /// On the hub Secrets are those of every tenant: `config/hub` grants them by a line that can be left out.
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("secrets").granted(false, true))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[]
     }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Health, NativeGvk, NativeKind, load_balancer, prune_metadata, whole_status};
+use super::{
+    Health, NativeGvk, NativeKind, Operation, Resource, load_balancer, prune_metadata, whole_status,
+};
 use crate::json::{at, at_mut, items as list, remove, set, text};
 
 /// v1 Service.
@@ -40,6 +42,20 @@ impl NativeKind for Service {
 
     fn summary(&self) -> &'static str {
         "traffic: a name and addresses for pods"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("services"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::Prune,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn reports_status(&self) -> bool {

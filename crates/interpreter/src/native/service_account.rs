@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NativeGvk, NativeKind, prune_metadata};
+use super::{NativeGvk, NativeKind, Operation, Resource, prune_metadata};
 use crate::json::{items, remove, set, text};
 
 /// v1 ServiceAccount.
@@ -24,6 +24,14 @@ impl NativeKind for ServiceAccount {
 
     fn summary(&self) -> &'static str {
         "dependency: the identity of pods; the registry credentials that it names are propagated with it"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("serviceaccounts"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::References, Operation::Prune, Operation::Retain]
     }
 
     /// The same entries made by the hub's controllers name Secrets that do not travel. Source: Karmada reference 1.4.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{NativeGvk, NativeKind, whole_status};
+use super::{NativeGvk, NativeKind, Operation, Resource, whole_status};
 use crate::json::{at, set};
 
 /// multicluster.x-k8s.io/v1alpha1 ServiceImport.
@@ -25,6 +25,14 @@ impl NativeKind for ServiceImport {
 
     fn summary(&self) -> &'static str {
         "traffic: a Service of other clusters"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("serviceimports"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::References, Operation::Retain, Operation::Reflect]
     }
 
     fn reports_status(&self) -> bool {

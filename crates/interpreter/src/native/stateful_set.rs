@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    Health, NativeGvk, NativeKind, TEMPLATE_SPEC,
+    Health, NativeGvk, NativeKind, Operation, Resource, TEMPLATE_SPEC,
     counters::{self, Counter, always, count, counter},
 };
 use crate::json::{int, items, text};
@@ -37,6 +37,22 @@ impl NativeKind for StatefulSet {
 
     fn summary(&self) -> &'static str {
         "workload: numbered pods with claims of their own"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::namespaced("statefulsets"))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[
+            Operation::References,
+            Operation::Replicas,
+            Operation::Revise,
+            Operation::Retain,
+            Operation::Reflect,
+            Operation::Aggregate,
+            Operation::Health,
+        ]
     }
 
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{NativeGvk, NativeKind, ca_bundle};
+use super::{NativeGvk, NativeKind, Operation, Resource, ca_bundle};
 use crate::json::items as list;
 
 /// admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration or MutatingWebhookConfiguration; the field is the kind.
@@ -21,6 +21,17 @@ impl NativeKind for WebhookConfiguration {
 
     fn summary(&self) -> &'static str {
         "admission: webhooks that each request is shown to"
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        Some(Resource::cluster_scoped(match self.0 {
+            "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
+            _ => "validatingwebhookconfigurations",
+        }))
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Retain]
     }
 
     fn needs_live(&self, _desired: &Value) -> bool {

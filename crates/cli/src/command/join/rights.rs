@@ -1,7 +1,7 @@
 //! What the controllers may do on a member: one table, and the objects that grant it.
 
 use anyhow::{Result, bail};
-use entourage_core::rights::PROPAGATED;
+use entourage_core::rights::propagated;
 use serde_json::{Value, json};
 
 use super::{grants, made_by_us};
@@ -14,8 +14,8 @@ const MANAGE: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
 /// them in a namespace. Group, resource. Kinds that reach over the whole member, or bound what others may use there, are
 /// allowed by its administrator, each with `--allow`.
 pub fn managed() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let granted = PROPAGATED.iter().filter(|kind| kind.on_members);
-    granted.map(|kind| (kind.group, kind.resource))
+    let granted = propagated().iter().filter(|kind| kind.resource.on_members);
+    granted.map(|kind| (kind.group, kind.resource.plural))
 }
 
 /// Verbs on namespaces: one that we created ends with that of the hub.
