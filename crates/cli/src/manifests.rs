@@ -87,20 +87,22 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
 pub fn read_below(paths: &[PathBuf], recursive: bool) -> Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for path in paths {
-        let before = manifests.len();
+        let mut found = Found::default();
         if path.as_os_str() == STDIN {
             let mut text = String::new();
             let read = std::io::stdin().read_to_string(&mut text);
             read.context("cannot read standard input")?;
-            manifests.extend(parse(&text, "standard input")?);
+            found.add(&text, "standard input")?;
         } else if path.is_dir() {
             for file in files(path, recursive)? {
-                manifests.extend(read_file(&file)?);
+                found.add_file(&file)?;
             }
         } else {
-            manifests.extend(read_file(path)?);
+            found.add_file(path)?;
         }
-        if manifests.len() == before {
+        let is_empty = !found.has_documents;
+        manifests.append(&mut found.manifests);
+        if is_empty {
             let what = if path.is_dir() {
                 ".yaml, .yml and .json files of "
             } else {
@@ -133,9 +135,20 @@ fn files(directory: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-fn read_file(path: &Path) -> Result<Vec<Manifest>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&text, &path.display().to_string())
+/// The objects of one path.
+#[derive(Default)]
+struct Found {
+    manifests: Vec<Manifest>,
+    /// Whether anything was written there: a List without items is a document without objects.
+    has_documents: bool,
+}
+
+impl Found {
+    fn add_file(&mut self, path: &Path) -> Result<()> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        self.add(&text, &path.display().to_string())
+    }
 }
 
 /// The objects of a text with one or more YAML documents; the items of a List one by one. `origin` is what the text is
@@ -144,29 +157,38 @@ fn read_file(path: &Path) -> Result<Vec<Manifest>> {
 /// # Errors
 /// When it is no YAML, or a document is no object that can be applied.
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
-    let documents = documents(text, origin)?;
-    let several = documents.len() > 1;
-    let lines = Some(beginnings(text)).filter(|lines| lines.len() == documents.len());
-    let mut manifests = Vec::new();
-    for (number, document) in documents.into_iter().enumerate() {
-        let origin = match &lines {
-            _ if !several => origin.to_owned(),
-            Some(lines) => format!("{origin}, document {} at line {}", number + 1, lines[number]),
-            None => format!("{origin}, document {}", number + 1),
-        };
-        if document.is_null() {
-            continue;
-        }
-        match items(&document) {
-            Some(items) => {
-                for (number, item) in items.iter().enumerate() {
-                    manifests.push(manifest(item, format!("{origin}, item {}", number + 1))?);
-                }
+    let mut found = Found::default();
+    found.add(text, origin)?;
+    Ok(found.manifests)
+}
+
+impl Found {
+    fn add(&mut self, text: &str, origin: &str) -> Result<()> {
+        let documents = documents(text, origin)?;
+        let several = documents.len() > 1;
+        let lines = Some(beginnings(text)).filter(|lines| lines.len() == documents.len());
+        for (number, document) in documents.into_iter().enumerate() {
+            let origin = match &lines {
+                _ if !several => origin.to_owned(),
+                Some(lines) => format!("{origin}, document {} at line {}", number + 1, lines[number]),
+                None => format!("{origin}, document {}", number + 1),
+            };
+            if document.is_null() {
+                continue;
             }
-            None => manifests.push(manifest(&document, origin)?),
+            self.has_documents = true;
+            match items(&document) {
+                Some(items) => {
+                    for (number, item) in items.iter().enumerate() {
+                        let item = manifest(item, format!("{origin}, item {}", number + 1))?;
+                        self.manifests.push(item);
+                    }
+                }
+                None => self.manifests.push(manifest(&document, origin)?),
+            }
         }
+        Ok(())
     }
-    Ok(manifests)
 }
 
 /// The items of a List, or of a list of one kind such as ConfigMapList, whose items need not say their kind; `None` for an
@@ -485,6 +507,19 @@ mod tests {
         }
         let manifests = parse(secret, "s.yaml").unwrap();
         assert!(!format!("{manifests:?}").contains("canary"));
+    }
+
+    #[test]
+    fn a_list_without_items_is_taken_as_a_file_and_in_a_folder() {
+        let dir = std::env::temp_dir().join(format!("entourage-empty-list-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = dir.join("list.yaml");
+        std::fs::write(&file, "apiVersion: v1\nkind: List\nitems: []\n").unwrap();
+        for path in [&file, &dir] {
+            let read = read(std::slice::from_ref(path)).map(|manifests| manifests.len());
+            assert_eq!(read.map_err(|error| error.to_string()), Ok(0), "{path:?}");
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use entourage_core::{
     index::Config,
-    simulation::{Progress, Rehearsal},
+    simulation::{Note, Progress, Rehearsal},
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ pub struct Rehearsed {
     pub simulation: Rehearsal,
     /// What the person should know about how it was done: assumptions, what could not be read.
     pub remarks: Vec<String>,
+    /// Warnings beside those of the controllers' conditions.
+    pub warnings: Vec<Note>,
 }
 
 /// How the controllers of the hub were started, as far as it changes what they do.

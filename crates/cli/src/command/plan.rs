@@ -194,6 +194,8 @@ pub async fn against(
 /// When the hub would refuse an object, or the plan cannot be written.
 pub fn finish(args: &PlanArgs, simulated: &Rehearsed, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
     let mut report = simulated.simulation.report();
+    report.notes.extend(simulated.warnings.iter().cloned());
+    report.notes.sort();
     let text = match args.output {
         Output::Text => print::text(&report, &simulated.remarks, args.show_unchanged, args.diff)?,
         Output::Json => {

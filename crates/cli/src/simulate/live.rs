@@ -106,5 +106,10 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
     };
     let mut remarks = live.remarks.into_iter().collect();
     remark_on(&progress, &mut remarks);
-    Ok(Rehearsed { simulation, remarks })
+    Ok(Rehearsed {
+        simulation,
+        remarks,
+        // A kind that the hub does not serve is refused.
+        warnings: Vec::new(),
+    })
 }

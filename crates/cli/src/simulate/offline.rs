@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use entourage_core::{
     admission::{self, Operation, Request, Settings},
     object::Gvk,
-    simulation::{identity, misread, named_namespaces, overlay::overlay},
+    simulation::{Note, identity, misread, named_namespaces, overlay::overlay},
 };
 use entourage_lua::Lua;
 use serde_json::{Value, json};
@@ -40,7 +40,10 @@ pub fn simulate(
         );
         placed(object, kinds::is_namespaced(&gvk, &defined), namespace)
     });
-    let (good, bad) = admitted(objects.collect());
+    let objects: Vec<Value> = objects.collect();
+    let decoder = Decoder::new(&objects, Known::All);
+    let warnings = unserved(&objects, &decoder, &mut remarks);
+    let (good, bad) = admitted(objects, &decoder);
     for (object, why) in bad {
         simulation.refuse(&object, why);
     }
@@ -62,14 +65,50 @@ pub fn simulate(
     }
     let progress = simulation.run_alone();
     remark_on(&progress, &mut remarks);
-    Ok(Rehearsed { simulation, remarks })
+    Ok(Rehearsed {
+        simulation,
+        remarks,
+        warnings,
+    })
+}
+
+/// Warns of objects whose kind a hub does not serve, and remarks on kinds that only its administrator knows of.
+///
+/// Karmada's own kinds come with the control plane or not at all; any other may have a definition that is not among the files.
+fn unserved(objects: &[Value], decoder: &Decoder, remarks: &mut Vec<String>) -> Vec<Note> {
+    let (mut warnings, mut assumed) = (Vec::new(), BTreeSet::new());
+    for object in objects.iter().filter(|object| !decoder.knows(object)) {
+        let Some(id) = identity(object) else {
+            continue;
+        };
+        let kind = format!("{} of {}", id.gvk.kind, id.gvk.api_version());
+        if id.gvk.group.ends_with(".karmada.io") {
+            warnings.push(Note {
+                object: id.to_string(),
+                condition: "Propagated".to_owned(),
+                reason: "KindNotServed".to_owned(),
+                message: format!(
+                    "the hub does not serve {kind}, and nothing acts on it: remove it from the files"
+                ),
+            });
+        } else {
+            assumed.insert(kind);
+        }
+    }
+    if !assumed.is_empty() {
+        let kinds: Vec<String> = assumed.into_iter().collect();
+        remarks.push(format!(
+            "the kinds are assumed to be served: {}, which the files do not define",
+            kinds.join(", ")
+        ));
+    }
+    warnings
 }
 
 /// What admission makes of each object, as the webhook of a hub would, and what it would refuse with the reason.
-fn admitted(objects: Vec<Value>) -> (Vec<Value>, Vec<(Value, String)>) {
+fn admitted(objects: Vec<Value>, decoder: &Decoder) -> (Vec<Value>, Vec<(Value, String)>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let others: Vec<Value> = objects.iter().filter(|each| is_judged(each)).cloned().collect();
-    let decoder = Decoder::new(&objects, Known::All);
     for object in objects {
         let Some(id) = identity(&object) else {
             good.push(object);

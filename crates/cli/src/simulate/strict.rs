@@ -70,18 +70,31 @@ impl Decoder {
         }
     }
 
+    /// Whether a hub serves the kind of an object: Kubernetes, the control plane or the files define it.
+    #[must_use]
+    pub fn knows(&self, object: &Value) -> bool {
+        self.resource(object).is_some()
+    }
+
+    fn resource<'a>(&'a self, object: &'a Value) -> Option<&'a Resource> {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let (group, version) = text("apiVersion")
+            .split_once('/')
+            .unwrap_or(("", text("apiVersion")));
+        let known = self.kinds.of_kind(group, version, text("kind"));
+        known.map(AsRef::as_ref)
+    }
+
     /// The object as a server takes it: as it is, or of a kind that the files define with its defaults.
     ///
     /// # Errors
     /// Why a server refuses it, in its words; without any value of a Secret.
     pub fn decode(&self, object: &Value) -> Result<Value, String> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
-        let (group, version) = text("apiVersion")
-            .split_once('/')
-            .unwrap_or(("", text("apiVersion")));
-        let Some(resource) = self.kinds.of_kind(group, version, text("kind")) else {
+        let Some(resource) = self.resource(object) else {
             return Ok(object.clone());
         };
+        let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
         if resource.custom.is_none() && self.known == Known::Custom {
             return Ok(object.clone());
         }
