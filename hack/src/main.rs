@@ -14,6 +14,7 @@ mod rbac;
 mod source;
 mod tidy;
 mod tree;
+mod words;
 
 use std::process::ExitCode;
 

@@ -1,7 +1,19 @@
 //! Rust sources as the checks see them: which are tests, and their production code without comments and strings.
 
+use std::ops::Range;
+
 /// The modules that `path` declares as `#[cfg(test)] mod name;`, each as its path without `.rs`.
 pub(crate) fn test_modules(path: &str, text: &str) -> Vec<String> {
+    declarations(path, text, |before| before == TEST)
+}
+
+/// All modules that `path` declares as `mod name;`.
+pub(crate) fn modules(path: &str, text: &str) -> Vec<String> {
+    declarations(path, text, |_| true)
+}
+
+/// The declared modules whose line before passes.
+fn declarations(path: &str, text: &str, passes: impl Fn(&str) -> bool) -> Vec<String> {
     let Some(stem) = path.strip_suffix(".rs") else {
         return Vec::new();
     };
@@ -9,15 +21,26 @@ pub(crate) fn test_modules(path: &str, text: &str) -> Vec<String> {
         Some((folder, "lib" | "main" | "mod")) => folder,
         _ => stem,
     };
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let lines: Vec<&str> = std::iter::once("").chain(text.lines().map(str::trim)).collect();
     let declared = lines
         .windows(2)
-        .filter(|pair| pair[0] == TEST)
+        .filter(|pair| passes(pair[0]))
         .filter_map(|pair| {
-            let (_, name) = pair[1].strip_suffix(';')?.split_once("mod ")?;
-            Some(format!("{folder}/{name}"))
+            let (before, name) = pair[1].strip_suffix(';')?.split_once("mod ")?;
+            let is_visibility = before.is_empty() || before.starts_with("pub");
+            is_visibility.then(|| format!("{folder}/{name}"))
         });
     declared.collect()
+}
+
+/// Whether a compiler reads the file: it is the root of a crate, or some module of `modules`, as [`modules`] names them.
+pub(crate) fn is_compiled(path: &str, modules: &[String]) -> bool {
+    let Some((_, below)) = path.split_once("/src/") else {
+        return true;
+    };
+    let module = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs"));
+    let is_root = matches!(below, "lib.rs" | "main.rs") || below.starts_with("bin/");
+    is_root || module.is_none_or(|module| modules.iter().any(|declared| declared == module))
 }
 
 /// Whether the file is test code as a whole: under `tests/`, or a module that its parent declares under `#[cfg(test)]`.
@@ -35,13 +58,26 @@ const TEST: &str = "#[cfg(test)]";
 /// The text with comments, strings, characters and items under `#[cfg(test)]` as spaces. Line breaks stay, so that a line
 /// has the number that it has in the file. A path in an attribute (`#[serde(with = "crate::x")]`) stays: it is code.
 pub(crate) fn production(text: &str) -> String {
-    let mut code = code(text);
-    while let Some(at) = code.find(TEST) {
+    let code = code(text);
+    let tests = tests(&code);
+    let in_test = |at: usize| tests.iter().any(|test| test.contains(&at));
+    code.chars()
+        .enumerate()
+        .map(|(at, c)| if in_test(at) { blank(c) } else { c })
+        .collect()
+}
+
+/// Where the items under `#[cfg(test)]` are in code without comments and strings, as ranges of characters.
+fn tests(code: &str) -> Vec<Range<usize>> {
+    let mut tests = Vec::new();
+    let (mut bytes, mut chars) = (0, 0);
+    while let Some(at) = code[bytes..].find(TEST).map(|at| bytes + at) {
         let end = at + TEST.len() + item(&code[at + TEST.len()..]);
-        let blank: String = code[at..end].chars().map(blank).collect();
-        code.replace_range(at..end, &blank);
+        let start = chars + code[bytes..at].chars().count();
+        (bytes, chars) = (end, start + code[at..end].chars().count());
+        tests.push(start..chars);
     }
-    code
+    tests
 }
 
 fn blank(c: char) -> char {
@@ -99,55 +135,98 @@ const ITEMS: &[&str] = &[
     "use",
 ];
 
-/// The text with comments, strings and characters as spaces, but for paths in attributes.
-fn code(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
+/// What a piece of a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    Code,
+    Comment,
+    Text,
+}
+
+/// A source in pieces, as ranges of its characters: strings and characters with their quotes, raw strings without their `r`.
+fn pieces(chars: &[char]) -> Vec<(Piece, usize, usize)> {
     let at = |n: usize| chars.get(n).copied().unwrap_or('\n');
-    let mut out = String::with_capacity(text.len());
-    // How many brackets of an attribute are open.
-    let mut attribute = 0_usize;
-    let mut n = 0;
+    let mut pieces = Vec::new();
+    let (mut n, mut code) = (0, 0);
     while n < chars.len() {
-        let c = chars[n];
-        let end = match c {
-            '/' if at(n + 1) == '/' => line_end(&chars, n),
-            '/' if at(n + 1) == '*' => comment_end(&chars, n),
-            '"' => string_end(&chars, n),
-            '\'' => character_end(&chars, n),
-            _ if c.is_alphanumeric() || c == '_' => {
+        let (piece, end) = match chars[n] {
+            '/' if at(n + 1) == '/' => (Piece::Comment, line_end(chars, n)),
+            '/' if at(n + 1) == '*' => (Piece::Comment, comment_end(chars, n)),
+            '"' => (Piece::Text, string_end(chars, n)),
+            '\'' => (Piece::Text, character_end(chars, n)),
+            c if c.is_alphanumeric() || c == '_' => {
                 // A word as a whole, so that the `r` of `for"` is none of a raw string.
                 let end = (n..chars.len())
                     .find(|n| !(at(*n).is_alphanumeric() || at(*n) == '_'))
                     .unwrap_or(chars.len());
-                out.extend(&chars[n..end]);
                 let word: String = chars[n..end].iter().collect();
                 n = end;
                 let raw = matches!(word.as_str(), "r" | "br" | "cr");
-                match raw_end(&chars, n) {
-                    end if raw && end > n => end,
-                    _ => continue,
-                }
+                (Piece::Text, if raw { raw_end(chars, n) } else { n })
             }
-            _ => n,
+            _ => (Piece::Code, n + 1),
         };
-        if end == n {
-            match c {
-                '[' if attribute > 0 || out.ends_with('#') || out.ends_with("#!") => attribute += 1,
-                ']' => attribute = attribute.saturating_sub(1),
-                _ => {}
-            }
-            out.push(c);
+        if piece == Piece::Code {
+            n = end;
+        } else if end > n {
+            pieces.push((Piece::Code, code, n));
+            pieces.push((piece, n, end));
+            (n, code) = (end, end);
+        } else if matches!(chars.get(n), Some('\'')) {
+            // A lifetime.
             n += 1;
+        }
+    }
+    pieces.push((Piece::Code, code, chars.len()));
+    pieces
+}
+
+/// The text with comments, strings and characters as spaces, but for paths in attributes.
+pub(crate) fn code(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    // How many brackets of an attribute are open.
+    let mut attribute = 0_usize;
+    for (piece, start, end) in pieces(&chars) {
+        if piece == Piece::Code {
+            for c in &chars[start..end] {
+                match c {
+                    '[' if attribute > 0 || out.ends_with('#') || out.ends_with("#!") => attribute += 1,
+                    ']' => attribute = attribute.saturating_sub(1),
+                    _ => {}
+                }
+                out.push(*c);
+            }
             continue;
         }
-        let hidden: String = chars[n..end].iter().collect();
+        let hidden: String = chars[start..end].iter().collect();
         match hidden.trim_matches('"') {
-            path if attribute > 0 && is_path(path) => out += path,
+            path if attribute > 0 && is_path(path) => out += &format!(" {path} "),
             _ => out.extend(hidden.chars().map(blank)),
         }
-        n = end;
     }
     out
+}
+
+/// The strings of production code: the line where each begins, and its text with lines that `\` continues joined.
+pub(crate) fn messages(text: &str) -> Vec<(usize, String)> {
+    let chars: Vec<char> = text.chars().collect();
+    let tests = tests(&code(text));
+    let in_test = |at: usize| tests.iter().any(|test| test.contains(&at));
+    let mut messages = Vec::new();
+    let mut line = 1;
+    for (piece, start, end) in pieces(&chars) {
+        let written: String = chars[start..end].iter().collect();
+        let is_string = written.ends_with(['"', '#']);
+        if piece == Piece::Text && is_string && !in_test(start) {
+            let mut lines = written.trim_matches(['"', '#']).split("\\\n");
+            let first = lines.next().unwrap_or_default().to_owned();
+            let joined = lines.fold(first, |joined, line| joined + line.trim_start());
+            messages.push((line, joined));
+        }
+        line += written.matches('\n').count();
+    }
+    messages
 }
 
 fn is_path(text: &str) -> bool {
@@ -242,6 +321,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_that_nobody_declares_is_not_compiled() {
+        let modules = modules(
+            "crates/x/src/a.rs",
+            "//! mod d;\nmod b;\npub(crate) mod c;\n// mod e;\n",
+        );
+        for (path, compiled) in [
+            ("crates/x/src/lib.rs", true),
+            ("crates/x/src/a/b.rs", true),
+            ("crates/x/src/a/c/mod.rs", true),
+            ("crates/x/src/a/d.rs", false),
+            ("crates/x/src/a/e.rs", false),
+            ("e2e/tests/f.rs", true),
+        ] {
+            assert_eq!(is_compiled(path, &modules), compiled, "{path}");
+        }
+    }
+
     /// The words left of a text, without the spaces between.
     fn left(text: &str) -> String {
         production(text).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -269,7 +366,7 @@ mod tests {
     fn a_path_in_an_attribute_is_code_and_other_text_in_one_is_not() {
         assert_eq!(
             left(r#"#[a(with = "crate::b::c")] d("crate::e")"#),
-            "#[a(with = crate::b::c)] d( )"
+            "#[a(with = crate::b::c )] d( )"
         );
         assert_eq!(left(r#"#[doc = "crate::b is c"] d"#), "#[doc = ] d");
     }
@@ -294,6 +391,14 @@ mod tests {
         ] {
             assert_eq!(left(text), code, "{text}");
         }
+    }
+
+    #[test]
+    fn messages_are_the_strings_of_production_code() {
+        let text = "//! \"a\"\nf(\"b \\\n   c\", 'd', r#\"e\"#);\n#[cfg(test)]\nmod t {\n    g(\"h\")\n}\nfn i<'j>() { \"é k\" }";
+        let found = messages(text);
+        let expected = [(2, "b c"), (3, "e"), (8, "é k")];
+        assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]

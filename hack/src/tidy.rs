@@ -5,10 +5,11 @@ use std::fs;
 
 use anyhow::{Result, bail};
 
-use crate::{Outcome, fences, source, tree};
+use crate::{Outcome, fences, source, tree, words};
 
 /// One file as the rules see it.
 struct File<'a> {
+    path: &'a str,
     text: &'a str,
     /// Test code as a whole: under `tests/`, or a module that its parent declares under `#[cfg(test)]`.
     test: bool,
@@ -56,6 +57,12 @@ const RULES: &[Rule] = &[
         check: purity,
     },
     Rule {
+        name: "words",
+        reason: "one term for each concept, the same in code, messages and pages: hack/src/words.rs",
+        applies: words::applies,
+        check: banned,
+    },
+    Rule {
         name: "home-path",
         reason: "a path of one machine means nothing on another",
         applies: is_prose_or_code,
@@ -96,9 +103,17 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
         .iter()
         .flat_map(|(path, text)| source::test_modules(path, text))
         .collect();
+    let modules: Vec<String> = texts
+        .iter()
+        .flat_map(|(path, text)| source::modules(path, text))
+        .collect();
+    let forgotten = texts.keys().filter(|path| !source::is_compiled(path, &modules));
+    findings.extend(forgotten.map(|path| {
+        format!("{path}:1: module: nothing declares it, so it is not compiled (declare it in its parent: mod name;)")
+    }));
     for (path, text) in &texts {
         let test = source::is_test(path, &test_modules);
-        let file = File { text, test };
+        let file = File { path, text, test };
         let rules = RULES.iter().filter(|r| (r.applies)(path));
         for rule in rules {
             let found = (rule.check)(&file).into_iter();
@@ -193,6 +208,24 @@ fn purity(file: &File<'_>) -> Vec<Finding> {
                 .filter(|w| has_word(code, w))
                 .map(|w| (n + 1, (*w).to_owned())),
         );
+    }
+    found
+}
+
+/// Identifiers in all code, tests included; phrases in strings of production code and in pages.
+fn banned(file: &File<'_>) -> Vec<Finding> {
+    let line_at = |at: usize, text: &str| text[..at].matches('\n').count() + 1;
+    if !is_rust(file.path) {
+        let found = words::phrases(file.text).into_iter();
+        return found.map(|(at, what)| (line_at(at, file.text), what)).collect();
+    }
+    let code = source::code(file.text);
+    let found = words::identifiers(&code).into_iter();
+    let mut found: Vec<Finding> = found.map(|(at, what)| (line_at(at, &code), what)).collect();
+    if !file.test && !words::STORED.contains(&file.path) {
+        for (line, message) in source::messages(file.text) {
+            found.extend(words::phrases(&message).into_iter().map(|(_, what)| (line, what)));
+        }
     }
     found
 }
@@ -299,6 +332,24 @@ mod tests {
                 "//! A.\n#[cfg(test)]\nmod tests {\nuse std::env;\n}\n",
             ),
             sample(
+                "words",
+                "crates/core/src/a.rs",
+                "#[cfg(test)]\nmod tests {\n    struct Doubts;\n}\n",
+                "// Doubts\nconst A: &str = \"Doubts\";\nstruct NoDoubts;\n",
+            ),
+            sample(
+                "words",
+                "crates/core/src/a.rs",
+                "const A: &str = \"it already stands \\\n    on m1\";\n",
+                "// it already stands on m1\n#[cfg(test)]\nconst A: &str = \"already stands on\";\n",
+            ),
+            sample(
+                "words",
+                "docs/a.md",
+                "It already stands\non m1.\n",
+                "It already exists on m1.\n",
+            ),
+            sample(
                 "home-path",
                 "docs/a.md",
                 concat!("see /ho", "me/someone/src\n"),
@@ -314,6 +365,7 @@ mod tests {
             assert!((rule.applies)(path), "{name} does not look at {path}");
             assert!(
                 !(rule.check)(&File {
+                    path,
                     text: &bad,
                     test: false
                 })
@@ -321,6 +373,7 @@ mod tests {
                 "{name} accepts {bad:?}"
             );
             let findings = (rule.check)(&File {
+                path,
                 text: &good,
                 test: false,
             });
@@ -349,6 +402,7 @@ mod tests {
     fn a_declared_test_module_hides_nothing_of_its_parent() {
         let long = format!("#[cfg(test)]\nmod golden;\n{}", ";\n".repeat(LONGEST));
         let file = File {
+            path: "crates/api/src/a.rs",
             text: &long,
             test: false,
         };

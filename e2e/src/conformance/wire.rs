@@ -73,7 +73,7 @@ pub(super) async fn read_lines(mut body: Answer, lines: &mpsc::UnboundedSender<V
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
             if !line.trim_ascii().is_empty() {
-                lines.send(serde_json::from_slice(&line).context("a frame that is no JSON")?)?;
+                lines.send(serde_json::from_slice(&line).context("a frame that is not JSON")?)?;
             }
         }
     }

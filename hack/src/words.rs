@@ -1,0 +1,148 @@
+//! Words that the project does not use, each with the one to use instead: identifiers in code, phrases in messages and pages.
+//!
+//! A row is added in the change that removes the last use of its word; then the word cannot come back.
+
+/// An identifier that is refused, and the better one.
+type Word = (&'static str, &'static str);
+
+/// Identifiers, as they are written. Tests count, too.
+const IDENTIFIERS: &[Word] = &[
+    ("Buried", "evicted"),
+    ("Doubt", "Warning"),
+    ("Doubts", "warnings"),
+    ("Teaching", "Interpreter"),
+    ("Traceless", "NeverWritten"),
+    ("lets_go", "releases"),
+    ("passed_over", "skipped_by_failure_policy"),
+    ("teaching", "interpreter"),
+    ("tombstone", "min_resource_version"),
+    ("travel", "propagate"),
+];
+
+/// Phrases in lower case, found as whole words whatever their case.
+const PHRASES: &[Word] = &[
+    ("already stands on", "already exists on"),
+    ("did not answer for", "failed: <error of the API server>"),
+    ("ever more rarely", "with back-off"),
+    ("exclude each other", "are mutually exclusive"),
+    ("goes along", "is propagated with"),
+    ("holds its copy", "Applied on 3/3 clusters"),
+    ("how it fares", "its status"),
+    ("is no json", "is not JSON, is not a JSON pointer"),
+    ("is not ours", "is not managed by this hub"),
+    ("is where it is", "is present on every target cluster"),
+    ("it is ours", "it is managed by this hub"),
+    ("judge what is written", "run the admission webhook"),
+    ("left behind", "orphaned"),
+    ("let go", "released"),
+    ("means this machine", "is a loopback address"),
+    ("merely moved away", "was evicted"),
+    ("namespaces hold it", "Present in 1/1 namespaces"),
+    ("no valid json", "invalid JSON"),
+    ("no valid yaml", "invalid YAML"),
+    ("nobody needs it there", "no longer scheduled to member1"),
+    ("nothing travels", "No propagated resources found"),
+    ("other policies hold", "another policy has claimed it"),
+    ("our marks", "ownership metadata"),
+    ("passed over", "skipped by failurePolicy"),
+    ("propagates what it selects", "Matched 4 resources"),
+    ("put right", "written again"),
+    ("refers to anything", "No propagated resources found"),
+    ("stands already", "already exists"),
+    ("there are no clusters of", "cluster \"nope\" not found"),
+    ("tried again", "retrying in 4s"),
+    ("went along", "was propagated with"),
+    ("what stands there", "the object on the member"),
+    ("whoever has no answer", "a failing interpreter"),
+    ("without it the current one", "(default: current context)"),
+];
+
+/// Sources whose strings are those that earlier releases stored, to be read.
+pub(crate) const STORED: &[&str] = &["crates/core/src/told.rs"];
+
+/// The files whose words count: Rust sources, but for this table and the embedded server, which speaks as a kube-apiserver
+/// does; and pages, but for decisions, which are history, and the map, whose words are those of the sources.
+pub(crate) fn applies(path: &str) -> bool {
+    if path.ends_with(".rs") {
+        return path != "hack/src/words.rs" && !path.starts_with("crates/apiserver/");
+    }
+    let is_page = path.starts_with("docs/") && path.ends_with(".md");
+    path == "README.md" || is_page && !path.starts_with("docs/decisions/") && path != "docs/map.md"
+}
+
+/// The refused identifiers in code without comments and strings: where, and what to say of each.
+pub(crate) fn identifiers(code: &str) -> Vec<(usize, String)> {
+    found(code, IDENTIFIERS)
+}
+
+/// The same for phrases in a text.
+pub(crate) fn phrases(text: &str) -> Vec<(usize, String)> {
+    // As long as the text, so that places stay.
+    let one_line = text.to_ascii_lowercase().replace('\n', " ");
+    found(&one_line, PHRASES)
+}
+
+fn found(text: &str, words: &[Word]) -> Vec<(usize, String)> {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for (word, better) in words {
+        for (at, _) in text.match_indices(word) {
+            let before = text[..at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            if !before.is_some_and(part_of_name) && !after.is_some_and(part_of_name) {
+                found.push((at, format!("{word:?}: use {better:?}")));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_stands_once_in_order_beside_a_better_one() {
+        for table in [IDENTIFIERS, PHRASES] {
+            assert!(
+                table.is_sorted_by(|one, other| one.0 < other.0),
+                "sorted, each word once"
+            );
+            for (word, better) in table {
+                assert!(!better.is_empty() && !better.contains(word), "{word}");
+            }
+        }
+        for (phrase, _) in PHRASES {
+            assert_eq!(*phrase, phrase.to_ascii_lowercase());
+        }
+    }
+
+    #[test]
+    fn whole_words_are_found_where_they_are() {
+        let words =
+            |found: Vec<(usize, String)>| -> Vec<usize> { found.into_iter().map(|(at, _)| at).collect() };
+        assert_eq!(
+            words(identifiers("let x = Doubt; DoubtX; a_Doubt; Doubt::new()")),
+            [8, 32]
+        );
+        assert_eq!(words(phrases("It is\nnot OURS, and is not ours_too.")), [3]);
+        assert_eq!(words(phrases("this not ours")), [0_usize; 0]);
+    }
+
+    #[test]
+    fn the_files_whose_words_count() {
+        for (path, counts) in [
+            ("crates/core/src/a.rs", true),
+            ("crates/core/tests/a.rs", true),
+            ("crates/apiserver/src/a.rs", false),
+            ("hack/src/words.rs", false),
+            ("docs/guides/a.md", true),
+            ("docs/decisions/0001-a.md", false),
+            ("docs/map.md", false),
+            ("README.md", true),
+            ("CHANGELOG.md", false),
+        ] {
+            assert_eq!(applies(path), counts, "{path}");
+        }
+    }
+}
