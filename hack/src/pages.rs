@@ -22,6 +22,7 @@ const ADMISSION: &str = "docs/reference/admission.md";
 const CONDITIONS: &str = "docs/reference/conditions.md";
 const FLAGS: &str = "docs/reference/flags.md";
 const KINDS: &str = "docs/reference/kinds.md";
+const MEMBERS: &str = "docs/reference/members.md";
 const METADATA: &str = "docs/reference/metadata.md";
 const METRICS: &str = "docs/reference/metrics.md";
 
@@ -127,7 +128,7 @@ fn every_case_of_admission_that_a_page_points_at_exists() {
 
 #[test]
 fn every_string_that_users_meet_is_explained() {
-    use entourage_api::keys::{annotation, condition, event, finalizer, label, reason};
+    use entourage_api::keys::{annotation, condition, event, finalizer, label, reason, taint};
     let root = tree::root();
     let code: String = tree::files(&root)
         .unwrap()
@@ -143,13 +144,29 @@ fn every_string_that_users_meet_is_explained() {
         ("finalizer", finalizer::ALL, METADATA),
         ("label", label::ALL, METADATA),
         ("reason", reason::ALL, CONDITIONS),
+        ("taint", taint::ALL, MEMBERS),
     ];
     for (table, all, path) in tables {
         let page = read(path);
+        // What stands between backticks.
+        let words: BTreeSet<&str> = page
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .flat_map(str::split_whitespace)
+            .collect();
         for (constant, string) in all {
             let name = string.rsplit('/').next().unwrap_or(string);
             let is_used = code.contains(&format!("{table}::{constant}"));
-            assert!(!is_used || page.contains(name), "{path} says nothing of {string}");
+            // The name of a label may stand in a longer one, as its prefix does.
+            let is_named = match string.contains('/') {
+                true => words.iter().any(|word| word.contains(name)),
+                false => words.contains(name),
+            };
+            assert!(
+                !is_used || is_named,
+                "{path}: add a line for `{string}` ({table}::{constant} of crates/api/src/keys.rs)"
+            );
         }
     }
 }
@@ -161,12 +178,11 @@ fn every_admission_rule_is_listed() {
         let line = page
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` |", rule.name)));
-        let (says, reason) = (rule.says[1..].to_owned(), rule.reason);
+        let (says, reason) = (&rule.says[1..], rule.reason);
         assert!(
-            line.is_some_and(|line| line.contains(&says) && line.contains(reason)),
-            "{ADMISSION} does not say of {}: {}: {reason}",
-            rule.name,
-            rule.says
+            line.is_some_and(|line| line.contains(says) && line.contains(reason)),
+            "{ADMISSION}: add a row for `{}` with {says:?} and {reason:?}",
+            rule.name
         );
     }
 }
@@ -186,7 +202,7 @@ fn every_kind_is_listed() {
             .map(|version| &version.name)
             .collect();
         let row = format!("| {}{short} | `{}/{}`", names.kind, crd.spec.group, versions[0]);
-        assert!(page.contains(&row), "{KINDS} has no row {row:?}");
+        assert!(page.contains(&row), "{KINDS}: add a row that begins {row:?}");
     }
 }
 
@@ -232,7 +248,7 @@ fn every_column_is_explained() {
             assert!(
                 rows.iter()
                     .any(|(names, rest)| names.contains(&name) && is_of(rest)),
-                "{CONDITIONS} does not explain the column {name} of {kind}"
+                "{CONDITIONS}: add a row for the column {name} of {kind}"
             );
         }
     }
@@ -261,7 +277,7 @@ fn every_metric_is_listed() {
         assert!(
             page.lines()
                 .any(|line| rows.iter().any(|row| line.starts_with(row))),
-            "{METRICS} has no row of {name}"
+            "{METRICS}: add a row for `{name}`"
         );
     }
 }
@@ -290,7 +306,7 @@ fn every_flag_of_the_controllers_and_the_webhook_is_listed() {
             let flag = format!("`--{}`", field.replace('_', "-"));
             assert!(
                 section.contains(&flag),
-                "{FLAGS} does not explain {flag} of entourage {command}"
+                "{FLAGS}: add {flag} to the section of entourage {command}"
             );
             found += 1;
         }

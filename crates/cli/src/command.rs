@@ -181,54 +181,85 @@ mod tests {
         }
     }
 
+    /// A page that shows how it is run, and a line below that parses.
+    #[test]
+    fn every_command_is_on_a_page_and_tried_below() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let pages: String = [
+            "commands.md",
+            "reference/flags.md",
+            "getting-started.md",
+            "performance.md",
+        ]
+        .map(|page| std::fs::read_to_string(docs.join(page)).unwrap())
+        .concat();
+        for command in Cli::command().get_subcommands() {
+            let line = format!("entourage {}", command.get_name());
+            let is_tried = LINES
+                .iter()
+                .any(|each| *each == line || each.starts_with(&format!("{line} ")));
+            assert!(
+                is_tried,
+                "add a line of `{line}` to LINES (crates/cli/src/command.rs)"
+            );
+            assert!(
+                pages.contains(&line),
+                "docs/commands.md: add a section on `{line}`"
+            );
+        }
+    }
+
+    /// Command lines that the documentation shows, or might.
+    const LINES: &[&str] = &[
+        "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",
+        "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
+        "entourage controllers --leader-elect true --log-format json --log-level debug",
+        "entourage crds --for v1.20.2",
+        "entourage crds --apply --kubeconfig hub.yaml",
+        "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
+        "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
+        "entourage failover --dry-run member1 -o json",
+        "entourage drill",
+        "entourage drill member2 --members 5 -f a.yaml manifests -R --timeout 2m -o json",
+        "entourage get bindings -A",
+        "entourage get copies myapp -n shop -o wide",
+        "entourage get clusters -o json --kubeconfig hub.yaml",
+        "entourage get policies -o name",
+        "entourage graph -A -o mermaid",
+        "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
+        "entourage interpret -f shops.yaml --check",
+        "entourage interpret -f shops.yaml hooks.yaml --operation InterpretHealth --observed-file copy.yaml",
+        "entourage interpret -f - --layers --desired-file shop.yaml",
+        "entourage interpret -f a.yaml --operation Retain --desired-file b --observed-file c --hook-url a/b=https://d:1",
+        "entourage kustomize-generator",
+        "entourage kustomize-generator generator.yaml",
+        "entourage kustomize-generator --name rd --kind Secret --resource-name x --from-literal a=b --all-namespaces",
+        "entourage kustomize-generator --name rd --kind Secret --resource-name x --type kubernetes.io/tls \
+             --from-file tls.key --from-file tls.crt=a/b --from-env-file e --namespace a b --exclude-namespace c",
+        "entourage plan -f config/samples/myapp",
+        "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
+        "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
+        "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
+        "entourage resume m1 --kubeconfig hub.yaml --wait 0s",
+        "entourage controllers --removal-budget 100",
+        "entourage controllers --eviction-rate 0.5 --eviction-rate-per-region 10 --eviction-rate-per-cluster 20",
+        "entourage unjoin m1 --force",
+        "entourage demo",
+        "entourage taint m1 m2 dedicated=gpu:NoSchedule maintenance:NoExecute old- older:NoSchedule- --overwrite --dry-run",
+        "entourage cordon m1 m2 --kubeconfig hub.yaml",
+        "entourage uncordon m1 --dry-run",
+        "entourage drain m1 --timeout 30m",
+        "entourage drain m1 --wait=false",
+        "entourage drain --wait m1",
+        "entourage webhook --kubeconfig hub.yaml",
+        "entourage webhook --service karmada-system/entourage-webhook --bind-address 0.0.0.0 --remove-on-exit false",
+        "entourage webhook --url https://hooks.example.com:8443 --allow-no-execute-taint-policy",
+        "entourage up --members 100 --data-dir fleet --apply config/samples/myapp",
+    ];
+
     #[test]
     fn command_lines_of_the_documentation_parse() {
-        for line in [
-            "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",
-            "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
-            "entourage controllers --leader-elect true --log-format json --log-level debug",
-            "entourage crds --for v1.20.2",
-            "entourage crds --apply --kubeconfig hub.yaml",
-            "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
-            "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
-            "entourage failover --dry-run member1 -o json",
-            "entourage drill",
-            "entourage drill member2 --members 5 -f a.yaml manifests -R --timeout 2m -o json",
-            "entourage get bindings -A",
-            "entourage get copies myapp -n shop -o wide",
-            "entourage get clusters -o json --kubeconfig hub.yaml",
-            "entourage get policies -o name",
-            "entourage graph -A -o mermaid",
-            "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
-            "entourage interpret -f shops.yaml --check",
-            "entourage interpret -f shops.yaml hooks.yaml --operation InterpretHealth --observed-file copy.yaml",
-            "entourage interpret -f - --layers --desired-file shop.yaml",
-            "entourage interpret -f a.yaml --operation Retain --desired-file b --observed-file c --hook-url a/b=https://d:1",
-            "entourage kustomize-generator",
-            "entourage kustomize-generator generator.yaml",
-            "entourage kustomize-generator --name rd --kind Secret --resource-name x --from-literal a=b --all-namespaces",
-            "entourage kustomize-generator --name rd --kind Secret --resource-name x --type kubernetes.io/tls \
-             --from-file tls.key --from-file tls.crt=a/b --from-env-file e --namespace a b --exclude-namespace c",
-            "entourage plan -f config/samples/myapp",
-            "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
-            "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
-            "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
-            "entourage resume m1 --kubeconfig hub.yaml --wait 0s",
-            "entourage controllers --removal-budget 100",
-            "entourage controllers --eviction-rate 0.5 --eviction-rate-per-region 10 --eviction-rate-per-cluster 20",
-            "entourage unjoin m1 --force",
-            "entourage demo",
-            "entourage taint m1 m2 dedicated=gpu:NoSchedule maintenance:NoExecute old- older:NoSchedule- --overwrite --dry-run",
-            "entourage cordon m1 m2 --kubeconfig hub.yaml",
-            "entourage uncordon m1 --dry-run",
-            "entourage drain m1 --timeout 30m",
-            "entourage drain m1 --wait=false",
-            "entourage drain --wait m1",
-            "entourage webhook --kubeconfig hub.yaml",
-            "entourage webhook --service karmada-system/entourage-webhook --bind-address 0.0.0.0 --remove-on-exit false",
-            "entourage webhook --url https://hooks.example.com:8443 --allow-no-execute-taint-policy",
-            "entourage up --members 100 --data-dir fleet --apply config/samples/myapp",
-        ] {
+        for line in LINES {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
         for line in [

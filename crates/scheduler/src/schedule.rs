@@ -186,7 +186,7 @@ fn in_use<'a>(request: &Request<'a>, candidates: &[Candidate<'_>]) -> Option<&'a
         .map(|term| term.affinity_name.as_str())
 }
 
-fn rounds<'a>(request: &Request<'a>) -> Vec<Round<'a>> {
+pub(crate) fn rounds<'a>(request: &Request<'a>) -> Vec<Round<'a>> {
     let placement = request.placement;
     let round = |affinity, path: String, name| Round {
         request: *request,

@@ -175,7 +175,7 @@ fn every_field_that_looks_like_a_reference_is_decided_about() {
     );
     assert!(
         in_pods.is_empty() && in_ingresses.is_empty() && in_accounts.is_empty(),
-        "put each into REFERENCES or NON_REFERENCES: {in_pods:#?} {in_ingresses:#?} {in_accounts:#?}"
+        "put each into REFERENCES or NON_REFERENCES (crates/interpreter/src/mentions/table.rs): {in_pods:#?} {in_ingresses:#?} {in_accounts:#?}"
     );
 }
 
@@ -186,8 +186,11 @@ fn every_row_is_in_the_schema_with_its_optional_flag() {
         let (holder, _) = path.rsplit_once('.').unwrap_or(("", &path));
         let fields = schema
             .get(holder)
-            .unwrap_or_else(|| panic!("{path} is not in the schema"));
-        assert!(schema.contains_key(&path), "{path} is not in the schema");
+            .unwrap_or_else(|| panic!("REFERENCES: {path} is not in the schema of a pod spec"));
+        assert!(
+            schema.contains_key(&path),
+            "REFERENCES: {path} is not in the schema of a pod spec"
+        );
         assert_eq!(
             fields.contains("optional"),
             row.optional.is_some(),

@@ -52,7 +52,14 @@ fn every_file_is_listed_once_and_named_after_its_kind() {
     }
     on_disk.sort();
     let listed: Vec<_> = FILES.iter().map(|(path, _)| *path).collect();
-    assert_eq!(listed, on_disk);
+    for path in &on_disk {
+        let is_listed = listed.contains(&path.as_str());
+        assert!(
+            is_listed,
+            "{path}: list it in FILES (crates/interpreter/src/shipped/table.rs)"
+        );
+    }
+    assert_eq!(listed, on_disk, "sorted, each file once");
     for (path, file) in files() {
         assert_eq!(path, format!("{}/{}", file.group, file.kind));
         assert!(
@@ -230,7 +237,10 @@ fn the_documentation_shows_the_tables() {
     if is_updating() {
         fs::write(&path, &text).unwrap();
     }
-    assert!(before == text || is_updating(), "UPDATE_GOLDEN=1 writes it anew");
+    assert!(
+        before == text || is_updating(),
+        "docs/interpreter.md: UPDATE_GOLDEN=1 cargo test -p entourage-interpreter writes the tables anew"
+    );
 }
 
 fn kinds_table() -> String {
