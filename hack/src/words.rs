@@ -7,16 +7,59 @@ type Word = (&'static str, &'static str);
 
 /// Identifiers, as they are written. Tests count, too.
 const IDENTIFIERS: &[Word] = &[
+    ("Brain", "ControlLoop"),
     ("Buried", "evicted"),
+    ("Desk", "HookClient"),
     ("Doubt", "Warning"),
     ("Doubts", "warnings"),
+    ("Entity", "ResourceState"),
+    ("Errand", "ApplyTask"),
+    ("Fight", "DriftBackoff"),
+    ("Guard", "Preconditions"),
+    ("Hands", "Executor"),
+    ("Heard", "HookResponses"),
+    ("How", "RemovalMode"),
+    ("Miss", "ScheduleError"),
+    ("Named", "NamespacedName"),
+    ("Overriding", "OverrideIndex"),
+    ("PassedOver", "SkippedByFailurePolicy"),
+    ("Proof", "SyncRequirement"),
+    ("Recipe", "RenderSpec"),
+    ("Rehearsal", "Simulation"),
+    ("Rehearsed", "Simulated"),
+    ("Selecting", "PolicyIndex"),
+    ("Spot", "TargetState"),
+    ("Story", "ScheduleTrace"),
+    ("TEACHING", "INTERPRETER_WATCHES"),
+    ("Taught", "InterpreterSnapshot"),
     ("Teaching", "Interpreter"),
     ("Traceless", "NeverWritten"),
+    ("Twin", "ClusterCounterpart"),
+    ("Unanswered", "InterpretError"),
+    ("What", "a noun"),
+    ("Where", "WatchScope"),
+    ("Which", "ObjectRef"),
+    ("Why", "FilterReason"),
+    ("abroad", "cross_namespace_referrers"),
+    ("bury", "evict"),
+    ("entities", "resources"),
+    ("entity", "resource"),
+    ("errand", "apply_task"),
+    ("fight", "drift_backoff"),
+    ("kindless", "no_such_kind"),
+    ("left_behind", "stale_dependencies"),
     ("lets_go", "releases"),
     ("passed_over", "skipped_by_failure_policy"),
+    ("recipe", "render_spec"),
+    ("rehearsal", "simulation"),
+    ("rehearse", "simulate"),
+    ("taught", "interpretation"),
     ("teaching", "interpreter"),
     ("tombstone", "min_resource_version"),
+    ("traceless", "never_written"),
     ("travel", "propagate"),
+    ("twin", "scope"),
+    ("unbury", "get_or_create"),
 ];
 
 /// Phrases in lower case, found as whole words whatever their case.
@@ -58,7 +101,7 @@ const PHRASES: &[Word] = &[
 ];
 
 /// Sources whose strings are those that earlier releases stored, to be read.
-pub(crate) const STORED: &[&str] = &["crates/core/src/told.rs"];
+pub(crate) const STORED: &[&str] = &["crates/core/src/messages.rs"];
 
 /// The files whose words count: Rust sources, but for this table and the embedded server, which speaks as a kube-apiserver
 /// does; and pages, but for decisions, which are history, and the map, whose words are those of the sources.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use entourage_core::{
     index::Config,
-    simulation::{Note, Progress, Rehearsal},
+    simulation::{Note, Progress, Simulation},
 };
 use serde_json::{Value, json};
 
@@ -21,9 +21,9 @@ pub mod offline;
 pub mod strict;
 
 /// A rehearsal that has ended.
-pub struct Rehearsed {
+pub struct Simulated {
     /// The rehearsal.
-    pub simulation: Rehearsal,
+    pub simulation: Simulation,
     /// What the person should know about how it was done: assumptions, what could not be read.
     pub remarks: Vec<String>,
     /// Warnings beside those of the controllers' conditions.
@@ -52,14 +52,14 @@ impl Default for Assumed {
 }
 
 /// A rehearsal that goes on at the present time.
-fn begin(hub_id: &str, assumed: &Assumed) -> Rehearsal {
+fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
     let mut config = Config::new(hub_id);
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
     config.propagate_deps = assumed.propagate_deps;
     config.brake = false;
     config.distribute = assumed.distribute;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
-    Rehearsal::new(config, entourage_controllers::clock::now())
+    Simulation::new(config, entourage_controllers::clock::now())
 }
 
 /// Says when it did not settle.

@@ -16,7 +16,7 @@ use entourage_core::{
         question::{InterpretError, Question},
     },
     object::{Gvk, ResourceId, Str},
-    observation::{self, Copy, Template, Use, Used, Uses, Watch, Which},
+    observation::{self, Copy, ObjectRef, Template, Use, Used, Uses, Watch},
 };
 use futures::future::join_all;
 use serde_json::Value;
@@ -169,7 +169,7 @@ impl InterpreterSnapshot {
             return (interpretation.kept(), false);
         }
         let used = match observation::which(watch, object) {
-            Some(Which::Template(id)) => {
+            Some(ObjectRef::Template(id)) => {
                 let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
                 uses.of(&id, object)
             }

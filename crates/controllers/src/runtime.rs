@@ -15,7 +15,7 @@ use std::{
 use entourage_core::{
     distribution,
     object::{ResourceId, Str, Time},
-    observation::{Observation, Server, Subject, Which},
+    observation::{ObjectRef, Observation, Server, Subject},
     plan::Key,
 };
 use tokio::{
@@ -253,14 +253,14 @@ impl<D: Decide> ControlLoop<D> {
                 self.options.hands.sources.saw(id, part.revision());
             }
             Observation::Gone {
-                which: Which::Template(id) | Which::Distributed(None, id),
+                which: ObjectRef::Template(id) | ObjectRef::Distributed(None, id),
                 ..
             } => self.options.hands.sources.gone(id),
             _ => {}
         }
         let policy = match &seen {
             Observation::Gone {
-                which: Which::Policy(name),
+                which: ObjectRef::Policy(name),
                 ..
             } => Some(Key::Policy(name.clone())),
             _ => None,

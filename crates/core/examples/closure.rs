@@ -17,7 +17,7 @@ use std::{
 use entourage_core::{
     index::{Config, Index},
     object::{Gvk, Time},
-    observation::{self, Observation, Watch, Which},
+    observation::{self, ObjectRef, Observation, Watch},
 };
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn main() {
 
 struct World {
     index: Index,
-    seen: BTreeMap<Watch, BTreeSet<Which>>,
+    seen: BTreeMap<Watch, BTreeSet<ObjectRef>>,
     version: u64,
 }
 

@@ -18,7 +18,7 @@ use entourage_core::{
     binding,
     index::{Config, Index},
     object::{Gvk, ResourceId, Time},
-    observation::{self, Observation, Watch, Which},
+    observation::{self, ObjectRef, Observation, Watch},
     plan::{Change, Verb},
 };
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn main() {
 struct World {
     index: Index,
     templates: Vec<ResourceId>,
-    seen: BTreeMap<Watch, BTreeSet<Which>>,
+    seen: BTreeMap<Watch, BTreeSet<ObjectRef>>,
     version: u64,
 }
 
@@ -116,7 +116,7 @@ impl World {
         let deployments = Watch::Templates(Gvk::new("apps/v1", "Deployment"));
         for number in 0..bindings {
             let template = template(number, number % placements.len());
-            if let Some(Which::Template(id)) = observation::which(&deployments, &template) {
+            if let Some(ObjectRef::Template(id)) = observation::which(&deployments, &template) {
                 world.templates.push(id);
             }
             world.see(&deployments, template);

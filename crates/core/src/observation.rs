@@ -166,7 +166,7 @@ pub enum Subject {
 
 /// Which object an event is about, when the object itself is not at hand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Which {
+pub enum ObjectRef {
     /// A PropagationPolicy.
     Policy(NamespacedName),
     /// An OverridePolicy or a ClusterOverridePolicy.
@@ -221,7 +221,7 @@ pub enum Observation {
     /// A watch or a write told that an object is gone. `uid` and `revision` are those of the event when known.
     Gone {
         /// Which object.
-        which: Which,
+        which: ObjectRef,
         /// Its uid, when known.
         uid: Option<Str>,
         /// The resourceVersion of the deletion, when known.
@@ -248,7 +248,7 @@ pub enum Observation {
         /// Which watch.
         watch: Watch,
         /// Everything that was listed.
-        present: BTreeSet<Which>,
+        present: BTreeSet<ObjectRef>,
         /// The list's resourceVersion: what was written after it is not gone for not being listed.
         revision: u64,
     },
@@ -367,31 +367,33 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
 
 /// Which object a served object is, in the terms of the watch.
 #[must_use]
-pub fn which(watch: &Watch, object: &Value) -> Option<Which> {
+pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
     let meta = &object["metadata"];
     let (namespace, name) = (
         meta["namespace"].as_str().unwrap_or_default(),
         meta["name"].as_str()?,
     );
     Some(match watch {
-        Watch::Policies | Watch::ClusterPolicies => Which::Policy(NamespacedName::new(namespace, name)),
-        Watch::Overrides | Watch::ClusterOverrides => Which::Override(NamespacedName::new(namespace, name)),
-        Watch::Customizations => Which::Customization(name.into()),
-        Watch::Hooks(contract) => Which::Hooks(*contract, name.into()),
-        Watch::TaintPolicies => Which::TaintPolicy(name.into()),
-        Watch::Bindings | Watch::ClusterBindings => Which::Binding(NamespacedName::new(namespace, name)),
-        Watch::Clusters => Which::Cluster(name.into()),
-        Watch::Namespaces => Which::Namespace(None, name.into()),
-        Watch::MemberNamespaces(cluster) => Which::Namespace(Some(cluster.clone()), name.into()),
-        Watch::Templates(gvk) => Which::Template(ResourceId::new(gvk.clone(), namespace, name)),
+        Watch::Policies | Watch::ClusterPolicies => ObjectRef::Policy(NamespacedName::new(namespace, name)),
+        Watch::Overrides | Watch::ClusterOverrides => {
+            ObjectRef::Override(NamespacedName::new(namespace, name))
+        }
+        Watch::Customizations => ObjectRef::Customization(name.into()),
+        Watch::Hooks(contract) => ObjectRef::Hooks(*contract, name.into()),
+        Watch::TaintPolicies => ObjectRef::TaintPolicy(name.into()),
+        Watch::Bindings | Watch::ClusterBindings => ObjectRef::Binding(NamespacedName::new(namespace, name)),
+        Watch::Clusters => ObjectRef::Cluster(name.into()),
+        Watch::Namespaces => ObjectRef::Namespace(None, name.into()),
+        Watch::MemberNamespaces(cluster) => ObjectRef::Namespace(Some(cluster.clone()), name.into()),
+        Watch::Templates(gvk) => ObjectRef::Template(ResourceId::new(gvk.clone(), namespace, name)),
         Watch::Copies(cluster, gvk) => {
-            Which::Copy(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
+            ObjectRef::Copy(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
         }
-        Watch::Distributions => Which::Distribution(name.into()),
+        Watch::Distributions => ObjectRef::Distribution(name.into()),
         Watch::Distributed(cluster, gvk, _) => {
-            Which::Distributed(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
+            ObjectRef::Distributed(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
         }
-        Watch::Rebalancers => Which::Rebalancer(name.into()),
+        Watch::Rebalancers => ObjectRef::Rebalancer(name.into()),
     })
 }
 

@@ -76,7 +76,7 @@ pub enum Progress {
 }
 
 /// A rehearsal under way.
-pub struct Rehearsal {
+pub struct Simulation {
     index: Index,
     hub: Objects,
     /// The hub as it was given, before anything was applied or planned.
@@ -113,7 +113,7 @@ struct Model {
     probed: bool,
 }
 
-impl Rehearsal {
+impl Simulation {
     /// A rehearsal of a hub with these settings; `config.hub` is its id.
     #[must_use]
     pub fn new(config: Config, now: Time) -> Self {

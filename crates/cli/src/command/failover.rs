@@ -16,7 +16,7 @@ use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
     simulate::{
-        Assumed, Rehearsed,
+        Assumed, Simulated,
         live::{self, LiveOptions, MembersFrom},
     },
 };
@@ -119,7 +119,7 @@ pub async fn run(args: FailoverArgs, out: &mut (dyn Write + Send)) -> Result<()>
 ///
 /// # Errors
 /// As [`run`].
-pub async fn simulate(args: &FailoverArgs, hub: &Client) -> Result<Rehearsed> {
+pub async fn simulate(args: &FailoverArgs, hub: &Client) -> Result<Simulated> {
     let name = args.name.as_str();
     let api = Target {
         client: hub.clone(),

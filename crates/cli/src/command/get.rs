@@ -40,7 +40,7 @@ use table::View;
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum What {
+pub enum Resource {
     /// Where each template is scheduled, by which policy, and its state
     #[value(alias = "binding", alias = "rb", alias = "crb")]
     Bindings,
@@ -79,7 +79,7 @@ pub enum Output {
 pub struct GetArgs {
     /// What to show
     #[arg(value_enum)]
-    pub what: What,
+    pub what: Resource,
 
     /// Only this one: the name of a binding, a template, a cluster, a policy, a distribution
     pub name: Option<String>,
@@ -181,11 +181,11 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     };
     let mut seen = Seen::default();
     match args.what {
-        What::Bindings => {
+        Resource::Bindings => {
             seen.bindings = read(&bindings, namespace).await?;
             seen.policies = read(&policies, "").await?;
         }
-        What::Copies => {
+        Resource::Copies => {
             seen.bindings = read(&bindings, namespace).await?;
             seen.clusters = read(&[cluster], "").await?;
             seen.distributions = read(&[distribution], "").await?;
@@ -206,17 +206,17 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             }
             seen.unread = unread;
         }
-        What::Clusters => {
+        Resource::Clusters => {
             seen.clusters = read(&[cluster], "").await?;
             seen.bindings = read(&bindings, "").await?;
         }
-        What::Policies => {
+        Resource::Policies => {
             seen.policies = read(&policies[..1], namespace).await?;
             // These are for every namespace.
             seen.policies.extend(read(&policies[1..], "").await?);
             seen.bindings = read(&bindings, "").await?;
         }
-        What::Overrides => {
+        Resource::Overrides => {
             seen.overrides = read(&overrides[..1], namespace).await?;
             // These are for every namespace.
             seen.overrides.extend(read(&overrides[1..], "").await?);
@@ -236,7 +236,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
                     .extend(read.iter().map(|object| overrides::labelled(gvk, object)));
             }
         }
-        What::Distributions => {
+        Resource::Distributions => {
             seen.distributions = read(&[distribution], "").await?;
             seen.bindings = read(&bindings[1..], "").await?;
         }
@@ -298,12 +298,12 @@ async fn metadata(
 pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<String> {
     let name = args.name.as_deref();
     let (view, within) = match args.what {
-        What::Bindings => (bindings::view(seen, name, now), namespace),
-        What::Copies => (copies::view(seen, name), namespace),
-        What::Clusters => (clusters::view(seen, name, now), ""),
-        What::Policies => (policies::view(seen, name, now), namespace),
-        What::Overrides => (overrides::view(seen, name, now), namespace),
-        What::Distributions => (distributions::view(seen, name, now), ""),
+        Resource::Bindings => (bindings::view(seen, name, now), namespace),
+        Resource::Copies => (copies::view(seen, name), namespace),
+        Resource::Clusters => (clusters::view(seen, name, now), ""),
+        Resource::Policies => (policies::view(seen, name, now), namespace),
+        Resource::Overrides => (overrides::view(seen, name, now), namespace),
+        Resource::Distributions => (distributions::view(seen, name, now), ""),
     };
     let here = if within.is_empty() {
         String::new()

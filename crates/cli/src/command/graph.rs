@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use entourage_core::{
     dependencies::drawing::{Drawing, dot, mermaid, text},
     object::ResourceId,
-    simulation::Rehearsal,
+    simulation::Simulation,
 };
 use kube::Client;
 
@@ -144,13 +144,13 @@ async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Resul
 }
 
 /// What the hub holds in the model, by what it is taught there.
-fn of_rehearsal(simulation: &Rehearsal) -> Drawing {
+fn of_rehearsal(simulation: &Simulation) -> Drawing {
     let objects: Vec<_> = simulation.hub().collect();
     Drawing::of(objects.into_iter(), |gvk| simulation.index().interpretation(gvk))
 }
 
 /// What the files touch, what that needs, and what needs it.
-fn touched(simulation: &Rehearsal) -> Drawing {
+fn touched(simulation: &Simulation) -> Drawing {
     let given: BTreeSet<&ResourceId> = simulation.given().collect();
     of_rehearsal(simulation).around(|id| given.contains(id))
 }

@@ -18,7 +18,7 @@ use crate::{
     connect,
     manifests::{self, Manifest},
     simulate::{
-        Assumed, Rehearsed, interpreters,
+        Assumed, Simulated, interpreters,
         kinds::Kinds,
         live::{self, LiveOptions, MembersFrom},
         offline,
@@ -139,7 +139,7 @@ fn is_hub_meant(args: &PlanArgs, kubeconfig: Option<&OsStr>) -> bool {
 ///
 /// # Errors
 /// As [`run`].
-pub fn alone(args: &PlanArgs, manifests: &[Manifest]) -> Result<Rehearsed> {
+pub fn alone(args: &PlanArgs, manifests: &[Manifest]) -> Result<Simulated> {
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let objects = objects(manifests)?;
     let mut assumed = assumed(args, &objects);
@@ -162,7 +162,7 @@ pub async fn against(
     hub: &Client,
     namespace: &str,
     manifests: &[Manifest],
-) -> Result<Rehearsed> {
+) -> Result<Simulated> {
     if !args.clusters.is_empty() {
         bail!(
             "--clusters is for plans without a hub: this hub has its own Clusters; to try others, put them into a file"
@@ -192,7 +192,7 @@ pub async fn against(
 ///
 /// # Errors
 /// When the hub would refuse an object, or the plan cannot be written.
-pub fn finish(args: &PlanArgs, simulated: &Rehearsed, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
+pub fn finish(args: &PlanArgs, simulated: &Simulated, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
     let mut report = simulated.simulation.report();
     report.notes.extend(simulated.warnings.iter().cloned());
     report.notes.sort();

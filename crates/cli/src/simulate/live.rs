@@ -11,7 +11,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::{
-    Assumed, Rehearsed, begin,
+    Assumed, Simulated, begin,
     kinds::{Kinds, defined},
     remark_on,
 };
@@ -73,7 +73,7 @@ struct Live<'a> {
 ///
 /// # Errors
 /// When the hub cannot be read at all. What cannot be read of it or of members otherwise is among the remarks.
-pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) -> Result<Rehearsed> {
+pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) -> Result<Simulated> {
     let hub_id = connect::cluster_id(hub, "the hub").await?;
     let mut assumed = options.assumed.clone();
     assumed.reserved.push(options.cluster_namespace.clone());
@@ -106,7 +106,7 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
     };
     let mut remarks = live.remarks.into_iter().collect();
     remark_on(&progress, &mut remarks);
-    Ok(Rehearsed {
+    Ok(Simulated {
         simulation,
         remarks,
         // A kind that the hub does not serve is refused.

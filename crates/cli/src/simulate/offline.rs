@@ -12,7 +12,7 @@ use entourage_lua::Lua;
 use serde_json::{Value, json};
 
 use super::{
-    Assumed, Rehearsed, begin, kinds, placed, remark_on,
+    Assumed, Simulated, begin, kinds, placed, remark_on,
     strict::{Decoder, Known},
 };
 
@@ -29,7 +29,7 @@ pub fn simulate(
     clusters: &[String],
     namespace: &str,
     controllers: &Assumed,
-) -> Result<Rehearsed> {
+) -> Result<Simulated> {
     let mut remarks = Vec::new();
     let mut simulation = begin(NO_HUB, controllers);
     let defined = kinds::defined(&objects);
@@ -65,7 +65,7 @@ pub fn simulate(
     }
     let progress = simulation.run_alone();
     remark_on(&progress, &mut remarks);
-    Ok(Rehearsed {
+    Ok(Simulated {
         simulation,
         remarks,
         warnings,

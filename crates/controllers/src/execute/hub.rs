@@ -4,7 +4,7 @@ use entourage_core::delivery::render::wipe;
 use entourage_core::{
     distribution, interpreter,
     object::{Gvk, ResourceId},
-    observation::{self, Observation, Watch, Which},
+    observation::{self, ObjectRef, Observation, Watch},
     plan::{HubObject, Verb},
     rebalancer, rights, scope,
 };
@@ -204,14 +204,14 @@ fn is_deleted(answer: &Value) -> bool {
             .is_none_or(Vec::is_empty)
 }
 
-fn which(object: &HubObject) -> Which {
+fn which(object: &HubObject) -> ObjectRef {
     match object {
-        HubObject::Policy(named) => Which::Policy(named.clone()),
-        HubObject::Binding(named) => Which::Binding(named.clone()),
-        HubObject::Cluster(name) => Which::Cluster(name.clone()),
-        HubObject::Distribution(name) => Which::Distribution(name.clone()),
-        HubObject::Rebalancer(name) => Which::Rebalancer(name.clone()),
-        HubObject::Template(id) => Which::Template(id.clone()),
+        HubObject::Policy(named) => ObjectRef::Policy(named.clone()),
+        HubObject::Binding(named) => ObjectRef::Binding(named.clone()),
+        HubObject::Cluster(name) => ObjectRef::Cluster(name.clone()),
+        HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
+        HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
+        HubObject::Template(id) => ObjectRef::Template(id.clone()),
     }
 }
 

@@ -4,7 +4,7 @@ use entourage_core::{
     delivery::RenderSpec,
     interpreter::never_travels,
     object::{Gvk, NamespacedName, ResourceId},
-    observation::{Delivered, Removed, Server, Subject, Which},
+    observation::{Delivered, ObjectRef, Removed, Server, Subject},
     plan::{HubObject, Preconditions, RemovalMode, Verb},
 };
 use serde_json::{Value, json};
@@ -766,7 +766,7 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
             [Observation::Seen(Subject::Binding(_))] => assert!(!is_gone),
             [
                 Observation::Gone {
-                    which: Which::Binding(_),
+                    which: ObjectRef::Binding(_),
                     ..
                 },
             ] => assert!(is_gone),

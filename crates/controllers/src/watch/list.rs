@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use entourage_api::keys::label;
 use entourage_core::{
     object::{Str, revision},
-    observation::{self, Observation, Watch, Which},
+    observation::{self, ObjectRef, Observation, Watch},
 };
 use serde_json::Value;
 use tracing::warn;
@@ -133,7 +133,7 @@ impl Watcher {
     fn page(
         &self,
         bytes: &[u8],
-        present: &mut BTreeSet<Which>,
+        present: &mut BTreeSet<ObjectRef>,
     ) -> Result<(Vec<Observation>, ListMeta), Failure> {
         let mut seen = Vec::new();
         let meta = read::list(bytes, &mut |mut item| {
@@ -150,7 +150,7 @@ impl Watcher {
     fn page_of_objects(
         &self,
         bytes: &[u8],
-        present: &mut BTreeSet<Which>,
+        present: &mut BTreeSet<ObjectRef>,
     ) -> Result<(Vec<Value>, ListMeta), Failure> {
         let mut items = Vec::new();
         let meta = read::list(bytes, &mut |mut item| {

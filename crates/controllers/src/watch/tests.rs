@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use entourage_core::observation::{Server, Subject, Which};
+use entourage_core::observation::{ObjectRef, Server, Subject};
 use serde_json::json;
 
 use super::*;
@@ -62,7 +62,7 @@ async fn hear(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
                     format!("seen {} {}", id.name, template.meta.resource_version)
                 }
                 Observation::Gone {
-                    which: Which::Template(id),
+                    which: ObjectRef::Template(id),
                     uid,
                     revision,
                 } => {

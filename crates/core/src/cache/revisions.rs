@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{
     object::{Str, Time},
-    observation::Which,
+    observation::ObjectRef,
 };
 
 /// How many objects that are gone are remembered, and for how long, in milliseconds: longer than any event is late.
@@ -17,16 +17,16 @@ pub(crate) const AGE: i64 = 600_000;
 /// The revisions of deleted objects, and the objects in the cache whose revision does not count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Revisions {
-    gone: BTreeMap<Which, (Time, u64)>,
+    gone: BTreeMap<ObjectRef, (Time, u64)>,
     /// In the order in which they went; what was seen again, or went once more, stands here until its time has come.
-    order: VecDeque<(Time, Which)>,
+    order: VecDeque<(Time, ObjectRef)>,
     /// Held from before the server's revisions went back. Always a part of what is held.
-    outdated: BTreeSet<Which>,
+    outdated: BTreeSet<ObjectRef>,
 }
 
 impl Revisions {
     /// The lowest revision at which an event of an object is news; 0 if every event is. `held`: its revision in the cache.
-    pub(crate) fn of(&self, which: &Which, held: Option<u64>) -> u64 {
+    pub(crate) fn of(&self, which: &ObjectRef, held: Option<u64>) -> u64 {
         match held {
             Some(_) if self.outdated.contains(which) => 0,
             Some(held) => held,
@@ -38,7 +38,7 @@ impl Revisions {
     }
 
     /// It is gone. Cost: O(log remembered), amortised.
-    pub(crate) fn gone(&mut self, which: Which, min_resource_version: u64, now: Time) {
+    pub(crate) fn gone(&mut self, which: ObjectRef, min_resource_version: u64, now: Time) {
         self.outdated.remove(&which);
         self.gone.insert(which.clone(), (now, min_resource_version));
         self.order.push_back((now, which));
@@ -56,14 +56,14 @@ impl Revisions {
     }
 
     /// The object is in the cache again, at a revision that counts.
-    pub(crate) fn seen(&mut self, which: &Which) {
+    pub(crate) fn seen(&mut self, which: &ObjectRef) {
         self.gone.remove(which);
         self.outdated.remove(which);
     }
 
     /// A member is gone, with its namespaces. Cost: O(remembered).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
-        let of_it = |which: &Which| matches!(which, Which::Namespace(Some(name), _) | Which::Distributed(Some(name), _) if name == cluster);
+        let of_it = |which: &ObjectRef| matches!(which, ObjectRef::Namespace(Some(name), _) | ObjectRef::Distributed(Some(name), _) if name == cluster);
         self.gone.retain(|which, _| !of_it(which));
         self.order.retain(|(_, which)| !of_it(which));
         self.outdated.retain(|which| !of_it(which));
@@ -71,7 +71,7 @@ impl Revisions {
 
     /// The revisions of a server went back: what is remembered under the watch means nothing any more, nor does the
     /// revision of what is held under it. Cost: O(remembered + held).
-    pub(crate) fn went_back(&mut self, held: Vec<Which>, is_under: impl Fn(&Which) -> bool) {
+    pub(crate) fn went_back(&mut self, held: Vec<ObjectRef>, is_under: impl Fn(&ObjectRef) -> bool) {
         self.gone.retain(|which, _| !is_under(which));
         self.order.retain(|(_, which)| !is_under(which));
         self.outdated.extend(held);
@@ -82,8 +82,8 @@ impl Revisions {
 mod tests {
     use super::*;
 
-    fn namespace(cluster: Option<&str>, name: &str) -> Which {
-        Which::Namespace(cluster.map(Into::into), name.into())
+    fn namespace(cluster: Option<&str>, name: &str) -> ObjectRef {
+        ObjectRef::Namespace(cluster.map(Into::into), name.into())
     }
 
     #[test]

@@ -286,14 +286,14 @@ impl WatchTable {
 impl WatchTable {
     /// The watch must run. Returns true if that is new.
     pub(crate) fn demand(&mut self, watch: Watch) -> bool {
-        let is_new = !self.demanded.contains(&watch);
-        if is_new {
-            self.changes += 1;
-            self.demanded.insert(watch.clone());
-            let lacks = self.lacks(&watch);
-            self.count(&watch, false, lacks);
+        if self.demanded.contains(&watch) {
+            return false;
         }
-        is_new
+        self.changes += 1;
+        self.demanded.insert(watch.clone());
+        let lacks = self.lacks(&watch);
+        self.count(&watch, false, lacks);
+        true
     }
 
     /// The watch need not run any more. What it reported is forgotten: it lists afresh if it is demanded again, even before the

@@ -14,7 +14,7 @@ use crate::{
     },
     drift::DriftBackoff,
     object::{Gvk, ResourceId, Str, Time},
-    observation::{Watch, Which},
+    observation::{ObjectRef, Watch},
     places::{Place, Step, TargetStatus},
 };
 
@@ -259,7 +259,7 @@ impl Distributions {
     }
 
     /// Every object that is known of one kind and name on one server.
-    pub(crate) fn which(&self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Vec<Which> {
+    pub(crate) fn which(&self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Vec<ObjectRef> {
         let at = DistributionServer {
             cluster: cluster.clone(),
             gvk: gvk.clone(),
@@ -274,7 +274,7 @@ impl Distributions {
                     namespace: namespace.clone(),
                     name: name.clone(),
                 };
-                Which::Distributed(cluster.clone(), id)
+                ObjectRef::Distributed(cluster.clone(), id)
             })
             .collect()
     }

@@ -14,7 +14,7 @@ pub(crate) use wanted::{travels, wanted};
 use crate::{
     member_namespace::{Seen, content::Contents},
     object::{Meta, Str, Time},
-    observation::Which,
+    observation::ObjectRef,
 };
 
 /// Namespaces as seen.
@@ -96,7 +96,7 @@ impl Namespaces {
     }
 
     /// What is known of one server's: the hub's, or a member's.
-    pub(in crate::index) fn held(&self, member: Option<&Str>) -> Vec<Which> {
+    pub(in crate::index) fn held(&self, member: Option<&Str>) -> Vec<ObjectRef> {
         let names: Vec<Str> = match member {
             None => self.hub.keys().cloned().collect(),
             Some(cluster) => self
@@ -109,7 +109,7 @@ impl Namespaces {
         };
         names
             .into_iter()
-            .map(|name| Which::Namespace(member.cloned(), name))
+            .map(|name| ObjectRef::Namespace(member.cloned(), name))
             .collect()
     }
 

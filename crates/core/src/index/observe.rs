@@ -8,6 +8,7 @@ mod closure;
 mod consent;
 mod copied;
 mod copies;
+mod copy_outcomes;
 mod customizations;
 mod distributed;
 mod distributions;
@@ -37,7 +38,7 @@ pub(crate) use edits::Origin;
 use super::{Index, routes::Changed};
 use crate::{
     object::{Meta, NamespacedName, Str, Time},
-    observation::{Observation, Server, Subject, Which},
+    observation::{ObjectRef, Observation, Server, Subject},
     plan::Key,
 };
 
@@ -184,23 +185,23 @@ impl Index {
         }
     }
 
-    fn gone(&mut self, which: &Which, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+    fn gone(&mut self, which: &ObjectRef, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
         match which {
-            Which::Policy(name) => self.policy_gone(name, deletion, now, dirty),
-            Which::Override(name) => self.override_gone(name, deletion, now, dirty),
-            Which::Customization(name) => self.customization_gone(name, deletion, now, dirty),
-            Which::Hooks(contract, name) => self.hooks_gone(*contract, name, deletion, now, dirty),
-            Which::TaintPolicy(name) => self.taint_policy_gone(name, deletion, now, dirty),
-            Which::Binding(name) => self.binding_gone(name, deletion, now, dirty),
-            Which::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
-            Which::Template(id) => self.template_gone(id, deletion, now, dirty),
-            Which::Copy(cluster, id) => self.copy_gone(cluster, id, deletion, now, dirty),
-            Which::Distribution(name) => self.distribution_gone(name, deletion, now, dirty),
-            Which::Distributed(cluster, id) => self.part_gone(cluster.as_ref(), id, deletion, now, dirty),
-            Which::Namespace(member, name) => {
+            ObjectRef::Policy(name) => self.policy_gone(name, deletion, now, dirty),
+            ObjectRef::Override(name) => self.override_gone(name, deletion, now, dirty),
+            ObjectRef::Customization(name) => self.customization_gone(name, deletion, now, dirty),
+            ObjectRef::Hooks(contract, name) => self.hooks_gone(*contract, name, deletion, now, dirty),
+            ObjectRef::TaintPolicy(name) => self.taint_policy_gone(name, deletion, now, dirty),
+            ObjectRef::Binding(name) => self.binding_gone(name, deletion, now, dirty),
+            ObjectRef::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
+            ObjectRef::Template(id) => self.template_gone(id, deletion, now, dirty),
+            ObjectRef::Copy(cluster, id) => self.copy_gone(cluster, id, deletion, now, dirty),
+            ObjectRef::Distribution(name) => self.distribution_gone(name, deletion, now, dirty),
+            ObjectRef::Distributed(cluster, id) => self.part_gone(cluster.as_ref(), id, deletion, now, dirty),
+            ObjectRef::Namespace(member, name) => {
                 self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
             }
-            Which::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
+            ObjectRef::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
         }
     }
 }

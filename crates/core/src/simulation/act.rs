@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Question, Rehearsal,
+    Question, Simulation,
     objects::{is_held, merge},
     servers::kind_of,
 };
@@ -14,7 +14,7 @@ use crate::{
     status,
 };
 
-impl Rehearsal {
+impl Simulation {
     /// Plans a key and carries the plan out; answers with what must be known before that.
     pub(super) fn work(&mut self, key: &Key) -> Vec<Question> {
         self.plans += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Rehearsal, objects::merge, servers};
+use super::{Simulation, objects::merge, servers};
 use crate::{
     delivery::{RenderSpec, render, source_version},
     namespaces,
@@ -13,7 +13,7 @@ use crate::{
     plan::{Preconditions, RemovalMode},
 };
 
-impl Rehearsal {
+impl Simulation {
     /// Renders a template and brings the copy in line; `blind` when the live copy need not be read before.
     pub(super) fn deliver(
         &mut self,

@@ -6,7 +6,7 @@ use entourage_api::keys::{annotation, label};
 use serde_json::{Value, json};
 
 use super::{
-    Question, Rehearsal,
+    Question, Simulation,
     outcome::{Fate, Note, Outcome, Place as Server, compared, outcome},
 };
 use crate::{
@@ -27,7 +27,7 @@ type Response = Result<Value, (No, String)>;
 /// How many namespaces of one cause are told one by one.
 const TOLD: usize = 100;
 
-impl Rehearsal {
+impl Simulation {
     /// What must be known before a copy is brought in line.
     pub(super) fn source_of(&self, order: &Order) -> Option<Question> {
         let source = apply_task::source(order);
@@ -196,7 +196,7 @@ pub(super) fn from<'a>(server: &Server, hub: &str, object: &'a Value) -> Option<
 }
 
 /// What becomes of the copies on the hub. Cost: O(objects of the hub + places of the distributions).
-pub(super) fn on_hub(simulation: &Rehearsal) -> BTreeMap<ResourceId, Outcome> {
+pub(super) fn on_hub(simulation: &Simulation) -> BTreeMap<ResourceId, Outcome> {
     let mut all = BTreeMap::new();
     let given = simulation.hub_before.iter().chain(simulation.hub.iter());
     for (id, _) in given.filter(|(id, _)| !simulation.applied.contains(id)) {
@@ -222,7 +222,7 @@ pub(super) fn on_hub(simulation: &Rehearsal) -> BTreeMap<ResourceId, Outcome> {
 
 /// Why a copy is there, or goes.
 pub(super) fn message(
-    simulation: &Rehearsal,
+    simulation: &Simulation,
     id: &ResourceId,
     cluster: Option<&Str>,
     name: &str,
@@ -236,7 +236,7 @@ pub(super) fn message(
 }
 
 /// The copies on a server that should be there, or go, and do not.
-pub(super) fn held_up(simulation: &Rehearsal, cluster: Option<&Str>) -> BTreeMap<ResourceId, Outcome> {
+pub(super) fn held_up(simulation: &Simulation, cluster: Option<&Str>) -> BTreeMap<ResourceId, Outcome> {
     let server = cluster.map_or(Server::Hub, |name| Server::Member(name.clone()));
     let mut all = BTreeMap::new();
     for (name, held) in &simulation.index.distributions.held {
@@ -294,12 +294,12 @@ fn why_not(
 }
 
 /// What is wrong with distributions beside what becomes of each copy.
-pub(super) fn notes(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
+pub(super) fn notes(simulation: &Simulation) -> impl Iterator<Item = Note> {
     whole(simulation).chain(kept_out(simulation))
 }
 
 /// Objects of the files that keep copies out: they have lines of their own, so it is told here.
-fn kept_out(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
+fn kept_out(simulation: &Simulation) -> impl Iterator<Item = Note> {
     held_up(simulation, None).into_iter().filter_map(|(id, told)| {
         let is_given = simulation.applied.contains(&id) && told.fate == Fate::Refused;
         is_given.then(|| Note {
@@ -312,7 +312,7 @@ fn kept_out(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
 }
 
 /// Distributions that cannot be read, whose source is missing, or whose copies are kept until somebody confirms.
-fn whole(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
+fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
     simulation.hub.iter().filter_map(|(id, object)| {
         if id.gvk != distribution::gvk() {
             return None;

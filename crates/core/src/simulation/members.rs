@@ -3,7 +3,7 @@
 use entourage_api::keys::condition;
 use serde_json::{Value, json};
 
-use super::{Rehearsal, objects::kept, servers};
+use super::{Simulation, objects::kept, servers};
 use crate::{
     delivery::render,
     index::render_specs::recipe_of,
@@ -11,7 +11,7 @@ use crate::{
     observation::{Observation, Probe, Watch},
 };
 
-impl Rehearsal {
+impl Simulation {
     /// Probes the members that were not: one whose Cluster says nothing of it counts as ready.
     pub(super) fn probe_members(&mut self) {
         let clusters: Vec<(Str, Probe)> = self

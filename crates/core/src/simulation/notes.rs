@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use entourage_api::keys::{condition, reason};
 use serde_json::Value;
 
-use super::{Rehearsal, distributing, outcome::Note, servers};
+use super::{Simulation, distributing, outcome::Note, servers};
 use crate::{
     interpreter,
     object::{Gvk, NamespacedName, ResourceId},
@@ -14,7 +14,7 @@ use crate::{
 
 /// The conditions of bindings and policies that are not True and were not so before, templates that stay behind, and
 /// those of which nothing can be said.
-pub(super) fn notes(simulation: &Rehearsal) -> Vec<Note> {
+pub(super) fn notes(simulation: &Simulation) -> Vec<Note> {
     let mut notes = BTreeSet::new();
     for (id, object) in simulation.hub.iter() {
         let is_policy = &*id.gvk.group == "policy.karmada.io";
@@ -73,7 +73,7 @@ fn troubles(object: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The override policies among what is applied that would change no copy: their kinds have no status that says so.
-fn without_effect(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
+fn without_effect(simulation: &Simulation) -> impl Iterator<Item = Note> {
     simulation.applied.iter().filter_map(|(id, _)| {
         let is_override =
             id.gvk.api_version() == scope::POLICY_API && id.gvk.kind.ends_with("OverridePolicy");
@@ -89,7 +89,7 @@ fn without_effect(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
 }
 
 /// What decisions asked for and the hub does not show to this account.
-fn unreadable(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
+fn unreadable(simulation: &Simulation) -> impl Iterator<Item = Note> {
     let unknown = simulation.unreadable.iter();
     let unknown = unknown.filter(|(id, _)| !simulation.hub.contains(id));
     unknown.map(|(id, why)| Note {
@@ -104,7 +104,7 @@ fn unreadable(simulation: &Rehearsal) -> impl Iterator<Item = Note> {
 }
 
 /// What was applied and nothing takes along.
-fn stale_dependencies(simulation: &Rehearsal) -> Vec<Note> {
+fn stale_dependencies(simulation: &Simulation) -> Vec<Note> {
     let stays = |id: &ResourceId, object: &Value| -> Option<(&str, String)> {
         let has_binding = simulation
             .index

@@ -6,7 +6,7 @@ use entourage_api::keys::label;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Model, Rehearsal, distributing, notes, servers, shown};
+use super::{Model, Simulation, distributing, notes, servers, shown};
 use crate::{
     index::wanted::wants,
     object::{NamespacedName, ResourceId, Str},
@@ -166,7 +166,7 @@ fn parts<S: serde::Serializer>(id: &ResourceId, serializer: S) -> Result<S::Ok, 
 }
 
 /// Compares the model with what was given. Cost: O(objects of all servers + entities × members).
-pub(super) fn report(simulation: &Rehearsal) -> Report {
+pub(super) fn report(simulation: &Simulation) -> Report {
     let mut outcomes = on_hub(simulation);
     for (cluster, member) in &simulation.members {
         outcomes.extend(on_member(simulation, cluster, member));
@@ -183,7 +183,7 @@ pub(super) fn report(simulation: &Rehearsal) -> Report {
     }
 }
 
-fn on_hub(simulation: &Rehearsal) -> Vec<Outcome> {
+fn on_hub(simulation: &Simulation) -> Vec<Outcome> {
     let mut all = BTreeMap::new();
     for (id, after) in simulation.applied.iter() {
         let outcome = compared(Place::Hub, id, simulation.hub_before.get(id), Some(after));
@@ -207,7 +207,7 @@ fn on_hub(simulation: &Rehearsal) -> Vec<Outcome> {
     all.into_values().collect()
 }
 
-fn on_member(simulation: &Rehearsal, cluster: &Str, member: &Model) -> Vec<Outcome> {
+fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outcome> {
     let hub = &simulation.index.config.hub;
     let place = || Place::Member(cluster.clone());
     let server = place();
@@ -304,7 +304,7 @@ pub(super) fn compared(
 }
 
 /// Who has the copy there: the policy, the workloads that need it.
-fn because(simulation: &Rehearsal, id: &ResourceId, cluster: &str) -> String {
+fn because(simulation: &Simulation, id: &ResourceId, cluster: &str) -> String {
     let index = &simulation.index;
     let Some(binding) = index.resource(id).and_then(|resource| resource.binding.as_ref()) else {
         return String::new();

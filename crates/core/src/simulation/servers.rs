@@ -3,7 +3,7 @@
 use entourage_api::keys::label;
 use serde_json::Value;
 
-use super::{Rehearsal, distributing};
+use super::{Simulation, distributing};
 use crate::{
     interpreter,
     kinds::{self, CLUSTER_API},
@@ -78,7 +78,7 @@ pub(super) fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) 
         }
 }
 
-impl Rehearsal {
+impl Simulation {
     /// Tells the open watches of the hub that an object was created or changed.
     pub(super) fn hub_changed(&mut self, id: &ResourceId) {
         let Some(object) = self.hub.get(id) else { return };

@@ -30,12 +30,12 @@ fn config_map(name: &str, value: &str) -> Value {
         "data": {"key": value}})
 }
 
-fn simulated(objects: Vec<Value>) -> Rehearsal {
+fn simulated(objects: Vec<Value>) -> Simulation {
     rehearsed_by(Config::new("hub"), objects)
 }
 
-fn rehearsed_by(config: Config, objects: Vec<Value>) -> Rehearsal {
-    let mut simulation = Rehearsal::new(config, Time(1_700_000_000_000));
+fn rehearsed_by(config: Config, objects: Vec<Value>) -> Simulation {
+    let mut simulation = Simulation::new(config, Time(1_700_000_000_000));
     for object in objects {
         simulation.apply(None, object);
     }
@@ -144,8 +144,8 @@ fn what_is_missing_and_what_nobody_selects_is_told() {
 }
 
 /// What a rehearsal left is what another begins with.
-fn again(first: &Rehearsal, unreadable: &[&str], files: &[Value]) -> Report {
-    let mut second = Rehearsal::new(first.index.config.clone(), first.now.plus(60_000));
+fn again(first: &Simulation, unreadable: &[&str], files: &[Value]) -> Report {
+    let mut second = Simulation::new(first.index.config.clone(), first.now.plus(60_000));
     for file in files {
         let id = servers::identity(file).unwrap();
         let before = first.hub.get(&id).cloned();
@@ -171,7 +171,7 @@ fn is_secret(gvk: &Gvk) -> bool {
     *gvk == Gvk::new("v1", "Secret")
 }
 
-fn told(world: &Rehearsal, unreadable: &[&str], question: &Question) -> Answer {
+fn told(world: &Simulation, unreadable: &[&str], question: &Question) -> Answer {
     let of = |objects: &Objects, watch: &Watch| {
         objects
             .iter()
@@ -204,7 +204,7 @@ fn told(world: &Rehearsal, unreadable: &[&str], question: &Question) -> Answer {
     })
 }
 
-fn base() -> Rehearsal {
+fn base() -> Simulation {
     simulated(vec![
         cluster("m1"),
         cluster("m2"),
@@ -374,7 +374,7 @@ fn included(names: &[&str]) -> Value {
     json!({"includedNamespaces": {"list": list}})
 }
 
-fn distributed(targets: &Value) -> Rehearsal {
+fn distributed(targets: &Value) -> Simulation {
     let config = Config {
         distribute: true,
         ..Config::new("hub")

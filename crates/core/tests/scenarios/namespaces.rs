@@ -2,7 +2,7 @@
 
 use entourage_core::{
     namespaces::content::Contents,
-    observation::{Observation, Which},
+    observation::{ObjectRef, Observation},
 };
 use serde_json::{Value, json};
 
@@ -369,7 +369,7 @@ fn what_the_hub_has_is_not_released() {
     assert!(world.settle());
     let writes = world.writes.len();
     // What was told of the hub is wrong.
-    let which = Which::Namespace(None, "shop".into());
+    let which = ObjectRef::Namespace(None, "shop".into());
     let (uid, revision) = (None, None);
     world.tell_again(Observation::Gone { which, uid, revision });
     world.settle_for(600_000);

@@ -23,7 +23,7 @@ use entourage_core::{
     interpreter::{Interpretation, operations::Operation, question::Question},
     namespaces,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
-    observation::{self, Delivered, Observation, Probe, Removed, Server, Subject, Watch, Which},
+    observation::{self, Delivered, ObjectRef, Observation, Probe, Removed, Server, Subject, Watch},
     plan::{self, Change, HubObject, Key, Plan, RemovalMode, Verb},
     scope, status,
 };
@@ -85,7 +85,7 @@ pub(crate) struct World {
     lands: bool,
     timers: BTreeMap<Key, Time>,
     watches: BTreeSet<Watch>,
-    lists: BTreeMap<Watch, (BTreeSet<Which>, u64)>,
+    lists: BTreeMap<Watch, (BTreeSet<ObjectRef>, u64)>,
     pub(crate) gate: bool,
     terminating: bool,
     /// Disorder: keys are worked in random order, and old events are told again.
@@ -820,7 +820,7 @@ impl World {
         let kind = match &observation {
             Observation::Seen(Subject::Template(id, _)) => Some(&*id.gvk.kind),
             Observation::Gone {
-                which: Which::Template(id),
+                which: ObjectRef::Template(id),
                 ..
             } => Some(&*id.gvk.kind),
             Observation::Seen(Subject::Policy(_)) => Some("PropagationPolicy"),
@@ -1397,12 +1397,12 @@ impl World {
     /// A write met nothing, and neither did the look after it.
     fn learn_gone(&mut self, object: &HubObject) {
         let which = match object {
-            HubObject::Policy(name) => Which::Policy(name.clone()),
-            HubObject::Binding(name) => Which::Binding(name.clone()),
-            HubObject::Cluster(name) => Which::Cluster(name.clone()),
-            HubObject::Template(id) => Which::Template(id.clone()),
-            HubObject::Distribution(name) => Which::Distribution(name.clone()),
-            HubObject::Rebalancer(name) => Which::Rebalancer(name.clone()),
+            HubObject::Policy(name) => ObjectRef::Policy(name.clone()),
+            HubObject::Binding(name) => ObjectRef::Binding(name.clone()),
+            HubObject::Cluster(name) => ObjectRef::Cluster(name.clone()),
+            HubObject::Template(id) => ObjectRef::Template(id.clone()),
+            HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
+            HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
         };
         self.observe(Observation::Gone {
             which,

@@ -193,7 +193,7 @@ mod tests {
     use entourage_core::{
         index::Config,
         object::Time,
-        simulation::{Answer, Progress, Question, Rehearsal},
+        simulation::{Answer, Progress, Question, Simulation},
     };
 
     use super::*;
@@ -217,7 +217,7 @@ mod tests {
 
     /// What the control plane writes for these objects, where `foreign` stands on the member already.
     fn written(objects: Vec<Value>, foreign: &str) -> Seen {
-        let mut simulation = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+        let mut simulation = Simulation::new(Config::new("hub"), Time(1_700_000_000_000));
         for object in objects {
             simulation.apply(None, object);
         }

@@ -3,7 +3,7 @@
 
 use entourage_core::object::Time;
 
-use super::{BINDINGS, GetArgs, OVERRIDES, POLICIES, Seen, What, shown};
+use super::{BINDINGS, GetArgs, OVERRIDES, POLICIES, Resource, Seen, shown};
 use crate::{command::Command, golden, manifests};
 
 /// 2026-01-01T01:00:00Z: an hour after the objects of the hub were made.
@@ -30,11 +30,11 @@ fn printed(args: &GetArgs) -> String {
 }
 
 /// The hub as it is read for a namespace.
-fn seen(what: What, namespace: &str) -> Seen {
+fn seen(what: Resource, namespace: &str) -> Seen {
     let everywhere = namespace.is_empty()
         || matches!(
             what,
-            What::Clusters | What::Policies | What::Overrides | What::Distributions
+            Resource::Clusters | Resource::Policies | Resource::Overrides | Resource::Distributions
         );
     let hub = manifests::read(&[golden::folder("get").join("hub.yaml")]).unwrap();
     let mut seen = Seen::default();

@@ -14,7 +14,7 @@ fn what_the_files_do_not_touch_is_not_drawn() {
                 {"configMapRef": {"name": "settings"}}]}]}}}})
     };
     let settings = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": "settings"}});
-    let mut simulation = Rehearsal::new(Config::new("hub"), Time(1_700_000_000_000));
+    let mut simulation = Simulation::new(Config::new("hub"), Time(1_700_000_000_000));
     for namespace in ["shop", "lab"] {
         simulation.know(deployment(namespace));
         simulation.know(settings(namespace));

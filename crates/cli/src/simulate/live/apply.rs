@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use entourage_core::{
     distribution,
     object::{Gvk, LAST_APPLIED},
-    simulation::{Rehearsal, overlay::overlay},
+    simulation::{Simulation, overlay::overlay},
 };
 use futures::{StreamExt as _, stream};
 use kube::{
@@ -39,7 +39,7 @@ enum Made {
 }
 
 impl Live<'_> {
-    pub(super) async fn apply(&mut self, objects: Vec<Value>, simulation: &mut Rehearsal) -> Result<()> {
+    pub(super) async fn apply(&mut self, objects: Vec<Value>, simulation: &mut Simulation) -> Result<()> {
         let defined = kinds::defined(&objects);
         let wanted: Vec<Gvk> = objects.iter().map(gvk_of).collect();
         self.kinds

@@ -7,7 +7,7 @@ use entourage_api::{cluster::Cluster, keys::label};
 use entourage_core::{
     object::{Gvk, ResourceId, Str},
     observation::{Server, Watch},
-    simulation::{Answer, Question, Rehearsal, kind_read_by},
+    simulation::{Answer, Question, Simulation, kind_read_by},
 };
 use futures::{StreamExt as _, stream};
 use kube::{
@@ -26,7 +26,7 @@ impl Live<'_> {
     pub(super) async fn answers(
         &mut self,
         questions: Vec<Question>,
-        simulation: &Rehearsal,
+        simulation: &Simulation,
     ) -> Result<Vec<(Question, Answer)>> {
         let wanted: Vec<Gvk> = questions.iter().map(read_kind).collect();
         self.kinds
@@ -70,7 +70,7 @@ impl Live<'_> {
     }
 
     /// A client of a member, or why there is none.
-    async fn connect(&self, name: &Str, simulation: &Rehearsal) -> Result<Client, String> {
+    async fn connect(&self, name: &Str, simulation: &Simulation) -> Result<Client, String> {
         let cluster = simulation.index().cluster(name);
         let cluster = cluster.ok_or("it is not a member of the hub")?;
         if self.options.members != MembersFrom::Fromhub {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use entourage_core::{
     namespaces::{self, content::Contents},
     object::{Gvk, Str},
-    observation::{self, Observation, Watch, Which},
+    observation::{self, ObjectRef, Observation, Watch},
     plan::{Preconditions, RemovalMode},
 };
 
@@ -128,7 +128,7 @@ impl Executor {
 }
 
 fn gone(cluster: &Str, name: &Str, preconditions: &Preconditions) -> Observation {
-    let which = Which::Namespace(Some(cluster.clone()), name.clone());
+    let which = ObjectRef::Namespace(Some(cluster.clone()), name.clone());
     let (uid, revision) = (Some(preconditions.uid.clone()), None);
     Observation::Gone { which, uid, revision }
 }

@@ -56,7 +56,7 @@ async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
                     told.push(format!("{} {} {heard}", id.name, template.meta.resource_version));
                 }
                 Observation::Gone {
-                    which: Which::Template(id),
+                    which: ObjectRef::Template(id),
                     ..
                 } => told.push(format!("{} gone", id.name)),
                 Observation::Listed { present, .. } => told.push(format!("listed {}", present.len())),

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     golden,
     index::{Config, taints::is_same_of_others},
-    observation::{Observation, Subject, Watch, Which},
+    observation::{ObjectRef, Observation, Subject, Watch},
 };
 
 /// A case. Policies have a name, the year in which they were made, and a spec.
@@ -47,7 +47,7 @@ fn index(case: &Case) -> Index {
     }
     let watch = Watch::TaintPolicies;
     let names = index.taint_policies.keys().cloned();
-    let present: BTreeSet<_> = names.map(Which::TaintPolicy).collect();
+    let present: BTreeSet<_> = names.map(ObjectRef::TaintPolicy).collect();
     let revision = 3;
     index.observe(
         Observation::Listed {
@@ -108,7 +108,7 @@ fn a_taint_of_ours_explains_no_removal_and_one_of_a_user_does() {
     let of_cluster = |case: &Case| {
         let mut index = index(case);
         let watch = Watch::Clusters;
-        let present = BTreeSet::from([Which::Cluster("m1".into())]);
+        let present = BTreeSet::from([ObjectRef::Cluster("m1".into())]);
         index.observe(
             Observation::Listed {
                 watch,

@@ -11,7 +11,7 @@ use crate::{
         Interpretation, Interpreter, customized::Customized, operations::Operation, question::InterpretError,
     },
     object::{Gvk, Meta, ResourceId, Str, Time},
-    observation::{Copy, Template, Watch, Which},
+    observation::{Copy, ObjectRef, Template, Watch},
     plan::Key,
 };
 
@@ -28,7 +28,7 @@ impl Index {
     ) {
         let meta = meta_of(&object.metadata);
         let name: Str = object.metadata.name.as_deref().unwrap_or_default().into();
-        let which = Which::Customization(name.clone());
+        let which = ObjectRef::Customization(name.clone());
         let before = self.customizations.get(&name).cloned();
         let held = before.as_ref().map(|held| meta_of(&held.metadata));
         let min_resource_version = self.revisions.of(&which, held.as_ref().map(Meta::revision));
@@ -59,7 +59,7 @@ impl Index {
             return;
         };
         let meta = meta_of(&held.metadata);
-        let which = Which::Customization(name.clone());
+        let which = ObjectRef::Customization(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(meta.revision()));
         if deletion.is_not_of(&meta.uid, min_resource_version) {
             return;

@@ -13,7 +13,7 @@ use crate::{
         routes::Changed,
     },
     object::{ResourceId, Str, Time},
-    observation::{Which, Wrote},
+    observation::{ObjectRef, Wrote},
     places::{Place, TargetStatus},
 };
 
@@ -37,7 +37,7 @@ impl Index {
             return;
         }
         let held = self.distributions.part(&at, &id.namespace);
-        let which = Which::Distributed(cluster.cloned(), id.clone());
+        let which = ObjectRef::Distributed(cluster.cloned(), id.clone());
         let min_resource_version = self.revisions.of(&which, held.map(ObservedObject::revision));
         if is_old(&part.resource_version, min_resource_version)
             || (min_resource_version > 0 && held == Some(&part))
@@ -65,7 +65,7 @@ impl Index {
         let Some(held) = self.distributions.part(&at, &id.namespace) else {
             return;
         };
-        let which = Which::Distributed(cluster.cloned(), id.clone());
+        let which = ObjectRef::Distributed(cluster.cloned(), id.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.revision()));
         if deletion.is_not_of(&held.uid, min_resource_version) {
             return;

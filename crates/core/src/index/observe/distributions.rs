@@ -12,7 +12,7 @@ use crate::{
         routes::Changed,
     },
     object::{Gvk, Str, Time},
-    observation::{Watch, Which},
+    observation::{ObjectRef, Watch},
     places::TargetStatus,
     plan::Key,
 };
@@ -27,7 +27,7 @@ impl Index {
         dirty: &mut Dirty,
     ) {
         let before = self.distributions.held.get(name).map(|held| held.object.clone());
-        let which = Which::Distribution(name.clone());
+        let which = ObjectRef::Distribution(name.clone());
         let min_resource_version = self
             .revisions
             .of(&which, before.as_ref().map(|held| held.meta.revision()));
@@ -111,7 +111,7 @@ impl Index {
         let Some(held) = self.distributions.held.get(name) else {
             return;
         };
-        let which = Which::Distribution(name.clone());
+        let which = ObjectRef::Distribution(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.object.meta.revision()));
         if deletion.is_not_of(&held.object.meta.uid, min_resource_version) {
             return;

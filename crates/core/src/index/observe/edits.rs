@@ -7,7 +7,7 @@ use super::Dirty;
 use crate::{
     index::{Binding, Index, activation, brakes::explains, meta_of, taints},
     object::{Meta, ResourceId, Str, Time},
-    observation::{Observation, Subject, Template, Watch, Which},
+    observation::{ObjectRef, Observation, Subject, Template, Watch},
     plan::Key,
     stored_binding::is_scheduled_by_us,
 };
@@ -33,7 +33,7 @@ impl Index {
             Observation::Gone { which, .. } => match (self.watch_of(which), which) {
                 (Some(watch), _) if self.watches.is_listing(&watch) => Origin::List,
                 // A binding ends as its template or policy has it end.
-                (_, Which::Binding(name)) => {
+                (_, ObjectRef::Binding(name)) => {
                     let held = self.by_binding.get(name).and_then(|id| self.resources.get(id));
                     match held.is_some_and(|resource| explains(resource.edited, now)) {
                         true => Origin::Edit,
@@ -53,15 +53,17 @@ impl Index {
                 let name = super::named(&policy.metadata);
                 let held = self.policies.get(&name).map(|held| &held.meta);
                 let edited = differs(held, &meta_of(&policy.metadata));
-                (Which::Policy(name), edited)
+                (ObjectRef::Policy(name), edited)
             }
-            Subject::Override(policy) => (Which::Override(super::named(&policy.metadata)), true),
+            Subject::Override(policy) => (ObjectRef::Override(super::named(&policy.metadata)), true),
             Subject::Customization(object) => {
                 let name = object.metadata.name.as_deref().unwrap_or_default();
-                (Which::Customization(name.into()), true)
+                (ObjectRef::Customization(name.into()), true)
             }
-            Subject::Hooks(name, configured) => (Which::Hooks(configured.contract, name.clone()), true),
-            Subject::TaintPolicy(policy) => (Which::TaintPolicy(super::named(&policy.metadata).name), true),
+            Subject::Hooks(name, configured) => (ObjectRef::Hooks(configured.contract, name.clone()), true),
+            Subject::TaintPolicy(policy) => {
+                (ObjectRef::TaintPolicy(super::named(&policy.metadata).name), true)
+            }
             Subject::Cluster(cluster) => {
                 let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
                 let edited = self.members.get(&name).is_none_or(|held| {
@@ -69,20 +71,22 @@ impl Index {
                         || held.object.metadata.labels != cluster.metadata.labels
                         || held.meta.deleting.is_some() != cluster.metadata.deletion_timestamp.is_some()
                 });
-                (Which::Cluster(name), edited)
+                (ObjectRef::Cluster(name), edited)
             }
-            Subject::Template(id, template) => (Which::Template(id.clone()), self.is_edited(id, template)),
+            Subject::Template(id, template) => {
+                (ObjectRef::Template(id.clone()), self.is_edited(id, template))
+            }
             Subject::Namespace(name, meta) => {
                 let edited = self.namespaces.hub.get(name).is_none_or(|held| {
                     held.labels != meta.labels
                         || held.annotations != meta.annotations
                         || held.deleting.is_some() != meta.deleting.is_some()
                 });
-                (Which::Namespace(None, name.clone()), edited)
+                (ObjectRef::Namespace(None, name.clone()), edited)
             }
             Subject::Distribution(name, object) => {
                 let held = self.distributions.held.get(name).map(|held| &held.object.meta);
-                (Which::Distribution(name.clone()), differs(held, &object.meta))
+                (ObjectRef::Distribution(name.clone()), differs(held, &object.meta))
             }
             Subject::Binding(binding) => {
                 let name = super::named(&binding.metadata);
@@ -90,13 +94,13 @@ impl Index {
                 let stored = held.and_then(|resource| resource.binding.as_ref());
                 let edited = held.is_some_and(|resource| explains(resource.edited, now))
                     || stored.is_some_and(|stored| is_of_others(stored, binding));
-                (Which::Binding(name), edited)
+                (ObjectRef::Binding(name), edited)
             }
             Subject::Rebalancer(object) => {
                 let name = super::named(&object.metadata).name;
                 let held = self.rebalancers.get(&name).map(|held| held.meta());
                 let edited = differs(held, &meta_of(&object.metadata));
-                (Which::Rebalancer(name), edited)
+                (ObjectRef::Rebalancer(name), edited)
             }
             Subject::Copy(..) | Subject::MemberNamespace(..) | Subject::Distributed(..) => {
                 return Origin::Other;
@@ -167,7 +171,7 @@ fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -
 
 impl Index {
     /// The watch that tells of a user's object; `None` for what is no user's.
-    fn watch_of(&self, which: &Which) -> Option<Watch> {
+    fn watch_of(&self, which: &ObjectRef) -> Option<Watch> {
         let scoped = |namespace: &str, namespaced, cluster_scoped| {
             if namespace.is_empty() {
                 cluster_scoped
@@ -176,18 +180,20 @@ impl Index {
             }
         };
         Some(match which {
-            Which::Policy(name) => scoped(&name.namespace, Watch::Policies, Watch::ClusterPolicies),
-            Which::Override(name) => scoped(&name.namespace, Watch::Overrides, Watch::ClusterOverrides),
-            Which::Binding(name) => scoped(&name.namespace, Watch::Bindings, Watch::ClusterBindings),
-            Which::Customization(_) => Watch::Customizations,
-            Which::Hooks(contract, _) => Watch::Hooks(*contract),
-            Which::TaintPolicy(_) => Watch::TaintPolicies,
-            Which::Cluster(_) => Watch::Clusters,
-            Which::Template(id) => self.templates(&id.gvk),
-            Which::Namespace(None, _) => Watch::Namespaces,
-            Which::Distribution(_) => Watch::Distributions,
-            Which::Rebalancer(_) => Watch::Rebalancers,
-            Which::Copy(..) | Which::Namespace(Some(_), _) | Which::Distributed(..) => return None,
+            ObjectRef::Policy(name) => scoped(&name.namespace, Watch::Policies, Watch::ClusterPolicies),
+            ObjectRef::Override(name) => scoped(&name.namespace, Watch::Overrides, Watch::ClusterOverrides),
+            ObjectRef::Binding(name) => scoped(&name.namespace, Watch::Bindings, Watch::ClusterBindings),
+            ObjectRef::Customization(_) => Watch::Customizations,
+            ObjectRef::Hooks(contract, _) => Watch::Hooks(*contract),
+            ObjectRef::TaintPolicy(_) => Watch::TaintPolicies,
+            ObjectRef::Cluster(_) => Watch::Clusters,
+            ObjectRef::Template(id) => self.templates(&id.gvk),
+            ObjectRef::Namespace(None, _) => Watch::Namespaces,
+            ObjectRef::Distribution(_) => Watch::Distributions,
+            ObjectRef::Rebalancer(_) => Watch::Rebalancers,
+            ObjectRef::Copy(..) | ObjectRef::Namespace(Some(_), _) | ObjectRef::Distributed(..) => {
+                return None;
+            }
         })
     }
 }

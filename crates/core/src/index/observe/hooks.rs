@@ -8,14 +8,14 @@ use crate::{
     index::{Index, is_old},
     interpreter::hook::Contract,
     object::{Gvk, Str, Time},
-    observation::{Configured, Watch, Which},
+    observation::{Configured, ObjectRef, Watch},
 };
 
 impl Index {
     /// Cost: O(kinds in use × rules of all hooks), and for kinds of which something else is taught now as
     /// [`Self::taught_anew`].
     pub(super) fn hooks_seen(&mut self, name: &Str, configured: Arc<Configured>, dirty: &mut Dirty) {
-        let which = Which::Hooks(configured.contract, name.clone());
+        let which = ObjectRef::Hooks(configured.contract, name.clone());
         let key = (configured.contract, name.clone());
         let held = self.hooks.get(&key).map(|held| &held.meta);
         let min_resource_version = self.revisions.of(&which, held.map(|meta| meta.revision()));
@@ -42,7 +42,7 @@ impl Index {
         let Some(held) = self.hooks.get(&key) else {
             return;
         };
-        let which = Which::Hooks(contract, name.clone());
+        let which = ObjectRef::Hooks(contract, name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
         if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;

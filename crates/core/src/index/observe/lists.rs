@@ -6,7 +6,7 @@ use super::{Deletion, Dirty, Origin};
 use crate::{
     index::{INTERPRETER_WATCHES, Index, routes::Changed},
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
-    observation::{Server, Watch, Which},
+    observation::{ObjectRef, Server, Watch},
 };
 
 impl Index {
@@ -14,7 +14,7 @@ impl Index {
     pub(super) fn was_listed(
         &mut self,
         watch: &Watch,
-        present: &BTreeSet<Which>,
+        present: &BTreeSet<ObjectRef>,
         revision: u64,
         now: Time,
         dirty: &mut Dirty,
@@ -242,36 +242,36 @@ impl Index {
     }
 
     /// What the index holds of what a watch covers.
-    pub(super) fn held(&self, watch: &Watch) -> Vec<Which> {
+    pub(super) fn held(&self, watch: &Watch) -> Vec<ObjectRef> {
         match watch {
-            Watch::Policies => named(self.policies.keys(), false, Which::Policy),
-            Watch::ClusterPolicies => named(self.policies.keys(), true, Which::Policy),
-            Watch::Overrides => named(self.override_index.names(), false, Which::Override),
-            Watch::ClusterOverrides => named(self.override_index.names(), true, Which::Override),
-            Watch::Bindings => named(self.by_binding.keys(), false, Which::Binding),
-            Watch::ClusterBindings => named(self.by_binding.keys(), true, Which::Binding),
+            Watch::Policies => named(self.policies.keys(), false, ObjectRef::Policy),
+            Watch::ClusterPolicies => named(self.policies.keys(), true, ObjectRef::Policy),
+            Watch::Overrides => named(self.override_index.names(), false, ObjectRef::Override),
+            Watch::ClusterOverrides => named(self.override_index.names(), true, ObjectRef::Override),
+            Watch::Bindings => named(self.by_binding.keys(), false, ObjectRef::Binding),
+            Watch::ClusterBindings => named(self.by_binding.keys(), true, ObjectRef::Binding),
             Watch::Customizations => self
                 .customizations
                 .keys()
                 .cloned()
-                .map(Which::Customization)
+                .map(ObjectRef::Customization)
                 .collect(),
             Watch::Hooks(contract) => {
                 let of_it = self.hooks.keys().filter(|(each, _)| each == contract);
                 of_it
-                    .map(|(contract, name)| Which::Hooks(*contract, name.clone()))
+                    .map(|(contract, name)| ObjectRef::Hooks(*contract, name.clone()))
                     .collect()
             }
             Watch::TaintPolicies => {
                 let names = self.taint_policies.keys().cloned();
-                names.map(Which::TaintPolicy).collect()
+                names.map(ObjectRef::TaintPolicy).collect()
             }
             Watch::Namespaces => self.namespaces.held(None),
             Watch::MemberNamespaces(cluster) => self.namespaces.held(Some(cluster)),
-            Watch::Clusters => self.members.keys().cloned().map(Which::Cluster).collect(),
+            Watch::Clusters => self.members.keys().cloned().map(ObjectRef::Cluster).collect(),
             Watch::Distributions => {
                 let names = self.distributions.held.keys().cloned();
-                names.map(Which::Distribution).collect()
+                names.map(ObjectRef::Distribution).collect()
             }
             Watch::Distributed(cluster, gvk, name) => self.distributions.which(cluster, gvk, name),
             Watch::Templates(gvk) => self
@@ -279,7 +279,7 @@ impl Index {
                 .range(first(gvk)..)
                 .take_while(|(id, _)| id.gvk == *gvk)
                 .filter(|(_, resource)| resource.template.is_some())
-                .map(|(id, _)| Which::Template(id.clone()))
+                .map(|(id, _)| ObjectRef::Template(id.clone()))
                 .collect(),
             Watch::Copies(cluster, gvk) => self
                 .resources
@@ -289,9 +289,14 @@ impl Index {
                     let state = resource.copies.get(cluster);
                     state.is_some_and(|state| state.live.is_some() || state.copied.is_some())
                 })
-                .map(|(id, _)| Which::Copy(cluster.clone(), id.clone()))
+                .map(|(id, _)| ObjectRef::Copy(cluster.clone(), id.clone()))
                 .collect(),
-            Watch::Rebalancers => self.rebalancers.names().cloned().map(Which::Rebalancer).collect(),
+            Watch::Rebalancers => self
+                .rebalancers
+                .names()
+                .cloned()
+                .map(ObjectRef::Rebalancer)
+                .collect(),
         }
     }
 }
@@ -305,8 +310,8 @@ pub(super) fn first(gvk: &Gvk) -> ResourceId {
 fn named<'a>(
     all: impl Iterator<Item = &'a NamespacedName>,
     cluster_scoped: bool,
-    which: fn(NamespacedName) -> Which,
-) -> Vec<Which> {
+    which: fn(NamespacedName) -> ObjectRef,
+) -> Vec<ObjectRef> {
     all.filter(|name| name.namespace.is_empty() == cluster_scoped)
         .cloned()
         .map(which)

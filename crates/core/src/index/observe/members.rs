@@ -8,7 +8,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{Index, Member, ResourceState, Trouble, identities, is_old, meta_of, routes::Changed},
     object::{ResourceId, Str, Time},
-    observation::{Probe, Which},
+    observation::{ObjectRef, Probe},
     scheduler,
 };
 
@@ -18,7 +18,7 @@ impl Index {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
         let before = self.members.get(&name);
-        let which = Which::Cluster(name.clone());
+        let which = ObjectRef::Cluster(name.clone());
         let min_resource_version = self.revisions.of(&which, before.map(|held| held.meta.revision()));
         let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
         if is_echo || is_old(&meta.resource_version, min_resource_version) {
@@ -76,7 +76,7 @@ impl Index {
         let Some(held) = self.members.get(name) else {
             return;
         };
-        let which = Which::Cluster(name.clone());
+        let which = ObjectRef::Cluster(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
         if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;

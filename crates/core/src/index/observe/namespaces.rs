@@ -5,7 +5,7 @@ use crate::{
     index::{Index, is_old, routes::Changed},
     member_namespace::Seen,
     object::{Meta, Str, Time},
-    observation::Which,
+    observation::ObjectRef,
     places::Place,
     plan::Key,
 };
@@ -28,7 +28,7 @@ impl Index {
     /// Cost: O(members).
     pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, now: Time, dirty: &mut Dirty) {
         let held = self.namespaces.hub.get(name).map(Meta::revision);
-        let which = Which::Namespace(None, name.clone());
+        let which = ObjectRef::Namespace(None, name.clone());
         if is_old(&meta.resource_version, self.revisions.of(&which, held)) {
             return;
         }
@@ -51,7 +51,7 @@ impl Index {
         dirty: &mut Dirty,
     ) {
         let held = self.namespaces.on(cluster, name).map(|held| held.revision);
-        let which = Which::Namespace(Some(cluster.clone()), name.clone());
+        let which = ObjectRef::Namespace(Some(cluster.clone()), name.clone());
         let min_resource_version = self.revisions.of(&which, held);
         if seen.revision < min_resource_version {
             return;
@@ -94,7 +94,7 @@ impl Index {
             Some(cluster) => self.namespaces.on(cluster, name).map(|held| held.revision),
         };
         let Some(held) = held else { return };
-        let which = Which::Namespace(member.cloned(), name.clone());
+        let which = ObjectRef::Namespace(member.cloned(), name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held));
         if deletion
             .revision

@@ -8,7 +8,7 @@ use super::{Deletion, Dirty, named};
 use crate::{
     index::{Index, Trouble, is_old, meta_of, override_index::Reach, routes::Changed},
     object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
-    observation::Which,
+    observation::ObjectRef,
     overrides::Policy,
     plan::Key,
 };
@@ -20,7 +20,7 @@ impl Index {
         let meta = meta_of(&policy.metadata);
         let name = named(&policy.metadata);
         let before = self.override_index.meta(&name);
-        let which = Which::Override(name.clone());
+        let which = ObjectRef::Override(name.clone());
         let min_resource_version = self.revisions.of(&which, before.map(Meta::revision));
         let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.is_same_version(&meta));
         if is_echo || is_old(&meta.resource_version, min_resource_version) {
@@ -53,7 +53,7 @@ impl Index {
         let Some(held) = self.override_index.meta(name) else {
             return;
         };
-        let which = Which::Override(name.clone());
+        let which = ObjectRef::Override(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.revision()));
         if deletion.is_not_of(&held.uid, min_resource_version) {
             return;

@@ -8,7 +8,7 @@ use super::{Deletion, Dirty, named};
 use crate::{
     index::{Index, Policy, is_old, meta_of, routes::Changed},
     object::{NamespacedName, Time},
-    observation::Which,
+    observation::ObjectRef,
     scope,
     stored_binding::WISHES,
 };
@@ -20,7 +20,7 @@ impl Index {
         let meta = meta_of(&policy.metadata);
         let name = named(&policy.metadata);
         let before = self.policies.get(&name);
-        let which = Which::Policy(name.clone());
+        let which = ObjectRef::Policy(name.clone());
         let min_resource_version = self.revisions.of(&which, before.map(|held| held.meta.revision()));
         let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.meta.is_same_version(&meta));
         if is_echo || is_old(&meta.resource_version, min_resource_version) {
@@ -78,7 +78,7 @@ impl Index {
         let Some(held) = self.policies.get(name) else {
             return;
         };
-        let which = Which::Policy(name.clone());
+        let which = ObjectRef::Policy(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
         if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;

@@ -8,7 +8,7 @@ use super::{Deletion, Dirty, named};
 use crate::{
     index::{Index, is_old, meta_of},
     object::{Str, Time},
-    observation::Which,
+    observation::ObjectRef,
     plan::Key,
 };
 
@@ -17,7 +17,7 @@ impl Index {
     pub(super) fn rebalancer_seen(&mut self, object: Arc<WorkloadRebalancer>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&object.metadata);
         let name = named(&object.metadata).name;
-        let which = Which::Rebalancer(name.clone());
+        let which = ObjectRef::Rebalancer(name.clone());
         let before = self.rebalancers.get(&name).map(|held| held.meta());
         let min_resource_version = self.revisions.of(&which, before.map(|held| held.revision()));
         let is_echo = min_resource_version > 0 && before.is_some_and(|held| held.is_same_version(&meta));
@@ -35,7 +35,7 @@ impl Index {
         let Some(held) = self.rebalancers.get(name).map(|held| held.meta()) else {
             return;
         };
-        let which = Which::Rebalancer(name.clone());
+        let which = ObjectRef::Rebalancer(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.revision()));
         if deletion.is_not_of(&held.uid, min_resource_version) {
             return;

@@ -16,7 +16,7 @@ use super::lists::first;
 use crate::{
     index::{CopyState, Index},
     object::Time,
-    observation::{Server, Watch, Which},
+    observation::{ObjectRef, Server, Watch},
 };
 
 /// What a resourceVersion that is no number counts as; nothing is concluded from it.
@@ -116,25 +116,23 @@ fn forget_source(state: &mut CopyState) {
 }
 
 /// Whether a watch that has its floors in [`crate::index::Index::revisions`] covers an object.
-fn is_under(watch: &Watch, which: &Which) -> bool {
+fn is_under(watch: &Watch, which: &ObjectRef) -> bool {
     match (watch, which) {
-        (Watch::Policies, Which::Policy(name)) | (Watch::Overrides, Which::Override(name)) => {
+        (Watch::Policies, ObjectRef::Policy(name)) | (Watch::Overrides, ObjectRef::Override(name)) => {
             !name.namespace.is_empty()
         }
-        (Watch::ClusterPolicies, Which::Policy(name)) | (Watch::ClusterOverrides, Which::Override(name)) => {
-            name.namespace.is_empty()
-        }
-        (Watch::Clusters, Which::Cluster(_)) | (Watch::Namespaces, Which::Namespace(None, _)) => true,
-        (Watch::MemberNamespaces(cluster), Which::Namespace(Some(name), _)) => name == cluster,
-        (Watch::Distributions, Which::Distribution(_)) | (Watch::Customizations, Which::Customization(_)) => {
-            true
-        }
-        (Watch::TaintPolicies, Which::TaintPolicy(_)) => true,
-        (Watch::Hooks(watched), Which::Hooks(contract, _)) => watched == contract,
-        (Watch::Distributed(cluster, gvk, name), Which::Distributed(other, id)) => {
+        (Watch::ClusterPolicies, ObjectRef::Policy(name))
+        | (Watch::ClusterOverrides, ObjectRef::Override(name)) => name.namespace.is_empty(),
+        (Watch::Clusters, ObjectRef::Cluster(_)) | (Watch::Namespaces, ObjectRef::Namespace(None, _)) => true,
+        (Watch::MemberNamespaces(cluster), ObjectRef::Namespace(Some(name), _)) => name == cluster,
+        (Watch::Distributions, ObjectRef::Distribution(_))
+        | (Watch::Customizations, ObjectRef::Customization(_)) => true,
+        (Watch::TaintPolicies, ObjectRef::TaintPolicy(_)) => true,
+        (Watch::Hooks(watched), ObjectRef::Hooks(contract, _)) => watched == contract,
+        (Watch::Distributed(cluster, gvk, name), ObjectRef::Distributed(other, id)) => {
             cluster == other && id.gvk == *gvk && id.name == *name
         }
-        (Watch::Rebalancers, Which::Rebalancer(_)) => true,
+        (Watch::Rebalancers, ObjectRef::Rebalancer(_)) => true,
         _ => false,
     }
 }

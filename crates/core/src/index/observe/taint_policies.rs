@@ -8,7 +8,7 @@ use super::{Deletion, Dirty};
 use crate::{
     index::{Index, TaintPolicy, is_old, meta_of, routes::Changed},
     object::{Str, Time},
-    observation::{Watch, Which},
+    observation::{ObjectRef, Watch},
 };
 
 impl Index {
@@ -16,7 +16,7 @@ impl Index {
     pub(super) fn taint_policy_seen(&mut self, object: &Arc<ClusterTaintPolicy>, dirty: &mut Dirty) {
         let meta = meta_of(&object.metadata);
         let name: Str = object.metadata.name.as_deref().unwrap_or_default().into();
-        let which = Which::TaintPolicy(name.clone());
+        let which = ObjectRef::TaintPolicy(name.clone());
         let held = self.taint_policies.get(&name).map(|held| &held.meta);
         let min_resource_version = self.revisions.of(&which, held.map(|held| held.revision()));
         let is_echo = min_resource_version > 0 && held.is_some_and(|held| held.is_same_version(&meta));
@@ -40,7 +40,7 @@ impl Index {
         let Some(held) = self.taint_policies.get(name) else {
             return;
         };
-        let which = Which::TaintPolicy(name.clone());
+        let which = ObjectRef::TaintPolicy(name.clone());
         let min_resource_version = self.revisions.of(&which, Some(held.meta.revision()));
         if deletion.is_not_of(&held.meta.uid, min_resource_version) {
             return;

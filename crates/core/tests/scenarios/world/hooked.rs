@@ -11,7 +11,7 @@ use entourage_core::{
         question::{Answer, InterpretError, Question, Until},
     },
     object::{Gvk, ResourceId},
-    observation::{self, Used, Uses, Watch, Which},
+    observation::{self, ObjectRef, Used, Uses, Watch},
 };
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ impl Hooked {
         match watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => {
                 let used = match observation::which(watch, object) {
-                    Some(Which::Template(id)) => self.uses.of(&id, object),
+                    Some(ObjectRef::Template(id)) => self.uses.of(&id, object),
                     _ => Used::default(),
                 };
                 let mut heard = HookResponses::default();

@@ -128,45 +128,45 @@ fn reach(index: &mut Index, watch: &Watch, revision: u64) {
 
 /// Everything held under a watch, each with its revision.
 fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
-    let revision = |which: &Which| match which {
-        Which::Policy(name) => (name.name.to_string(), index.policies[name].meta.revision()),
-        Which::Customization(name) => {
+    let revision = |which: &ObjectRef| match which {
+        ObjectRef::Policy(name) => (name.name.to_string(), index.policies[name].meta.revision()),
+        ObjectRef::Customization(name) => {
             let meta = meta_of(&index.customizations[name].metadata);
             (name.to_string(), meta.revision())
         }
-        Which::Hooks(contract, name) => {
+        ObjectRef::Hooks(contract, name) => {
             let meta = &index.hooks[&(*contract, name.clone())].meta;
             (name.to_string(), meta.revision())
         }
-        Which::TaintPolicy(name) => (name.to_string(), index.taint_policies[name].meta.revision()),
-        Which::Override(name) => {
+        ObjectRef::TaintPolicy(name) => (name.to_string(), index.taint_policies[name].meta.revision()),
+        ObjectRef::Override(name) => {
             let meta = index.override_index.meta(name).expect("held");
             (name.name.to_string(), meta.revision())
         }
-        Which::Binding(name) => {
+        ObjectRef::Binding(name) => {
             let binding = index.resources[&index.by_binding[name]].binding.as_ref();
             (name.name.to_string(), binding.expect("held").meta.revision())
         }
-        Which::Cluster(name) => (name.to_string(), index.members[name].meta.revision()),
-        Which::Template(id) => {
+        ObjectRef::Cluster(name) => (name.to_string(), index.members[name].meta.revision()),
+        ObjectRef::Template(id) => {
             let template = index.resources[id].template.as_ref();
             (id.name.to_string(), template.expect("held").meta.revision())
         }
-        Which::Copy(cluster, id) => {
+        ObjectRef::Copy(cluster, id) => {
             // Without a binding none is managed; what is old news of it is decided in the same way.
             let copy = index.resources[id].copies[cluster].copied.as_ref();
             (id.name.to_string(), copy.expect("held").meta.revision())
         }
-        Which::Namespace(None, name) => (name.to_string(), index.namespaces.hub[name].revision()),
-        Which::Namespace(Some(cluster), name) => {
+        ObjectRef::Namespace(None, name) => (name.to_string(), index.namespaces.hub[name].revision()),
+        ObjectRef::Namespace(Some(cluster), name) => {
             let seen = index.namespaces.on(cluster, name).expect("held");
             (name.to_string(), seen.revision)
         }
-        Which::Distribution(name) => {
+        ObjectRef::Distribution(name) => {
             let held = &index.distributions.held[name];
             (name.to_string(), held.object.meta.revision())
         }
-        Which::Distributed(cluster, id) => {
+        ObjectRef::Distributed(cluster, id) => {
             let at = crate::index::distributions::DistributionServer {
                 cluster: cluster.clone(),
                 gvk: id.gvk.clone(),
@@ -175,7 +175,7 @@ fn held(index: &Index, watch: &Watch) -> Vec<(String, u64)> {
             let part = index.distributions.part(&at, &id.namespace);
             (id.name.to_string(), part.expect("held").revision())
         }
-        Which::Rebalancer(name) => {
+        ObjectRef::Rebalancer(name) => {
             let held = index.rebalancers.get(name).expect("held");
             (name.to_string(), held.meta().revision())
         }
