@@ -290,10 +290,9 @@ impl WatchTable {
             return false;
         }
         self.changes += 1;
-        self.demanded.insert(watch.clone());
-        let lacks = self.lacks(&watch);
+        let lacks = self.is_unsettled(&watch);
         self.count(&watch, false, lacks);
-        true
+        self.demanded.insert(watch)
     }
 
     /// The watch need not run any more. What it reported is forgotten: it lists afresh if it is demanded again, even before the
@@ -390,9 +389,14 @@ impl WatchTable {
         result
     }
 
-    /// True if the watch is demanded, not synced, and others wait for it. Nothing waits for a kind that cannot be listed and may be
-    /// absent, nor for WorkloadRebalancers, which only ask for something to be done once more.
+    /// True if the watch is demanded, not synced, and others wait for it.
     fn lacks(&self, watch: &Watch) -> bool {
+        self.demanded.contains(watch) && self.is_unsettled(watch)
+    }
+
+    /// True if others wait for the watch to sync. Nothing waits for a kind that may be absent and cannot be listed, nor for
+    /// WorkloadRebalancers, which only ask for something to be done once more.
+    fn is_unsettled(&self, watch: &Watch) -> bool {
         let may_be_absent = match watch {
             Watch::Rebalancers => return false,
             Watch::Copies(..)
@@ -408,7 +412,7 @@ impl WatchTable {
             let is_absent = state.unlistable.is_some() || state.served == Served::NoSuchKind;
             state.synced || (may_be_absent && is_absent)
         };
-        self.demanded.contains(watch) && !self.has(watch, is_settled)
+        !self.has(watch, is_settled)
     }
 
     fn count(&mut self, watch: &Watch, lacked: bool, lacks: bool) {
@@ -427,6 +431,97 @@ impl WatchTable {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(0);
+
+    fn copies(cluster: &str) -> Watch {
+        Watch::Copies(cluster.into(), Gvk::new("v1", "ConfigMap"))
+    }
+
+    fn all_synced(table: &WatchTable) -> bool {
+        table.all_synced(|_| true)
+    }
+
+    #[test]
+    fn all_are_synced_when_each_that_others_wait_for_is_listed_or_cannot_be() {
+        let mut table: WatchTable = [
+            Watch::Policies,
+            Watch::Namespaces,
+            Watch::Rebalancers,
+            copies("m1"),
+        ]
+        .into_iter()
+        .collect();
+        assert!(!all_synced(&table));
+        table.list_ends(&Watch::Policies);
+        table.fails(&Watch::Namespaces, "refused".into(), NOW);
+        // A member that does not answer does not count.
+        assert!(!all_synced(&table) && table.all_synced(|cluster| **cluster != *"m1"));
+        table.list_ends(&copies("m1"));
+        assert!(all_synced(&table));
+        // One that failed after its list is not synced; one that never listed and may be absent is not waited for.
+        table.fails(&copies("m1"), "closed".into(), NOW);
+        assert!(!all_synced(&table));
+        table.is_not_served(&copies("m1"), "not found".into());
+        assert!(all_synced(&table));
+        table.fails(&Watch::Policies, "closed".into(), NOW);
+        assert!(!all_synced(&table));
+        table.forget(&Watch::Policies);
+        assert!(all_synced(&table));
+        assert_eq!(table.take_ended(), [Watch::Policies].into());
+    }
+
+    #[test]
+    fn the_revision_of_a_watch_outlives_its_member() {
+        let mut table: WatchTable = [copies("m1")].into_iter().collect();
+        assert_eq!(table.list_begins(&copies("m1"), Some(7)), None);
+        table.list_ends(&copies("m1"));
+        table.forget_member(&"m1".into());
+        assert!(!table.is_demanded(&copies("m1")) && !table.is_listed(&copies("m1")));
+        assert!(all_synced(&table));
+        table.demand(copies("m1"));
+        assert!(!all_synced(&table));
+        assert_eq!(table.list_begins(&copies("m1"), Some(3)), Some(7));
+    }
+
+    /// The counters agree with a count of the records, whatever happens.
+    #[test]
+    fn counters_agree_with_the_records_after_any_order_of_changes() {
+        let watches = [
+            Watch::Policies,
+            Watch::Namespaces,
+            Watch::Rebalancers,
+            copies("m1"),
+            copies("m2"),
+        ];
+        let mut table = WatchTable::default();
+        let mut random = 1_u64;
+        for _ in 0..5_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let watch = &watches[usize::try_from(random >> 33).unwrap() % watches.len()];
+            match (random >> 40) % 10 {
+                0 => drop(table.demand(watch.clone())),
+                1 => table.forget(watch),
+                2 => table.restart(watch.clone()),
+                3 => drop(table.list_begins(watch, Some(random >> 50))),
+                4 | 5 => drop(table.list_ends(watch)),
+                6 => drop(table.fails(watch, "closed".into(), NOW)),
+                7 => table.is_not_served(watch, "not found".into()),
+                8 => table.forget_member(&"m1".into()),
+                _ => table.unsync_ahead(&watch.server(), 1 << 13),
+            }
+            let lacking = watches.iter().filter(|watch| table.lacks(watch)).count();
+            let counted = table.unsynced_on_hub + table.unsynced_on.values().sum::<usize>();
+            assert_eq!(counted, lacking);
+            assert!(!table.states.values().any(|state| *state == WatchState::default()));
+            assert!(!table.unsynced_on.values().any(|count| *count == 0));
         }
     }
 }
