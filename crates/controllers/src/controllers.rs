@@ -404,11 +404,14 @@ mod tests {
 
     use entourage_core::{
         distribution::Place,
+        interpreter::hook::Contract,
         object::{Gvk, NamespacedName, ResourceId},
+        observation::{Watch, kind_read_by},
         plan::Key,
     };
 
     use super::*;
+    use crate::client::path::Path;
 
     fn row(name: &str) -> &'static Controller {
         let found = CONTROLLERS.iter().find(|row| row.name == name);
@@ -495,6 +498,61 @@ mod tests {
             }
             let row = row(key.controller());
             assert!(row.module.starts_with("entourage_core::"), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_watch_of_the_hub_is_granted_to_a_controller() {
+        let watches = [
+            Watch::Policies,
+            Watch::ClusterPolicies,
+            Watch::Overrides,
+            Watch::ClusterOverrides,
+            Watch::Bindings,
+            Watch::ClusterBindings,
+            Watch::Clusters,
+            Watch::Customizations,
+            Watch::Hooks(Contract::Interpreter),
+            Watch::Hooks(Contract::Explorer),
+            Watch::TaintPolicies,
+            Watch::Namespaces,
+            Watch::Templates(Gvk::new("apps/v1", "Deployment")),
+            Watch::Distributions,
+            Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "a".into()),
+            Watch::Rebalancers,
+        ];
+        for watch in watches {
+            // A new kind of watch has no arm here, which is a reminder to add it above if it is one of the hub.
+            match watch {
+                Watch::Policies
+                | Watch::ClusterPolicies
+                | Watch::Overrides
+                | Watch::ClusterOverrides
+                | Watch::Bindings
+                | Watch::ClusterBindings
+                | Watch::Clusters
+                | Watch::Customizations
+                | Watch::Hooks(_)
+                | Watch::TaintPolicies
+                | Watch::Namespaces
+                | Watch::MemberNamespaces(_)
+                | Watch::Templates(_)
+                | Watch::Copies(..)
+                | Watch::Distributions
+                | Watch::Distributed(..)
+                | Watch::Rebalancers => {}
+            }
+            let group = kind_read_by(&watch).group;
+            let resource = Path::watched(&watch).resource;
+            let mut rules = CONTROLLERS.iter().flat_map(|row| row.rules);
+            let is_granted = rules.any(|rule| {
+                let lists = ["list", "watch"].iter().all(|verb| rule.verbs.contains(verb));
+                lists && rule.resources.list().contains(&(&*group, resource.to_string()))
+            });
+            assert!(
+                is_granted,
+                "no rule of CONTROLLERS (crates/controllers/src/controllers.rs) grants list and watch of {resource} of {group:?}"
+            );
         }
     }
 
