@@ -16,7 +16,7 @@ use crate::tree;
 ///
 /// Lower it in the change that takes arrows away: then nobody can spend what was saved. Raising it needs a decision like
 /// any other that changes the architecture (ADR 0009).
-const OWED: usize = 2;
+const OWED: usize = 0;
 
 /// What one crate's list says.
 #[derive(Debug, Default, PartialEq, Eq)]

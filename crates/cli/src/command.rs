@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::{crds, join};
+
 pub mod bench;
 pub mod controllers;
 pub mod cordon;
-pub mod crds;
 pub mod demo;
 pub mod drain;
 pub mod drill;
@@ -16,7 +17,6 @@ pub mod failover;
 pub mod get;
 pub mod graph;
 pub mod interpret;
-pub mod join;
 pub mod kustomize_generator;
 pub mod plan;
 pub mod resume;

@@ -25,10 +25,8 @@ use tracing::warn;
 use crate::{
     apply::{CLUSTER, Target, ensure_namespace},
     args::CLUSTER_NAMESPACE,
-    command::{
-        crds,
-        join::{self, JoinArgs, Reach, Rights},
-    },
+    crds,
+    join::{self, JoinArgs, Reach, Rights},
     wait::{Waited, until},
 };
 

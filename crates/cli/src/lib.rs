@@ -16,10 +16,12 @@ pub mod args;
 pub mod bench;
 pub mod command;
 pub mod connect;
+pub mod crds;
 pub mod diff;
 pub mod fleet;
 #[cfg(test)]
 mod golden;
+pub mod join;
 pub mod logging;
 pub mod manifests;
 #[cfg(test)]

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use crate::budget::{Budget, Reached};
 use crate::chunks::{CHUNK, PRELUDE};
 
 /// When a script that hit a limit is run for the object again.
@@ -122,36 +121,6 @@ pub(crate) fn say(what: impl Into<String>) -> mlua::Error {
     mlua::Error::external(Said(what.into()))
 }
 
-/// From what the virtual machine reports.
-pub(crate) fn of_run(script: &str, source: &str, budget: &Budget, error: &mlua::Error) -> ScriptError {
-    let script = script.to_owned();
-    let is_memory = root(error).is_some_and(|root| matches!(root, mlua::Error::MemoryError(_)));
-    let reached = budget.reached().or(is_memory.then_some(Reached::Memory));
-    let line = line_of(error, source);
-    match reached {
-        Some(Reached::Time) => ScriptError::Time {
-            script,
-            line: budget.line().or(line),
-            after: budget.limits().time,
-        },
-        Some(Reached::Instructions) => ScriptError::Instructions {
-            script,
-            line: budget.line().or(line),
-            count: budget.limits().instructions,
-        },
-        Some(Reached::Memory) => ScriptError::Memory {
-            script,
-            line: budget.line().or(line),
-            bytes: budget.limits().memory,
-        },
-        None => ScriptError::Failed {
-            script,
-            line,
-            what: brief(shown(error, source)),
-        },
-    }
-}
-
 /// From what the compiler reports: it quotes the script and knows nothing else.
 pub(crate) fn of_syntax(script: &str, error: &mlua::Error) -> ScriptError {
     let what = match error {
@@ -173,7 +142,7 @@ pub(crate) fn of_syntax(script: &str, error: &mlua::Error) -> ScriptError {
 const LONGEST: usize = 256;
 
 /// The beginning of a text.
-fn brief(mut text: String) -> String {
+pub(crate) fn brief(mut text: String) -> String {
     if text.len() > LONGEST {
         text.truncate(text.floor_char_boundary(LONGEST));
         text.push('…');
@@ -181,14 +150,14 @@ fn brief(mut text: String) -> String {
     text
 }
 
-fn root(error: &mlua::Error) -> Option<&mlua::Error> {
+pub(crate) fn root(error: &mlua::Error) -> Option<&mlua::Error> {
     match error {
         mlua::Error::CallbackError { cause, .. } | mlua::Error::WithContext { cause, .. } => root(cause),
         other => Some(other),
     }
 }
 
-fn shown(error: &mlua::Error, source: &str) -> String {
+pub(crate) fn shown(error: &mlua::Error, source: &str) -> String {
     match root(error) {
         Some(mlua::Error::RuntimeError(message)) => shown_message(message, source),
         Some(mlua::Error::ExternalError(said)) => said
@@ -304,7 +273,7 @@ const LIBRARY: &[&str] = &[
 
 /// The line of the script at which it failed, from the innermost traceback; no more than the script has lines, so that
 /// no number of an object passes for one.
-fn line_of(error: &mlua::Error, source: &str) -> Option<u32> {
+pub(crate) fn line_of(error: &mlua::Error, source: &str) -> Option<u32> {
     let traceback = match error {
         mlua::Error::CallbackError { traceback, .. } => traceback.as_str(),
         mlua::Error::RuntimeError(message) => message.rsplit_once(TRACEBACK)?.1,
@@ -321,6 +290,7 @@ fn line_of(error: &mlua::Error, source: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{budget::Budget, run_error::of_run};
 
     #[test]
     fn a_message_is_shown_only_if_it_stands_in_the_script_or_is_luas_own() {

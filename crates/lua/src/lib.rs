@@ -27,6 +27,7 @@ pub mod limits;
 mod pattern;
 pub mod quarantine;
 mod repair;
+mod run_error;
 mod sandbox;
 pub mod script;
 mod shape;

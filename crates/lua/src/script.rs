@@ -18,6 +18,7 @@ use crate::{
     json::to_lua,
     limits::Limits,
     quarantine::{Quarantine, Version},
+    run_error,
     sandbox::{self, Sandbox},
     shape::{self, Wrong},
 };
@@ -128,7 +129,7 @@ impl Script {
     fn asked(&self, question: &Question<'_>, sandbox: &Sandbox) -> Result<Answer, ScriptError> {
         let (lua, budget) = (sandbox.lua(), &*sandbox.budget);
         let function = shape::function(question);
-        let failed = |error: &mlua::Error| error::of_run(&self.name, &self.source, budget, error);
+        let failed = |error: &mlua::Error| run_error::of_run(&self.name, &self.source, budget, error);
 
         let (environment, given) = self.prepared(question, sandbox).map_err(|error| failed(&error))?;
         let main = sandbox::binary(lua, &self.compiled, CHUNK).map_err(|error| failed(&error))?;

@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::join::{
+use crate::join::{
     hub::{list_clusters, ready},
     is_ours, rights, token,
 };

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::change::{Change, Outcome, Rule, decide};
 use crate::{
     apply::{CLUSTER, Target, patch},
-    command::{join::hub::list_clusters, unjoin::members},
+    command::unjoin::members,
     connect,
+    join::hub::list_clusters,
 };
 
 /// How often a Cluster is read again that somebody else wrote meanwhile; its controllers write its status now and then.

@@ -177,7 +177,7 @@ async fn an_unknown_member_is_an_error_that_names_those_there_are() {
 #[tokio::test]
 async fn a_second_run_removes_what_the_first_one_left() {
     let hub = Server::new("hub-id").reacting(|_, _, _| {});
-    let labels = crate::command::join::made_by_us();
+    let labels = crate::join::made_by_us();
     hub.put(SECRET_PATH, json!({"metadata": {"name": "m1", "labels": labels}}));
     let (done, out) = unjoined("m1", &hub, None).await;
     done.unwrap();
