@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser as _;
-use entourage::command::{Cli, Command, cordon, crds, drain, join, taint};
+use entourage::{
+    command::{Cli, Command, cordon, drain, taint},
+    crds, join,
+};
 use serde_json::{Value, json};
 
 use super::{capture::Capture, eventually::eventually, server::Server};
