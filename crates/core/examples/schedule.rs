@@ -1,5 +1,5 @@
 //! How long the bindings of many templates take to be planned for many clusters, on one core: clusters are filtered and
-//! chosen, replicas divided, and the object to write is made. Nothing is sent anywhere.
+//! chosen, replicas divided, and the object to write is made; and what one event of a Cluster costs. Nothing is sent anywhere.
 //!
 //! `cargo run --release -p entourage-core --example schedule` prints a table; figures are in docs/performance.md.
 
@@ -89,7 +89,46 @@ fn main() {
         let mut world = World::new(10_000, 100, &[(name, placement)]);
         println!("| {name} | {:.2?} | {:.2?} |", world.plan(10_000), world.plan(0));
     }
+    println!(
+        "\n| Bindings | Clusters | Event of one Cluster | keys planned | taken in | with its plans |\n|---|---|---|---|---|---|"
+    );
+    for (bindings, clusters) in [(2_500, 100), (5_000, 100), (10_000, 100), (2_000, 1_000)] {
+        let mut world = World::new(bindings, clusters, &placements());
+        world.plan(bindings);
+        for (name, change) in EVENTS {
+            let (keys, taken_in, planned) = world.event(*change);
+            println!("| {bindings} | {clusters} | {name} | {keys} | {taken_in:.1?} | {planned:.1?} |");
+        }
+    }
 }
+
+/// A change of a Cluster.
+type Event = fn(&mut Value);
+
+/// What happens to the Cluster `c0007`, one after the other.
+const EVENTS: &[(&str, Event)] = &[
+    ("a status that decides nothing", |cluster| {
+        cluster["status"]["nodeSummary"] = json!({"totalNum": 3});
+    }),
+    ("a label that no policy reads", |cluster| {
+        cluster["metadata"]["labels"]["team"] = json!("a");
+    }),
+    ("one more API", |cluster| {
+        let more = json!({"groupVersion": "batch/v1", "resources": [{"name": "jobs", "kind": "Job"}]});
+        if let Some(served) = cluster["status"]["apiEnablements"].as_array_mut() {
+            served.push(more);
+        }
+    }),
+    ("a label that a policy reads", |cluster| {
+        cluster["metadata"]["labels"]["tier"] = json!("1");
+    }),
+    ("not ready", |cluster| {
+        cluster["status"]["conditions"][0]["status"] = json!("False");
+    }),
+    ("ready again", |cluster| {
+        cluster["status"]["conditions"][0]["status"] = json!("True");
+    }),
+];
 
 /// A hub as the control plane knows it: templates that are claimed, and clusters that are ready.
 struct World {
@@ -97,6 +136,8 @@ struct World {
     templates: Vec<ResourceId>,
     seen: BTreeMap<Watch, BTreeSet<ObjectRef>>,
     version: u64,
+    /// The Cluster that events are about.
+    cluster: Value,
 }
 
 impl World {
@@ -106,6 +147,7 @@ impl World {
             templates: Vec::new(),
             seen: BTreeMap::new(),
             version: 0,
+            cluster: cluster(7),
         };
         for number in 0..clusters {
             world.see(&Watch::Clusters, cluster(number));
@@ -148,9 +190,30 @@ impl World {
         for mut object in written {
             object["metadata"]["uid"] = json!("u");
             object["metadata"]["generation"] = json!(1);
+            object["status"] = json!({"conditions": [{
+                "type": "Scheduled", "status": "True", "reason": "Success", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]});
             self.see(&Watch::Bindings, object);
         }
         spent
+    }
+
+    /// Changes the Cluster `c0007`. Returns how many keys are planned for that, how long the change took to be taken in, and that
+    /// with all plans.
+    fn event(&mut self, change: Event) -> (usize, Duration, Duration) {
+        change(&mut self.cluster);
+        self.version += 1;
+        self.cluster["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let subject =
+            observation::project(&Watch::Clusters, &Default::default(), &self.cluster).expect("a Cluster");
+        let begin = Instant::now();
+        let keys = self.index.observe(Observation::Seen(subject), Time(1));
+        let keys: BTreeSet<_> = keys.into_iter().collect();
+        let taken_in = begin.elapsed();
+        for key in &keys {
+            std::hint::black_box(entourage_core::plan(&self.index, key, Time(1)));
+        }
+        (keys.len(), taken_in, begin.elapsed())
     }
 
     fn see(&mut self, watch: &Watch, mut object: Value) {

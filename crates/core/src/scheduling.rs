@@ -13,7 +13,6 @@ use crate::{
     index::Index,
     object::{ResourceId, Str, Time},
     observation::Template,
-    readiness::is_ready,
     scheduler::{self, Candidate, Outcome, Request},
     stored_binding::is_reschedule_asked,
 };
@@ -36,13 +35,7 @@ pub(crate) fn schedule(
     let candidates: Vec<Candidate<'_>> = index
         .members
         .iter()
-        .map(|(name, member)| Candidate {
-            name,
-            labels: &member.meta.labels,
-            cluster: &member.object,
-            ready: is_ready(&member.object),
-            deleting: member.meta.deleting.is_some(),
-        })
+        .map(|(name, member)| member.candidate(name))
         .collect();
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));

@@ -129,7 +129,7 @@ fn every_filter_leaves_out_a_cluster_of_a_case_and_what_it_reads_is_a_relevant_c
                         let is_relevant = relevant(one, &changed);
                         assert!(
                             is_relevant || passes(one) == passes(&changed),
-                            "filter {}: a change from {} to {} is not in `relevant_change` (crates/scheduler/src/schedule.rs)",
+                            "filter {}: a change from {} to {} is not in `relevant_change` (crates/scheduler/src/relevance.rs)",
                             filter.name,
                             one.name,
                             other.name

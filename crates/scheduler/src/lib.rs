@@ -15,6 +15,7 @@ pub mod filter;
 mod golden;
 #[cfg(test)]
 mod properties;
+mod relevance;
 mod request;
 mod schedule;
 mod spread;
@@ -24,5 +25,6 @@ mod tests;
 
 pub use divide::{apportion, weight};
 pub use filter::{FILTERS, Filter, FilterReason};
+pub use relevance::{may_change, relevant_change};
 pub use request::{Candidate, Outcome, Request, Round};
-pub use schedule::{relevant_change, schedule};
+pub use schedule::schedule;

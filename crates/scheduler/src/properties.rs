@@ -13,7 +13,7 @@ use entourage_api::{
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
-use super::{Candidate, Outcome, Request, schedule};
+use super::{Candidate, Outcome, Request, may_change, schedule};
 use entourage_model::object::{Gvk, Str};
 
 /// `f` is never among the clusters.
@@ -47,10 +47,16 @@ fn members() -> impl Strategy<Value = Vec<Member>> {
 fn member(name: &'static str) -> impl Strategy<Value = Member> {
     let taints = subsequence(vec!["NoSchedule", "NoExecute", "PreferNoSchedule"], 0..=2);
     let serves = subsequence(vec!["Deployment", "Job"], 0..=2);
-    (taints, serves, "[xy]?", any::<bool>(), prop::bool::weighted(0.2)).prop_map(
-        move |(taints, serves, tier, ready, deleting)| {
+    (
+        taints,
+        serves,
+        ("[xy]?", "[xy]?"),
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+    )
+        .prop_map(move |(taints, serves, (tier, region), ready, deleting)| {
             let mut cluster = Cluster::default();
-            cluster.spec.region = tier.clone();
+            cluster.spec.region = region;
             cluster.spec.taints = taints
                 .into_iter()
                 .map(|effect| Taint {
@@ -81,8 +87,24 @@ fn member(name: &'static str) -> impl Strategy<Value = Member> {
                 ready,
                 deleting,
             }
-        },
-    )
+        })
+}
+
+/// A cluster, or none, and the same with one part of another; or that other, or none.
+fn changed((before, other, part): (Option<Member>, Member, u8)) -> (Option<Member>, Option<Member>) {
+    let Some(mut after) = before.clone() else {
+        return (before, Some(other));
+    };
+    match part {
+        0 => after.labels = other.labels,
+        1 => after.cluster.spec.region = other.cluster.spec.region,
+        2 => after.cluster.spec.taints = other.cluster.spec.taints,
+        3 => after.cluster.status = other.cluster.status,
+        4 => (after.ready, after.deleting) = (other.ready, other.deleting),
+        5 => after = other,
+        _ => return (before, None),
+    }
+    (before, Some(after))
 }
 
 fn names() -> impl Strategy<Value = Vec<String>> {
@@ -282,6 +304,38 @@ proptest! {
         let present: Vec<&str> = current.iter().map(|target| target.name.as_str()).collect();
         if allowed.contains(&present) {
             prop_assert!(present.iter().all(|name| names.contains(name)), "{present:?} became {names:?}");
+        }
+    }
+
+    /// A change of a Cluster that is said not to matter does not.
+    #[test]
+    fn a_change_that_may_change_nothing_changes_nothing(
+        members in members(),
+        (name, before, after) in subsequence(&NAMES[..5], 1).prop_flat_map(|name| {
+            let versions = (prop::option::weighted(0.8, member(name[0])), member(name[0]), 0..7_u8);
+            (Just(name[0]), versions.prop_map(changed))
+        }).prop_map(|(name, (before, after))| (name, before, after)),
+        mut placement in placement(),
+        weights in vec((affinity(), 1..5_i64), 0..3),
+        constraints in prop_oneof![Just(Vec::new()), constraints()],
+        current in names(),
+    ) {
+        if !weights.is_empty() {
+            placement.replica_scheduling = Some(divided(weights));
+        }
+        placement.spread_constraints = constraints;
+        let current: Vec<String> = current.into_iter().filter(|each| each != name).collect();
+        let with = |version: &Option<Member>| {
+            let others = members.iter().filter(|member| member.name != name);
+            let all: Vec<Member> = others.chain(version).cloned().collect();
+            outcome(&placement, &targets(&current), &all)
+        };
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let (old, new) = (before.as_ref().map(Member::candidate), after.as_ref().map(Member::candidate));
+        let first = with(&before);
+        let is_placed = matches!(&first, Outcome::Placed { clusters, .. } if clusters.iter().all(|each| each.name != name));
+        if is_placed && !may_change(&placement, &gvk, old.as_ref(), new.as_ref()) {
+            prop_assert_eq!(first, with(&after));
         }
     }
 

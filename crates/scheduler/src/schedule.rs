@@ -1,15 +1,13 @@
 //! The rounds: one group of cluster affinities after the other, until one fits.
 
-use entourage_api::{cluster::Cluster, keys::reason, work::TargetCluster};
+use entourage_api::{keys::reason, work::TargetCluster};
 
 use crate::{
     affinity,
     assign::{self, ScheduleError},
     check,
-    cluster::{enablements, ready},
     explain::FilterResult,
     request::{Candidate, Outcome, Request, Round},
-    taint,
 };
 
 /// Chooses clusters. The same request and clusters give the same outcome, in whatever order the clusters come.
@@ -80,21 +78,6 @@ fn placed(round: &Round<'_>, clusters: Vec<TargetCluster>, note: String) -> Outc
         affinity: round.name.into(),
         note,
     }
-}
-
-/// Whether a change of a Cluster can change where something is placed: its labels, taints, provider, region and
-/// zones, its Ready condition, the APIs it serves, and whether it is being deleted. The rest of its status moves often
-/// and decides nothing here.
-#[must_use]
-pub fn relevant_change(old: &Cluster, new: &Cluster) -> bool {
-    old.metadata.labels != new.metadata.labels
-        || old.metadata.deletion_timestamp.is_some() != new.metadata.deletion_timestamp.is_some()
-        || old.spec.provider != new.spec.provider
-        || old.spec.region != new.spec.region
-        || affinity::zones(old) != affinity::zones(new)
-        || !taint::is_same(&old.spec.taints, &new.spec.taints)
-        || ready(old) != ready(new)
-        || enablements(old) != enablements(new)
 }
 
 /// What the rounds that are not used have to say.

@@ -7,7 +7,7 @@ use std::{
 
 use entourage_api::{
     cluster::Cluster,
-    keys::annotation,
+    keys::{annotation, condition},
     policy::{ClusterTaintPolicy, PropagationPolicy},
     work::{DependentObjectReference, ResourceBinding, TargetCluster},
 };
@@ -20,6 +20,8 @@ use crate::{
     },
     object::{Meta, NamespacedName, ResourceId, Str, Time},
     observation::{self, Probe, Template},
+    readiness::is_ready,
+    scheduler::Candidate,
     stored_binding::eviction_from,
 };
 
@@ -280,6 +282,13 @@ impl Binding {
         self.accounts_for(cluster) || reported.any(|item| item.cluster_name == cluster)
     }
 
+    /// True if the status, as stored, says that there is a scheduling result. Cost: O(conditions).
+    pub(crate) fn is_scheduled(&self) -> bool {
+        let status = self.object.status.as_ref();
+        let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+        conditions.any(|each| each.type_ == condition::SCHEDULED && each.status == "True")
+    }
+
     /// Whether copies stay, without ownership metadata, when a user ends what was placed: its policy asks for that, or the
     /// binding is orphaned and was deleted to release them.
     #[must_use]
@@ -342,6 +351,19 @@ pub struct Member {
     pub failing_since: Option<Time>,
     /// When probes began to find it healthy; cleared by one that does not.
     pub answering_since: Option<Time>,
+}
+
+impl Member {
+    /// The member as the scheduler sees it. Cost: O(conditions).
+    pub(crate) fn candidate<'a>(&'a self, name: &'a str) -> Candidate<'a> {
+        Candidate {
+            name,
+            labels: &self.meta.labels,
+            cluster: &self.object,
+            ready: is_ready(&self.object),
+            deleting: self.meta.deleting.is_some(),
+        }
+    }
 }
 
 /// Objects on a member that carry our metadata and are not managed.

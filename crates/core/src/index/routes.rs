@@ -5,14 +5,16 @@
 
 use entourage_api::policy::{Preemption, PropagationSpec};
 
-use super::{Index, Policy, referred};
+use super::{Index, Member, Policy, referred};
 use crate::{
     matching,
     object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Watch,
     places::Place,
     plan::Key,
+    scheduler,
     scope::claim_of,
+    stored_binding::eviction_from,
 };
 
 /// The keys to plan again.
@@ -73,8 +75,8 @@ pub(in crate::index) enum Changed<'a> {
     TaintPolicies,
     /// A Cluster, its probes, or what its member tells.
     Cluster(&'a Str),
-    /// Clusters, in what scheduling looks at.
-    Clusters,
+    /// A Cluster, in what scheduling looks at, and what it was before.
+    Clusters(&'a Str, Option<&'a Member>),
     /// Whether a member is left, or used: its copies.
     CopiesOf(&'a Str),
     /// The same, or what changes namespaces there: its namespaces.
@@ -142,8 +144,8 @@ impl Index {
             // Members and namespaces.
             Changed::TaintPolicies => self.dirty_taints(dirty),
             Changed::Cluster(name) => dirty.push(Key::Cluster(name.clone())),
-            Changed::Clusters => {
-                self.dirty_scheduled(dirty);
+            Changed::Clusters(name, before) => {
+                self.dirty_scheduled(name, before, dirty);
                 dirty.extend(self.policies.keys().cloned().map(Key::Policy));
             }
             Changed::CopiesOf(cluster) => self.dirty_copies_on(cluster, dirty),
@@ -316,12 +318,24 @@ impl Index {
         dirty.push(Key::Policy(policy.clone()));
     }
 
-    fn dirty_scheduled(&self, dirty: &mut Dirty) {
+    /// The bindings whose scheduling result, or what is reported of it, a change of a Cluster can change: the scheduler says which.
+    /// Cost: O(bindings × what their placements list); only those are planned.
+    fn dirty_scheduled(&self, name: &Str, before: Option<&Member>, dirty: &mut Dirty) {
+        let before = before.map(|member| member.candidate(name));
+        let after = self.members.get(name).map(|member| member.candidate(name));
         for (id, resource) in &self.resources {
-            if resource
-                .binding
-                .as_ref()
-                .is_some_and(|binding| binding.object.spec.placement.is_some())
+            let Some(binding) = &resource.binding else {
+                continue;
+            };
+            let Some(placement) = &binding.object.spec.placement else {
+                continue;
+            };
+            // What a failure reports counts every cluster.
+            if binding.may_have_left(name)
+                || resource.copies.contains_key(name)
+                || eviction_from(&binding.object.spec, name).is_some()
+                || !binding.is_scheduled()
+                || scheduler::may_change(placement, &id.gvk, before.as_ref(), after.as_ref())
             {
                 dirty.push(Key::Binding(id.clone()));
                 dirty.push(Key::BindingStatus(id.clone()));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Index {
-    /// Cost: O(policies + bindings with a placement) when something that scheduling looks at changed, else O(1).
+    /// Cost: O(policies + bindings × what their placements list) when something that scheduling looks at changed, else O(1).
     pub(super) fn cluster_seen(&mut self, cluster: Arc<Cluster>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
@@ -39,7 +39,7 @@ impl Index {
         for gvk in super::copied::reported_kinds(&meta) {
             self.use_kind(&gvk);
         }
-        self.members.insert(
+        let before = self.members.insert(
             name.clone(),
             Member {
                 meta,
@@ -61,7 +61,7 @@ impl Index {
         self.route(Changed::Cluster(&name), dirty);
         if changed {
             self.distributions_on(&name, now, dirty);
-            self.route(Changed::Clusters, dirty);
+            self.route(Changed::Clusters(&name, before.as_ref()), dirty);
             self.dirty_overrides(now, dirty);
             if going {
                 self.route(Changed::CopiesOf(&name), dirty);
@@ -83,7 +83,7 @@ impl Index {
         }
         self.revisions
             .gone(which, deletion.min_resource_version(min_resource_version), now);
-        self.members.remove(name);
+        let before = self.members.remove(name);
         self.copied.remove(name);
         self.identify(name, true, now, dirty);
         self.look_for_a_cut_off(now, dirty);
@@ -98,7 +98,7 @@ impl Index {
         for id in ended.collect::<Vec<_>>() {
             self.route(Changed::Needs(&id), dirty);
         }
-        self.route(Changed::Clusters, dirty);
+        self.route(Changed::Clusters(name, before.as_ref()), dirty);
         self.dirty_overrides(now, dirty);
         self.route(Changed::Cluster(name), dirty);
     }
