@@ -29,6 +29,16 @@ pub enum Trouble {
     Fought,
 }
 
+impl Trouble {
+    /// True if no copy can be made from the template, whatever is on the member.
+    pub(crate) const fn is_of_source(self) -> bool {
+        matches!(
+            self,
+            Self::NoSource | Self::Override | Self::Interpretation | Self::NoResponse
+        )
+    }
+}
+
 /// The last attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

@@ -176,6 +176,37 @@ fn policy_of_settings(clusters: &[&str]) -> Value {
 }
 
 #[test]
+fn a_look_for_a_copy_that_cannot_be_made_changes_no_status() {
+    let mut policy = policy();
+    policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(config_map("settings", "one"));
+    world.apply(crate::deployment("web", &["settings"]));
+    world.apply(json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+        "metadata": {"namespace": "default", "name": "wrong"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+            "overrideRules": [{"overriders": {"plaintext": [
+                {"path": "/data/none", "operator": "replace", "value": "x"},
+            ]}}],
+        },
+    }));
+    world.apply(policy);
+    assert!(world.settle());
+    let wrote = world.writes.len();
+    world.restart();
+    let settings = ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", "settings");
+    let look = world.settle_until(&Key::Copy(settings, "member2".into()), is_look);
+    assert!(world.land(look));
+    // Before the copy is planned again.
+    let status = world.planned(&Key::BindingStatus(deployment()));
+    assert!(status.changes.is_empty(), "{status:?}");
+    assert!(world.settle());
+    assert_eq!(world.writes[wrote..], [""; 0]);
+}
+
+#[test]
 fn a_restart_finds_no_copies_where_an_orphaned_binding_has_none() {
     let mut world = World::new(&["member1", "member2"]);
     world.apply(crate::deployment("web", &[]));

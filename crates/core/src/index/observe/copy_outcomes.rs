@@ -202,7 +202,8 @@ impl Index {
                 state.record = None;
                 state.unhealthy_since = None;
                 state.pending = None;
-                state.problem = None;
+                // A look that finds no copy says nothing of why none can be made.
+                state.problem.take_if(|problem| !is_look || !problem.trouble.is_of_source());
                 self.copy_ended(id, cluster, now, dirty);
             }
             Removed::Rejected(why) => {
