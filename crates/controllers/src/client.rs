@@ -1,8 +1,8 @@
-//! Requests to one API server: building clients, sending and counting requests, reading responses.
+//! The client of one API server: it builds clients, sends requests, counts them, and reads responses.
 //!
-//! Requests go through [`kube::Client::send`] (authentication, TLS, connection pool) but not through its typed
-//! layer: answers are read once into the JSON that the core projects, without `managedFields`, which are half of most
-//! objects. Every call has a deadline (a list, that something comes), and its latency goes to the server's [`Limiter`].
+//! Requests go through [`kube::Client::send`] (authentication, TLS, connection pool) but not through its typed layer: responses
+//! are read once into the JSON that the core projects, without `managedFields`, which are half of most objects. Every call has a
+//! deadline (a list: an idle timeout), and its latency goes to the server's [`Limiter`].
 
 use std::{
     fmt,
@@ -48,16 +48,16 @@ use path::Path;
 use patience::Patience;
 use pauses::Pauses;
 
-/// The largest answers that are read, in bytes: a page of a list, one object (etcd takes 1.5 MiB), an error.
+/// The maximum sizes of responses, in bytes: a page of a list, one object (etcd accepts 1.5 MiB), an error.
 const LARGEST_LIST: usize = 64 << 20;
 const LARGEST: usize = 8 << 20;
 const LARGEST_ERROR: usize = 64 << 10;
-/// How long a page of a list may take in all while bytes arrive.
+/// The maximum duration of a page of a list while bytes arrive.
 const LONGEST_LIST: Duration = Duration::from_secs(300);
-/// Lists under way at a time: each holds a page in memory.
+/// The maximum number of concurrent lists: each buffers a page in memory.
 const LISTS: usize = 2;
 
-/// Builds the client of a server: the scope is "hub" or the name of a member. Tests put faults in here.
+/// Builds the client of a server: the scope is "hub" or the name of a member. Tests inject faults here.
 pub type ClientFactory = Arc<dyn Fn(&str, kube::Config) -> kube::Result<kube::Client> + Send + Sync>;
 
 /// The factory of production: without retries of its own (architecture 2.7).
@@ -74,12 +74,12 @@ pub fn plain_clients() -> ClientFactory {
     })
 }
 
-/// In which form an object is wanted.
+/// The form in which an object is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The whole object.
     Whole,
-    /// Its metadata, where the server can do that.
+    /// Its metadata, if the server supports that.
     Metadata,
 }
 
@@ -109,29 +109,29 @@ impl Form {
 pub struct Call<'a> {
     /// For metrics; also the HTTP method.
     pub verb: Verb,
-    /// Where.
+    /// The address.
     pub path: &'a Path,
     /// The Accept header.
     pub accept: &'a str,
     /// Media type and bytes of the body.
     pub body: Option<(&'static str, Vec<u8>)>,
-    /// Instead of the server's usual deadline. Lists have none, but that something must come.
+    /// Replaces the server's usual deadline. Lists have only an idle timeout.
     pub deadline: Option<Duration>,
 }
 
-/// What an [`Api`] is made of.
+/// The options of an [`Api`].
 pub struct ApiOptions {
-    /// Which server.
+    /// The server.
     pub server: Server,
-    /// The deadline of every call that does not bring its own.
+    /// The deadline of every call without its own.
     pub deadline: Duration,
     /// The range of the concurrency limit.
     pub bounds: Bounds,
-    /// Where calls are counted.
+    /// The metrics for calls.
     pub metrics: Metrics,
-    /// Told when the server is silent or refuses the credentials.
+    /// Notified when the server does not respond or refuses the credentials.
     pub suspect: Arc<Notify>,
-    /// Whether this process may write now. A plan that outlives leadership makes no further write (architecture 2.10).
+    /// True while this process may write. A plan that outlives leadership makes no further write (architecture 2.10).
     pub may_write: Leadership,
 }
 
@@ -145,19 +145,19 @@ struct Inner {
     limiter: Mutex<Limiter>,
     in_flight: AtomicUsize,
     lists: Semaphore,
-    /// Paths that asked to be left alone.
+    /// The paths for which the server asked to retry later.
     pauses: Mutex<Pauses>,
-    /// How long lists and watches take to begin.
+    /// The time that lists and watches take to begin.
     patience: Mutex<Patience>,
-    /// What is known of the APIs it serves may be out of date.
+    /// True if the discovery results may be out of date.
     doubted: AtomicBool,
-    /// How often it was found to have gone back.
+    /// The number of times that the server was found to be restored.
     restores: AtomicUsize,
     identity: Identity,
 }
 
 impl Api {
-    /// From a client that does not retry by itself.
+    /// Wraps a client that does not retry by itself.
     #[must_use]
     pub fn new(client: kube::Client, options: ApiOptions) -> Self {
         let limiter = Mutex::new(Limiter::new(options.bounds));
@@ -184,7 +184,7 @@ impl Api {
         }
     }
 
-    /// How many plans may be carried out on this server at a time.
+    /// The number of plans that may be executed on this server at a time.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.0
@@ -194,46 +194,46 @@ impl Api {
             .limit()
     }
 
-    /// A kind is served that was not, so what is known of the server's APIs is out of date: it is looked at again soon.
+    /// A kind is served that was not, so the discovery results are out of date: discovery runs again soon.
     pub fn doubt_apis(&self) {
         self.0.doubted.store(true, Ordering::Relaxed);
         self.0.options.suspect.notify_one();
     }
 
-    /// Whether the server's APIs were doubted since this was last asked.
+    /// True if discovery results were reported out of date since the last call of this function.
     #[must_use]
     pub fn take_doubt(&self) -> bool {
         self.0.doubted.swap(false, Ordering::Relaxed)
     }
 
-    /// The server has not come as far as it had: it was restored from a backup, and nothing that was told before is certain.
-    /// Counts once for all who `know` of as many restores.
+    /// Records that the server was restored from a backup: its revisions went back, and earlier observations are uncertain.
+    /// Callers that `know` the same number of restores count once.
     pub fn was_restored(&self, known: usize) {
         let (relaxed, more) = (Ordering::Relaxed, known + 1);
-        // A failure means that somebody else has told.
+        // A failure means that another caller has recorded it.
         let _ = self.0.restores.compare_exchange(known, more, relaxed, relaxed);
     }
 
-    /// How often the server was found to have been restored: while this stays, its watches may be resumed.
+    /// The number of times the server was found to be restored: while it does not change, its watches may be resumed.
     #[must_use]
     pub fn restores(&self) -> usize {
         self.0.restores.load(Ordering::Relaxed)
     }
 
-    /// Waits for one's turn to list: a list holds much in memory.
+    /// Waits for a permit to list: a list needs much memory.
     pub async fn list_turn(&self) -> Option<SemaphorePermit<'_>> {
-        // Nobody closes it.
+        // The semaphore is never closed.
         self.0.lists.acquire().await.ok()
     }
 
-    /// The client below, for what needs kube's typed layer.
+    /// The client below, for callers that need kube's typed layer.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
         &self.0.client
     }
 
-    /// Sends one request and gives the bytes of a successful answer. A list that makes progress is not cut off; a write ends
-    /// with leadership. After a broken connection it is first made sure that the same cluster answers.
+    /// Sends one request and returns the body of a successful response. A list that makes progress is not cut off; a write ends
+    /// with leadership. After a broken connection the cluster's identity is checked first.
     ///
     /// # Errors
     /// [`Failure`].
@@ -246,7 +246,7 @@ impl Api {
         self.exchange(call).await
     }
 
-    /// As [`Self::bytes`], whichever cluster answers.
+    /// As [`Self::bytes`], without the check of the cluster's identity.
     ///
     /// # Errors
     /// [`Failure`].
@@ -269,7 +269,7 @@ impl Api {
             };
             let bound = async {
                 match is_write {
-                    // Whether it was sent is not known.
+                    // It is unknown whether it was sent.
                     true => (self.0.options.may_write.bound(exchange).await)
                         .unwrap_or_else(|| Err(Failure::Timeout(began.elapsed()))),
                     false => exchange.await,
@@ -293,7 +293,7 @@ impl Api {
         result
     }
 
-    /// Fails as the path did when it asked to be left alone, until then: nothing is sent.
+    /// Fails without a request while the path is paused by an earlier Retry-After.
     fn is_paused(&self, path: &Path) -> Result<(), Failure> {
         match self.pauses().of(&path.uri, clock::now()) {
             Some(answer) => Err(Failure::Answer(Box::new(answer))),
@@ -321,7 +321,7 @@ impl Api {
         result
     }
 
-    /// Opens a watch: the answer's body goes on until either side ends it.
+    /// Opens a watch: the body of the response continues until either side ends it.
     ///
     /// # Errors
     /// [`Failure`].
@@ -347,7 +347,7 @@ impl Api {
         result
     }
 
-    /// Waits until an answer begins, for as long as such answers take on this server.
+    /// Waits until a response begins, for as long as such responses take on this server.
     async fn begin(&self, call: &Call<'_>) -> Result<Begun, Failure> {
         let given = self.patience().of(&request(call));
         let bare = Call {
@@ -413,7 +413,7 @@ impl Api {
             .and_then(|value| value.to_str().ok()?.parse().ok());
         let body = match collect(answer.into_body(), LARGEST_ERROR, self.0.options.deadline).await {
             Ok(body) => body,
-            // The code says enough.
+            // The code is enough.
             Err(Failure::Garbled(_)) => Bytes::new(),
             Err(failure) => return Err(failure),
         };
@@ -447,21 +447,21 @@ impl fmt::Debug for Api {
     }
 }
 
-/// An answer that has begun.
+/// A response that has begun.
 struct Begun {
     answer: Response<Body>,
-    /// How long it was given to begin.
+    /// The time limit for it to begin.
     given: Duration,
-    /// How long that took.
+    /// The time that it took.
     took: Duration,
 }
 
-/// What lists and watches are told apart by, where it matters how long they take.
+/// The key of a list or watch for its usual response time.
 fn request(call: &Call<'_>) -> String {
     format!("{:?} {}", call.verb, call.path.resource)
 }
 
-/// Counts a call for as long as it lives, also when it is dropped half way.
+/// Counts a call for as long as it exists, also when it is dropped half way.
 struct InFlight<'a> {
     counter: &'a AtomicUsize,
     count: usize,

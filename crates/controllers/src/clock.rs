@@ -1,4 +1,4 @@
-//! The clock and the jitter that are passed to the core. The only place that reads either.
+//! The time that is passed to the core, and jitter. The only place that reads either.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
@@ -9,11 +9,11 @@ use std::{
 use entourage_core::object::Time;
 use tokio::time::Instant;
 
-/// The wall clock at the first call, carried on by the monotonic clock: it never goes back, and in tests it stands
-/// still when Tokio's does.
+/// The wall clock at the first call, advanced by the monotonic clock: it never goes back, and in tests it is paused together
+/// with Tokio's.
 static START: OnceLock<(SystemTime, Instant)> = OnceLock::new();
 
-/// Now.
+/// The current time.
 #[must_use]
 pub fn now() -> Time {
     let (wall, instant) = *START.get_or_init(|| (SystemTime::now(), Instant::now()));
@@ -21,7 +21,7 @@ pub fn now() -> Time {
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The instant at which [`now`] will be `time`; now for a time that is past.
+/// The instant at which [`now`] will be `time`; the current one for a time in the past.
 #[must_use]
 pub fn instant(time: Time) -> Instant {
     let millis = u64::try_from(time.0 - now().0).unwrap_or(0);

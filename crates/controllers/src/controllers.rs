@@ -1,7 +1,7 @@
-//! The table of controllers, each with its purpose and its rights on the hub.
+//! The table of all controllers: their purpose, and their rights on the hub.
 //!
-//! `cargo xtask rbac` makes `config/rbac` of it. A row is a controller of the core ([`Key::controller`]) or a part of the
-//! shell that sends requests of its own. What controllers may do on members is granted there by `entourage join`.
+//! `cargo xtask rbac` generates `config/rbac` from it. A row is a controller of the core ([`Key::controller`]) or a part of the
+//! shell that sends requests of its own. Rights on members are granted there by `entourage join`.
 //!
 //! [`Key::controller`]: entourage_core::plan::Key::controller
 
@@ -10,37 +10,37 @@ use entourage_core::{
     rights::{PropagatedKind, propagated},
 };
 
-/// The namespace on the hub that holds the Lease.
+/// The namespace on the hub for the Lease.
 pub const SYSTEM_NAMESPACE: &str = "karmada-system";
 
-/// The namespace on the hub that holds the members' credentials.
+/// The namespace on the hub for the members' credentials.
 pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
 
 /// One row of [`CONTROLLERS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Controller {
-    /// The word for it: in metrics, in logs and in the documentation.
+    /// Its name in metrics, in logs and in the documentation.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its purpose, in one line.
     pub summary: &'static str,
     /// The module that decides, or, for a part of the shell, the one that acts.
     pub module: &'static str,
-    /// The feature gate that it runs with; `None`: always. Its rights are granted only where the gate is on.
+    /// The feature gate that enables it; `None`: always enabled. Its rights are granted only if the gate is on.
     pub gate: Option<&'static str>,
-    /// What it may do on the hub.
+    /// Its rights on the hub.
     pub rules: &'static [Rule],
 }
 
-/// What a controller may do with some resources of the hub.
+/// The rights of a controller for some resources of the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Which resources.
+    /// The resources.
     pub resources: Resources,
     /// RBAC verbs, sorted.
     pub verbs: &'static [&'static str],
-    /// Where.
+    /// The scope.
     pub within: Within,
-    /// What needs it.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -49,22 +49,22 @@ pub struct Rule {
 pub enum Resources {
     /// Resources of one API group; a subresource is `resource/subresource`.
     Of(&'static str, &'static [&'static str]),
-    /// Every kind that is propagated: the core's table of kinds. Those that are not granted by default are granted one by one.
+    /// Every propagated kind: the core's table of kinds. Kinds that are not granted by default are granted one by one.
     Templates,
-    /// A subresource of every kind that is propagated.
+    /// A subresource of every propagated kind.
     TemplatesSub(&'static str),
     /// A subresource of every kind that runs pods.
     WorkloadsSub(&'static str),
 }
 
-/// Where a rule holds.
+/// The scope of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Within {
-    /// In every namespace, and for what has none.
+    /// In all namespaces, and for cluster-scoped resources.
     All,
     /// In one namespace.
     Namespace(&'static str),
-    /// For these objects only, of a kind that has no namespace.
+    /// For these objects only, of a cluster-scoped kind.
     Objects(&'static [&'static str]),
 }
 
@@ -75,7 +75,7 @@ const CONFIG: &str = "config.karmada.io";
 const KRUISE: &str = "apps.kruise.io";
 const APPS: &str = "apps.karmada.io";
 
-/// Every controller, sorted by name.
+/// All controllers, sorted by name.
 pub const CONTROLLERS: &[Controller] = &[
     Controller {
         name: "cluster",
@@ -355,7 +355,7 @@ const fn rule(resources: Resources, verbs: &'static [&'static str], reason: &'st
 }
 
 impl Resources {
-    /// API groups and resources as RBAC names them, of what is granted by default: without duplicates, sorted.
+    /// API groups and resources as RBAC names them, of those granted by default: without duplicates, sorted.
     #[must_use]
     pub fn list(self) -> Vec<(&'static str, String)> {
         let mut all = match self {
@@ -373,7 +373,7 @@ impl Resources {
         all
     }
 
-    /// What it means for one kind that is propagated.
+    /// The API groups and resources for one propagated kind.
     #[must_use]
     pub fn of_kind(self, kind: &PropagatedKind) -> Vec<(&'static str, String)> {
         let plural = kind.resource.plural;
@@ -390,7 +390,7 @@ impl Resources {
     }
 }
 
-/// Whether the status of its copies is summed up on the template.
+/// True if the status of its copies is aggregated on the template.
 fn is_aggregated(kind: &PropagatedKind) -> bool {
     NATIVE.iter().any(|native| {
         let gvk = native.gvk();

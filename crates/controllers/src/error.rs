@@ -1,20 +1,20 @@
-//! Errors of requests to an API server, and their classification.
+//! The failures of calls to an API server, and their classification.
 //!
-//! API servers echo values of the object in their refusals ("Invalid value: ..."). A [`Failure`] therefore has no
-//! `Display`, its `Debug` shows no server text, and whoever wants words says for which kind they are
-//! ([`Failure::text`]): for Secrets and ConfigMaps only reasons and field paths come out.
+//! API servers repeat values of the object in their refusals ("Invalid value: ..."). A [`Failure`] therefore has no `Display`,
+//! its `Debug` shows no server text, and a caller that needs the text names the kind ([`Failure::text`]): for Secrets and
+//! ConfigMaps only reasons and field paths are returned.
 
 use std::{error::Error as _, fmt, time::Duration};
 
 use entourage_core::object::Gvk;
 use serde_json::Value;
 
-/// The longest server message that is passed on, in characters.
+/// The maximum length of a server's message that is passed on, in characters.
 const LONGEST_TEXT: usize = 512;
-/// The longest time that a server is left alone because it asks for it, in seconds.
+/// The maximum time that a Retry-After is followed, in seconds.
 const LONGEST_REST: u64 = 60;
 
-/// Why the control plane as a whole stopped.
+/// The reason why the control plane as a whole stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The hub's client could not be built.
@@ -30,33 +30,33 @@ pub enum Error {
     Held {
         /// Namespace and name of the Lease.
         lease: String,
-        /// Who holds it.
+        /// The holder.
         holder: String,
     },
-    /// The durations of the lease do not fit each other.
+    /// The durations of the lease do not fit together.
     #[error("{0}")]
     Timing(&'static str),
-    /// A part that must run as long as the process ended.
+    /// A task that must run as long as the process ended.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),
 }
 
-/// Why one call to an API server failed.
+/// The failure of one call to an API server.
 #[derive(Clone)]
 pub enum Failure {
-    /// No answer: connection refused, reset, TLS. The outcome of a write is unknown.
+    /// No response: connection refused, reset, TLS. The outcome of a write is unknown.
     Transport(String),
-    /// No answer before the deadline. The outcome of a write is unknown.
+    /// No response before the deadline. The outcome of a write is unknown.
     Timeout(Duration),
     /// The server answered with an error.
     Answer(Box<Answer>),
-    /// The server's answer could not be read. The outcome of a write is unknown.
+    /// The server's response could not be read. The outcome of a write is unknown.
     Garbled(String),
-    /// Nothing was sent: this process may not write any more.
+    /// Nothing was sent: this process may no longer write.
     Abandoned,
 }
 
-/// An error as an API server put it.
+/// An error returned by an API server.
 #[derive(Clone, Default)]
 pub struct Answer {
     /// HTTP status code.
@@ -73,10 +73,10 @@ pub struct Answer {
     message: String,
 }
 
-/// What a failure means for the one who must act on it.
+/// The consequence of a failure for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// 404: the object, its namespace or its kind is not there.
+    /// 404: the object, its namespace or its kind does not exist.
     Missing,
     /// 409 because the name is taken.
     Exists,
@@ -86,13 +86,13 @@ pub enum Class {
     Expired,
     /// 401: the credentials are refused.
     Unauthorized,
-    /// 429 or 5xx: the server wants to be asked later.
+    /// 429 or 5xx: the server asks to retry later.
     Busy,
-    /// No answer, or one that cannot be read: the outcome is unknown.
+    /// No response, or one that cannot be read: the outcome is unknown.
     Unknown,
-    /// Nothing was sent, for a reason of our own.
+    /// Nothing was sent, for a reason of this process.
     Abandoned,
-    /// Any other 4xx: only a person can change it.
+    /// Any other 4xx: only a user can fix it.
     Refused,
 }
 
@@ -123,8 +123,8 @@ impl Answer {
 }
 
 impl Failure {
-    /// From what kube's client gives when there is no answer. The text names the chain of causes, but for credentials
-    /// that cannot be obtained: an exec plugin's output is among those causes.
+    /// Converts an error of kube's client without a response. The text has the chain of causes, except for credentials that
+    /// cannot be obtained: an exec plugin's output is among those causes.
     #[must_use]
     pub fn transport(error: &kube::Error) -> Self {
         if is_about_credentials(error) {
@@ -145,7 +145,7 @@ impl Failure {
         Self::Transport(cut(&text))
     }
 
-    /// A body that is not what was asked for. serde's own words are left out: they may quote the body.
+    /// A body that is not the requested one. serde's message is omitted: it may quote the body.
     #[must_use]
     pub fn garbled(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
@@ -154,8 +154,8 @@ impl Failure {
         ))
     }
 
-    /// Whether a refusal names an object of this resource. An address that is not served at all is refused without one, and
-    /// a proxy that does not know the server behind it may name an object of its own.
+    /// True if a refusal names an object of this resource. An address that is not served at all is refused without one, and a
+    /// proxy that does not know the server behind it may name an object of its own.
     #[must_use]
     pub fn is_about(&self, resource: &str) -> bool {
         matches!(self, Self::Answer(answer) if answer.kind == resource)
@@ -188,7 +188,7 @@ impl Failure {
         }))
     }
 
-    /// The server serves a kind in no version now, and objects of it may be stored.
+    /// The server serves a kind in no version now, and may store objects of it.
     #[must_use]
     pub fn withheld(gvk: &Gvk) -> Self {
         let what = format!("{} {}", gvk.api_version(), gvk.kind);
@@ -204,7 +204,7 @@ impl Failure {
         }))
     }
 
-    /// The kind of trouble.
+    /// The class of the failure.
     #[must_use]
     pub fn class(&self) -> Class {
         let answer = match self {
@@ -223,26 +223,25 @@ impl Failure {
         }
     }
 
-    /// Whether there was no answer at all: the server may be gone.
+    /// True if there was no response at all: the server may be gone.
     #[must_use]
     pub const fn is_silence(&self) -> bool {
         matches!(self, Self::Transport(_) | Self::Timeout(_))
     }
 
-    /// Whether the server has too much to do, or is not there: fewer requests at a time may help. A 500 is about one
-    /// request.
+    /// True if the server is overloaded or unreachable: fewer concurrent requests may help. A 500 is about one request.
     #[must_use]
     pub const fn is_overload(&self) -> bool {
         self.is_silence() || matches!(self.code(), 429 | 502..=504)
     }
 
-    /// Whether a write failed because its namespace does not exist.
+    /// True if a write failed because its namespace does not exist.
     #[must_use]
     pub fn is_namespace_missing(&self) -> bool {
         matches!(self, Self::Answer(answer) if answer.code == 404 && answer.kind == "namespaces")
     }
 
-    /// How long the server asks to be left alone.
+    /// The time after which the server asks to retry, or `None`.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Answer(answer) = self {
@@ -252,7 +251,7 @@ impl Failure {
         }
     }
 
-    /// The HTTP status code, 0 when there was no answer; for metrics.
+    /// The HTTP status code, 0 without a response; for metrics.
     #[must_use]
     pub const fn code(&self) -> u16 {
         if let Self::Answer(answer) = self {
@@ -262,10 +261,10 @@ impl Failure {
         }
     }
 
-    /// The failure in words that may leave the process, given the kind of the object that was sent.
+    /// The text of the failure that may leave the process, given the kind of the object that was sent.
     ///
-    /// For a kind that holds data (Secret, ConfigMap) the server's own sentence is withheld, because it may quote
-    /// the data; the reason and the field paths remain.
+    /// For a kind with data (Secret, ConfigMap) the server's own message is withheld, because it may quote the data; the reason
+    /// and the field paths remain.
     #[must_use]
     pub fn text(&self, gvk: &Gvk) -> String {
         match self {
@@ -279,8 +278,8 @@ impl Failure {
 }
 
 impl Answer {
-    /// The name in quotes that follows these words of the server's sentence, if it is a DNS name: it tells which webhook it
-    /// was, and is no content of an object.
+    /// The quoted name that follows these words in the server's message, or `None` if it is no DNS name: it identifies the
+    /// webhook, and is no content of an object.
     fn named_after(&self, words: &str) -> Option<&str> {
         let rest = self.message.split_once(words)?.1.strip_prefix(" \"")?;
         let name = rest.split_once('"')?.0;
@@ -314,11 +313,11 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// Whether refusals of a kind may quote data that must not be shown.
+/// True if refusals of a kind may quote data that must not be shown.
 #[must_use]
 pub fn holds_data(gvk: &Gvk) -> bool {
     (gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap"))
-        // A distribution holds one.
+        // A distribution contains one.
         || (&*gvk.group == "apps.kruise.io" && &*gvk.kind == "ResourceDistribution")
 }
 

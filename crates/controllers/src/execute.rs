@@ -1,6 +1,6 @@
-//! Execution of plans: the only place that writes to API servers on behalf of the core.
+//! Executes plans: the only place that writes to API servers on behalf of the core.
 //!
-//! Changes go out in order and stop at the first that fails. Each answer is sent to the brain at once, as an
+//! Changes are sent in order and stop at the first that fails. Each response is sent to the control loop at once, as an
 //! observation, before the next change begins (read your writes).
 
 use std::{sync::Arc, time::Duration};
@@ -33,45 +33,45 @@ mod remove;
 
 use events::Events;
 
-/// The account may not do this.
+/// The account is not allowed to.
 const FORBIDDEN: u16 = 403;
 
-/// What carrying out a plan needs. Cheap to clone.
+/// The dependencies of the execution of a plan. Cheap to clone.
 #[derive(Clone)]
 pub struct Executor {
     /// The hub.
     pub hub: Api,
     /// Its id.
     pub hub_id: Str,
-    /// Templates' whole objects.
+    /// The templates as whole objects.
     pub sources: Sources,
-    /// What people taught us of kinds.
+    /// The interpretations of kinds.
     pub interpreters: InterpreterSnapshot,
-    /// Where Events go.
+    /// The recorder of Events.
     pub events: Events,
-    /// The brain.
+    /// The inbox of the control loop.
     pub brain: mpsc::Sender<Message>,
 }
 
-/// How carrying out a plan ended.
+/// The outcome of the execution of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything was done, or its failure was told to the core, which decides when to try again.
+    /// All changes were made, or a failure was reported to the core, which decides when to retry.
     Done,
-    /// The key is to be tried again later by the shell's own rules.
+    /// The key is retried later by the shell's own rules.
     Failed {
-        /// Why.
+        /// The class of the failure.
         trouble: Trouble,
-        /// How long the server asks to be left alone.
+        /// The time after which the server asks to retry.
         asked: Option<Duration>,
     },
-    /// The hub refuses the write, or a member that of a namespace, in these words, which hold nothing of the object's data. Only a person can change it;
-    /// the key is tried again slowly.
+    /// The hub refuses the write, or a member that of a namespace, with this message, which has nothing of the object's data.
+    /// Only a user can fix it; the key is retried slowly.
     Refused(String),
 }
 
 impl Executor {
-    /// Carries out a plan. `member` is the client of the member that the plan is for, when it has one now.
+    /// Executes a plan. `member` is the client of the member that the plan is for, if it has one now.
     pub async fn carry_out(&self, plan: Plan, member: Option<&Arc<Member>>) -> Outcome {
         for change in plan.changes {
             let outcome = match change {
@@ -170,7 +170,8 @@ impl Executor {
         Outcome::Done
     }
 
-    /// Tells the brain. It lives as long as anything is carried out, so a failure means that the process ends.
+    /// Sends an observation to the control loop. It lives as long as any plan is executed, so a failure means that the process
+    /// ends.
     async fn tell(&self, seen: Observation) {
         if self.brain.send(Message::Seen(Box::new(seen))).await.is_err() {
             debug!("the control loop has ended");
@@ -178,7 +179,7 @@ impl Executor {
     }
 }
 
-/// What a failure on the hub means for the key, but for 404 and 409, which need a look at the object first.
+/// The outcome of a failure on the hub, except for 404 and 409, which need a read of the object first.
 fn trouble(failure: &Failure) -> Outcome {
     let trouble = match failure.class() {
         Class::Missing | Class::Exists | Class::Conflict => Trouble::Conflict,

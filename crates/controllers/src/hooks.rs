@@ -1,7 +1,7 @@
-//! Requests to interpreter webhooks: the core makes them, and gets the responses.
+//! The client of interpreter webhooks: it sends the core's requests and returns the responses to the core.
 //!
-//! A hook is left alone for a while when it does not answer, so that it holds up only what it is about; an answer that
-//! may be used again is; and nothing of an object is in any error, log or `Debug`.
+//! A hook that does not respond is in back-off for a while, so that it delays only its own operations; cacheable responses are
+//! reused; and no error, log or `Debug` has content of an object.
 
 use std::{
     borrow::Cow,
@@ -36,16 +36,16 @@ mod tests;
 use queue::HookQueue;
 pub use resolve::Services;
 
-/// How hooks are asked.
+/// The settings of the client.
 #[derive(Clone)]
 pub struct Options {
-    /// The largest answer that is read, and the largest object that one makes, in bytes.
+    /// The maximum size of a response, and of an object that one results in, in bytes.
     pub largest: usize,
-    /// What there is room for of answers that may be used again.
+    /// The capacity of the response cache.
     pub room: Room,
-    /// Where the Services of references are looked up. `None`: by their names in the cluster that we run in.
+    /// The resolver of Service references. `None`: by their DNS names in the cluster that this process runs in.
     pub services: Option<Arc<dyn Services>>,
-    /// Where calls are counted.
+    /// The metrics for calls.
     pub metrics: Option<Metrics>,
 }
 
@@ -60,31 +60,31 @@ impl Default for Options {
     }
 }
 
-/// Asks hooks. Cheap to clone; clones share connections and answers.
+/// The client of all hooks. Cheap to clone; clones share connections and cached responses.
 #[derive(Clone)]
 pub struct Hooks(Arc<Inner>);
 
 struct Inner {
     options: Options,
     answers: Mutex<Answers>,
-    /// By the hook's layer, which names its configuration.
+    /// The state of each hook, by its layer, which names its configuration.
     lines: Mutex<BTreeMap<String, Known>>,
-    /// Tells requests apart that this process sends; the number in front tells processes apart.
+    /// The number of the next request; the first number identifies this process.
     asked: (u64, AtomicU64),
 }
 
-/// What is known of a hook in the version in which it is configured.
+/// The state of a hook in its configured version.
 struct Known {
     version: String,
-    /// Why there is none, if its certificates cannot be read.
+    /// The queue, or the error if its certificates cannot be read.
     line: Result<HookQueue, String>,
     breaker: Breaker,
-    /// Why the last call failed.
+    /// The error of the last call.
     why: String,
 }
 
 impl Hooks {
-    /// Nobody is called yet.
+    /// Creates a client that has made no call yet.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let answers = Mutex::new(Answers::new(options.room));
@@ -97,11 +97,11 @@ impl Hooks {
         }))
     }
 
-    /// What a hook answers to a question. Takes no longer than the hook's timeout.
+    /// Returns the response of a hook to a question. Takes no longer than the hook's timeout.
     ///
     /// # Errors
-    /// Why there is no answer, and what to do; [`Hook::policy`] says what that means. A text that stays the same while the
-    /// cause does.
+    /// The reason why there is no result, and what to do; [`Hook::policy`] defines the consequence. The text stays the same
+    /// while the cause does.
     pub async fn ask(
         &self,
         hook: &Hook,
@@ -114,7 +114,8 @@ impl Hooks {
             why,
             until: Until::Answered,
         };
-        // Whoever chose the hook has looked; a Secret must not go out by mistake all the same, not by another kind's name.
+        // The caller has checked that the hook applies; a Secret must not be sent by mistake all the same, not under another
+        // kind's name.
         let is_disguised = is_secret(question.object()) && !subject.is_secret();
         if is_disguised || !hook.is_about(subject, question.operation()) {
             return Err(unanswered("it has no rule for this operation".into()));
@@ -159,13 +160,13 @@ impl Hooks {
         Ok(answer)
     }
 
-    /// Forgets connections and troubles of hooks that are not configured any more.
+    /// Drops connections and failures of hooks that are no longer configured.
     pub fn keep<'h>(&self, configured: impl IntoIterator<Item = &'h Hook>) {
         let configured: BTreeSet<_> = configured.into_iter().map(Hook::layer).collect();
         lock(&self.0.lines).retain(|layer, _| configured.contains(layer));
     }
 
-    /// Whether a hook is left alone, or tried after that.
+    /// True if a hook is in back-off, or is tried after it.
     #[must_use]
     pub fn is_silent(&self, hook: &Hook) -> bool {
         let lines = lock(&self.0.lines);
@@ -174,10 +175,10 @@ impl Hooks {
             .is_some_and(|known| known.version == hook.version() && known.breaker.is_open())
     }
 
-    /// Whether a hook is left alone now, so that it is in vain to prepare a question.
+    /// Checks that a hook is not in back-off, so that preparing a question is worthwhile.
     ///
     /// # Errors
-    /// Why it is.
+    /// The reason for the back-off.
     pub fn reach(&self, hook: &Hook, operation: Operation) -> Result<(), InterpretError> {
         let lines = lock(&self.0.lines);
         match lines.get(&hook.layer()) {
@@ -210,7 +211,7 @@ impl Hooks {
         format!("{process:014x}-{count:x}")
     }
 
-    /// The line to a hook, if it may be called now.
+    /// The queue of a hook, if it may be called now.
     fn line(&self, hook: &Hook) -> Result<HookQueue, String> {
         let call = hook.call().map_err(str::to_owned)?;
         let mut lines = lock(&self.0.lines);
@@ -248,7 +249,7 @@ fn is_secret(object: &Value) -> bool {
     object["kind"] == "Secret" && object["apiVersion"] == "v1"
 }
 
-/// Without answers and addresses.
+/// Without responses and addresses.
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")

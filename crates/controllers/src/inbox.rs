@@ -1,4 +1,4 @@
-//! The messages of the tasks to the control loop.
+//! The messages from the tasks to the control loop.
 
 use std::sync::Arc;
 
@@ -9,47 +9,47 @@ use entourage_core::{
 
 use crate::{client::served::Served, member::Member};
 
-/// What the brain is told.
+/// A message to the control loop.
 pub enum Message {
-    /// An answer to a request.
+    /// The response to a request.
     Seen(Box<Observation>),
-    /// What one run of a watch saw; `initial` while it lists.
+    /// The observations of one run of a watch; `initial` while it lists.
     Watched {
-        /// Which run.
+        /// The run.
         run: u64,
-        /// What it saw, in order.
+        /// The observations, in order.
         seen: Vec<Observation>,
-        /// Whether this is from a list.
+        /// True if they are from a list.
         initial: bool,
     },
-    /// What a server serves of kinds that wait for that.
+    /// The served versions of kinds that wait for discovery.
     Looked {
         /// The server.
         server: Server,
-        /// By which run of its scout.
+        /// The run of its scout.
         run: u64,
-        /// What was found.
+        /// The results.
         found: Vec<(Gvk, Option<Served>)>,
     },
     /// A member was probed.
     Probed {
         /// The member.
         name: Str,
-        /// By which run of its task.
+        /// The run of its task.
         run: u64,
-        /// What was found.
+        /// The result.
         probe: Probe,
     },
     /// A member has a new client, or none.
     Member {
         /// The member.
         name: Str,
-        /// From which run of its task.
+        /// The run of its task.
         run: u64,
         /// Its connection.
         member: Option<Arc<Member>>,
     },
 }
 
-/// How many messages may wait for the brain; who sends more waits.
+/// The maximum number of messages that wait for the control loop; a sender waits beyond it.
 pub const INBOX: usize = 1024;

@@ -1,6 +1,6 @@
-//! The interpreter as the core last put it together, for all that read objects.
+//! The current interpretations of kinds, as the core last compiled them: for the tasks that read objects.
 //!
-//! What hooks say of an object is heard here, before the core reads it; an object of a kind without hooks costs nothing more.
+//! The hooks of an object are called here, before the core projects it; an object of a kind without hooks costs nothing more.
 
 use std::{
     collections::BTreeSet,
@@ -27,13 +27,13 @@ use crate::{
     hooks::{Hooks, Options},
 };
 
-/// Shared by everything that reads objects. Cheap to clone; clones share everything.
+/// Shared by all tasks that read objects. Cheap to clone; clones share the state.
 #[derive(Clone, Debug)]
 pub struct InterpreterSnapshot {
     interpreter: Arc<RwLock<Arc<Interpreter>>>,
-    /// Which answers about templates are used.
+    /// The results about templates that are in use.
     uses: Arc<RwLock<Uses>>,
-    /// The templates that are to be read again, because an answer is used now that was not asked for.
+    /// The templates to read again, because a result is in use now that was not requested.
     unasked: Arc<Unasked>,
     hooks: Hooks,
 }
@@ -51,7 +51,7 @@ impl Default for InterpreterSnapshot {
 }
 
 impl InterpreterSnapshot {
-    /// Nothing yet; `hooks` is how hooks are asked.
+    /// Creates an empty snapshot; `hooks` is the client of hooks.
     #[must_use]
     pub fn new(hooks: Hooks) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl InterpreterSnapshot {
         }
     }
 
-    /// What is taught of a kind now. Cost: O(log kinds that something is taught of).
+    /// The current interpretation of a kind. Cost: O(log kinds with an interpretation).
     #[must_use]
     pub fn of(&self, gvk: &Gvk) -> Interpretation {
         self.interpreter
@@ -71,7 +71,7 @@ impl InterpreterSnapshot {
             .of(gvk)
     }
 
-    /// What is taught of the kind that a watch reads.
+    /// The interpretation of the kind that a watch reads.
     #[must_use]
     pub fn to(&self, watch: &Watch) -> Interpretation {
         match watch {
@@ -80,13 +80,13 @@ impl InterpreterSnapshot {
         }
     }
 
-    /// The core put it together anew. To be told before the watches that it concerns are started again.
+    /// Stores a new interpreter of the core. To be called before the watches that it concerns are restarted.
     pub fn tell(&self, interpreter: Interpreter) {
         self.hooks.keep(interpreter.hooks().iter().map(|hook| &**hook));
         *self.interpreter.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(interpreter);
     }
 
-    /// Somebody uses other answers now, as the core says.
+    /// Applies a change of the results in use.
     pub fn used(&self, change: Use) {
         let again = self
             .uses
@@ -99,14 +99,14 @@ impl InterpreterSnapshot {
         }
     }
 
-    /// These are used from now on.
+    /// Replaces the results in use.
     #[cfg(test)]
     pub(crate) fn used_by(&self, uses: Uses) {
         *self.uses.write().unwrap_or_else(PoisonError::into_inner) = uses;
     }
 
-    /// The templates of a kind that are to be read again, because an answer that is used now was not asked for. Waits until
-    /// there are some; dropping the future loses none.
+    /// Returns the templates of a kind to read again, because a result is in use now that was not requested. Waits until there
+    /// are some; dropping the future loses none.
     pub async fn unasked_of(&self, gvk: &Gvk) -> BTreeSet<ResourceId> {
         loop {
             let mut more = std::pin::pin!(self.unasked.more.notified());
@@ -126,7 +126,7 @@ impl InterpreterSnapshot {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A template, read by what is taught of its kind.
+    /// Projects a template by the interpretation of its kind.
     pub async fn template(
         &self,
         interpretation: &Interpretation,
@@ -137,7 +137,7 @@ impl InterpreterSnapshot {
         observation::template(&self.heard(interpretation, &watch, object).await.0, id, object)
     }
 
-    /// A copy, read by what is taught of its kind.
+    /// Projects a copy by the interpretation of its kind.
     pub async fn copy(
         &self,
         interpretation: &Interpretation,
@@ -152,10 +152,11 @@ impl InterpreterSnapshot {
         observation::copy(&self.heard(interpretation, &watch, object).await.0, gvk, object)
     }
 
-    /// What is taught, with what hooks say of an object that a watch served; and whether one of them has no answer.
+    /// Returns the interpretation with the responses of hooks about an object that a watch served; and true if one of them
+    /// failed.
     ///
-    /// Asked is only for answers that are used. Takes as long as the slowest hook does, which are asked at a time, and once
-    /// more where there may be components because there are no replicas.
+    /// Only results in use are requested. Takes as long as the slowest hook, since they are called concurrently, and once more
+    /// if there may be components because there are no replicas.
     pub async fn heard(
         &self,
         interpretation: &Interpretation,
@@ -194,7 +195,7 @@ impl InterpreterSnapshot {
         (interpretation.with(heard), lacks)
     }
 
-    /// What the hook for a question says.
+    /// Returns the response of the hook for a question.
     pub async fn said(
         &self,
         interpretation: &Interpretation,
@@ -210,10 +211,10 @@ impl InterpreterSnapshot {
         }
     }
 
-    /// Whether the hook for an operation on an object is not left alone, so that it is worth reading the object for it.
+    /// Checks that the hook for an operation on an object is not in back-off, so that reading the object for it is worthwhile.
     ///
     /// # Errors
-    /// Who is left alone, and why.
+    /// The hook in back-off, and the reason.
     pub fn reach(
         &self,
         interpretation: &Interpretation,

@@ -1,13 +1,13 @@
-//! Leader election on a `coordination.k8s.io/v1` Lease, in client-go's protocol and with its timing, so that either
-//! side understands the other's record.
+//! Leader election on a `coordination.k8s.io/v1` Lease, in client-go's protocol and with its timing, so that either side
+//! understands the other's record.
 //!
-//! - Who may write is decided by [`decide`], which is pure. Every write carries the resourceVersion that was read, so of
-//!   two candidates that decide alike one gets a conflict.
-//! - Clocks of different machines are never compared: a foreign record is valid for its duration from when *we* first saw
-//!   it unchanged, on our monotonic clock.
-//! - Acting stops at `renew_deadline` after the last renewal was *sent*, whether or not anything answers. A follower may
-//!   take over `duration` after it saw that renewal, which is later; a call whose deadline is shorter than the
-//!   difference cannot outlive leadership (architecture 2.10).
+//! - The right to write is decided by [`decide`], which is pure. Every write has the resourceVersion that was read, so of two
+//!   candidates that decide alike one gets a conflict.
+//! - Clocks of different machines are never compared: another process's record is valid for its duration from when this process
+//!   first observed it unchanged, on its monotonic clock.
+//! - Acting stops at `renew_deadline` after the last renewal was *sent*, whether or not the server responds. A follower may take
+//!   over `duration` after it observed that renewal, which is later; a call whose deadline is shorter than the difference cannot
+//!   outlive leadership (architecture 2.10).
 //! - A stop releases the Lease (an empty holder), so that the next leader need not wait.
 
 use std::{
@@ -37,17 +37,17 @@ mod leadership;
 
 pub use leadership::Leadership;
 
-/// Who writes, as the Lease's field managers show it.
+/// The field manager of the Lease.
 const FIELD_MANAGER: &str = "entourage";
 
-/// How long things take. The default is client-go's: 15 s, 10 s, 2 s.
+/// The timing of leader election. The default is client-go's: 15 s, 10 s, 2 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long a record that is not renewed keeps others out.
+    /// The time that a record which is not renewed excludes other candidates.
     pub duration: Duration,
-    /// How long after the last renewal the leader acts. Shorter than `duration` by more than any call's deadline.
+    /// The time after the last renewal for which the leader acts. Shorter than `duration` by more than any call's deadline.
     pub renew_deadline: Duration,
-    /// The pause between attempts, for a leader to renew and for a follower to look (then up to 1.2 times longer).
+    /// The pause between attempts, for a leader to renew and for a follower to read (then up to 1.2 times longer).
     pub retry: Duration,
 }
 
@@ -62,16 +62,16 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// The deadline of a call that is not to outlive leadership.
+    /// The maximum deadline of a call that must not outlive leadership.
     #[must_use]
     pub fn longest_call(&self) -> Duration {
         (self.duration.saturating_sub(self.renew_deadline)).mul_f64(0.9)
     }
 
-    /// What is wrong with it, if something is.
+    /// Checks the timing.
     ///
     /// # Errors
-    /// A sentence for the person who set it.
+    /// A sentence for the user who set it.
     pub fn check(&self) -> Result<(), &'static str> {
         if self.duration.subsec_nanos() != 0 || self.duration.is_zero() {
             return Err("--leader-elect-lease-duration takes whole seconds, at least 1s");
@@ -91,30 +91,30 @@ impl Timing {
     }
 }
 
-/// The least time between the end of acting and the end of the lease.
+/// The minimum time between the end of acting and the end of the lease.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Which Lease, and who we are.
+/// The Lease, and the identity of this process.
 #[derive(Clone, Debug)]
 pub struct LeaseOptions {
-    /// Namespace of the Lease on the hub; made when it is missing.
+    /// Namespace of the Lease on the hub; created if it does not exist.
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Our identity: unique per process, see [`identity`].
+    /// The identity of this process: unique, see [`identity`].
     pub identity: String,
-    /// How long things take.
+    /// The timing.
     pub timing: Timing,
 }
 
-/// What a Lease says.
+/// The content of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty when it was released.
+    /// The holder; empty if it was released.
     pub holder: String,
-    /// For how long after a renewal it is valid.
+    /// The time after a renewal for which it is valid.
     pub duration: Duration,
-    /// How often it went from one holder to another.
+    /// The number of changes of the holder.
     pub transitions: i32,
     /// The holder's own clock at the last renewal; only ever compared for equality.
     pub renewed: Option<Timestamp>,
@@ -139,23 +139,23 @@ impl Record {
     }
 }
 
-/// What a candidate does next.
+/// The next action of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAction {
-    /// There is no Lease: make it, held by us.
+    /// There is no Lease: create it with this process as holder.
     Create,
-    /// It was released or its holder is silent for too long: write us in, with this count of transitions.
+    /// It was released or its holder has not renewed it for too long: take it over, with this count of transitions.
     Take {
         /// The new value of `leaseTransitions`.
         transitions: i32,
     },
-    /// It is ours: write a new renewal time.
+    /// This process holds it: write a new renewal time.
     Renew,
-    /// Another candidate holds it, and keeps it for at least this long.
+    /// Another candidate holds it, for at least this long.
     Wait(Duration),
 }
 
-/// Decides from the record as it stands, from when we first saw it so, and from the time.
+/// Decides by the current record, the time at which it was first observed in this state, and the current time.
 #[must_use]
 pub fn decide(record: Option<&Record>, observed_at: Instant, now: Instant, identity: &str) -> LeaseAction {
     let Some(record) = record else {
@@ -175,9 +175,9 @@ pub fn decide(record: Option<&Record>, observed_at: Instant, now: Instant, ident
 
 /// Campaigns until `stop`, then releases the Lease.
 ///
-/// The first answer says whether this process may act now. It turns false when renewing fails for `renew_deadline`, or at
-/// `stop`; after a loss the campaign goes on and it may turn true again. Cancel `stop` only when nothing is in flight
-/// any more: another process may act from then on. The future must be polled (spawned) all the time.
+/// The first returned value says whether this process may act now. It turns false when renewing fails for `renew_deadline`, or
+/// at `stop`; after a loss the campaign continues and it may turn true again. Cancel `stop` only when nothing is in flight any
+/// more: another process may act from then on. The future must be polled (spawned) all the time.
 pub fn elect(
     client: Client,
     options: LeaseOptions,
@@ -199,8 +199,8 @@ pub fn elect(
     (leadership, candidate.campaign(stop))
 }
 
-/// Who holds the Lease, if anybody renews it: asked by a process that would act without. A record that nobody renews is
-/// watched for as long as it says that it is valid, on our own clock.
+/// Returns the holder of the Lease, if it is being renewed: for a process that would act without one. A record that is not
+/// renewed is watched for its whole duration, on this process's clock.
 ///
 /// # Errors
 /// The Lease cannot be read.
@@ -231,7 +231,7 @@ pub async fn holder(client: Client, options: &LeaseOptions) -> kube::Result<Opti
     }
 }
 
-/// An identity that no other process has: the host's name and a random id.
+/// A unique identity: the host's name and a random id.
 #[must_use]
 pub fn identity() -> String {
     let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
@@ -251,11 +251,11 @@ struct Candidate {
     options: LeaseOptions,
     /// The Lease as last read or written; `None` when it must be read before anything is written.
     seen: Option<Lease>,
-    /// The record last seen changed at this time, whatever became of `seen`.
+    /// The time at which the record was last observed to change, whatever happened to `seen`.
     observed_at: Instant,
-    /// We may act until then.
+    /// The time until which this process may act.
     until: Option<Instant>,
-    /// The same as last published while we led, for [`Leadership`].
+    /// The time last published while this process led, for [`Leadership`].
     shared: leadership::Until,
     leading: watch::Sender<bool>,
 }
@@ -312,7 +312,7 @@ impl Candidate {
         }
     }
 
-    /// Tells the receivers whether we may act at this moment.
+    /// Publishes to the receivers whether this process may act now.
     fn publish(&mut self) {
         let now = Instant::now();
         if self.until.is_some_and(|until| until <= now) {
@@ -321,11 +321,11 @@ impl Candidate {
         let leads = self.until.is_some();
         let before = {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-            // At the end it stays as it was: without a time, what is still published would hold on.
+            // At the end it stays as it was: without a time, the published value would remain in effect.
             let next = self.until.or(*shared);
             std::mem::replace(&mut *shared, next)
         };
-        // Who looked at the clock meanwhile has found it ended, and must be told that it goes on.
+        // A task that read the clock meanwhile has found it ended, and must be notified that it continues.
         let had_ended = before.is_some_and(|until| until <= now);
         let changed = self
             .leading
@@ -340,7 +340,7 @@ impl Candidate {
         }
     }
 
-    /// One round: read unless the Lease at hand is the one we wrote, decide, write.
+    /// One round: read unless the Lease in memory is the one last written, decide, write.
     async fn attempt(&mut self, known: &mut Record) -> kube::Result<()> {
         let held = self.seen.take();
         let lease = match held {
@@ -372,7 +372,7 @@ impl Candidate {
                 self.until = Some(sent + self.options.timing.renew_deadline);
                 Ok(())
             }
-            // Somebody else was faster, or something touched the Lease: read it again next time.
+            // Another candidate was faster, or the Lease was changed: read it again next time.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             Err(error) => Err(error),
         }
@@ -417,7 +417,7 @@ impl Candidate {
         }
     }
 
-    /// Replaces the Lease at the resourceVersion it carries. With `transitions` we become its holder.
+    /// Replaces the Lease at its resourceVersion. With `transitions` this process becomes its holder.
     async fn write(&self, mut lease: Lease, transitions: Option<i32>) -> kube::Result<Lease> {
         let now = MicroTime(Timestamp::now());
         let old = lease.spec.take().unwrap_or_default();
@@ -445,7 +445,7 @@ impl Candidate {
         }
     }
 
-    /// Writes an empty holder if we are the holder. It reads first: our last write may have been cut off.
+    /// Writes an empty holder if this process is the holder. It reads first: the last write may have been cut off.
     async fn release(&self) {
         let released = async {
             let Some(mut lease) = self.api.get_opt(&self.options.name).await? else {
@@ -480,7 +480,7 @@ fn post() -> PostParams {
     }
 }
 
-/// A time between `pause` and 1.2 times `pause`, so that followers do not look in step.
+/// A time between `pause` and 1.2 times `pause`, so that followers do not read at the same time.
 fn jittered(pause: Duration) -> Duration {
     let fraction = u32::try_from(arbitrary() % 1000).unwrap_or_default();
     pause + pause * fraction / 5000

@@ -1,23 +1,23 @@
-//! The shell: watches, queues, clients, execution of plans. It decides nothing: every decision is a function of
+//! The shell of Entourage: watches, queues, clients, execution of plans. It decides nothing: every decision is a function of
 //! `entourage-core`; the shell only orders the requests.
 //!
 //! ```text
 //! watch ─┐                                                     ┌─► execute ─► hub and members
-//! members┼─► runtime (the brain: Index, queues) ─► plans ──────┤      │
+//! members┼─► runtime (control loop, the Index) ─► plans ───────┤      │
 //!        │            ▲                                        └─► members, watches: what must run
 //!        └────────────┴──────────────── observations ◄────────────────┘
 //! ```
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
-//! | [`runtime`] | the one task that owns the Index: takes in observations, queues keys, has plans made |
+//! | [`runtime`] | the control loop, the one task that owns the Index: observes, queues keys, plans |
 //! | [`watch`] | one list-and-watch |
-//! | [`execute`] | carries out a plan |
-//! | [`source`] | templates' payloads, fetched when delivered |
+//! | [`execute`] | executes a plan |
+//! | [`source`] | templates' payloads, fetched for a delivery |
 //! | [`members`] | clients and probes of the members |
-//! | [`client`], [`limiter`], [`error`] | one request to one API server; how many at a time; what a failure means |
-//! | [`hooks`] | asking webhooks about objects |
-//! | [`controllers`] | every controller: what it is for, what it may do on the hub |
+//! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
+//! | [`hooks`] | calls to interpreter webhooks |
+//! | [`controllers`] | all controllers: their purpose, their rights on the hub |
 //! | [`supervise`] | tasks that must not end |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
 
@@ -70,44 +70,44 @@ use metrics::Metrics;
 use runtime::BrainOptions;
 use source::Sources;
 
-/// How the control plane runs.
+/// The settings of the control plane.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The feature gate PropagateDeps (docs/concepts.md, "The feature gates").
     pub propagate_deps: bool,
     /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates").
     pub distribute: bool,
-    /// The only namespace that Secrets of Clusters may lie in (architecture 2.15).
+    /// The only namespace for the Secrets of Clusters (architecture 2.15).
     pub cluster_namespace: String,
-    /// How long the copies of a dependency that was deleted on the hub while referenced are left alone.
+    /// The time for which the copies of a dependency that was deleted on the hub while referenced are kept.
     pub deletion_grace: Duration,
-    /// How long a workload's first release to a cluster waits for its dependencies there.
+    /// The time that a workload's first delivery to a cluster waits for its dependencies there.
     pub dependency_wait: Duration,
-    /// How long a member must fail its probes before its Cluster is not ready.
+    /// The time that a member must fail its probes before its Cluster is not ready.
     pub cluster_failure_threshold: Duration,
-    /// How long a member that was not ready must answer its probes before its Cluster is ready.
+    /// The time that a member that was not ready must pass its probes before its Cluster is ready.
     pub cluster_success_threshold: Duration,
-    /// The usual time between two probes of a member. One that does not answer is never probed more seldom.
+    /// The usual time between two probes of a member. One that does not respond is probed at least as often.
     pub probe_interval: Duration,
-    /// How many copies may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
+    /// The number of copies that may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
     pub removal_budget: Option<u32>,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
     pub failover: bool,
-    /// How fast bindings are evicted from clusters.
+    /// The rate limit for evictions of bindings from clusters.
     pub eviction_budget: Budget,
-    /// How long a copy that is evicted gracefully waits for its replacement, where its task says nothing else.
+    /// The time that a gracefully evicted copy waits for its replacement, if its task does not set one.
     pub eviction_timeout: Duration,
-    /// How many custom kinds the PropagationPolicies of a namespace may have looked for.
+    /// The number of custom kinds that the PropagationPolicies of a namespace may put in use.
     pub kinds_per_namespace: usize,
-    /// Whether to act only while holding the Lease.
+    /// True to act only while holding the Lease.
     pub leader_election: bool,
-    /// Where the Lease lies.
+    /// The namespace of the Lease.
     pub lease_namespace: String,
-    /// How long leadership lasts.
+    /// The timing of leader election.
     pub lease_timing: lease::Timing,
-    /// Where health and metrics are served; `None` serves nothing.
+    /// The address for health and metrics; `None` serves neither.
     pub health_addr: Option<SocketAddr>,
-    /// How many plans each API server is given at a time.
+    /// The range of the number of concurrent plans for each API server.
     pub concurrency: Bounds,
     /// The deadline of a call to the hub.
     pub hub_deadline: Duration,
@@ -145,12 +145,11 @@ impl Default for Options {
 /// The name of the Lease.
 const LEASE: &str = "entourage-controllers";
 
-/// Runs the control plane of a hub until `stop`. What is being carried out then has five seconds to end; the Lease is
-/// released after that.
+/// Runs the control plane of a hub until `stop`. Running plans then have five seconds to end; the Lease is released after that.
 ///
 /// # Errors
-/// The hub's client cannot be built, the health address cannot be bound, or a part ended that must not. A hub that does
-/// not answer is no error: it is asked until it does.
+/// The hub's client cannot be built, the health address cannot be bound, or a task ended that must not. A hub that does not
+/// respond is no error: requests are retried until it does.
 pub async fn run(
     options: Options,
     mut hub: kube::Config,
@@ -170,11 +169,11 @@ pub async fn run(
     hub.default_retry = false;
     hub.connect_timeout = Some(Duration::from_secs(5));
     let client = clients("hub", hub).map_err(|error| {
-        // As a failed call would say it: without what an exec plugin printed.
+        // As a failed call would report it: without the output of an exec plugin.
         Error::Client(error::Failure::transport(&error).text(&Gvk::new("v1", "List")))
     })?;
 
-    // Health is served before anything else can fail to answer.
+    // Health is served before any request can wait for a response.
     let (synced, is_synced) = cell::channel(false);
     let stop_lease = CancellationToken::new();
     let listener = match options.health_addr {
@@ -312,7 +311,7 @@ pub async fn run(
             warn!("the lease could not be released");
         }
     } else {
-        // A request that was broken off may still be carried out: the next leader is to wait until the Lease ends.
+        // A request that was cut off may still be executed: the next leader must wait until the Lease expires.
         warn!("something was broken off; the lease is not released but left to end");
         drop(lease);
     }
@@ -321,8 +320,8 @@ pub async fn run(
     result
 }
 
-/// Whether this process may act without a lease: while another one renews it, two would write. A hub that does not answer
-/// is asked until it does; one that refuses the question to our account cannot have been led with its rights.
+/// True if this process may act without a lease: while another one renews it, two would write. A hub that does not respond is
+/// asked until it does; one that forbids the read to our account cannot have been led with its rights.
 async fn nobody_leads(
     client: kube::Client,
     lease: &lease::LeaseOptions,
@@ -348,7 +347,7 @@ async fn nobody_leads(
                 return Ok(());
             }
             Err(error) => {
-                // As a failed call would say it: without what an exec plugin printed.
+                // As a failed call would report it: without the output of an exec plugin.
                 let error = error::Failure::transport(&error).text(&Gvk::new("v1", "Lease"));
                 warn!(
                     lease = lease.name,
@@ -364,7 +363,8 @@ async fn nobody_leads(
     }
 }
 
-/// The uid of the hub's kube-system namespace: what marks our copies. Asks until the hub answers; `None` on stop.
+/// The uid of the hub's kube-system namespace: it identifies the copies of this hub. Retries until the hub responds; `None` on
+/// stop.
 async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
     let path = Path::namespace(Some("kube-system"));
     let mut pause = Duration::from_millis(100);
@@ -394,8 +394,8 @@ async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
     }
 }
 
-/// Whether the hub has Nodes: then it runs workload controllers, and nobody else may write the status of workloads. A hub that
-/// does not tell has none.
+/// True if the hub has Nodes: then it runs workload controllers, and they own the status of workloads. A hub that does not list
+/// them counts as having none.
 async fn has_nodes(hub: &Api) -> bool {
     let path = Path::raw("/api/v1/nodes?limit=1", "nodes");
     let found = match hub.get(&path, Form::Whole).await {

@@ -1,17 +1,17 @@
-//! The number of concurrent requests to one API server: additive increase, multiplicative decrease.
+//! The limit of concurrent requests to one API server: additive increase, multiplicative decrease.
 //!
-//! No constant fits a laptop and a large cluster alike (architecture 2.7). The limit grows by one per window of calls
-//! as long as latency stays near the best that was seen lately, and shrinks when the server says so (429, 5xx,
-//! no answer) or when latency says so. Time is passed in.
+//! No constant fits both a laptop and a large cluster (architecture 2.7). The limit grows by one per window of calls as long as
+//! latency stays near the recent best, and shrinks on overload (429, 5xx, no response) or when latency rises. Time is an
+//! argument.
 
 use std::time::Duration;
 
 use entourage_core::object::Time;
 
-/// What a call tells about the server's load.
+/// The sign of a call about the server's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Any answer that is not a sign of overload.
+    /// Any response that is no sign of overload.
     Answered,
     /// 429, 5xx or no response in time.
     Overloaded,
@@ -20,11 +20,11 @@ pub enum Verdict {
 /// The range of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Never fewer.
+    /// The minimum.
     pub least: usize,
-    /// At first.
+    /// The initial value.
     pub start: usize,
-    /// Never more.
+    /// The maximum.
     pub most: usize,
 }
 
@@ -44,8 +44,8 @@ pub struct Limiter {
     bounds: Bounds,
     limit: f64,
     window: Window,
-    /// The best window mean of the current and of the previous half of [`MEMORY`], in microseconds. Means and not
-    /// single calls: a GET among POSTs says nothing about the POSTs.
+    /// The best window mean of the current and of the previous half of [`MEMORY`], in microseconds. Means and not single calls:
+    /// a GET among POSTs does not predict the POSTs.
     floor: [Option<u64>; 2],
     turned: Time,
     cut: Time,
@@ -59,11 +59,11 @@ struct Window {
     busy: u32,
 }
 
-/// How long a best mean counts, in milliseconds.
+/// The time for which a best mean counts, in milliseconds.
 const MEMORY: i64 = 10_000;
-/// Overload answers within this time count once, in milliseconds: they come in crowds.
+/// Overload responses within this time count once, in milliseconds: they arrive in bursts.
 const ONE_CUT: i64 = 100;
-/// What a decrease leaves.
+/// The factor of a decrease.
 const DECREASE: f64 = 0.7;
 /// A mean up to this multiple of the floor lets the limit grow.
 const NEAR: u64 = 2;
@@ -88,13 +88,13 @@ impl Limiter {
         }
     }
 
-    /// How many may be in flight now.
+    /// The number of calls that may be in flight now.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit as usize
     }
 
-    /// Takes in the end of one call; `in_flight` counts it.
+    /// Records the end of one call; `in_flight` counts it.
     pub fn record(&mut self, now: Time, latency: Duration, in_flight: usize, verdict: Verdict) {
         if verdict == Verdict::Overloaded {
             if now.0.saturating_sub(self.cut.0) >= ONE_CUT {
@@ -130,8 +130,8 @@ impl Limiter {
         }
     }
 
-    /// Not below `floor`, and never up. Latency alone does not go below half of the start: on a machine whose CPU is busy
-    /// latency rises without the server being at fault.
+    /// Decreases the limit, not below `floor`, and never up. Latency alone does not go below half of the start: on a machine
+    /// with a busy CPU latency rises without the server being at fault.
     fn decrease(&mut self, floor: usize) {
         let floor = floor.max(self.bounds.least) as f64;
         self.limit = (self.limit * DECREASE).max(floor.min(self.limit));

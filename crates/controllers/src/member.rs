@@ -1,4 +1,4 @@
-//! The connection to one member, as the execution of plans uses it.
+//! The connection to one member, as its writers use it.
 
 pub mod namespaces;
 
@@ -11,12 +11,12 @@ use crate::client::Api;
 pub struct Member {
     /// Its API server.
     pub api: Api,
-    /// The namespaces that deliveries went into.
+    /// The namespaces with deliveries.
     pub namespaces: Namespaces,
 }
 
 impl Member {
-    /// A connection over this client.
+    /// Creates a connection over this client.
     #[must_use]
     pub fn new(api: Api) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! The members: one task for each, which keeps its client as the Cluster and its Secret describe, and probes it.
+//! The members: one task for each, which keeps a client as its Cluster object and Secret describe, and probes it.
 //!
-//! A task sends the brain its client ([`Message::Member`]) whenever there is a new one or none, and what each probe
-//! found ([`Message::Probed`]). A member that is silent twice in a row loses its client until it answers: its watches
+//! A task sends the control loop its client ([`Message::Member`]) whenever there is a new one or none, and the result of each
+//! probe ([`Message::Probed`]). A member that does not respond twice in a row loses its client until it responds: its watches
 //! end, and deliveries fail at once instead of waiting for their deadline.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -32,37 +32,37 @@ use keeper::Keeper;
 
 pub use crate::member::{Member, namespaces};
 
-/// The usual time between two probes of a member, where nothing else is said; each member has its own pace around it.
+/// The default time between two probes of a member; each member has its own jitter around it.
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What every member's task needs.
+/// The dependencies of every member's task.
 #[derive(Clone)]
 pub struct MembersOptions {
     /// The hub, for Secrets.
     pub hub: Api,
     /// Builds the clients.
     pub clients: ClientFactory,
-    /// The only namespace that Secrets of Clusters may lie in.
+    /// The only namespace for the Secrets of Clusters.
     pub cluster_namespace: Str,
     /// The deadline of calls to members.
     pub deadline: Duration,
-    /// The usual time between two probes; also the longest between two of a member that does not answer.
+    /// The usual time between two probes; also the longest for a member that does not respond.
     pub probe_interval: Duration,
     /// The range of each member's concurrency limit.
     pub bounds: Bounds,
-    /// Where calls are counted.
+    /// The metrics for calls.
     pub metrics: Metrics,
-    /// Whether this process may write now.
+    /// The right of this process to write.
     pub may_write: Leadership,
-    /// The brain.
+    /// The inbox of the control loop.
     pub brain: mpsc::Sender<Message>,
 }
 
-/// How a member is reached: the part of a Cluster that a client is built from.
+/// The connection settings of a member: the part of a Cluster that a client is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reach {
     uid: String,
-    /// Which cluster it is: `spec.id`, empty when that is not known yet.
+    /// The identity of the cluster: `spec.id`, empty if it is not known yet.
     id: String,
     endpoint: String,
     secret: Option<NamespacedName>,
@@ -71,7 +71,7 @@ struct Reach {
 }
 
 impl Reach {
-    /// `None` for a cluster that nobody pushes to.
+    /// Returns `None` for a cluster that is not in Push mode.
     fn of(cluster: &Cluster) -> Option<Self> {
         let spec = &cluster.spec;
         (spec.sync_mode == SyncMode::Push).then(|| Self {
@@ -87,7 +87,7 @@ impl Reach {
         })
     }
 
-    /// Whether a client built from this one is one of the other, too: all but the id is the same.
+    /// True if a client built from one is valid for the other, too: all but the id is the same.
     fn leads_to(&self, other: &Self) -> bool {
         let same = Self {
             id: other.id.clone(),
@@ -97,11 +97,11 @@ impl Reach {
     }
 }
 
-/// The configuration of a connection to a member, as the controllers connect: by its Cluster and the Secret that this names.
-/// Read once; for a command that only looks. `cluster_namespace` is the only namespace that such Secrets may lie in.
+/// The configuration of a connection to a member, as the controllers use it: by its Cluster and the Secret that this names. Read
+/// once; for a read-only command. `cluster_namespace` is the only namespace for such Secrets.
 ///
 /// # Errors
-/// A sentence for the person who must act; also for a member that pulls.
+/// A sentence for the user who must act; also for a member in Pull mode.
 pub async fn config_of(
     hub: kube::Client,
     cluster: &Cluster,
@@ -127,7 +127,7 @@ pub async fn config_of(
     connect::config_once(&name, &reach, &hub, &cluster_namespace.into()).await
 }
 
-/// All members' tasks. Dropping it ends them.
+/// The tasks of all members. Dropping it ends them.
 pub struct Members {
     options: MembersOptions,
     tasks: BTreeMap<Str, Task>,
@@ -135,7 +135,7 @@ pub struct Members {
 }
 
 struct Task {
-    /// Tells this task's messages from those of an earlier one of the same name.
+    /// Distinguishes this task's messages from those of an earlier one of the same name.
     run: u64,
     reach: watch::Sender<Reach>,
     #[expect(dead_code, reason = "held until dropped")]
@@ -143,7 +143,7 @@ struct Task {
 }
 
 impl Members {
-    /// No member yet.
+    /// Creates an empty set.
     #[must_use]
     pub fn new(options: MembersOptions) -> Self {
         Self {
@@ -153,14 +153,14 @@ impl Members {
         }
     }
 
-    /// Whether a message is from a member's task as it is now, and not the last words of an earlier one.
+    /// True if a message is from a member's current task, and not a late one of an earlier task.
     #[must_use]
     pub fn is_current(&self, name: &Str, run: u64) -> bool {
         self.tasks.get(name).is_some_and(|task| task.run == run)
     }
 
-    /// Takes in a Cluster as it is now, or that there is none. Returns whether the member's task ended: its client must
-    /// then be dropped by the caller. Must be called within a runtime.
+    /// Applies a Cluster, or its absence. Returns true if the member's task ended: the caller must then drop its client. Must be
+    /// called within a runtime.
     pub fn ensure(&mut self, name: &Str, cluster: Option<&Cluster>) -> bool {
         let Some(reach) = cluster.and_then(Reach::of) else {
             self.options.metrics.forget(name);
@@ -200,7 +200,7 @@ impl Members {
         }
     }
 
-    /// As if the member's task was this run, which does nothing.
+    /// Sets this run as the member's task, without a running task.
     #[cfg(test)]
     pub(crate) fn pretend(&mut self, name: &str, run: u64) {
         let (reach, _) = watch::channel(Reach {

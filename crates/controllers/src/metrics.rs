@@ -1,9 +1,9 @@
-//! The metrics of this process, and their exposition for Prometheus.
+//! The metrics of this process, and their text exposition for Prometheus.
 //!
-//! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions: the
-//! number of series is bounded by servers × verbs × kinds × codes, configured hooks × operations × outcomes, and
-//! ResourceDistributions. Nothing of a Secret can get here. Counters of a member that left stay, so that
-//! sums over all members never fall; its gauges and histograms go ([`Metrics::forget`]).
+//! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions:
+//! the number of series is bounded by servers × verbs × kinds × codes, configured hooks × operations × outcomes, and
+//! ResourceDistributions. They hold no data of a Secret. Counters of a removed member stay, so that sums over all members never
+//! fall; its gauges and histograms are dropped ([`Metrics::forget`]).
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -19,16 +19,16 @@ use prometheus_client::{
 
 mod process;
 
-/// Upper bounds of the latency buckets in seconds: a member on the same machine answers in a millisecond, one behind
-/// a slow link in seconds, and no call outlives its deadline of ten (architecture 2.7).
+/// Upper bounds of the latency buckets in seconds: a member on the same machine responds in a millisecond, one behind a slow
+/// link in seconds, and no call outlives its deadline of ten (architecture 2.7).
 const LATENCY: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// The value of the label `code` of a request that got no answer (connection, deadline).
+/// The value of the label `code` of a request without a response (connection, deadline).
 pub const NO_ANSWER: &str = "none";
 
-/// What a request does. Its name is the value of the label `verb`, as in Kubernetes' RBAC.
+/// The verb of a request. Its name is the value of the label `verb`, as in Kubernetes' RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// One object is read.
@@ -48,7 +48,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Every verb.
+    /// All verbs.
     pub const ALL: [Self; 7] = [
         Self::Get,
         Self::List,
@@ -74,16 +74,16 @@ impl Verb {
     }
 }
 
-/// What became of one plan.
+/// The outcome of one plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// There was nothing to do.
     Empty,
-    /// Every change was carried out.
+    /// Every change was executed.
     Done,
     /// A change met an object that had changed; the key is planned again.
     Conflict,
-    /// A change failed; the key is tried again later.
+    /// A change failed; the key is retried later.
     Failed,
 }
 
@@ -98,18 +98,18 @@ impl Outcome {
     }
 }
 
-/// What became of a question to a hook.
+/// The outcome of a question to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asked {
-    /// It was answered.
+    /// The hook responded.
     Answered,
-    /// It was not sent: the answer was known from before.
+    /// No call was made: the response was cached.
     Known,
-    /// It was not sent: the hook is left alone, because it did not answer before.
+    /// No call was made: the hook is in back-off, because it did not respond before.
     LeftAlone,
-    /// It was not answered.
+    /// The hook did not respond.
     Silent,
-    /// The answer cannot be used.
+    /// The response is invalid.
     Wrong,
 }
 
@@ -125,7 +125,7 @@ impl Asked {
     }
 }
 
-/// The counters of this process. Cheap to clone; clones share everything.
+/// The metrics of this process. Cheap to clone; clones share the state.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>);
 
@@ -202,7 +202,7 @@ struct NameLabels {
 }
 
 impl Metrics {
-    /// Everything at zero.
+    /// Creates metrics with the value zero.
     #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::default();
@@ -300,8 +300,8 @@ impl Metrics {
         }))
     }
 
-    /// Counts a request: the server ("hub" or a member's name), the resource's plural, the HTTP status or `None` when
-    /// no answer came, and how long it took.
+    /// Counts a request: the server ("hub" or a member's name), the resource's plural, the HTTP status or `None` without a
+    /// response, and the duration.
     pub fn request(&self, server: &str, verb: Verb, resource: &str, code: Option<u16>, took: Duration) {
         let labels = RequestLabels {
             server: server.to_owned(),
@@ -330,18 +330,18 @@ impl Metrics {
             .inc();
     }
 
-    /// Sets how many keys wait for a server.
+    /// Sets the number of keys that wait for a server.
     pub fn queue_depth(&self, server: &str, keys: usize) {
         self.0.queue.get_or_create(&of(server)).set(gauge(keys));
     }
 
-    /// Sets how many plans are being carried out on a server, and how many may be.
+    /// Sets the number of plans running on a server, and its limit.
     pub fn concurrency(&self, server: &str, in_flight: usize, limit: f64) {
         self.0.in_flight.get_or_create(&of(server)).set(gauge(in_flight));
         self.0.limit.get_or_create(&of(server)).set(limit);
     }
 
-    /// Sets how many records of a kind (`templates`, `bindings`, `copies`, `clusters`, `policies`) are in memory.
+    /// Sets the number of records of a kind (`templates`, `bindings`, `copies`, `clusters`, `policies`) in memory.
     pub fn objects(&self, kind: &'static str, count: usize) {
         self.0
             .objects
@@ -349,7 +349,7 @@ impl Metrics {
             .set(gauge(count));
     }
 
-    /// Sets how every distribution stands; what is not among them is forgotten.
+    /// Sets the state of every distribution; others are dropped.
     pub fn distributions(&self, reports: &[distribution::Report]) {
         self.0.distributions.clear();
         self.0.lag.clear();
@@ -374,8 +374,8 @@ impl Metrics {
         }
     }
 
-    /// Counts a question to a hook, `<configuration>/<webhook>`: the operation in the words of its contract, what became of
-    /// it, and how long it took if it was sent.
+    /// Counts a question to a hook, `<configuration>/<webhook>`: the operation by its name in the contract, the outcome, and the
+    /// duration if a call was made.
     pub fn asked(&self, hook: &str, operation: Option<&'static str>, outcome: Asked, took: Option<Duration>) {
         let labels = HookLabels {
             hook: hook.to_owned(),
@@ -392,7 +392,7 @@ impl Metrics {
         }
     }
 
-    /// Sets how many keys wait, are being carried out, or come back at a time.
+    /// Sets the number of keys that wait, run, or have a timer.
     pub fn pending(&self, keys: usize) {
         self.0.pending.set(gauge(keys));
     }
@@ -402,12 +402,12 @@ impl Metrics {
         self.0.leading.set(i64::from(leading));
     }
 
-    /// Sets whether everything that must be listed was listed.
+    /// Sets whether all required lists are synced.
     pub fn synced(&self, synced: bool) {
         self.0.synced.set(i64::from(synced));
     }
 
-    /// Drops what is only true of a server that is there: its gauges and its latencies.
+    /// Drops the series of a server that is gone: its gauges and its latencies.
     pub fn forget(&self, server: &str) {
         self.0.queue.remove(&of(server));
         self.0.in_flight.remove(&of(server));
@@ -420,11 +420,11 @@ impl Metrics {
         }
     }
 
-    /// Everything as OpenMetrics text.
+    /// All metrics as OpenMetrics text.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = String::new();
-        // Writing to a String fails only when a collector says so, and ours do not.
+        // Writing to a String fails only if a collector returns an error, and ours do not.
         if text::encode(&mut out, &self.0.registry).is_err() {
             out.clear();
         }

@@ -1,9 +1,9 @@
-//! The control loop: the one task that owns the Index. It takes in observations, keeps the queues, has plans made when their
-//! server has room, and has them executed.
+//! The control loop: the one task that owns the Index. It observes, keeps the queues, plans keys when their server has capacity,
+//! and has the plans executed.
 //!
 //! Invariants:
-//! - What a task told before it ended is observed before its lane is free again (read your writes).
-//! - A plan is made at the moment it is carried out, never earlier: keys wait, plans do not.
+//! - Observations that a task sent before it ended are made before its serialization key is free again (read your writes).
+//! - A plan is made at the moment it is executed, never earlier: keys wait, plans do not.
 //! - Nothing is planned while another process may be leading, and no key waits meanwhile.
 
 use std::{
@@ -50,35 +50,35 @@ use retries::Retries;
 use timers::Timers;
 use watches::Watches;
 
-/// Plans made for one server before the inbox is looked at again.
+/// The number of plans for one server before the inbox is read again.
 const PLANS: usize = 32;
-/// How often the sizes are published, in milliseconds.
+/// The interval of publishing sizes, in milliseconds.
 const PUBLISH: i64 = 5_000;
-/// How long a stop waits for what is being carried out.
+/// The time that a stop waits for running plans.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What the brain is made of.
+/// The parts of the control loop.
 pub struct BrainOptions<D> {
     /// The decisions.
     pub decider: D,
-    /// What carries out plans.
+    /// The executor of plans.
     pub hands: Executor,
     /// The members' tasks.
     pub members: Members,
-    /// Our hub's id.
+    /// The id of this hub.
     pub hub: Str,
-    /// What it is told.
+    /// Its messages.
     pub inbox: mpsc::Receiver<Message>,
-    /// Whether this process may act now.
+    /// The right of this process to act.
     pub leading: Leadership,
-    /// Where it says whether everything is listed.
+    /// Publishes whether all required lists are synced.
     pub synced: watch::Sender<bool>,
-    /// Where it counts.
+    /// Its metrics.
     pub metrics: Metrics,
 }
 
-/// Runs the brain until `stop`; then waits up to five seconds for what is being carried out. Returns whether all of it
-/// ended: else the outcome of a request is unknown, and it may still be carried out.
+/// Runs the control loop until `stop`; then waits up to five seconds for running plans. Returns true if all of them ended: else
+/// the outcome of a request is unknown, and it may still be executed.
 pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -> bool {
     let watches = Watches::new(
         options.hub.clone(),
@@ -113,7 +113,7 @@ struct ControlLoop<D> {
     tasks: JoinSet<Outcome>,
     carried: HashMap<TaskId, Key>,
     published: Time,
-    /// Whether this process may act, as the core was told.
+    /// The right to act, as last sent to the core.
     leads: bool,
 }
 
@@ -127,7 +127,7 @@ impl<D: Decide> ControlLoop<D> {
             let mut ended = Vec::new();
             let wake = self.timers.next().filter(|_| self.leads);
             if more {
-                // Let whoever has something to say get to say it.
+                // Let other tasks send their messages.
                 tokio::task::yield_now().await;
                 if stop.is_cancelled() {
                     return;
@@ -153,13 +153,13 @@ impl<D: Decide> ControlLoop<D> {
             while let Some(end) = self.tasks.try_join_next_with_id() {
                 ended.push(end);
             }
-            // Whatever an ended task told is in the inbox by now: take it in before its lane is freed.
+            // All messages of an ended task are in the inbox by now: observe them before its serialization key is freed.
             let waiting = self.options.inbox.len();
             if waiting > 0 {
                 self.options.inbox.recv_many(&mut batch, waiting).await;
             }
             let now = clock::now();
-            // Before what came is taken in: the next leader may have written it.
+            // Before the messages are observed: the next leader may have written them.
             self.lead(self.options.leading.is_held(), now);
             self.take_in(&mut batch, now);
             for end in ended {
@@ -188,12 +188,12 @@ impl<D: Decide> ControlLoop<D> {
         for message in batch.drain(..) {
             match message {
                 Message::Seen(seen) => self.observe(*seen, Priority::Live, now),
-                // The last words of a task whose Cluster left, or was made again.
+                // A late message of a task whose Cluster was deleted or created again.
                 Message::Probed { name, run, .. } | Message::Member { name, run, .. }
                     if !self.options.members.is_current(&name, run) => {}
                 Message::Probed { name, probe, .. } => {
                     listed = true;
-                    // A member that begins to answer concerns every copy on it.
+                    // A member that begins to respond concerns every copy on it.
                     self.observe(Observation::Probed(name, probe), Priority::Listed, now);
                 }
                 Message::Watched { run, .. } if !self.watches.is_current(run) => {}
@@ -225,7 +225,7 @@ impl<D: Decide> ControlLoop<D> {
                     self.connect(name, member, now);
                 }
             }
-            // At once: the last words of a watch that ends by what was just told must not be heard.
+            // At once: late messages of a watch that ends because of this batch must be ignored.
             self.demand();
         }
         if listed {
@@ -289,7 +289,7 @@ impl<D: Decide> ControlLoop<D> {
         let lost = self
             .watches
             .reconnect(&name, member.as_ref().map(|each| &each.api));
-        // Before anything can be written over it.
+        // Before any write over it.
         if let Some(id) = member.as_ref().and_then(|member| member.api.id()) {
             self.observe(
                 Observation::Identified(name.clone(), id.clone()),
@@ -306,7 +306,7 @@ impl<D: Decide> ControlLoop<D> {
         }
     }
 
-    /// Cost: O(1) while the demand is as it was, which is looked at for every batch of messages.
+    /// Cost: O(1) while the demand is unchanged, which is checked for every batch of messages.
     fn demand(&mut self) {
         let changes = self.options.decider.demand_changes();
         if !self.watches.is_outdated(changes) {
@@ -327,8 +327,7 @@ impl<D: Decide> ControlLoop<D> {
             });
     }
 
-    /// Tells the core when leadership begins or ends. While it stands by this process keeps no keys: at a takeover the core
-    /// names all of them.
+    /// Notifies the core when leadership begins or ends. A standby keeps no keys: at a takeover the core returns all of them.
     fn lead(&mut self, leads: bool, now: Time) {
         if leads != self.leads {
             self.leads = leads;

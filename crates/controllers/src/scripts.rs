@@ -1,4 +1,4 @@
-//! Execution of scripts on threads of their own, so that a slow one delays no other task.
+//! Scripts, run where they block no other task: one may take as long as its limit, and its thread has other tasks.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -28,8 +28,8 @@ impl Engine for Scripts {
 struct Aside(Arc<dyn Rule>);
 
 impl Rule for Aside {
-    /// The other tasks of the thread go on elsewhere meanwhile. A runtime with one thread has no elsewhere: the commands that
-    /// read files have one, and nothing else to do.
+    /// The other tasks of the thread move to another one meanwhile. A runtime with one thread has no other: the commands that
+    /// read files have one, and no other tasks.
     fn answer(&self, question: Question<'_>) -> Result<Answer, Cow<'static, str>> {
         let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
         match flavor {

@@ -1,8 +1,8 @@
-//! The HTTP server of `/healthz`, `/readyz` and `/metrics`.
+//! The HTTP server for users, probes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
 //!
-//! `/readyz` is 200 when nothing is missing, else 503 with what is. `/readyz?exclude=leading` leaves a check out, as on
-//! Kubernetes' own servers: a standby that only waits for the lease is then ready, so that a rolling update proceeds.
-//! Plain HTTP without authentication: it tells counts by member, hook and ResourceDistribution, never what an object holds.
+//! `/readyz` is 200 if all checks pass, else 503 with the failed ones. `/readyz?exclude=leading` excludes a check, as on
+//! Kubernetes' own servers: a standby that only waits for the lease is then ready, so that a rolling update proceeds. Plain HTTP
+//! without authentication: it serves counts by member, hook and ResourceDistribution, never the content of an object.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -29,17 +29,17 @@ const HEADER_DEADLINE: Duration = Duration::from_secs(5);
 /// Connections served at once; further ones wait in the listener's queue.
 const CONNECTIONS: usize = 64;
 
-/// What `/readyz` looks at.
+/// The inputs of `/readyz`.
 #[derive(Clone, Debug)]
 pub struct Readiness {
-    /// Whether this process may act; always true without leader election.
+    /// The right of this process to act; always held without leader election.
     pub leading: Leadership,
-    /// Whether everything that must be listed was listed.
+    /// True if all required lists are synced.
     pub synced: watch::Receiver<bool>,
 }
 
 impl Readiness {
-    /// The names of the checks that fail, those in `exclude` left out.
+    /// The names of the failed checks, without those in `exclude`.
     #[must_use]
     pub fn missing(&self, exclude: &[&str]) -> Vec<&'static str> {
         [
@@ -53,7 +53,7 @@ impl Readiness {
     }
 }
 
-/// Serves until `stop`; requests that have begun are answered.
+/// Serves until `stop`; requests in progress are completed.
 pub async fn serve(listener: TcpListener, readiness: Readiness, metrics: Metrics, stop: CancellationToken) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -108,7 +108,7 @@ async fn connection(stream: TcpStream, readiness: Readiness, metrics: Metrics, s
     }
 }
 
-/// The answer to one request; pure but for what it reads from `readiness` and `metrics`.
+/// The response to one request; pure except for reads of `readiness` and `metrics`.
 fn answer(
     method: &Method,
     path: &str,

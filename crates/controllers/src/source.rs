@@ -1,8 +1,8 @@
-//! Whole resource templates, fetched from the hub for a delivery and dropped right after.
+//! Whole templates, fetched from the hub when they are delivered and dropped right after.
 //!
-//! Deliveries of one template to several members begin at about the same time; they share one GET. A fetched object is
-//! shared for `SHARED` after the fetch began, and never once something newer was seen ([`Sources::saw`]): a delivery
-//! planned after an observation renders that version or a later one. The payload is wiped when the last user drops it.
+//! Deliveries of one template to several members begin at about the same time; they share one GET. A fetched object is shared
+//! for `SHARED` after the fetch began, and never once a newer version was observed ([`Sources::saw`]): a delivery planned after
+//! an observation renders that version or a later one. The payload is wiped when the last user drops it.
 
 use std::{
     sync::{
@@ -26,16 +26,16 @@ use crate::{
     error::Failure,
 };
 
-/// How long after it began a fetch is shared.
+/// The time after its start for which a fetch is shared.
 const SHARED: Duration = Duration::from_millis(250);
 
-/// Fetches in flight at a time: they come on top of the hub's own queue.
+/// The maximum number of concurrent fetches: they are additional to the hub's own queue.
 const AT_ONCE: usize = 32;
 
-/// How often a fetch is repeated because the hub answered with less than what was seen already.
+/// The number of times that a fetch is repeated because the hub returned an older version than was observed.
 const ROUNDS: usize = 3;
 
-/// A template as it stands on the hub. Its payload is wiped when it is dropped.
+/// A template as read from the hub. Its payload is wiped when it is dropped.
 pub struct Source {
     object: Value,
     meta: Meta,
@@ -61,15 +61,15 @@ impl Drop for Source {
     }
 }
 
-/// What a delivery gets.
+/// The result of a fetch.
 pub struct Fetched {
-    /// The source.
+    /// The template.
     pub source: Arc<Source>,
-    /// Whether this caller's GET brought it: then it is the one who observes it.
+    /// True if this caller's GET fetched it: then this caller observes it.
     pub first: bool,
 }
 
-/// The fetches that are shared right now. Cheap to clone; clones share everything.
+/// The fetches that are shared now. Cheap to clone; clones share the state.
 #[derive(Clone)]
 pub struct Sources(Arc<Inner>);
 
@@ -82,7 +82,7 @@ struct Inner {
 #[derive(Default)]
 struct Flight {
     slot: OnceCell<Result<Arc<Source>, Failure>>,
-    /// What the source must at least be, as far as was observed.
+    /// The minimum revision of the template, by the observations so far.
     at_least: AtomicU64,
 }
 
@@ -98,7 +98,7 @@ impl Sources {
         }))
     }
 
-    /// The template, at least as new as anything that was seen of it.
+    /// The template, at least as new as its last observation.
     ///
     /// # Errors
     /// [`Failure`]; class Missing when it does not exist.
@@ -128,11 +128,11 @@ impl Sources {
             self.forget(id, &flight);
             last = Some(fetched);
         }
-        // The hub insists on an older object than what was seen: what it serves is what counts.
+        // The hub keeps returning an older object than was observed: the version that it serves counts.
         last.ok_or_else(|| Failure::Transport("no source after several attempts".into()))
     }
 
-    /// Something was seen of this template: nothing older is shared from now on.
+    /// Records an observation of this template: no older version is shared from now on.
     pub fn saw(&self, id: &ResourceId, revision: u64) {
         let Some(flight) = self.0.flights.get(id).map(|flight| flight.clone()) else {
             return;
@@ -148,7 +148,7 @@ impl Sources {
         }
     }
 
-    /// It is gone: nothing of it is shared from now on.
+    /// Records that the template is gone: no version of it is shared from now on.
     pub fn gone(&self, id: &ResourceId) {
         self.0.flights.remove(id);
     }
@@ -177,7 +177,7 @@ impl Sources {
         flight
     }
 
-    /// Takes a flight out, unless another has taken its place.
+    /// Removes a flight, unless another has replaced it.
     fn forget(&self, id: &ResourceId, flight: &Arc<Flight>) {
         self.0
             .flights

@@ -1,4 +1,4 @@
-//! Supervision of tasks that must not end: one that panics is logged and restarted.
+//! Tasks that must not end: one that panics is logged and restarted.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -8,17 +8,17 @@ use tracing::error;
 
 use crate::clock;
 
-/// How long a task that panicked is left alone; up to half of it more.
+/// The delay before a task that panicked is restarted; up to half of it more.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs what `make` makes until it ends by itself. After a panic `told` runs, and it is made anew after a pause. What
-/// the panic says is not logged: it may quote what was at hand.
+/// Runs the future of `make` until it ends by itself. After a panic `told` runs, and a new future runs after a pause. The
+/// panic's message is not logged: it may quote data.
 pub async fn supervise<F, T>(what: &'static str, mut make: impl FnMut() -> F, mut told: impl FnMut() -> T)
 where
     F: Future<Output = ()>,
     T: Future<Output = ()>,
 {
-    // Nothing of a future that panicked is used again.
+    // No part of a future that panicked is used again.
     while AssertUnwindSafe(make()).catch_unwind().await.is_err() {
         error!(task = what, "a task ended unexpectedly; it is begun anew");
         told().await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::client::tests::{Asked, Log, Reply, client, status};
 
-/// A control plane that is running, and its hub's requests.
+/// A running control plane, and its hub's requests.
 struct Bench {
     hub: Log,
     stop: CancellationToken,
@@ -27,7 +27,7 @@ fn start(options: Options, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'stat
 }
 
 impl Bench {
-    /// Waits until the hub was asked this.
+    /// Waits until the hub got this request.
     async fn asked(&self, start: &str) {
         while !self.hub.lines().iter().any(|line| line.starts_with(start)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -41,7 +41,7 @@ impl Bench {
     }
 }
 
-/// A hub without anything on it but its own namespace.
+/// A hub without objects except its own namespace.
 fn empty(asked: &Asked) -> Reply {
     match asked.line.as_str() {
         "GET /api/v1/namespaces/kube-system" => Reply::Json(200, json!({"metadata": {"uid": "hub"}})),

@@ -1,22 +1,22 @@
-//! The reasons for which a plan is retried, each with its back-off.
+//! The reasons for which a plan that failed is retried, and the delays.
 
-/// Why a key is retried.
+/// The reason why a key is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The object changed under us. What it is now has been observed.
+    /// The object changed concurrently. Its current state has been observed.
     Conflict,
     /// 429 or 5xx.
     Busy,
-    /// No answer from the hub; what a member does not answer is told to the core.
+    /// No response from the hub; a member without a response is reported to the core.
     Silence,
-    /// Only a person can change it.
+    /// Only a user can fix it.
     Refused,
-    /// The task that carried out the plan ended without an outcome.
+    /// The task that executed the plan ended without an outcome.
     Lost,
 }
 
 impl Trouble {
-    /// First and longest wait in milliseconds.
+    /// The first and the longest delay in milliseconds.
     pub(crate) const fn range(self) -> (i64, i64) {
         match self {
             Self::Conflict => (4, 1_000),

@@ -1,23 +1,24 @@
-//! One list-and-watch of [`entourage_core::index::Index::demand`], kept running through every kind of end.
+//! One list-and-watch: one that [`entourage_core::index::Index::demand`] contains, kept running through every kind of end.
 //!
-//! An own loop instead of kube's watcher: items are projected one by one while a page is read, kinds that are not
-//! interpreted are asked for as metadata with a fallback that old servers understand, what arrives together is handed
-//! over together, and an outage is told once. Order of things:
+//! An own loop instead of kube's watcher: items are projected one by one while a page is read, kinds that are not interpreted
+//! are requested as metadata with a fallback that old servers understand, events that arrive together are sent together, and an
+//! outage is reported once. The order:
 //!
-//! 1. list in pages (consistent: no resourceVersion is asked for); told is `Listing` before the first item, every
-//!    item as `Seen`, then `Listed` with all of them;
-//! 2. watch from the list's resourceVersion, with bookmarks, and tell how far that was `Reached`; resume from the last resourceVersion after an ordinary end,
-//!    and after any other one if the server has come as far: one that was restored meanwhile takes a version that it has not
-//!    reached and says nothing until it has. It is listed again, and so is everything else of that server when its watch ends;
-//! 3. 410 or an ERROR event: list again. A failure to list, and the second in a row to open the watch, is told as
-//!    `Lost`; after it a watch that opens is closed for a new list;
-//! 4. what is not found is looked up anew (the server may call it otherwise by now), and if the server says what it serves
-//!    instead, that is told as `Unserved`.
+//! 1. list in pages (consistent: without a resourceVersion); sends `Listing` before the first item, every item as `Seen`, then
+//!    `Listed` with all of them;
+//! 2. watch from the list's resourceVersion, with bookmarks, and send the revision that was `Reached`; resume from the last
+//!    resourceVersion after an ordinary end, and after any other one if the server has reached it: a server that was restored
+//!    meanwhile accepts a version that it has not reached and sends nothing until it has. It is listed again, and so are all
+//!    other watches of that server when they end;
+//! 3. 410 or an ERROR event: list again. A failure to list, and the second in a row to open the watch, is reported as `Lost`;
+//!    after it a watch that opens is closed for a new list;
+//! 4. a kind that is not found is discovered again (the server may use another plural by now), and if the server reports what it
+//!    serves instead, that is sent as `Unserved`.
 //!
-//! Told is only what differs from what was told last, however often it is found again (`Told`): an outage that turns out
-//! to be an upgrade is told as both, one after the other.
+//! Only changes are reported, however often the same state is found again (`Told`): an outage that turns out to be an upgrade is
+//! reported as both, one after the other.
 //!
-//! Nothing is repeated without a pause: what lives shorter than `SHORTEST` counts as a failure.
+//! Nothing is repeated without a pause: a watch that ends before `SHORTEST` counts as a failure.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -59,66 +60,66 @@ use lines::Lines;
 use outage::{LONGEST, pause};
 use state::{End, Told};
 
-/// Items asked for at a time: a page is in memory as a whole.
+/// The number of items per page: a page is in memory as a whole.
 const PAGE: &str = "500";
-/// The same where whole objects come.
+/// The same for whole objects.
 const PAGE_WHOLE: &str = "250";
-/// How long the server is asked to keep a watch open, in seconds.
+/// The time that the server is asked to keep a watch open, in seconds.
 const OPEN_FOR: &str = "290";
-/// A watch that says nothing for this long is dead: longer than the server keeps it open.
+/// The idle timeout of a watch: longer than the server keeps it open.
 const IDLE: Duration = Duration::from_secs(305);
-/// The same once the server has sent a bookmark: servers that do so send one a minute.
+/// The same once the server has sent a bookmark: such servers send one a minute.
 const IDLE_WITH_BOOKMARKS: Duration = Duration::from_secs(90);
-/// The account may not do this.
+/// The account is not allowed to.
 const FORBIDDEN: u16 = 403;
-/// A watch that ends sooner counts as a failure, so that a server that closes at once is not asked in a loop.
+/// A watch that ends earlier counts as a failure, so that a server that closes at once is not called in a loop.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// How long a kind that was never listed may be kept waiting by a busy or silent server before that is told: at a start
-/// nothing depends on what was told before, and an alarm would be false.
+/// The time that a busy or unresponsive server may delay the first list of a kind before it is reported: at a start nothing
+/// depends on earlier reports, and an alarm would be false.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long an answer to what a server serves counts while what is asked for is not found.
+/// The time for which a discovery result counts while a kind is not found.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// A running list-and-watch.
 pub struct Watcher {
     api: Api,
-    /// Our hub's id.
+    /// The id of this hub.
     hub: Str,
     watch: Watch,
-    /// How objects are read, and by what.
+    /// The interpretations by which objects are read.
     interpreters: InterpreterSnapshot,
     interpretation: Interpretation,
-    /// What hooks had no answer about.
+    /// The objects for which a hook failed.
     unheard: Unheard,
-    /// Tells this run from an earlier one of the same watch, whose last words may still be under way.
+    /// Distinguishes this run from an earlier one of the same watch, whose late messages may still arrive.
     run: u64,
     brain: mpsc::Sender<Message>,
     list: Path,
     form: Form,
     /// Calls that failed in a row.
     failures: u32,
-    /// Watches in a row that did not last, or did not open before that was told; each asks for a new list, so a call
-    /// that succeeds in between does not end this row.
+    /// Watches in a row that did not last, or did not open before that was reported; each requires a new list, so a successful
+    /// call in between does not reset this count.
     short: u32,
-    /// What was last told.
+    /// The last report.
     told: Told,
-    /// When the server was last asked what it serves.
+    /// The time of the last discovery.
     asked: Option<Instant>,
-    /// The server did not serve the kind when it was last asked, or it may have begun to since it was asked what it
-    /// serves: its definition may have been brought there by us a moment ago.
+    /// True if the server did not serve the kind at the last discovery, or may have started to since then: its definition may
+    /// have been delivered a moment ago.
     missing: bool,
-    /// Since when the first list is tried; `None` after it.
+    /// The time since when the first list is attempted; `None` after it.
     waiting: Option<Instant>,
-    /// The last watch broke or did not open: another server may answer now, or the same one restored from a backup.
+    /// True if the last watch broke or did not open: another server may respond now, or the same one restored from a backup.
     doubtful: bool,
-    /// How often the server had been found to be restored when it was last listed.
+    /// The number of restores found before the last list.
     restores: usize,
-    /// How far the server had come then, or had by what it told since.
+    /// The highest revision of the server then, or sent since.
     reached: u64,
 }
 
-/// How much is asked for.
+/// The form of the requested objects.
 fn form(watch: &Watch, interpretation: &Interpretation) -> Form {
     if observation::is_whole(watch, interpretation) {
         Form::Whole
@@ -128,7 +129,7 @@ fn form(watch: &Watch, interpretation: &Interpretation) -> Form {
 }
 
 impl Watcher {
-    /// A watch over this server; `hub` is our hub's id, which copies on members carry.
+    /// A watch on this server; `hub` is the id of this hub, which copies on members have as a label.
     #[must_use]
     pub fn new(api: Api, watch: Watch, run: u64, hub: &Str, brain: mpsc::Sender<Message>) -> Self {
         let interpretation = Interpretation::default();
@@ -158,7 +159,7 @@ impl Watcher {
         }
     }
 
-    /// What it reads is understood by what people taught us of its kind.
+    /// Sets the interpretation of its kind.
     #[must_use]
     pub fn interpreting(self, interpreters: InterpreterSnapshot, interpretation: Interpretation) -> Self {
         Self {
@@ -198,7 +199,7 @@ impl Watcher {
                 match self.resume(from.clone()).await {
                     Ok(End::Stop) => return,
                     Ok(End::Relist) => {
-                        // It opened after an outage that was told: only a list ends that.
+                        // It opened after an outage that was reported: only a list ends that.
                         if self.told != Told::Works {
                             self.failures = 0;
                         }
@@ -234,8 +235,8 @@ impl Watcher {
         }
     }
 
-    /// Asks the server what the resources of a kind are called, unless that is known. What another watch learnt counts
-    /// here too; what is known and not found is doubted: a definition made anew may have another name for them.
+    /// Asks the server for the plural of a kind, unless it is known. A plural learnt by another watch counts, too; one that is
+    /// known and not found is asked for again: a definition that was created again may have another plural.
     async fn look_up(&mut self) -> Result<(), Failure> {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
             return Ok(());
@@ -246,7 +247,7 @@ impl Watcher {
             return Ok(());
         }
         let answer = match self.api.get(&Path::group_version(gvk), Form::Whole).await {
-            // Then the list says whether what is known is right.
+            // Then the list shows whether the known plural is right.
             Err(_) if path::is_known(gvk) => return Ok(()),
             Err(failure) if failure.class() == Class::Missing => return Err(Failure::not_served(gvk)),
             answer => answer?,
@@ -297,7 +298,7 @@ impl Watcher {
             since = Instant::now();
             let frame = match frame {
                 Ok(Some(Ok(frame))) => frame,
-                // Ended by the server, broken or dead: all that came is handed over, so it can be resumed.
+                // Ended by the server, broken or timed out: all events were sent, so it can be resumed.
                 Ok(None) => return Ok(End::Resume(version)),
                 Ok(Some(Err(_))) | Err(_) => return Ok(End::Broken(version)),
             };
@@ -318,7 +319,7 @@ impl Watcher {
                     broken = true;
                     break;
                 }
-                // Events may come late; the server is only ever asked to go on from the newest.
+                // Events may be late; the watch always resumes from the newest.
                 if let Some(now) = object["metadata"]["resourceVersion"].as_str()
                     && revision(now) >= revision(&version)
                 {
@@ -346,7 +347,7 @@ impl Watcher {
         }
     }
 
-    /// Templates that hooks are to be asked about now, see [`InterpreterSnapshot::unasked_of`]; never any of another kind of watch.
+    /// The templates to ask hooks about now, see [`InterpreterSnapshot::unasked_of`]; none for another kind of watch.
     async fn unasked(&self) -> BTreeSet<ResourceId> {
         match &self.watch {
             Watch::Templates(gvk) if self.interpretation.is_hooked() => {
@@ -356,7 +357,7 @@ impl Watcher {
         }
     }
 
-    /// What came together is read together: hooks are asked about all of it at a time.
+    /// Events that arrived together are read together: hooks are called for all of them concurrently.
     async fn events(&mut self, events: Vec<(String, Value)>) -> Vec<Observation> {
         let news = events.into_iter().map(|(kind, object)| match &*kind {
             "DELETED" => News::Gone(object),
@@ -395,7 +396,7 @@ impl Watcher {
         subject.map(Observation::Seen)
     }
 
-    /// What was read of kinds that hold data is not left in memory: kubectl's annotation may hold all of it.
+    /// Objects of kinds with data are not left in memory: kubectl's annotation may quote all of it.
     fn wipe(&self, object: &mut Value) {
         match &self.watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _)
@@ -419,7 +420,7 @@ impl Watcher {
             .ok()
     }
 
-    /// A watch that began then has ended: rests if that was too soon.
+    /// A watch that began then has ended: pauses if that was too early.
     async fn breathe(&mut self, began: Instant) {
         if began.elapsed() >= SHORTEST {
             (self.failures, self.short) = (0, 0);

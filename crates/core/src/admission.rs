@@ -1,16 +1,16 @@
-//! What is filled in and what is refused when objects are written: the rules of admission.
+//! The rules of admission: defaults and validation of objects on write.
 //!
 //! ```text
 //! review ──► mutate(&request)  ──► changes as a JSON patch
-//!        ──► validate(&request) ──► nothing, or what is wrong, and what to do about it
-//!        ──► warnings(&request) ──► what may be, and may not be meant
+//!        ──► validate(&request) ──► nothing, or the problems with their remedies
+//!        ──► warnings(&request) ──► valid settings that may be mistakes
 //! ```
 //!
-//! A webhook carries the reviews (`entourage-webhook`); nothing else depends on it. Every rule is a row of [`RULES`], over
-//! JSON as it is: a field that this version does not know is left alone. What was wrong before a change does not make the
-//! change wrong, and what is on its way out is not judged. Source: Karmada reference 6.
+//! A webhook serves the reviews (`entourage-webhook`); nothing else depends on it. Every rule is a row of [`RULES`], over JSON
+//! as it is: fields unknown to this version are ignored. A problem that existed before a change does not refuse the change, and
+//! an object that is being deleted is not validated. Source: Karmada reference 6.
 //!
-//! Costs: O(size of the object) for each rule of its kind; O(objects) where a rule compares with others.
+//! Costs: O(size of the object) for each rule of its kind; O(objects) if a rule compares with others.
 
 use std::fmt;
 
@@ -45,58 +45,58 @@ pub use crate::problem::Problem;
 pub(crate) use crate::problem::{is_label_key, is_subdomain};
 pub use table::{Act, Around, KINDS, Kind, Kinds, RULES, Rule};
 
-/// What happens to an object.
+/// The operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is made.
+    /// It is created.
     Create,
-    /// It changes.
+    /// It is changed.
     Update,
-    /// It goes.
+    /// It is deleted.
     Delete,
 }
 
-/// So many resource selectors a PropagationPolicy may have, by default.
+/// The default maximum number of resource selectors in a PropagationPolicy.
 pub const SELECTORS_PER_POLICY: usize = 1_000;
 
-/// What whoever runs the webhook chose.
+/// The settings of the webhook.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Whether ClusterTaintPolicies may set taints that evict.
+    /// True if ClusterTaintPolicies may set taints that evict.
     pub allow_no_execute: bool,
-    /// So many kinds that Kubernetes itself does not know the PropagationPolicies of a namespace may name; `None`:
+    /// The maximum number of kinds outside Kubernetes itself that the PropagationPolicies of a namespace may name; `None`:
     /// [`crate::index::KINDS_PER_NAMESPACE`].
     pub kinds_per_namespace: Option<usize>,
-    /// So many resource selectors a PropagationPolicy may have; `None`: [`SELECTORS_PER_POLICY`].
+    /// The maximum number of resource selectors in a PropagationPolicy; `None`: [`SELECTORS_PER_POLICY`].
     pub selectors_per_policy: Option<usize>,
-    /// What compiles scripts of customizations; without it they are taken as they are.
+    /// The engine that compiles scripts of customizations; `None` accepts them unchecked.
     pub scripts: Option<&'static dyn Engine>,
 }
 
-/// A write to be judged.
+/// A write to validate.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// API group, empty for the core group.
     pub group: &'a str,
     /// Kind.
     pub kind: &'a str,
-    /// Namespace; empty for what has none.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: &'a str,
     /// Name; may be empty on a create.
     pub name: &'a str,
-    /// What happens to it.
+    /// The operation.
     pub operation: Operation,
     /// The object after it; `None` for a deletion.
     pub object: Option<&'a Value>,
     /// The object before it; `None` for a create.
     pub old: Option<&'a Value>,
-    /// The objects of the kind that [`looks_around`] asks for; more do no harm.
+    /// The other objects of the kind that [`looks_around`] requests; more do no harm.
     pub others: &'a [Value],
-    /// What was chosen.
+    /// The settings of the webhook.
     pub settings: Settings,
 }
 
-/// Without the objects: a deletion that is asked about may be that of a Secret.
+/// Without the objects: a deletion may be that of a Secret.
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
@@ -109,14 +109,14 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// A write that may not be.
+/// A refused write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// HTTP status: 422 for what is wrong, 403 for what is protected.
+    /// HTTP status: 422 for an invalid object, 403 for a protected one.
     pub code: u16,
     /// The reason of a Kubernetes Status.
     pub reason: &'static str,
-    /// Everything that is wrong, in one sentence each.
+    /// All problems, in one sentence each.
     pub problems: Vec<Problem>,
 }
 
@@ -136,29 +136,29 @@ pub fn mutate(request: &Request<'_>) -> Vec<Value> {
     mutate_by(RULES, request)
 }
 
-/// The object of a write with everything filled in; `None` for what is deleted or on its way out.
+/// The object of a write with all defaults; `None` for an object that is deleted or being deleted.
 /// Cost: as [`mutate`].
 #[must_use]
 pub fn filled(request: &Request<'_>) -> Option<Value> {
     filled_by(RULES, request)
 }
 
-/// Whether a write may be.
+/// Validates a write.
 ///
 /// # Errors
-/// Everything that is wrong with it, at once.
+/// All its problems at once.
 pub fn validate(request: &Request<'_>) -> Result<(), Refusal> {
     validate_by(RULES, request)
 }
 
-/// What the author of a write that may be is told. What was so before a change is not told again: most changes are a
+/// The warnings for the author of a valid write. A warning that existed before a change is not repeated: most changes are a
 /// controller's. Cost: as [`validate`].
 #[must_use]
 pub fn warnings(request: &Request<'_>) -> Vec<Problem> {
     warnings_by(RULES, request)
 }
 
-/// Which other objects of the request's kind the rules want to see; `None`: none.
+/// The other objects of the request's kind that the rules need, or `None`.
 #[must_use]
 pub fn looks_around(request: &Request<'_>) -> Option<Around> {
     let rules = RULES.iter().filter(|rule| rule.is_about(request));
@@ -176,7 +176,7 @@ fn mutate_by(rules: &[Rule], request: &Request<'_>) -> Vec<Value> {
     }
 }
 
-/// The object with everything filled in.
+/// The object with all defaults.
 fn filled_by(rules: &[Rule], request: &Request<'_>) -> Option<Value> {
     let mut object = request.object.filter(|object| !is_leaving(object))?.clone();
     for rule in rules.iter().filter(|rule| rule.is_about(request)) {
@@ -205,8 +205,8 @@ fn validate_by(rules: &[Rule], request: &Request<'_>) -> Result<(), Refusal> {
     };
     let mut problems = wrong(rules(), object, request);
     if let Some(old) = request.old {
-        // What was wrong before is no reason to refuse what does not touch it: a controller's write, or a repair of one of
-        // two faults.
+        // A problem that existed before does not refuse a change that does not touch it: a controller's write, or a fix of one
+        // of two problems.
         let known = wrong(rules(), old, request);
         problems.retain(|problem| !known.contains(problem));
         for rule in rules() {
@@ -218,7 +218,7 @@ fn validate_by(rules: &[Rule], request: &Request<'_>) -> Result<(), Refusal> {
     refusal(422, "Invalid", problems)
 }
 
-/// What the rules find wrong with a state.
+/// The problems that the rules find in a state.
 fn wrong<'a>(rules: impl Iterator<Item = &'a Rule>, object: &Value, request: &Request<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for rule in rules {
@@ -265,23 +265,23 @@ fn is_leaving(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// The items of a list; none when there is no list.
+/// The items of a list; empty if there is no list.
 fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The items of the list at a JSON pointer, to be changed; none when there is no list.
+/// The items of the list at a JSON pointer, mutable; empty if there is no list.
 fn items_mut<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
     let list = object.pointer_mut(pointer).and_then(Value::as_array_mut);
     list.into_iter().flatten()
 }
 
-/// A string; empty when there is none.
+/// A string; empty if there is none.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Whether a field was left out, or says nothing.
+/// True if a field is absent, null or an empty string.
 fn is_unset(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
 }

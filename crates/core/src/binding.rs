@@ -1,8 +1,8 @@
 //! The one planner of a binding's metadata and spec: it merges detection, scheduling and `requiredBy` into one write.
 //!
-//! A binding has up to two reasons. Its *own* part comes from the policy that claims the template; when that policy is
-//! gone the part stays as it was last stored, as users of Karmada expect. Its *required* part comes from the templates
-//! that refer to it. Each is computed from its source every time and each ends without the other.
+//! A binding has up to two parts. Its *own* part comes from the policy that claims the template; when that policy is gone the
+//! part stays as it was last stored, as users of Karmada expect. Its *required* part comes from the dependents of the template.
+//! Each part is computed from its source every time, and each ends without the other.
 
 mod desired;
 mod write;
@@ -34,7 +34,8 @@ use crate::{
     stored_binding::to_value,
 };
 
-/// Changes of `requiredBy` that move no copy are collected this long, so that many referrers cost few writes.
+/// The delay, in milliseconds, for which changes of `requiredBy` that affect no copy are collected, so that many referrers cost
+/// few writes.
 const VIEW_DELAY: i64 = 1_000;
 
 /// Plans the binding of a template. Cost: O(clusters + referrers × their clusters).
@@ -55,7 +56,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     }
     let plan = planned(index, id, resource, now);
     match &resource.binding {
-        // What it waits for may take long, and a policy that ends must not wait for it.
+        // The requirement may take long to be met, and a policy that is being deleted must not wait for it.
         Some(binding) if plan.changes.is_empty() && binding.meta.deleting.is_some() => {
             match is_claim_over(index, &binding.meta) {
                 Some(true) => disown(binding),
@@ -124,8 +125,8 @@ fn template_gone(
     finish(index, id, resource, binding)
 }
 
-/// Takes the owner off the binding of a template that is deleted with `--cascade=orphan`, as the garbage collector does that
-/// knows of it: from then on the binding itself says that it is orphaned.
+/// Removes the owner reference from the binding of a template that is deleted with `--cascade=orphan`, as a garbage collector
+/// that knows the template would: from then on the binding itself shows that it is orphaned.
 fn let_be(binding: &Binding) -> Plan {
     let mut object = (*binding.object).clone();
     if let Some(owners) = &mut object.metadata.owner_references {
@@ -138,7 +139,8 @@ fn let_be(binding: &Binding) -> Plan {
     )
 }
 
-/// The template was deleted with `--cascade=orphan`: the binding stays as it is, but for the claim of a policy that ends.
+/// The template was deleted with `--cascade=orphan`: the binding stays as it is, except that the claim of a deleted policy is
+/// removed.
 fn orphaned(index: &Index, binding: &Binding) -> Plan {
     match is_claim_over(index, &binding.meta) {
         Some(true) => disown(binding),
@@ -186,8 +188,8 @@ fn template_here(
         return plan;
     }
     match binding {
-        // Either somebody deleted it, or the garbage collector did with its template, and the template's end is told
-        // later: other watches. Only a look at the hub tells which.
+        // Either a user deleted it, or the garbage collector did together with its template, whose deletion is reported later by
+        // another watch. Only a GET on the hub can tell.
         Some(binding)
             if binding.meta.deleting.is_some() && resource.confirmed.as_ref() != Some(&binding.meta.uid) =>
         {
@@ -196,11 +198,11 @@ fn template_here(
                 "its binding ends: whether the template is still there must be known for certain",
             )
         }
-        // Deleted by somebody, or with a former template of this name, while it is wanted: nothing on the members is
-        // touched, it is made again with the same permanent id.
+        // It was deleted by a user, or with an earlier template of this name, while it is required: no copy is changed, and it
+        // is created again with the same permanent id.
         Some(binding) if binding.meta.deleting.is_some() => {
-            // What is not wanted goes first: no record of it would be left. But what a copy needs that nobody accounts for
-            // may never go.
+            // Copies that are no longer required are removed first, because no record of them would be left. But a copy that an
+            // orphaned copy depends on may never be removed.
             let unwanted = |cluster: &&Str| {
                 index.may_stand(id, cluster)
                     && !is_wanted(index, resource, own.is_some(), cluster)
@@ -217,7 +219,7 @@ fn template_here(
         Some(binding) if binding.owner().is_some_and(|owner| *owner != *template.meta.uid) => {
             delete(binding, "it belongs to a former template of this name")
         }
-        // What the policy says is about to be known: the binding is written once.
+        // The policy is about to be synced: the binding is written once.
         Some(stored)
             if stored.is_adoptable_by(template)
                 && claimed_by(index, id, &template.meta).is_none()
@@ -267,7 +269,7 @@ fn update(
     }
 }
 
-/// Replaces a binding by what it should be, as soon as nothing is lost by it.
+/// Replaces a binding by its desired form, as soon as no record is lost by it.
 fn replace(
     index: &Index,
     id: &ResourceId,
@@ -293,7 +295,7 @@ fn replace(
     if (forgets || !leaving.is_empty()) && !index.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
-    // Who asked for a copy to stay is known from what is stored: the copy is released before that is forgotten.
+    // The stored binding says who asked to preserve a copy: the copy is released before that is overwritten.
     let kept = |place: &&&Str| {
         let live = resource
             .copies
@@ -304,7 +306,7 @@ fn replace(
     if let Some(place) = leaving.iter().find(kept) {
         return Plan::wait(format!("the copy on {place} is released first"));
     }
-    // The durable record of what is where must never lose a place: its status entry is stored first (architecture 2.3).
+    // The durable record of the clusters with a copy must never lose one: its status entry is stored first (architecture 2.3).
     let status = before.status.as_ref();
     let recorded = |place: &Str| {
         status.is_some_and(|status| {
@@ -337,7 +339,7 @@ fn replace(
     plan
 }
 
-/// Whether the difference is one that referrers make: `requiredBy` and the labels.
+/// True if only fields that referrers determine differ: `requiredBy` and the labels.
 fn only_view_differs(before: &ResourceBinding, wanted: &ResourceBinding) -> bool {
     let mut same = wanted.spec.clone();
     same.required_by.clone_from(&before.spec.required_by);
@@ -357,7 +359,7 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
 
 // --- the own part
 
-/// What waits for answers about the template: only what uses them.
+/// Waits for failed interpretations of the template, where their results are in use.
 fn unanswered(
     index: &Index,
     id: &ResourceId,
@@ -376,7 +378,7 @@ fn unanswered(
             (placement, index.will_follow(id, resource))
         }
     };
-    // Placed without its replicas being known it would run in full everywhere.
+    // Scheduled without its replicas it would run all of them on every cluster.
     let divides = placement
         .is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided);
     if divides
@@ -388,7 +390,7 @@ fn unanswered(
             &format!("{id} is not scheduled, because its replicas are to be divided"),
         ));
     }
-    // What a workload needs goes along from the beginning, if whoever was told to say so must be heard.
+    // The dependencies of a workload are propagated with it from the start, if their interpretation must succeed.
     if first.is_none()
         && (follows || is_dependency)
         && let Some(unanswered) = template.lacks(Operation::References)
@@ -402,7 +404,7 @@ fn unanswered(
     None
 }
 
-/// Waits for an answer; a failure is told.
+/// Waits for an interpretation; a failure is reported.
 fn hold(unanswered: &InterpretError, waits: &str) -> Plan {
     if unanswered.is_unasked() {
         return Plan::wait(format!("{} is asked now", unanswered.word()));

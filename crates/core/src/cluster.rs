@@ -1,7 +1,7 @@
-//! Member clusters: what a Cluster's status says, which taints follow from it, and when a Cluster may go.
+//! Member clusters: the status of a Cluster, the taints that follow from it, and when a Cluster may be deleted.
 //!
-//! Status and taints are written on transition only. Module `ready` says when a member is ready; taints follow from what is
-//! stored of that (`taints`), so a taint is never there before the condition that explains it.
+//! Status and taints are written on transition only. Module `ready` decides when a member is ready; taints follow from the
+//! stored condition (`taints`), so a taint never precedes the condition that explains it.
 
 use entourage_api::{
     cluster::{Cluster, ClusterStatus, SyncMode},
@@ -25,11 +25,11 @@ use crate::{
     readiness::is_ready,
 };
 
-/// What is told of a cluster in Pull mode.
+/// The message for a cluster in Pull mode.
 const PULL: &str = "spec.syncMode Pull is stored and has no effect in this version: nothing is delivered; join the cluster in Push \
                     mode";
 
-/// How many kinds that a member refuses are told with its words.
+/// The maximum number of refused kinds that are reported with the member's message.
 const TOLD: usize = 3;
 
 /// Plans a Cluster. Cost: O(kinds it serves + ClusterTaintPolicies); O(entities) while it is being deleted.
@@ -44,7 +44,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     }
     if member.meta.deleting.is_some() {
         let mut plan = leave(index, name, member, now);
-        // While it waits, Ready goes on telling whether the member answers.
+        // While it waits, Ready still reports the state of the member.
         if plan.changes.is_empty() && member.meta.has_finalizer(finalizer::CLUSTER) {
             let told = ready::plan(index, name, member, now);
             if !told.changes.is_empty() {
@@ -75,7 +75,8 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     plan
 }
 
-/// A plan, or when it changes nothing that of the taints: they follow from what is stored, so the status comes first.
+/// Returns the plan, or that of the taints if it changes nothing: taints follow from the stored status, so the status is written
+/// first.
 fn tainted(index: &Index, name: &Str, member: &Member, plan: Plan, now: Time) -> Plan {
     if !plan.changes.is_empty() || member.meta.deleting.is_some() {
         return plan;
@@ -89,7 +90,7 @@ fn tainted(index: &Index, name: &Str, member: &Member, plan: Plan, now: Time) ->
     }
 }
 
-/// Says that nothing is delivered to a cluster in Pull mode. The rest of its status is its agent's.
+/// Reports that nothing is delivered to a cluster in Pull mode. Its agent owns the rest of the status.
 fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let before = status.conditions.clone();
@@ -134,7 +135,7 @@ fn event_of(name: &Str, member: &Member, (warning, reason): (bool, &'static str)
     })
 }
 
-/// Nothing of ours must be left there, as far as that can be known.
+/// Removes the finalizer when no managed copy is left there, as far as that can be known.
 fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
         return Plan::nothing();
@@ -177,15 +178,15 @@ fn without_finalizer(name: &Str, member: &Member, why: &str) -> Plan {
     merge(name, member, json!({ "finalizers": rest }), why)
 }
 
-/// Whether a member has not answered for as long as makes it not ready.
+/// True if a member has not responded for the failure threshold.
 fn is_silent(index: &Index, member: &Member, now: Time) -> bool {
     let lasts = |since: Time| since.plus(index.config.cluster_failure_threshold) <= now;
     let fails = member.probe.as_ref().is_some_and(|probe| !probe.healthy);
     fails && (!is_ready(&member.object) || member.failing_since.is_some_and(lasts))
 }
 
-/// Says what only a person can change about a member that leaves: which kinds it refuses to our account although copies of
-/// them may stand there, or that it does not answer. On transition; nothing when that is told already.
+/// Reports what only a user can change about a member that is being removed: the kinds that it forbids to our account although
+/// copies of them may exist there, or that it does not respond. On transition; nothing if that is reported already.
 fn tell_what_holds(
     name: &Str,
     member: &Member,
@@ -243,7 +244,7 @@ fn tell_what_holds(
     (status.conditions != before).then(|| write_status(name, member, &status, "what holds it changed"))
 }
 
-/// Some kinds with the words about each; how many more there are.
+/// Some kinds with their messages, and the number of the others.
 fn told_kinds(kinds: &[(&Gvk, &String)]) -> String {
     let told: Vec<String> = kinds
         .iter()
@@ -259,7 +260,7 @@ fn told_kinds(kinds: &[(&Gvk, &String)]) -> String {
     format!("{}{more}", told.join(", "))
 }
 
-/// A kind as `--allow` names it, if the member was seen to serve it.
+/// A kind as `--allow` names it, or `None` if the member was never seen to serve it.
 fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
     let served = cluster.status.iter().flat_map(|status| &status.api_enablements);
     let mut of_group = served.filter(|each| {
@@ -279,7 +280,7 @@ fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
 }
 
 fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) -> Plan {
-    // A merge patch only says what is there: what became empty is said too.
+    // A merge patch changes only the fields it contains: fields that became empty are included too.
     let mut written = serde_json::to_value(status).unwrap_or_default();
     if status.api_enablements.is_empty() {
         written["apiEnablements"] = json!([]);

@@ -1,4 +1,4 @@
-//! What the decisions can be tuned by.
+//! The settings of the decisions.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,50 +10,51 @@ use crate::{
     reserved::{is_skipped_kind, is_skipped_namespace},
 };
 
-/// So many kinds that Kubernetes itself does not know the policies of a namespace may name, by default.
+/// The default number of kinds outside Kubernetes itself that the policies of a namespace may name.
 pub const KINDS_PER_NAMESPACE: usize = 100;
 
-/// What the decisions can be tuned by. Durations are milliseconds.
+/// The settings of the decisions. Durations are milliseconds.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Our hub's id: the uid of its kube-system namespace.
+    /// The id of this hub: the uid of its kube-system namespace.
     pub hub: Str,
     /// The feature gate PropagateDeps (docs/concepts.md, "The feature gates").
     pub propagate_deps: bool,
-    /// How long the copies of a dependency that was deleted on the hub while referenced outlive its binding's
-    /// deletionTimestamp. Default 5,000.
+    /// The time that the copies of a dependency outlive its binding's deletionTimestamp, if it was deleted on the hub while
+    /// referenced. Default 5,000.
     pub deletion_grace: i64,
-    /// How long a workload's first release to a cluster waits for its dependencies there. Default 30,000.
+    /// The time that a workload's first delivery to a cluster waits for its dependencies there. Default 30,000.
     pub dependency_wait: i64,
-    /// How long referrers that arrive together are collected before the attached binding is written. Default 50.
+    /// The time for which concurrent changes of dependents are collected before the attached binding is written. Default 50.
     pub coalesce: i64,
-    /// How long a status waits for the members that have not answered yet. Default 200.
+    /// The time that a status waits for members that have not reported yet. Default 200.
     pub status_delay: i64,
-    /// The least time between two status writes of one binding. Default 1,000.
+    /// The minimum time between two status writes of one binding. Default 1,000.
     pub status_interval: i64,
-    /// How long a member must fail its probes before its Ready condition turns False. Default 30,000.
+    /// The time that a member must fail its probes before its Ready condition turns False. Default 30,000.
     pub cluster_failure_threshold: i64,
-    /// How long a member whose Ready condition is False must answer its probes before that turns True. Default 0.
+    /// The time that a member whose Ready condition is False must pass its probes before it turns True. Default 0.
     pub cluster_success_threshold: i64,
     /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates"). Default: off.
     pub distribute: bool,
-    /// Namespaces that belong to the system besides `kube-*` and Karmada's own: the clusters' and the Lease's. Default: none.
+    /// The namespaces reserved for the system besides `kube-*` and Karmada's own: those of the clusters and of the Lease.
+    /// Default: none.
     pub reserved: BTreeSet<Str>,
-    /// Whether the hub has Nodes: then it runs workload controllers, and the status of templates is theirs. Default: no.
+    /// True if the hub has Nodes: then it runs workload controllers, and they own the status of templates. Default: false.
     pub hub_has_nodes: bool,
-    /// Whether deletions that no edit explains have a budget; see [`crate::governor`]. Default: yes.
+    /// True if deletions that no edit explains have a budget; see [`crate::governor`]. Default: true.
     pub brake: bool,
-    /// How many copies may be deleted on a member in a minute, whatever explains it. Default: as many as there are.
+    /// The number of copies that may be deleted on a member in a minute, whatever explains it. Default: no limit.
     pub removal_budget: Option<u32>,
-    /// So many kinds that Kubernetes itself does not know the policies of a namespace put in use. Default 100.
+    /// The number of kinds outside Kubernetes itself that the policies of a namespace may put in use. Default 100.
     pub kinds_per_namespace: usize,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
     pub failover: bool,
-    /// How fast bindings are evicted from clusters. Default: without a limit.
+    /// The rate limit for evictions of bindings from clusters. Default: no limit.
     pub eviction_budget: Budget,
-    /// How long a copy that is evicted gracefully waits for its replacement, where its task says nothing else. Default 600,000.
+    /// The time that a gracefully evicted copy waits for its replacement, if its task does not set one. Default 600,000.
     pub eviction_timeout: i64,
-    /// What compiles the scripts of customizations. Default: none, and they answer nothing.
+    /// The engine that compiles the scripts of customizations. Default: none; their operations then have no result.
     pub scripts: Option<Arc<dyn Engine>>,
 }
 
@@ -84,12 +85,12 @@ impl Config {
         }
     }
 
-    /// Whether nothing is propagated out of a namespace, and it is not made on members: it belongs to the system.
+    /// True if the namespace belongs to the system: it is not created on members, and no object in it is propagated.
     #[must_use]
     pub fn is_reserved(&self, namespace: &str) -> bool {
         is_skipped_namespace(namespace) || self.reserved.contains(namespace)
     }
-    /// Whether a template is left alone whatever selects it: it lies in a namespace of the system, or is one.
+    /// True if a template is ignored whatever selects it: it is in a namespace of the system, or is one.
     #[must_use]
     pub fn is_skipped(&self, id: &ResourceId) -> bool {
         is_skipped_kind(&id.gvk)
@@ -97,8 +98,8 @@ impl Config {
             || (id.gvk.is_namespace() && self.is_reserved(&id.name))
     }
 
-    /// Whether nothing is ever distributed into a namespace: it belongs to the system. Source: seed 000, "targets will always
-    /// ignore the kube-system and kube-public namespaces"; the control plane's own, reference 6.3.
+    /// True if no object is ever distributed into a namespace, because it belongs to the system. Source: seed 000, "targets will
+    /// always ignore the kube-system and kube-public namespaces"; the control plane's own, reference 6.3.
     #[must_use]
     pub fn is_protected(&self, namespace: &str) -> bool {
         is_system(namespace) || self.reserved.contains(namespace)

@@ -1,8 +1,8 @@
-//! Delivery: what a copy on a member looks like, whose it is, and when it is written, removed or released.
+//! Delivery: the content of a copy on a member, its owner, and when it is written, deleted or released.
 //!
 //! - [`render`](render::render) turns a template into the copy for one cluster.
-//! - [`standing`](render::standing) tells whose an object on a member is, by [`Claim`](crate::ownership::Claim).
-//! - [`plan`](plan::plan) decides for one (template, cluster).
+//! - [`standing`](render::standing) determines the owner of an object on a member, by [`Claim`](crate::ownership::Claim).
+//! - [`plan`](plan::plan) plans one (template, cluster).
 
 pub mod plan;
 pub(crate) mod volumes;

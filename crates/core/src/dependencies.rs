@@ -1,6 +1,7 @@
-//! Dependencies: who needs an object where, what holds it there, and what the binding says about it.
+//! Dependencies: the clusters where an object is required, what keeps its copies there, and the fields of the binding that show
+//! it.
 //!
-//! The truth is each referrer's references (architecture 2.2); `requiredBy` and the depended-by labels are a view that
+//! The source of truth is each referrer's references (architecture 2.2); `requiredBy` and the depended-by labels are a view that
 //! is computed here as a whole and written by [`crate::binding`].
 
 pub mod drawing;
@@ -24,7 +25,7 @@ use crate::{
     object::{Gvk, NamespacedName, ResourceId, Str},
 };
 
-/// One referrer as the binding of what it needs shows it.
+/// One referrer as shown in the binding of its dependency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Required {
     /// The entry of `requiredBy`.
@@ -33,8 +34,8 @@ pub struct Required {
     pub permanent_id: Str,
 }
 
-/// The `requiredBy` snapshots and depended-by labels: committed and evicting clusters of every live referrer, and of a former one
-/// those where its copy still is the one that needs the object. Sorted by namespace and name.
+/// The `requiredBy` snapshots and depended-by labels: the committed and evicting clusters of every live referrer, and for a
+/// stale referrer the clusters where its copy still requires the object. Sorted by namespace and name.
 ///
 /// Cost: O(referrers × clusters).
 #[must_use]
@@ -51,19 +52,19 @@ pub fn snapshots(index: &Index, id: &ResourceId, resource: &ResourceState) -> Ve
     cap(all)
 }
 
-/// How many live referrers a binding does not show, because `shown` are all that fit. Cost: O(referrers).
+/// The number of live referrers that a binding does not show, because `shown` are all that fit. Cost: O(referrers).
 #[must_use]
 pub fn left_out(index: &Index, resource: &ResourceState, shown: usize) -> usize {
     let placed = followers(index, resource).filter(|(_, _, binding)| is_anywhere(binding));
     placed.count().saturating_sub(shown)
 }
 
-/// How many (referrer, cluster) pairs a binding shows at most: far below what an API server stores in one object
-/// (about 43,000 pairs fill 1.5 MiB, karmada reference 2.5).
+/// The maximum number of (referrer, cluster) pairs in a binding: far below the size limit of an object (about 43,000 pairs fill
+/// 1.5 MiB, karmada reference 2.5).
 const MOST_PAIRS: usize = 5_000;
 
-/// Keeps the view within [`MOST_PAIRS`]. What is left out is left out of the view alone; a referrer past the limit is
-/// still shown with those of its clusters that nobody before it names, so that every place stays recorded.
+/// Keeps the view within [`MOST_PAIRS`]. Omitted referrers are omitted from the view alone; a referrer past the limit is still
+/// shown with those of its clusters that no referrer before it names, so that every cluster stays recorded.
 fn cap(all: Vec<Required>) -> Vec<Required> {
     let mut pairs = 0;
     let mut shown: BTreeSet<String> = BTreeSet::new();
@@ -83,7 +84,7 @@ fn cap(all: Vec<Required>) -> Vec<Required> {
     kept
 }
 
-/// With the feature gate off nothing new follows, and what was taken along stays as it is: the view is kept as stored.
+/// With the feature gate off no new dependency is propagated, and existing ones stay as they are: the view is kept as stored.
 fn frozen(resource: &ResourceState) -> Vec<Required> {
     let Some(binding) = &resource.binding else {
         return Vec::new();
@@ -113,17 +114,17 @@ fn snapshot(binding: &Binding, clusters: Vec<TargetCluster>) -> Required {
     }
 }
 
-/// What the referrers ask for together: any Overwrite is Overwrite, any preserve is preserve (karmada reference 2.5).
+/// The settings of all referrers merged: any Overwrite is Overwrite, any preserve is preserve (karmada reference 2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// The merged conflictResolution.
     pub conflict_resolution: ConflictResolution,
-    /// The merged preserveResourcesOnDeletion. What happens is decided per cluster, see [`preserves`].
+    /// The merged preserveResourcesOnDeletion. The removal itself is decided per cluster, see [`preserves`].
     pub preserve: bool,
 }
 
-/// Where the policies of the live referrers contradict each other, in Karmada's words (reference 2.5); `None` where they
-/// agree, and where a policy of the object's own decides. Cost: O(referrers).
+/// The conflict between the policies of the live referrers, in Karmada's words (reference 2.5); `None` if they agree, or if a
+/// policy claims the object itself. Cost: O(referrers).
 #[must_use]
 pub fn policy_conflict(index: &Index, resource: &ResourceState) -> Option<String> {
     if resource
@@ -149,8 +150,8 @@ pub fn policy_conflict(index: &Index, resource: &ResourceState) -> Option<String
     (!all.is_empty()).then(|| format!("Dependency policy conflict detected: {}.", all.join("; ")))
 }
 
-/// Merges what the live referrers ask for; one that is orphaned keeps what it needs when its binding is deleted.
-/// Cost: O(referrers).
+/// Merges the settings of the live referrers; an orphaned one keeps its dependencies when its binding is deleted. Cost:
+/// O(referrers).
 #[must_use]
 pub fn merged(index: &Index, resource: &ResourceState) -> Merged {
     let mut merged = Merged::default();
@@ -163,17 +164,17 @@ pub fn merged(index: &Index, resource: &ResourceState) -> Merged {
     merged
 }
 
-/// Who may hold an object on a cluster: everyone who names it, and who named it. Who is named in the stored `requiredBy` and
-/// in neither of them let it go: what was stored before this process began is remembered before anything is removed
-/// ([`Index::is_removal_safe`]).
+/// The workloads that may hold an object on a cluster: those that refer to it now, and those that did. One that is named in the
+/// stored `requiredBy` and is neither has released it: what was stored before this process started is read before anything is
+/// removed ([`Index::is_removal_safe`]).
 fn holders(resource: &ResourceState) -> impl Iterator<Item = &ResourceId> {
     resource.referrers.iter().chain(&resource.stale_referrers)
 }
 
-/// What keeps a copy that nobody is placed with any more where it is: a workload that needs it and may still be there
-/// (removal runs backwards, architecture 2.9; I2). Answers with the holder.
+/// Returns the workload that keeps a copy which is no longer scheduled to the cluster: it requires the copy and may still exist
+/// there (removal runs backwards, architecture 2.9; I2).
 ///
-/// Cost: O(referrers); for a referrer that was only taken along there itself, plus O(its referrers).
+/// Cost: O(referrers); for a referrer that is there only as a dependency itself, plus O(its referrers).
 #[must_use]
 pub fn held_by(
     index: &Index,
@@ -190,26 +191,26 @@ pub fn held_by(
             return false;
         };
         let names_it = resource.referrers.contains(holder);
-        // Of two that need each other one goes first: they would wait for each other for ever.
+        // Of two objects that refer to each other one is removed first: else they would wait for each other for ever.
         let names_holder = resource.references.iter().any(|each| each.id == *holder);
         if names_holder && !(names_it && rank(index, holder, referrer) < rank(index, id, resource)) {
             return false;
         }
-        // An orphaned workload goes on running there: it needs what a live one does.
+        // An orphaned workload goes on running there: it has the same dependencies as a live one.
         let is_live = referrer.standing().is_some() || referrer.is_orphaned();
         match (is_live, resource.standing()) {
-            // The workload is gone from the hub and still stands on the member: it goes first.
+            // The workload is gone from the hub and still exists on the member: it is removed first.
             (false, _) => true,
             // The object itself was deleted on the hub: a live workload does not keep it (a revoked Secret must go).
             (true, None) => false,
-            // A live workload that names it: it is moving away, or its owner turned following off. What was only taken along
-            // for others leaves before what it needs itself, if it leaves: a copy that nobody accounts for does not.
+            // A live workload that refers to it: it is being evicted, or its owner turned propagateDeps off. A workload that is
+            // there only as a dependency is removed before its own dependencies, if it is removed: an orphaned copy is not.
             (true, Some(_)) if names_it => {
                 let leaves = || !wants(index, holder, referrer, cluster);
                 index.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
             }
-            // A live workload that no longer names it: until its copies no longer do either. Once they did not, it is
-            // forgotten as a former one, whatever becomes of its copies later and whatever the binding still says.
+            // A live workload that no longer refers to it: until its copies no longer do either. Once they do not, it is dropped
+            // from the stale referrers, whatever happens to its copies later and whatever the binding still says.
             (true, Some(_)) => {
                 resource.stale_referrers.contains(holder) && holds_as_former(index, holder, cluster)
             }
@@ -218,8 +219,8 @@ pub fn held_by(
     found.cloned().or_else(|| held_by_left(index, resource, cluster))
 }
 
-/// A workload of which the cluster holds a copy that nothing accounts for, and that needs the object there. Nobody knows when
-/// that one goes, so nothing else may wait for it. Cost: O(referrers).
+/// Returns a workload that requires the object on the cluster and whose copy there is orphaned, or `None`. It is unknown when
+/// that copy is removed, so nothing else may wait for it. Cost: O(referrers).
 #[must_use]
 pub fn held_by_left(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
     let mut holders = resource.referrers.iter();
@@ -232,9 +233,9 @@ pub fn held_by_left(index: &Index, resource: &ResourceState, cluster: &Str) -> O
     found.cloned()
 }
 
-/// Whether a workload takes the object along wherever it stands, by its template and its binding, or the one that it is about to
-/// get: then a copy of it that nothing accounts for needs it, too. After a crash between the end of a binding and its making
-/// again, or a restore, there can be one. Cost: O(log n), more while it has no binding, see [`is_coming`].
+/// True if a workload propagates the object to all its clusters, by its template and its binding, or by the binding it is about
+/// to get: then an orphaned copy of it requires the object, too. There can be one after a crash between the deletion of a
+/// binding and its new creation, or after a restore. Cost: O(log n), more while it has no binding, see [`is_coming`].
 fn takes_along(index: &Index, holder: &ResourceId, resource: &ResourceState) -> bool {
     index.resource(holder).is_some_and(|referrer| {
         resource.standing().is_some()
@@ -247,8 +248,8 @@ fn takes_along(index: &Index, holder: &ResourceId, resource: &ResourceState) -> 
     })
 }
 
-/// A kind of which copies may stand on the cluster and need the object, while nobody has heard yet which do: copies that
-/// nothing accounts for are known from the member's list alone. Cost: O(referrers).
+/// Returns a kind whose copies may exist on the cluster and require the object, while the member's list of that kind is not
+/// synced: orphaned copies are known from that list alone. Cost: O(referrers).
 #[must_use]
 pub fn unheard(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Gvk> {
     let mut kinds: Vec<&Gvk> = resource.referrers.iter().map(|holder| &holder.gvk).collect();
@@ -261,13 +262,13 @@ pub fn unheard(index: &Index, resource: &ResourceState, cluster: &Str) -> Option
     kinds.into_iter().find(|gvk| of_kind(gvk)).cloned()
 }
 
-/// The order in which what needs each other leaves a cluster.
+/// The order in which objects that refer to each other are removed from a cluster.
 fn rank<'a>(index: &Index, id: &'a ResourceId, resource: &ResourceState) -> (bool, &'a ResourceId) {
     (!index.is_following(resource), id)
 }
 
-/// Whether a copy that a user's act ended stays, without our marks (architecture 2.14): the binding itself asks for it,
-/// where a policy made it, or a referrer does. Cost: O(referrers).
+/// True if a copy that a user's action removes is released instead of deleted (architecture 2.14): the binding itself asks for
+/// it, where a policy made it, or a referrer does. Cost: O(referrers).
 #[must_use]
 pub fn preserves(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
     let own = resource
@@ -279,10 +280,10 @@ pub fn preserves(index: &Index, resource: &ResourceState, cluster: &str) -> bool
     }
 }
 
-/// Whether a referrer that was placed on the cluster, and did not move away, asked for the copy there to stay.
+/// True if a referrer that was scheduled to the cluster, and was not rescheduled, asked to preserve the copy there.
 ///
-/// A referrer that can no longer be asked is answered for by the binding's merged field: in doubt a copy is kept.
-/// Cost: O(referrers).
+/// For a referrer that no longer exists the binding's merged field counts: if it is unknown, the copy is kept. Cost:
+/// O(referrers).
 #[must_use]
 pub fn referrers_preserve(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
     let Some(binding) = resource.last_binding() else {

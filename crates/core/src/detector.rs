@@ -1,7 +1,7 @@
-//! The detector: which policy claims a template, and what a policy itself carries.
+//! The detector: the policy that claims a template, and the metadata and status of a policy itself.
 //!
-//! A claim is sticky: it is the label and annotations on the template, and it stays while its policy exists and selects
-//! the template (karmada reference 1.1).
+//! A claim is sticky: it is the label and annotations on the template, and it stays while its policy exists and selects the
+//! template (karmada reference 1.1).
 
 mod effect;
 
@@ -41,7 +41,7 @@ pub fn plan_template(index: &Index, id: &ResourceId, now: Time) -> Plan {
     }
     let meta = &template.meta;
     if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
-        // It is left alone, but for the claim of a policy that ends: else that would wait for it, maybe for ever.
+        // It is not changed, except for the claim of a policy that is being deleted: else the policy could wait for it for ever.
         return match is_claim_over(index, meta) {
             Some(true) => patch(id, meta, scope::claim_patch(meta, None), "its policy ends".into()),
             Some(false) => storage_protection::plan(id, meta, now).unwrap_or_default(),
@@ -124,10 +124,10 @@ fn patch(id: &ResourceId, meta: &Meta, mut body: Map<String, Value>, why: String
     )
 }
 
-/// How long after a policy was first seen it is said to select nothing, in milliseconds.
+/// The time, in milliseconds, after a policy was first observed until it is reported to match nothing.
 const FIRST_LOOK: i64 = 2_000;
 
-/// Plans what a policy carries: its permanent id, finalizer and status, and the end of them.
+/// Plans a policy's permanent id, finalizer and status, and the removal of them.
 #[must_use]
 pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
     let Some(policy) = index.policies.get(name) else {
@@ -186,13 +186,13 @@ pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
     }
 }
 
-/// What it takes to know the templates that a policy selects.
+/// The sync requirements for the templates that a policy selects.
 fn selected(policy: &Policy) -> impl Iterator<Item = SyncRequirement> {
     let selectors = policy.object.spec.resource_selectors.iter();
     selectors.map(|selector| SyncRequirement::Templates(Gvk::new(&selector.api_version, &selector.kind)))
 }
 
-/// The Matched condition: whether the policy propagates anything, and if not, why.
+/// The Matched condition: whether the policy propagates anything, and if not, the reason.
 fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> Plan {
     let matched = index.claimed.get(name).is_some_and(|ids| !ids.is_empty());
     let missing = missing_overrides(index, name, policy);
@@ -244,8 +244,8 @@ fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> P
     if status == before {
         return Plan::nothing();
     }
-    // A touch of a template is told from an edit of a lazy policy by their revisions: the bindings note it before a write
-    // of ours moves that of the policy.
+    // Whether a template was changed before or after an edit of a lazy policy is decided by their revisions: the bindings record
+    // it before a write of this control plane changes the policy's revision.
     let until = policy.edited.1.plus(FIRST_LOOK);
     if activation::is_lazy(policy) && now < until {
         return Plan::wait_until(until, "it is lazy: what was touched is noted first");
@@ -331,7 +331,7 @@ fn nothing_selected(index: &Index, name: &NamespacedName, policy: &Policy) -> St
     )
 }
 
-/// Whether a kind is known to lie in no namespace: a template of it was seen. Cost: O(log entities).
+/// True if a kind is known to be cluster-scoped: a template of it was observed. Cost: O(log entities).
 fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
     let first = index
         .resources
@@ -342,7 +342,7 @@ fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
     })
 }
 
-/// The kinds that are not looked for because the policies of the namespace name too many.
+/// The message about kinds that are not watched because the policies of the namespace name too many, or `None`.
 fn too_many(index: &Index, name: &NamespacedName, policy: &Policy) -> Option<String> {
     let kinds = selected_kinds(&policy.object);
     let refused = index.refused_kinds(&name.namespace, kinds.iter());
@@ -359,7 +359,8 @@ fn too_many(index: &Index, name: &NamespacedName, policy: &Policy) -> Option<Str
     ))
 }
 
-/// Why a template that the policy selects cannot be claimed. Cost: O(templates whose claim is refused × candidate policies).
+/// The reason why a template that the policy selects cannot be claimed, or `None`. Cost: O(templates whose claim is refused ×
+/// candidate policies).
 fn unclaimed(index: &Index, name: &NamespacedName) -> Option<String> {
     let (id, why) = index
         .unclaimed
@@ -372,7 +373,7 @@ fn unclaimed(index: &Index, name: &NamespacedName) -> Option<String> {
     ))
 }
 
-/// Why templates of a selected kind cannot be looked at.
+/// The reason why templates of a selected kind cannot be listed, or `None`.
 fn unlistable(index: &Index, policy: &Policy) -> Option<String> {
     policy.object.spec.resource_selectors.iter().find_map(|selector| {
         let gvk = Gvk::new(&selector.api_version, &selector.kind);

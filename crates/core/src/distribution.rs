@@ -1,14 +1,14 @@
-//! ResourceDistribution: one ConfigMap or Secret in many namespaces, kept in step.
+//! ResourceDistribution: one ConfigMap or Secret, kept in sync in many namespaces.
 //!
-//! The unit of work is one copy: a distribution in one [`Place`]. Each place that a distribution means, or where a copy of
-//! it stands, has a [`TargetStatus`], which follows from what was observed alone; plans, counters and the status are made of
-//! verdicts. Invariants:
+//! The unit of work is one copy: a distribution in one [`Place`]. Each place that a distribution targets, or that has a copy of
+//! it, has a [`TargetStatus`], which follows from observations alone; plans, counters and the status are computed from target
+//! statuses. Invariants:
 //!
-//! - A verdict is judged anew when something that it looks at changed, and then the key of the place is planned: a namespace
+//! - A target status is evaluated again when one of its inputs changes, and then the key of the place is planned: a namespace
 //!   event costs the distributions that can match, never all of them.
-//! - A copy is deleted only when distributions, namespaces and the objects of its name are known as they are now, its owner
-//!   is the distribution by uid, and it is not meant. Targets that cease to mean anything delete nothing by themselves.
-//! - No content is held: a distribution is known by a number that changes with its content.
+//! - A copy is deleted only if distributions, namespaces and the objects of its name are synced, its owner is the distribution
+//!   by uid, and it is not targeted. Targets that no longer match anything delete nothing by themselves.
+//! - No content is stored: a distribution is identified by a hash of its content.
 //!
 //! Source: seeds 000 to 002, ResourceDistribution reference 3 and 6.
 

@@ -1,8 +1,8 @@
-//! Fights: something changes a copy back, or deletes it, each time it is put right.
+//! Drift: another writer changes a copy, or deletes it, each time it is corrected.
 //!
-//! A single change by hand is put right at once. From the second time on each waits twice as long as the one before, from
-//! a second to a minute, and from the third time on the person who must act is told. It is over when nothing was put
-//! right for ten minutes, or when the copy is to be another one.
+//! A single manual change is corrected at once. From the second one on each correction is delayed twice as long as the one
+//! before, from a second to a minute, and from the third one on it is reported to the user. Drift is over when nothing was
+//! corrected for ten minutes, or when the desired copy changes.
 
 use std::collections::BTreeSet;
 
@@ -10,32 +10,32 @@ use entourage_api::keys::label;
 
 use crate::object::{ResourceId, Time};
 
-/// How often in a row a copy was put right, and what in it.
+/// The number of corrections of a copy in a row, and the paths that differed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftBackoff {
     corrections: u32,
     last: Time,
-    /// How long after the one before the last was, in milliseconds.
+    /// The time between the last two corrections, in milliseconds.
     interval: i64,
-    /// Where it differed; no values. Empty for a copy that was not there.
+    /// The paths that differed; no values. Empty for a copy that did not exist.
     paths: BTreeSet<String>,
 }
 
-/// The first pause, in milliseconds; each is twice the one before.
+/// The first delay, in milliseconds; each is twice the one before.
 const SHORTEST_PAUSE: i64 = 1_000;
-/// The longest pause, in milliseconds.
+/// The longest delay, in milliseconds.
 const LONGEST_PAUSE: i64 = 60_000;
-/// How long nothing must be put right until it is forgotten, in milliseconds.
+/// The time without corrections after which drift is over, in milliseconds.
 const FORGOTTEN_AFTER: i64 = 600_000;
-/// From how many corrections on it is no accident.
+/// The number of corrections from which drift is reported.
 const NO_ACCIDENT: u32 = 3;
-/// The path of a copy that was not there.
+/// The path for a copy that did not exist.
 pub(crate) const DELETED: &str = "";
-/// How many paths are named.
+/// The maximum number of paths named.
 const NAMED: usize = 3;
 
 impl DriftBackoff {
-    /// One more correction, of what differed at `path`, after what is `held` of earlier ones.
+    /// Adds a correction of a difference at `path` to the earlier ones.
     #[must_use]
     pub fn corrected(held: Option<Self>, path: String, now: Time) -> Self {
         let mut drift_backoff = held.filter(|held| now < held.over_at()).unwrap_or(Self {
@@ -53,7 +53,7 @@ impl DriftBackoff {
         drift_backoff
     }
 
-    /// Not put right again before then.
+    /// The time before which the copy is not corrected again.
     #[must_use]
     pub fn retry_at(&self) -> Time {
         self.last.plus(self.pause())
@@ -66,27 +66,27 @@ impl DriftBackoff {
         }
     }
 
-    /// Until when a copy of a distribution that nobody changes any more counts as fought over: a few edits by hand are no
-    /// trouble for long, and what comes back every few minutes is trouble all the time.
+    /// The time until which a copy of a distribution is reported as contended after the last correction: a few manual edits are
+    /// reported for a short time, and a change that returns every few minutes all the time.
     #[must_use]
     pub fn told_until(&self) -> Time {
         let again = self.pause().max(self.interval).saturating_mul(2);
         self.last.plus(again.min(FORGOTTEN_AFTER))
     }
 
-    /// When it is forgotten, if nothing has to be put right until then.
+    /// The time at which drift is over, if nothing has to be corrected until then.
     #[must_use]
     pub fn over_at(&self) -> Time {
         self.last.plus(FORGOTTEN_AFTER)
     }
 
-    /// Whether it is no accident any more.
+    /// True if drift is reported.
     #[must_use]
     pub fn is_told(&self) -> bool {
         self.corrections >= NO_ACCIDENT
     }
 
-    /// What a person is told of a copy of a distribution; `None` while it may be an accident.
+    /// The message about a copy of a distribution; `None` while drift is not reported.
     #[must_use]
     pub fn message_of_distribution(&self) -> Option<String> {
         if !self.is_told() {
@@ -103,7 +103,7 @@ impl DriftBackoff {
         ))
     }
 
-    /// What a person is told; `None` while it may be an accident.
+    /// The message about a copy; `None` while drift is not reported.
     #[must_use]
     pub fn message(&self, id: &ResourceId, cluster: &str) -> Option<String> {
         if !self.is_told() {

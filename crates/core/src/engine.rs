@@ -1,4 +1,4 @@
-//! The door of the planners: each key has one, and what its plan means for what is known is taken in at once.
+//! The entry point of the planners: each key has one planner, and the effect of its plan on the index is recorded at once.
 
 use crate::{
     binding, cluster, delivery, detector, distribution,
@@ -12,10 +12,10 @@ use crate::{
     rebalancer, status,
 };
 
-/// Decides what is to be done for a key now. Cost: named at each planner; never O(everything).
+/// Plans a key as of `now`. Cost: stated at each planner; never O(all objects).
 #[must_use]
 pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
-    // Whatever version a key was made with, its plan is made for the one that is watched.
+    // A key may hold an old version of a kind; the plan is made for the version that is watched.
     let plan = match &index.in_use(key) {
         Key::Policy(name) => detector::plan_policy(index, name, now),
         Key::Template(id) => detector::plan_template(index, id, now),
@@ -35,7 +35,8 @@ pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
 }
 
 impl Index {
-    /// Plans a key, and remembers it if it waits for proof. Cost: that of [`plan`](plan()), twice where an eviction gets a slot.
+    /// Plans a key, and records the sync requirement that it waits for. Cost: that of [`plan`](plan()), twice where an eviction
+    /// gets a slot.
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
         governor::explain(self, key, now);
         let mut plan = plan(self, key, now);

@@ -1,7 +1,7 @@
-//! An eviction that is under way: when the old copy may be deleted, and what a first copy waits for because of it.
+//! An eviction in progress: when the old copy may be deleted, and what a first copy waits for because of it.
 //!
-//! What is evicted from where is decided by [`crate::failover`] and written down in the binding; this is what follows from that
-//! for copies and for what is told of them.
+//! The evictions are decided by [`crate::failover`] and stored in the binding; this module derives the plans of copies and the
+//! messages from that.
 
 pub(crate) mod data;
 pub(crate) mod task;
@@ -15,12 +15,12 @@ use crate::{
     stored_binding::purge,
 };
 
-/// Who makes tasks because of a taint. Source: Karmada reference 4.2.
+/// The producer of tasks that are caused by a taint. Source: Karmada reference 4.2.
 pub(crate) const TAINT_MANAGER: &str = "TaintManager";
 
-/// Whether a copy that is not there waits for the deletion of another one: a task that purges directly, whose copy may still be
-/// there. What the binding is scheduled to since the eviction waits; what it was on before, or something else needs there, does not.
-/// Answers with the cluster of the task. Cost: O(tasks × (clusters + what requires the object)).
+/// Returns the cluster of a task with direct purge whose copy may still exist, if a copy that does not exist yet waits for its
+/// deletion. A cluster that the binding was scheduled to since the eviction waits; one that it was on before, or where another
+/// object requires the copy, does not. Cost: O(tasks × (clusters + what requires the object)).
 pub(crate) fn awaits_purge(
     index: &Index,
     id: &ResourceId,
@@ -31,7 +31,7 @@ pub(crate) fn awaits_purge(
     if purge::is_required(spec, cluster) {
         return None;
     }
-    // A record may have outlived its copy, so the task has the first word on where the workload was.
+    // A record may outlive its copy, so the task decides first where the workload was.
     let was_there = |task: &GracefulEvictionTask| match &task.clusters_before_failover[..] {
         [] => state.record.is_some(),
         before => before.iter().any(|name| *name == *cluster),

@@ -1,9 +1,9 @@
-//! How fast bindings are evicted: at most so many a second in the fleet, in a region and from a member.
+//! The rate of evictions: a limit per second in the fleet, in a region and from a member.
 //!
-//! A binding that is to leave a cluster, and has a replacement, gets the next free slot of all budgets that concern it, in the
-//! order in which the bindings are planned, and keeps it until it has left or need not leave any more. One that goes back to
-//! its home leaves what took its place in the same way. A slot that is not needed any more before its time has come is free again.
-//! Without budgets nothing is kept.
+//! A binding that is to be evicted from a cluster, and has a replacement, gets the next free slot of all its budgets, in the
+//! order in which the bindings are planned, and keeps it until it is evicted or need not be any more. One that fails back is
+//! evicted from its replacement in the same way. A slot that is no longer needed before its time is freed. Without budgets no
+//! slots are stored.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::object::{ResourceId, Str, Time};
 pub struct Budget {
     /// In the whole fleet.
     pub fleet: Option<i64>,
-    /// From the members of a region. Members without a region have none in common.
+    /// From the members of a region. Members without a region share no budget.
     pub region: Option<i64>,
     /// From one member.
     pub member: Option<i64>,
@@ -29,17 +29,17 @@ impl Budget {
     }
 }
 
-/// How many slots are looked at for a gap before the end of a queue is taken.
+/// The maximum number of slots checked for a gap before one at the end of a queue is taken.
 const STEPS: usize = 64;
 
-/// Which slots are taken.
+/// The slots taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evictions {
     queues: BTreeMap<Scope, Queue>,
     slots: BTreeMap<ResourceId, BTreeMap<Str, Slot>>,
 }
 
-/// What a budget is for.
+/// The scope of a budget.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
     Fleet,
@@ -57,19 +57,19 @@ struct Slot {
 #[derive(Clone, Debug)]
 struct Queue {
     taken: BTreeSet<Time>,
-    /// No slot before this time is free.
+    /// The time before which no slot is free.
     free_from: Time,
 }
 
 impl Queue {
-    /// The next time that keeps the pause to what is too near to a time; `None` if nothing is. Cost: O(log slots).
+    /// The next time that keeps the pause to the slots near `at`; `None` if none is near. Cost: O(log slots).
     fn after_conflict(&self, at: Time, pause: i64) -> Option<Time> {
         let near = (Excluded(at.plus(-pause)), Excluded(at.plus(pause)));
         let last = self.taken.range(near).next_back();
         last.map(|taken| taken.plus(pause))
     }
 
-    /// Forgets what is over, and what is known to be taken is not looked at again.
+    /// Drops slots that are over, and moves `free_from` past slots that are taken.
     fn advance(&mut self, pause: i64, now: Time) {
         let over = now.plus(-pause);
         while self.taken.first().is_some_and(|taken| *taken <= over) {
@@ -84,20 +84,20 @@ impl Queue {
         }
     }
 
-    /// From when on nothing is taken.
+    /// The time from which no slot is taken.
     fn end(&self, pause: i64) -> Option<Time> {
         self.taken.last().map(|taken| taken.plus(pause))
     }
 }
 
 impl Evictions {
-    /// From when on a binding may leave a cluster; `None` if it has no slot. Cost: O(log evictions).
+    /// The time from which a binding may be evicted from a cluster; `None` if it has no slot. Cost: O(log evictions).
     pub(crate) fn slot(&self, id: &ResourceId, cluster: &str) -> Option<Time> {
         Some(self.slots.get(id)?.get(cluster)?.at)
     }
 
-    /// Takes slots for the clusters that a binding is to leave, each with its region, and gives back those of others. Answers
-    /// whether any was taken. Cost: O(clusters × log evictions).
+    /// Takes slots for the clusters that a binding is to be evicted from, each with its region, and frees its other ones.
+    /// Returns true if any was taken. Cost: O(clusters × log evictions).
     pub(crate) fn reserve(
         &mut self,
         budget: &Budget,
@@ -172,7 +172,7 @@ impl Evictions {
         Slot { at, scopes }
     }
 
-    /// What was used, or could have been, keeps the others waiting for its pause.
+    /// Frees a slot; one that was used, or could have been, still delays the others for its pause.
     fn give_back(&mut self, slot: &Slot, now: Time) {
         if slot.at <= now {
             return;
@@ -185,8 +185,8 @@ impl Evictions {
         }
     }
 
-    /// A member is gone; the bindings that were to leave it give back what else they hold when they are planned. Cost:
-    /// O(log budgets).
+    /// Drops the queue of a member that is gone; bindings that were to be evicted from it free their other slots when they are
+    /// planned. Cost: O(log budgets).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
         self.queues.remove(&Scope::Member(cluster.clone()));
     }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(slot(&mut evictions, &budget, 101, "b", 5_500), 7_000);
     }
 
-    /// What is looked at is bounded: with many gaps too small for a budget, the end of its queue is taken.
+    /// The search is limited: with many gaps too small for a budget, a slot at the end of its queue is taken.
     #[test]
     fn a_queue_without_a_fitting_gap_is_gone_to_the_end_of() {
         let one = Budget {

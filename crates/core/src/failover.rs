@@ -1,21 +1,23 @@
-//! Failover: a workload leaves a cluster that it may not stay on, and what it needs there stays as long as it does.
+//! Failover: a workload is evicted from a cluster where it may not stay, and its dependencies there stay as long as it does.
 //!
-//! One chain, and each link is written down in the binding before the next one is made, so that any process can go on with
-//! it after a crash:
+//! One chain, and each step is stored in the binding before the next one starts, so that any process can continue it after a
+//! crash:
 //!
 //! 1. A NoExecute taint of the Cluster that the placement in force does not tolerate (any longer), or an application that has
-//!    been unhealthy for too long: the cluster is to be left.
-//! 2. *One* write of the binding takes the cluster out of `spec.clusters`, puts the replacement in, and adds an eviction task
-//!    to `spec.gracefulEvictionTasks`. Where no other cluster fits, nothing is written: the copy stays, and the condition
-//!    `EvictionBlocked` says so.
-//! 3. The replacement is delivered, its dependencies first. The old copy stays, with all that it needs ([`crate::index::Binding::needs_on`]).
-//! 4. The old copy is deleted when the task allows that (`crate::eviction`): as a rule when all new copies are healthy.
+//!    been unhealthy for too long: the workload is to be evicted from the cluster.
+//! 2. *One* write of the binding removes the cluster from `spec.clusters`, adds the replacement, and adds an eviction task to
+//!    `spec.gracefulEvictionTasks`. If no other cluster fits, nothing is written: the copy stays, and the condition
+//!    `EvictionBlocked` reports it.
+//! 3. The replacement is delivered, its dependencies first. The old copy stays, with all its dependencies
+//!    ([`crate::index::Binding::needs_on`]).
+//! 4. The old copy is deleted when the task permits that (`crate::eviction`): as a rule when all new copies are healthy.
 //! 5. The task is dropped when the copy is proven to be gone. Until then it accounts for the copy, and keeps the workload from
 //!    being scheduled there.
 //!
-//! A cluster that recovers before its replacement is healthy gets its workload back; the replacement is evicted in its turn.
+//! If the cluster recovers before the replacement is healthy, the workload is scheduled to it again, and the replacement is
+//! evicted.
 //!
-//! Source: Karmada reference 4; what is done otherwise is listed in docs/differences.md.
+//! Source: Karmada reference 4; differences are listed in docs/differences.md.
 
 pub mod budget;
 mod data;
@@ -50,54 +52,55 @@ use home::Ways;
 use made::{new_task, surplus};
 use records::Records;
 
-/// Who makes tasks because of an application, and the same of cluster-scoped workloads. Source: Karmada's wire contract.
+/// The producers of tasks caused by an unhealthy application, the second for cluster-scoped workloads. Source: Karmada's wire
+/// contract.
 const APPLICATION_FAILOVER: [&str; 2] = [
     "resource-binding-application-failover-controller",
     "cluster-resource-binding-application-failover-controller",
 ];
 
-/// Who makes tasks for replacements that are not needed any more.
+/// The producer of tasks for replacements that are no longer needed.
 const RETURN: &str = "Return";
 
-/// Where a template is scheduled to, and what it leaves.
+/// The clusters that a template is scheduled to, and its evictions.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
-    /// What the scheduler says.
+    /// The outcome of the scheduler.
     pub(crate) outcome: Outcome,
     /// The eviction tasks that the binding should have.
     pub(crate) tasks: Vec<GracefulEvictionTask>,
-    /// Which clusters it should leave and does not, and why; empty if there is none.
+    /// The clusters that it should be evicted from and is not, with the reason; empty if there is none.
     pub(crate) blocked: String,
-    /// What the binding should remember beside them.
+    /// The other records that the binding should store.
     pub(crate) records: Records,
-    /// The clusters that it would begin to leave now if no budget was in the way, and that count for one. That a cluster recovers
-    /// in time, and its replacement is not needed, does not.
+    /// The clusters that it would start to be evicted from now if no budget was in the way, and that count for one. The end of a
+    /// replacement because its cluster recovered in time does not count.
     pub(crate) leaves: BTreeSet<Str>,
-    /// When to decide again although nothing was observed.
+    /// The time to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
 
-/// Why a cluster is left.
+/// The cause of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Cause {
-    /// A taint that is not tolerated, or not any longer.
+    /// A taint that is not tolerated, or no longer.
     Taint(String),
     /// The application was unhealthy for so many seconds.
     Application(i32),
 }
 
-/// Whether a cluster is to be left.
+/// The eviction decision about a cluster.
 enum Leave {
     No,
     At(Time),
     Now(Cause),
 }
 
-/// Schedules a template as its placement says, evictions included; `None` when scheduling is not ours to do. `held` is the
-/// binding as stored. What comes out is written at once: asked again with it, the same comes out.
+/// Schedules a template by its placement, evictions included; `None` if this control plane does not schedule it. `held` is the
+/// stored binding. The result is written at once: a second decision on that gives the same result.
 ///
-/// Cost: that of [`crate::scheduler::schedule`], up to six times while a cluster is to be left and no other fits, and up to three
-/// times more for each home cluster that may be gone back to; twice that while an eviction waits for its turn.
+/// Cost: that of [`crate::scheduler::schedule`], up to six times while a workload is to be evicted and no other cluster fits,
+/// and up to three times more for each home cluster it may fail back to; twice that while an eviction waits for its slot.
 pub(crate) fn decide(
     index: &Index,
     id: &ResourceId,
@@ -125,20 +128,20 @@ pub(crate) fn decide(
     })
 }
 
-/// When a cluster may be left, by the budgets of evictions.
+/// The time at which an eviction may start, by the eviction budgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Now,
-    /// The time is not known before a slot is taken.
+    /// The time is unknown before a slot is taken.
     Later(Option<Time>),
 }
 
 type TurnOf<'a> = &'a dyn Fn(&str) -> Turn;
 
-/// The clusters that have their turn later.
+/// The clusters whose evictions may start later.
 type Later<'a> = BTreeMap<&'a String, Option<Time>>;
 
-/// As [`decide`]; `turn` says when a cluster may be left.
+/// As [`decide`]; `turn` returns when an eviction from a cluster may start.
 fn decide_by(
     index: &Index,
     id: &ResourceId,
@@ -151,7 +154,7 @@ fn decide_by(
     if !is_scheduled_by_us(spec) {
         return None;
     }
-    // Where it is not, it does not go while the time for which a taint is tolerated there is over: it would be evicted at once.
+    // A workload is not scheduled to a new cluster whose taint it no longer tolerates: it would be evicted at once.
     let is_over = |name: &Str, member: &Member| {
         matches!(
             stay(&member.object, &placement.cluster_tolerations),
@@ -177,7 +180,7 @@ fn decide_by(
         mut closed,
         mut again_at,
     } = home::ways(index, id, held, placement, now);
-    // What has its turn later stays until then, whether it is left because it must be, or for a home.
+    // Clusters with a later slot are kept until then, for evictions and for fail-back.
     let later = spec
         .clusters
         .iter()
@@ -209,7 +212,7 @@ fn decide_by(
             let without_surplus = evicted.len();
             evicted.extend(names(surplus));
             let mut outcome = choose(current, &evicted);
-            // Better where it is not needed any more, or where it failed once, than nowhere.
+            // A cluster where it is no longer needed, or where it failed once, is better than none.
             for count in [without_surplus, without_failed] {
                 if matches!(outcome, Outcome::Failed { .. }) && count < evicted.len() {
                     evicted.truncate(count);
@@ -235,7 +238,7 @@ fn decide_by(
         };
         let is_chosen = |cluster: &str| chosen.iter().any(|target| target.name == *cluster);
         tasks.retain(|task| task.producer != RETURN || !is_chosen(&task.from_cluster));
-        // Who comes back in the meantime is as new as any other: it waits for the purge.
+        // A cluster that is scheduled again in the meantime is as new as any other: it waits for the purge.
         let comes =
             |name: &String| is_chosen(name) && !spec.clusters.iter().any(|target| target.name == *name);
         for task in tasks.iter_mut().filter(|task| purge::is_direct(task)) {
@@ -260,7 +263,7 @@ fn decide_by(
         })
     };
     homes.retain(|task| !failed.contains(task.from_cluster.as_str()));
-    // Nothing moves for a home cluster that it does not come to.
+    // No eviction for a home cluster that the workload is not scheduled to.
     let comes_to = |homes: &[GracefulEvictionTask]| {
         let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(homes).collect();
         match schedule(&staying(&spec.clusters, &due, &returning), &open, &due) {
@@ -293,7 +296,7 @@ fn decide_by(
         } => {
             let has = |name: &str| clusters.iter().any(|target| target.name == name);
             let mut tasks = open;
-            // What could not be given back goes on being evicted.
+            // Clusters that could not be scheduled again are still being evicted.
             let stays = back.iter().filter(|task| !has(&task.from_cluster));
             tasks.extend(stays.map(|task| (*task).clone()));
             let before: Vec<&str> = spec.clusters.iter().map(|target| target.name.as_str()).collect();
@@ -335,8 +338,8 @@ fn decide_by(
     }
 }
 
-/// The clusters where the application failed in the version that its template has now, as stored. What was asked since, or
-/// another placement, is a new question.
+/// The clusters where the application failed in the current version of its template, as stored. After a rescheduling trigger or
+/// with another placement there are none.
 fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -> BTreeSet<Str> {
     if !is_as_asked(held, placement, now) {
         return BTreeSet::new();
@@ -347,7 +350,7 @@ fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -> BTreeSet<
     names.filter(|name| !name.is_empty()).map(Str::from).collect()
 }
 
-/// Whether the stored choice of clusters is the answer to what is asked now: the same placement, and no fresh choice.
+/// True if the stored clusters were scheduled by this placement, and no rescheduling was triggered since.
 fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool {
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
@@ -355,7 +358,8 @@ fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool
     asked.as_ref() == applied && !is_reschedule_asked(held, now)
 }
 
-/// What the scheduler takes for placed: without what is left, and with what is given back instead of its replacement.
+/// The current clusters for the scheduler: without those to be evicted from, and with recovered ones instead of their
+/// replacements.
 fn staying(
     clusters: &[TargetCluster],
     due: &[(&TargetCluster, Cause)],
@@ -393,7 +397,7 @@ fn leave(
     let Some(member) = index.members.get(target.name.as_str()) else {
         return Leave::No;
     };
-    // What is suspended stays as it is, and a Cluster that is deleted waits for its copies.
+    // While delivery is suspended nothing changes, and a Cluster that is being deleted waits for its copies.
     let is_held = resource
         .binding
         .as_ref()

@@ -1,21 +1,21 @@
-//! The governor: how many copies may be deleted on a member for no reason that this process saw.
+//! The governor: a limit on the number of copies deleted on a member without an observed reason.
 //!
-//! A deletion is *explained* if an edit that a watch told ended the reason for the copy: its template or what referred to
-//! it was changed or deleted, or a policy, a Cluster's labels, taints or spec, a namespace's consent, an interpreter. It is
-//! explained, too, by what the hub still says: a Cluster, a template or a distribution with a deletionTimestamp. Everything
-//! else is not: what a list shows to be gone or changed (after a restart, a gap, or a restore), and what follows from a
-//! defect. Invariants:
+//! A deletion is *explained* if an edit reported by a watch ended the reason for the copy: its template or a dependent was
+//! changed or deleted, or a policy, a Cluster's labels, taints or spec, a namespace's consent, an interpreter. It is explained,
+//! too, by the current state of the hub: a Cluster, a template or a distribution with a deletionTimestamp. All others are
+//! unexplained: objects that a list shows to be gone or changed (after a restart, a gap, or a restore), and the consequences of
+//! a defect. Invariants:
 //!
 //! - Unexplained deletions have a budget per member and minute: [`LEAST`], or a tenth of the member's copies. The first one
-//!   beyond it pauses all of them on that member, until a person releases the pause.
-//! - No unexplained deletion is made where the hub looks empty (`HubLooksEmpty`) or was restored under this process
-//!   (`HubRolledBack`) before a person releases it.
-//! - A pause is recorded as a condition of the Cluster, and holds over restarts. A release names the pause, so it releases no
+//!   beyond it pauses all of them on that member, until a user releases the pause.
+//! - No unexplained deletion is made if the hub looks empty (`HubLooksEmpty`) or was restored under this process
+//!   (`HubRolledBack`) before a user releases it.
+//! - A pause is recorded as a condition of the Cluster, and outlives restarts. A release names the pause, so it releases no
 //!   later one.
-//! - Explained deletions resumed, unless [`crate::index::Config::removal_budget`] limits them, too.
-//! - While a list of the hub that every deletion needs cannot be had, nothing is deleted at all. Where a deletion waits for
-//!   it, the condition says that (`HubNotSynced`): no pause, so there is nothing to release.
-//! - Who waits for a release waits under [`crate::plan::SyncRequirement::Removals`], and is planned again when it comes.
+//! - Explained deletions are not paused, unless [`crate::index::Config::removal_budget`] limits them, too.
+//! - While a list of the hub that every deletion needs fails, nothing is deleted at all. If a deletion waits for it, the
+//!   condition reports that (`HubNotSynced`): it is no pause, so there is nothing to release.
+//! - A key that waits for a release waits for [`crate::plan::SyncRequirement::Removals`], and is planned again when it comes.
 
 mod account;
 mod words;
@@ -35,26 +35,27 @@ use crate::{
     plan::{Event, Plan, Regarding, SyncRequirement},
 };
 
-/// So many unexplained deletions a minute are always allowed on a member.
+/// The number of unexplained deletions a minute that are always allowed on a member.
 pub const LEAST: usize = 20;
 
-/// One of so many copies of a member may be deleted unexplained in a minute.
+/// One in this number of a member's copies may be deleted unexplained in a minute.
 const SHARE: usize = 10;
 
-/// How long after a restore of the hub an unexplained deletion is taken for its consequence.
+/// The time after a restore of the hub for which unexplained deletions are attributed to it.
 const ROLLBACK_LASTS: i64 = 3_600_000;
 
-/// How long a release lets unexplained deletions through: what follows from those that waited, also after a restart.
+/// The time for which a release permits unexplained deletions: also those that follow from the ones that waited, and after a
+/// restart.
 const RELEASE_LASTS: i64 = 600_000;
 
-/// After how long a pause says how many deletions wait.
+/// The time after which a pause reports the number of waiting deletions.
 const COUNTED_AFTER: i64 = 5_000;
 
-/// After how long it is told that a list of the hub lacks: lists are late at a start, and break for moments.
+/// The time after which a missing list of the hub is reported: lists are late at a start, and fail for moments.
 const BLIND_AFTER: i64 = 60_000;
 
-/// Whether something that is to be deleted on a member must wait: then the plan to do so. `counted` is one that was begun
-/// before. Cost: O(log members).
+/// Returns the plan to wait if a deletion on a member must wait, or `None`. `counted`: it was started and counted before. Cost:
+/// O(log members).
 pub(crate) fn hold(
     index: &Index,
     cluster: &Str,
@@ -76,7 +77,7 @@ pub(crate) fn hold(
     })
 }
 
-/// Why one more deletion would be too many now.
+/// The reason why one more deletion would exceed a limit now, or `None`.
 fn cause(index: &Index, cluster: &str, explained: bool, now: Time) -> Option<Cause> {
     let brake = index.brakes.members.get(cluster)?;
     let released = brake.released;
@@ -104,8 +105,9 @@ fn cause(index: &Index, cluster: &str, explained: bool, now: Time) -> Option<Cau
     (brake.unexplained.count(now) >= limit).then_some(Cause::Unexplained)
 }
 
-/// Says on a Cluster whether its deletions are paused. Answers with the event of a pause that begins, and when to say how
-/// many wait. A pause that was recorded before this process began is left as it is told.
+/// Sets the condition of a Cluster that reports whether its deletions are paused. Returns the event of a pause that begins, and
+/// the time to report the number of waiting deletions. A pause that was recorded before this process started is left as
+/// reported.
 pub(crate) fn say(
     index: &Index,
     name: &Str,
@@ -140,7 +142,7 @@ pub(crate) fn say(
             if !index.watches.is_synced(&Watch::Clusters) {
                 return (None, None);
             }
-            // Who has not seen the deletions yet, after a restart, goes by what is told.
+            // Before the deletions are observed again after a restart, the stored condition counts.
             let waiting = index.brakes.kept_from.get(name).map(|all| !all.is_empty());
             if waiting.unwrap_or(was_blind) {
                 let message = lacks(lacking, name);

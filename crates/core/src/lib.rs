@@ -4,30 +4,30 @@
 //! observation ──► Index::observe ──► dirty keys ──► plan(&index, key, now) ──► Plan: changes as data
 //! ```
 //!
-//! Nothing here reads a clock, sends a request or draws a random number; time and facts are passed in. The shell
-//! (`entourage-controllers`) fetches, carries out plans and feeds every answer back as an observation.
+//! Nothing here reads a clock, sends a request or draws a random number; time and facts are arguments. The shell
+//! (`entourage-controllers`) fetches objects, executes plans and feeds every response back as an observation.
 //!
 //! | module | decides |
 //! |---|---|
 //! | [`detector`] | which policy claims a template |
-//! | `scheduling` | by which placement a template is scheduled, and to which clusters |
-//! | [`dependencies`] | who needs an object where, and what holds it there |
-//! | [`binding`] | what a binding says: the one writer of its metadata and spec |
-//! | [`delivery`] | what a copy looks like, when it is written, released or removed |
-//! | [`distribution`] | which namespaces a ResourceDistribution means, and what becomes of its copies |
-//! | [`rebalancer`] | which workloads are placed afresh, and what is said of it |
-//! | [`status`] | what bindings and templates report |
-//! | [`failover`] | which clusters a workload leaves, and when its copies there may be deleted |
-//! | `eviction` | when a copy that is evicted may be deleted, and what a first copy waits for because of it |
-//! | [`cluster`] | what a Cluster reports and when it may go |
-//! | [`simulation`] | nothing: it says what the others would, on a model of the servers |
-//! | [`refusal`] | who is told when the hub refuses a write |
-//! | [`admission`] | what is filled in and what is refused when objects are written |
-//! | [`namespaces`] | which namespaces members have, and with which labels |
+//! | `scheduling` | the placement of a template, and the clusters it is scheduled to |
+//! | [`dependencies`] | the clusters where an object is required, and what keeps its copies there |
+//! | [`binding`] | the metadata and spec of a binding: the one writer of both |
+//! | [`delivery`] | the content of a copy, and when it is written, released or deleted |
+//! | [`distribution`] | the target namespaces of a ResourceDistribution, and the end of its copies |
+//! | [`rebalancer`] | the workloads that are rescheduled, and the status of a WorkloadRebalancer |
+//! | [`status`] | the status of bindings and templates |
+//! | [`failover`] | the clusters that a workload is evicted from, and when its copies there may be deleted |
+//! | `eviction` | when an evicted copy may be deleted, and what a first copy waits for because of it |
+//! | [`cluster`] | the status of a Cluster, and when it may be deleted |
+//! | [`simulation`] | nothing: it shows what the other planners would do, on a model of the API servers |
+//! | [`refusal`] | the object that gets an Event when the hub refuses a write |
+//! | [`admission`] | defaults and validation of objects on write |
+//! | [`namespaces`] | the namespaces of member clusters, and their labels |
 //!
-//! What decisions are made of lies in crates below, which stand here under the names of modules: the vocabulary ([`object`],
-//! [`selector`], [`scope`] and others, of `entourage-model`), what is known about each kind ([`interpreter`]), which clusters
-//! a placement means ([`scheduler`]), and what a copy looks like ([`render_spec`], [`overrides`], [`distributed`], of
+//! The inputs of these decisions lie in crates below, re-exported here under the names of modules: the vocabulary ([`object`],
+//! [`selector`], [`scope`] and others, of `entourage-model`), the interpretation of each kind ([`interpreter`]), the clusters
+//! that a placement selects ([`scheduler`]), and the content of a copy ([`render_spec`], [`overrides`], [`distributed`], of
 //! `entourage-render`).
 
 pub mod admission;

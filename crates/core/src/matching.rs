@@ -1,4 +1,4 @@
-//! Which policy selects a template, and which of several wins.
+//! The policies that select a template, and the one of them that claims it.
 //!
 //! Source: Karmada reference 1.1 (priority among matches) and 6.2 (what admission refuses).
 
@@ -12,7 +12,7 @@ use crate::{
     selector,
 };
 
-/// How exactly a selector means a template; the greater one wins between policies of one priority.
+/// The specificity of a selector for a template; the greater one wins between policies of one priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Specificity {
     /// By its kind alone.
@@ -23,8 +23,8 @@ pub enum Specificity {
     Name,
 }
 
-/// How exactly a policy of `policy_namespace` selects a template with these labels: its best matching selector counts.
-/// `None` if it does not select it. A selector with a name ignores its labelSelector.
+/// The specificity with which a policy of `policy_namespace` selects a template with these labels: its best matching selector
+/// counts. `None` if it does not select it. A selector with a name ignores its labelSelector.
 ///
 /// A PropagationPolicy selects in its own namespace only. A ClusterPropagationPolicy (`policy_namespace` is empty)
 /// selects cluster-scoped templates, and those of the selector's namespace, or of every one.
@@ -40,7 +40,8 @@ pub fn selects(
         .max()
 }
 
-/// How a policy of `policy_namespace` could mean a template, whatever labels that has. Empty if it cannot.
+/// The specificities with which a policy of `policy_namespace` could select a template, whatever labels it has. Empty if it
+/// cannot.
 #[must_use]
 pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &ResourceId) -> BTreeSet<Specificity> {
     let specificities = in_reach(spec, policy_namespace, id).filter_map(|selector| {
@@ -68,8 +69,8 @@ fn in_reach<'a>(
         .filter(|selector| is_of_kind(selector, &id.gvk))
 }
 
-/// The policy among `candidates` that a template belongs to, or `None` if none selects it. The order: a
-/// PropagationPolicy before a ClusterPropagationPolicy, higher `spec.priority`, greater [`Specificity`], smaller name.
+/// The policy among `candidates` that claims a template, or `None` if none selects it. The order: a PropagationPolicy before a
+/// ClusterPropagationPolicy, higher `spec.priority`, greater [`Specificity`], smaller name.
 pub fn best<'a>(
     candidates: impl Iterator<Item = (&'a NamespacedName, &'a PropagationSpec)>,
     id: &ResourceId,
@@ -82,16 +83,16 @@ pub fn best<'a>(
             Some(((own, spec.priority, specificity), policy))
         })
         .max_by(|one, other| {
-            // The names are compared the other way round: the smaller one wins.
+            // The names are compared in reverse: the smaller one wins.
             one.0.cmp(&other.0).then_with(|| other.1.cmp(one.1))
         })
         .map(|(_, policy)| policy)
 }
 
-/// Whether what a policy of `policy_namespace` (empty for a ClusterPropagationPolicy) selects can be propagated.
+/// Checks that the resources a policy of `policy_namespace` (empty for a ClusterPropagationPolicy) selects can be propagated.
 ///
 /// # Errors
-/// Which selector cannot be used, why, and what to write instead.
+/// The invalid selector, the cause, and what to write instead.
 pub fn check(spec: &PropagationSpec, policy_namespace: &str) -> Result<(), String> {
     if spec.resource_selectors.is_empty() {
         return Err(

@@ -1,19 +1,19 @@
-//! What the message of a place says, for programs that read a stored status: one kind of trouble each.
+//! The kind of problem that the message of a target cluster reports, for programs that read a stored status.
 //!
-//! The words that [`told`] goes by are those that the message is made of, so that both change together.
+//! [`told`] matches the same constants that the messages are made of, so that both change together.
 
 use entourage_api::work::AggregatedStatusItem;
 
 use crate::overrides::BadOverride;
 
-/// Between the object and the cluster where an object exists that is not managed; a test holds it to what is written.
+/// Around the name of the cluster, where an object exists that is not managed by this hub; a test compares them with the
+/// messages written.
 const EXISTS: &str = " already exists on ";
 const NOT_MANAGED: &str = " and is not managed by this hub";
-/// Before and after the name of a member on which another writer changes the copy back; a test holds them to what is
-/// written.
+/// Around the name of a member on which another writer changes the copy back; a test compares them with the messages written.
 const ANOTHER: &str = "another writer on ";
 const CONTENDS: &str = " keeps changing ";
-/// Before the name of a member that did not respond to a write, and after it.
+/// Around the name of a member that did not respond to a write.
 pub(crate) const NO_RESPONSE: &str = "no response from ";
 const TO: &str = " to the ";
 const SILENT: &str = " does not respond;";
@@ -21,8 +21,7 @@ const UNUSED: &str = " is not used: ";
 const RESOURCES: &str = "resources on ";
 const UNLISTABLE: &str = " cannot be listed ";
 
-/// What comes before and after the name of the member in the words of earlier versions: a stored status has them until it is
-/// written again.
+/// The text around the name of the member in messages of earlier versions: a stored status has them until it is written again.
 const EARLIER: [(&str, &str, Told); 4] = [
     ("", " did not answer ", Told::Unknown),
     ("", " does not answer;", Told::Unknown),
@@ -33,37 +32,37 @@ const EARLIER_SUSPENDED: &str =
     "delivery is suspended by spec.suspension; take it out of the policy to go on";
 const EARLIER_FOREIGN: (&str, &str) = (" already stands on ", " and is not ours");
 
-/// Nothing is wrong: it is on its way.
+/// No problem: delivery is in progress.
 pub(super) const PENDING: &str = "not delivered yet";
-/// A user holds it back.
+/// A user suspended it.
 pub(super) const SUSPENDED: &str =
     "delivery is suspended by spec.suspension; remove it from the policy to resume";
 
-/// There is nothing to deliver now: the end of the template is on its way here.
+/// There is no template to deliver: its deletion is in progress.
 const NO_SOURCE: [&str; 2] = ["it does not exist on the hub", "the template is being deleted"];
 
-/// How it is with a place, as its entry in a stored status tells.
+/// The state of a target cluster, as its entry in a stored status reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The copy stands there as it should.
+    /// The copy exists on the cluster and is up to date.
     Applied,
-    /// It is on its way, and nothing is wrong.
+    /// Delivery is in progress, without a problem.
     Pending,
     /// A user suspended delivery.
     Suspended,
-    /// An object of somebody else stands there.
+    /// An object exists on the cluster that is not managed by this hub.
     Foreign,
     /// A rule of an override policy cannot be applied.
     Override,
-    /// Something on the member keeps changing it back.
+    /// Another writer on the member keeps changing the copy back.
     Fought,
-    /// The member does not answer, or does not tell what it holds.
+    /// The member does not respond, or its objects cannot be listed.
     Unknown,
-    /// The member refused it; also whatever another writer of the status reports.
+    /// The member refused the copy; also any text of another writer of the status.
     Refused,
 }
 
-/// What an entry tells. Cost: O(length of the message).
+/// Returns the state that an entry reports. Cost: O(length of the message).
 #[must_use]
 pub fn told(item: &AggregatedStatusItem) -> Told {
     let (cluster, message) = (&*item.cluster_name, &*item.applied_message);
@@ -92,7 +91,7 @@ pub fn told(item: &AggregatedStatusItem) -> Told {
     }
 }
 
-/// What an entry tells in the words of an earlier version.
+/// Returns the state that an entry reports in the words of an earlier version.
 fn told_earlier(cluster: &str, message: &str, begins: impl Fn(&str, &str) -> bool) -> Told {
     let found = EARLIER.iter().find(|(before, after, _)| begins(before, after));
     let (exists, not_managed) = EARLIER_FOREIGN;
@@ -103,26 +102,26 @@ fn told_earlier(cluster: &str, message: &str, begins: impl Fn(&str, &str) -> boo
     }
 }
 
-/// The words to tell of a failure that is told already: those that are held, where the new ones say the same. Servers and
-/// transports put numbers into them that differ from try to try (ports, times, counts), and conditions are written on
-/// transition only. Cost: O(length).
+/// Returns the text for a failure that is already reported: the stored text `held` if the new one says the same. Servers and
+/// transports put numbers into it that differ between attempts (ports, times, counts), and conditions are written on transition
+/// only. Cost: O(length).
 pub(crate) fn steady(held: &str, new: String) -> String {
     let letters = |text: &str| text.split(|each: char| each.is_ascii_digit()).collect::<String>();
     let is_same = held.len().abs_diff(new.len()) < 64 && letters(held) == letters(&new);
     if is_same { held.to_owned() } else { new }
 }
 
-/// Of a member that does not answer.
+/// The message for a member that does not respond.
 pub(super) fn silent(cluster: &str) -> String {
     format!("{cluster}{SILENT} it is applied when it does (see the Ready condition of the Cluster)")
 }
 
-/// Of a member that is not the cluster that it should be, or is another Cluster's, too.
+/// The message for a member whose identity is not the expected one, or that another Cluster also points to.
 pub(super) fn unused(cluster: &str, why: &str) -> String {
     format!("{cluster}{UNUSED}{why}")
 }
 
-/// Of a member that answers, and does not tell what it holds.
+/// The message for a member that responds, and whose objects cannot be listed.
 pub(super) fn unlistable(cluster: &str, why: &str) -> String {
     format!("{RESOURCES}{cluster}{UNLISTABLE}({why}); check the rights of the joined account")
 }
@@ -150,7 +149,7 @@ mod tests {
         ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web")
     }
 
-    /// What is recorded of a delivery that came out so.
+    /// The message recorded for this outcome of a delivery.
     fn recorded(outcome: Delivered) -> String {
         let mut index = Index::new(Config::new("hub"));
         let cluster: entourage_api::cluster::Cluster = serde_json::from_value(serde_json::json!({

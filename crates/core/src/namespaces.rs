@@ -1,9 +1,9 @@
-//! Namespaces: each one of the hub is on every member, with its labels and annotations.
+//! Namespaces: each namespace of the hub is created on every member, with its labels and annotations.
 //!
-//! Left out are `default`, the namespaces of the system, those with the label `namespace.karmada.io/skip-auto-propagation`
-//! set to `true`, and those that have a binding: these go where the ClusterPropagationPolicy says, or said when it was
-//! there. A namespace that a member has already is adopted: what others set on it stays. One that the hub deletes is deleted
-//! where we created it and it holds nothing, see `end`.
+//! Excluded are `default`, the namespaces of the system, those with the label `namespace.karmada.io/skip-auto-propagation` set
+//! to `true`, and those that have a binding: these are scheduled as the ClusterPropagationPolicy says, or said when it existed.
+//! An existing namespace of a member is adopted: labels and annotations of other writers stay. When the hub deletes a namespace,
+//! it is deleted on members where this hub created it and it is empty, see `end`.
 //!
 //! Source: Karmada reference 1.7.
 
@@ -34,7 +34,7 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
         Ok(wanted) => wanted,
         Err(Unset::NotWanted) => return Plan::nothing(),
         Err(Unset::Waits(why)) => return Plan::wait(why),
-        // With a bad rule it stays as it is; one that is missing is made when something is delivered into it.
+        // With an invalid rule it stays as it is; a missing one is created when an object is delivered into it.
         Err(Unset::Bad(bad)) => {
             let refusal = Change::Refuse(bad.to_string());
             return Plan::one(refusal, "an override policy cannot be applied");
@@ -59,7 +59,7 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
     )
 }
 
-/// The namespace to create on a member that has none. It says that we create it; that this is the one is proven afterwards, see
+/// The namespace to create on a member that has none. It is recorded as created by this hub; its uid is recorded afterwards, see
 /// [`proven`].
 #[must_use]
 pub fn created(
@@ -76,15 +76,16 @@ pub fn created(
     object
 }
 
-/// The merge patch that makes a namespace say that it is the very one that we created: to be sent when the answer to its creation
-/// told its uid. One of another uid refuses it. Where it is not sent, the namespace is never deleted, only released.
+/// The merge patch that records on a namespace the uid of the object that this hub created: sent when the response to its
+/// creation returned the uid. A namespace of another uid refuses it. Without this record the namespace is never deleted, only
+/// released.
 #[must_use]
 pub fn proven((hub, cluster): (&str, &str), uid: &str) -> Value {
     json!({"metadata": {"uid": uid, "annotations": {annotation::CREATED_BY: proof(hub, cluster, uid)}}})
 }
 
-/// The merge patch that takes this hub's records off exactly this namespace of a member. Labels and annotations that users
-/// gave it stay.
+/// The merge patch that removes this hub's records from exactly this namespace of a member. Labels and annotations of users
+/// stay.
 #[must_use]
 pub fn released(preconditions: &Preconditions, hub: &str) -> Value {
     json!({"metadata": {
@@ -93,8 +94,8 @@ pub fn released(preconditions: &Preconditions, hub: &str) -> Value {
     }})
 }
 
-/// The merge patch that gives a member's namespace these labels and annotations, and takes away what this hub set and does
-/// not want any more. `None` when nothing is to be changed. What others set stays, another hub's too.
+/// The merge patch that adds these labels and annotations to a member's namespace, and removes those that this hub set before
+/// and no longer wants. `None` if nothing changes. Those of other writers stay, another hub's too.
 #[must_use]
 pub fn patch(
     live: &Value,
@@ -152,7 +153,7 @@ mod tests {
         json!({"metadata": {"name": "shop", "uid": "u", "resourceVersion": "1", "labels": labels, "annotations": annotations}})
     }
 
-    /// As a merge patch is applied by an API server.
+    /// Applies a merge patch as an API server does.
     fn patched(live: &Value, patch: &Value) -> Value {
         let mut next = live.clone();
         for field in ["labels", "annotations"] {

@@ -1,6 +1,6 @@
-//! What the shell tells the core: one door for watch events, list results, answers to writes and to needs.
+//! The input of the core: one entry point for watch events, list results, outcomes of writes and responses to requests.
 //!
-//! [`project`] turns an object as an API server served it into what decisions need; the payload is dropped there.
+//! [`project`] turns an object as an API server served it into the fields that decisions need; the payload is dropped there.
 
 mod copied;
 mod hooked;
@@ -46,41 +46,41 @@ pub use watch::{Watch, kind_read_by};
 
 pub use crate::{interpreter::template_meta, server::Server};
 
-/// What decisions need of a template.
+/// The fields of a template that decisions need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Template {
     /// Its metadata.
     pub meta: Meta,
-    /// Desired replicas, where the kind has them.
+    /// Desired replicas, or `None` if the kind has none.
     pub replicas: Option<i32>,
-    /// How often a Job's pods must succeed, where it says so.
+    /// The number of pods of a Job that must succeed, or `None` if it sets none.
     pub completions: Option<i64>,
-    /// What one replica needs from a cluster, where the kind has replicas and they need something.
+    /// The resources that one replica requires, or `None` if the kind has no replicas or they require none.
     pub requirements: Option<Arc<ReplicaRequirements>>,
-    /// Its parts, each with pods of its own, where the kind has them and what they are can be told; never empty.
+    /// The components, each with pods of its own, or `None` if the kind has none or they are unknown; never empty.
     pub components: Option<Arc<[Component]>>,
-    /// What it refers to by name; sorted.
+    /// The dependencies by name; sorted.
     pub references: Vec<DependencyReference>,
-    /// What it needs by label.
+    /// The dependencies by label.
     pub selections: Vec<DependencySelection>,
     /// Its status as stored, for interpreted kinds only.
     pub status: Option<Value>,
-    /// What else the aggregation of its status looks at, where it lies in the object; null for most kinds.
+    /// The other fields that the aggregation of its status reads, in the layout of the object; null for most kinds.
     pub shape: Value,
-    /// What people taught us of the kind when this was read.
+    /// The interpretation of the kind as of when this was read.
     pub interpretation: Interpretation,
-    /// What could not be told of it by what they taught us; the fields above are empty there.
+    /// The operations whose interpretation failed; the fields above are empty there.
     pub unanswered: Vec<InterpretError>,
 }
 
 impl Template {
-    /// Why what people taught us of the kind does not tell this of it.
+    /// The error of the interpretation of this operation, or `None` if it did not fail.
     #[must_use]
     pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
         self.unanswered.iter().find(|each| each.operation == operation)
     }
 
-    /// Whether an answer that somebody uses now was not asked for when it was read.
+    /// True if a result that is in use now was not requested when the template was read.
     #[must_use]
     pub fn is_to_be_asked(&self, used: Used) -> bool {
         let mut unasked = self.unanswered.iter().filter(|each| each.is_unasked());
@@ -93,7 +93,7 @@ impl Template {
     }
 }
 
-/// What decisions need of a copy on a member.
+/// The fields of a copy on a member that decisions need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Copy {
     /// Its metadata.
@@ -102,26 +102,27 @@ pub struct Copy {
     pub status: Option<Value>,
     /// Its health; kinds without a health rule count as healthy.
     pub health: Option<Health>,
-    /// What its status says about why it is not healthy. Boxed: few have it.
+    /// The reason in its status why it is not healthy. Boxed: few copies have it.
     pub why_unhealthy: Option<Box<str>>,
-    /// Whether it holds data that nothing else holds: a claim that was bound.
+    /// True if it holds data that exists nowhere else: a PersistentVolumeClaim that was bound.
     pub holds_data: bool,
-    /// Of a claim, when its data was restored there, as somebody says. Boxed: few say.
+    /// The time when the data of a claim was restored there, as an annotation states. Boxed: few copies have it.
     pub data_restored_at: Option<Box<Time>>,
-    /// What people taught us of the kind when this was read.
+    /// The interpretation of the kind as of when this was read.
     pub interpretation: Interpretation,
-    /// What could not be told of it by what they taught us; that part of it is then what it was before.
+    /// The operations whose interpretation failed; the field keeps its earlier value then.
     pub unanswered: Box<[InterpretError]>,
 }
 
 impl Copy {
-    /// Why what people taught us of the kind does not tell this of it.
+    /// The error of the interpretation of this operation, or `None` if it did not fail.
     #[must_use]
     pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
         self.unanswered.iter().find(|each| each.operation == operation)
     }
 
-    /// Whether it is known to be healthy, or to be of a kind that tells nothing of that. Not while that is still to be asked.
+    /// True if it is known to be healthy, or is of a kind without a health rule. False while its health is still to be
+    /// interpreted.
     #[must_use]
     pub fn is_known_healthy(&self) -> bool {
         match self.health {
@@ -150,7 +151,7 @@ pub enum Subject {
     Cluster(Arc<Cluster>),
     /// A template on the hub.
     Template(ResourceId, Template),
-    /// A copy of ours on a member.
+    /// A copy on a member that this hub manages.
     Copy(Str, ResourceId, Copy),
     /// A namespace of the hub.
     Namespace(Str, Meta),
@@ -164,7 +165,7 @@ pub enum Subject {
     Rebalancer(Arc<WorkloadRebalancer>),
 }
 
-/// Which object an event is about, when the object itself is not at hand.
+/// The id of the object that an event is about, without the object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectRef {
     /// A PropagationPolicy.
@@ -198,14 +199,14 @@ pub enum ObjectRef {
 /// A group version that a member serves, and its kinds as (plural, kind).
 pub type Served = (String, Vec<(String, String)>);
 
-/// What a probe of a member found.
+/// The result of a probe of a member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
-    /// Whether the member's API server answers and is healthy.
+    /// True if the member's API server responds and is healthy.
     pub healthy: bool,
     /// A CamelCase reason, e.g. `ClusterReady`, `ClusterNotReachable`, `CredentialsRefused`.
     pub reason: String,
-    /// A sentence for the person who must act.
+    /// A sentence for the user who must act.
     pub message: String,
     /// The member's version, e.g. `v1.36.2`.
     pub kubernetes_version: Option<String>,
@@ -218,75 +219,75 @@ pub struct Probe {
 pub enum Observation {
     /// An object was listed, changed, or returned by a write.
     Seen(Subject),
-    /// A watch or a write told that an object is gone. `uid` and `revision` are those of the event when known.
+    /// A watch or a write reported that an object is gone. `uid` and `revision` are those of the event when known.
     Gone {
-        /// Which object.
+        /// The object.
         which: ObjectRef,
         /// Its uid, when known.
         uid: Option<Str>,
         /// The resourceVersion of the deletion, when known.
         revision: Option<u64>,
     },
-    /// A list begins: told before its first item. A revision below what was reached says that the server's revisions
-    /// went back.
+    /// A list begins: sent before its first item. A revision below the one reached before means that the server's revisions went
+    /// back.
     Listing {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
         /// The resourceVersion of the list's first page.
         revision: u64,
     },
-    /// A watch has come this far: told after the events and bookmarks that say so, and never because of a write, whose
-    /// answer may overtake a list that was taken before it.
+    /// A watch has reached a revision: sent after the events and bookmarks that state it, and never because of a write, whose
+    /// response may overtake a list that was taken before it.
     Reached {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
-        /// The highest resourceVersion that it told.
+        /// The highest resourceVersion that it sent.
         revision: u64,
     },
-    /// An initial list, or a new one after a gap, is complete: what is not among `present` is gone.
+    /// An initial list, or a new one after a gap, is complete: an object that is not in `present` is gone.
     Listed {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
-        /// Everything that was listed.
+        /// The ids of all listed objects.
         present: BTreeSet<ObjectRef>,
-        /// The list's resourceVersion: what was written after it is not gone for not being listed.
+        /// The list's resourceVersion: an object written after it is not gone because the list lacks it.
         revision: u64,
     },
-    /// The watch cannot list any more (credentials, connection); what it told stays, but proves nothing.
+    /// The watch cannot list any more (credentials, connection); what it delivered is kept, but proves nothing.
     Lost {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
-        /// Why, for a person.
+        /// The reason, for a user.
         why: String,
     },
-    /// As [`Observation::Lost`], and the reason is that the server answers and refuses it to our account (403).
+    /// As [`Observation::Lost`], because the server responds and refuses the request to our account (403).
     Refused {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
-        /// Why, for a person.
+        /// The reason, for a user.
         why: String,
     },
     /// The server does not serve the version of a kind that a watch asks for.
     Unserved {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
-        /// A version of the kind that it does serve, or the one that is asked for when it serves none now and may hold
-        /// objects of the kind; `None`: it serves none, and nothing defines the kind, so that there are no objects of it.
+        /// A version of the kind that the server does serve, or the requested one if it serves none now and may store objects of
+        /// the kind; `None` if it serves none and nothing defines the kind, so that no objects of it exist.
         other: Option<Str>,
-        /// For a person.
+        /// The reason, for a user.
         why: String,
     },
-    /// A point GET on the hub found a template: it is there now, which a watch event does not say.
+    /// A point GET on the hub found a template: it exists now, which a watch event does not prove.
     Found(ResourceId, Template),
-    /// A point GET on the hub answered 404 for a template.
+    /// A point GET on the hub returned 404 for a template.
     Absent(ResourceId),
-    /// A point GET on the hub found a template that never travels (a token Secret).
+    /// A point GET on the hub found a template that is never propagated (a token Secret).
     NeverTravels(ResourceId),
-    /// A point GET on the hub for a template was refused to our account (403), in these words.
+    /// The hub refused our account (403) a point GET of a template, with this message.
     Unreadable(ResourceId, String),
-    /// The hub refused to our account (403) a change of a template's metadata, its claim most often, in these words.
+    /// The hub refused our account (403) a change of a template's metadata, its claim most often, with this message.
     Unclaimed(ResourceId, String),
-    /// A [`crate::plan::Change::Deliver`] is about to be carried out: until its outcome is known a copy may stand there.
+    /// A [`crate::plan::Change::Deliver`] is about to be executed: until its outcome is known a copy may exist there.
     Started(Str, ResourceId),
     /// The outcome of [`crate::plan::Change::Deliver`].
     Delivered(Str, ResourceId, Delivered),
@@ -294,30 +295,30 @@ pub enum Observation {
     Removed(Str, ResourceId, Removed),
     /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
     Distributed(Str, Place, Wrote),
-    /// The outcome of [`crate::plan::Change::Aggregate`]: which question it was, and why what people taught us of the kind has
-    /// no answer, if so.
+    /// The outcome of [`crate::plan::Change::Aggregate`]: the number of the request, and the error of the interpretation, if it
+    /// failed.
     Aggregated(ResourceId, u64, Option<InterpretError>),
-    /// There is a connection to a member, and this is the uid of its namespace kube-system: told before anything is asked or
-    /// written over it.
+    /// A connection to a member was made, and this is the uid of its namespace kube-system: sent before any other request to the
+    /// member.
     Identified(Str, Str),
-    /// The outcome of [`crate::plan::Change::LookInto`]: the member, the namespace, what is in it.
+    /// The outcome of [`crate::plan::Change::LookInto`]: the member, the namespace, its content.
     LookedInto(Str, Str, Contents),
-    /// [`crate::plan::Change::EndNamespace`] was carried out, or another object stands there: the member, the namespace.
+    /// [`crate::plan::Change::EndNamespace`] was executed, or another object has that name now: the member, the namespace.
     NamespaceEnded(Str, Str),
     /// A member was probed.
     Probed(Str, Probe),
-    /// Whether this process may write from now on, or another one does. Until the first it may.
+    /// True if this process may write from now on, false if another one does. Until the first of these it may.
     Leads(bool),
-    /// It is [`crate::object::Time`] now; nothing else happened. Timers come through plans' `again_at`.
+    /// The time is [`crate::object::Time`] now; nothing else happened. Timers come from `again_at` of plans.
     Tick,
 }
 
-/// Projects an object as a watch served it; `None` when the object cannot be read as what the watch promises
-/// (the caller logs and skips it: one bad object must not stop the others).
+/// Projects an object as a watch served it; `None` if the object cannot be read as the type of the watch (the caller logs and
+/// skips it: one bad object must not stop the others).
 ///
-/// `interpretation` is what people taught us of the watch's kind.
+/// `interpretation` is that of the watch's kind.
 ///
-/// Cost: O(size of the object), and what they taught us takes.
+/// Cost: O(size of the object), and that of the interpretation.
 #[must_use]
 pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -> Option<Subject> {
     match watch {
@@ -365,7 +366,7 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
     }
 }
 
-/// Which object a served object is, in the terms of the watch.
+/// The id of a served object by its watch, or `None` if it has none.
 #[must_use]
 pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
     let meta = &object["metadata"];
@@ -407,7 +408,7 @@ pub fn template(interpretation: &Interpretation, id: &ResourceId, object: &Value
     template
 }
 
-/// What we know of it ourselves.
+/// Projects a template by its native interpreter.
 fn template_as_known(id: &ResourceId, object: &Value) -> Template {
     let meta = template_meta(&id.gvk, object);
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
@@ -441,7 +442,7 @@ fn template_as_known(id: &ResourceId, object: &Value) -> Template {
     }
 }
 
-/// Whether a watch asks for whole objects; the others ask for metadata. `interpretation` is what people taught us of its kind.
+/// True if a watch requests whole objects; the others request metadata. `interpretation` is that of its kind.
 #[must_use]
 pub fn is_whole(watch: &Watch, interpretation: &Interpretation) -> bool {
     match watch {
@@ -461,7 +462,7 @@ fn identity(gvk: &Gvk, object: &Value) -> Option<ResourceId> {
     ))
 }
 
-/// Reads a typed object, without the parts that no decision needs.
+/// Reads a typed object, without the fields that no decision needs.
 fn read<T: serde::de::DeserializeOwned>(object: &Value) -> Option<T> {
     T::deserialize(object).ok()
 }

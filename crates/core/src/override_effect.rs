@@ -1,4 +1,4 @@
-//! Whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
+//! Reports whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
 
 use crate::{
     index::{Index, Member, Reach, wanted::is_committed},
@@ -9,11 +9,11 @@ use crate::{
     scope,
 };
 
-/// How long after a policy changed it is said to change nothing, in milliseconds: what it is for may be
-/// applied with it, and is scheduled after that.
+/// The time, in milliseconds, after a change of a policy until it is reported to change no copy: its resources may be applied
+/// together with it, and are scheduled after that.
 const FIRST_LOOK: i64 = 2_000;
 
-/// Plans what is told of an override policy.
+/// Plans the Event about an override policy.
 ///
 /// Cost: O(members + objects that it may select × their clusters), up to the first copy that it changes.
 pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
@@ -46,7 +46,7 @@ pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
     }
 }
 
-/// Why a policy changes no copy now; `None` where it changes one, or is not there. Cost: as [`plan`].
+/// The reason why a policy changes no copy now; `None` if it changes one, or does not exist. Cost: as [`plan`].
 pub(crate) fn without(index: &Index, name: &NamespacedName) -> Option<String> {
     let (policy, reaches) = index.override_index.get(name)?;
     why_none(index, name, policy, reaches.iter())
@@ -90,7 +90,7 @@ fn why_none<'a>(
             let is_somewhere = index.members.keys().any(|cluster| is_there(cluster));
             elsewhere += usize::from(is_somewhere && applies(id, &template.meta, first));
         }
-        // Namespaces are on every member.
+        // Namespaces are created on every member.
         let mut namespaces = index.namespaces.hub.iter().filter(|(namespace, _)| {
             reach.namespace.is_empty() && (reach.name.is_empty() || reach.name == **namespace)
         });
@@ -120,18 +120,18 @@ fn candidate<'a>(cluster: &'a Str, member: &'a Member) -> Candidate<'a> {
     }
 }
 
-/// Why a policy that says nothing changes no copy.
+/// The reason for a policy without overriders.
 pub const NO_RULE: &str = "it has no overriders; add some to spec.overrideRules";
 
-/// Why one changes no copy whose rules are for clusters that do not exist.
+/// The reason for a policy whose rules target no existing cluster.
 pub const NO_CLUSTER: &str =
     "spec.overrideRules[].targetCluster selects no cluster of this hub; correct it, or join the cluster";
 
-/// Why one changes no copy that selects nothing.
+/// The reason for a policy that selects no propagated resource.
 pub const NO_OBJECT: &str =
     "no propagated resource matches spec.resourceSelectors; correct them, or propagate the named resources";
 
-/// Why one changes no copy whose objects are on other clusters.
+/// The reason for a policy whose resources are on other clusters than those of its rules.
 #[must_use]
 pub fn not_there(objects: usize) -> String {
     let (resources, are) = if objects == 1 {

@@ -1,7 +1,7 @@
-//! What the core answers: a [`Plan`] for a [`Key`]. Plans are data; the shell carries them out and nothing else.
+//! The output of the core: a [`Plan`] for a [`Key`]. Plans are data; the shell executes them and nothing else.
 //!
-//! A plan concerns ONE API server. Its changes are carried out in order and stop at the first that fails; the outcome
-//! of each is an observation. A plan never holds a payload, so it can be printed, compared and stored.
+//! A plan concerns ONE API server. Its changes are executed in order and stop at the first that fails; the outcome of each is an
+//! observation. A plan never holds a payload, so it can be printed, compared and stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::{
     server::Server,
 };
 
-/// What a plan is made for. Each key has one planner, and each object of an API server one writer.
+/// The subject of a plan. Each key has one planner, and each object of an API server one writer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Key {
     /// A PropagationPolicy: its permanent id, finalizer and conditions.
@@ -27,7 +27,7 @@ pub enum Key {
     Template(ResourceId),
     /// A template: its aggregated status.
     TemplateStatus(ResourceId),
-    /// The binding of a template: metadata and spec, creation and end.
+    /// The binding of a template: metadata and spec, creation and deletion.
     Binding(ResourceId),
     /// The binding of a template: status.
     BindingStatus(ResourceId),
@@ -43,9 +43,9 @@ pub enum Key {
     DistributionStatus(Str),
     /// The copy of a ResourceDistribution in a namespace.
     Distributed(Str, Place),
-    /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: whether it changes any copy.
+    /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: the condition that says whether it changes any copy.
     Override(NamespacedName),
-    /// A WorkloadRebalancer: its status, and its end.
+    /// A WorkloadRebalancer: its status and its deletion.
     Rebalancer(Str),
 }
 
@@ -60,7 +60,8 @@ impl Key {
         }
     }
 
-    /// The object its plan writes to: two keys with the same lane are never carried out at the same time.
+    /// The key of the object that its plan writes to: plans of two keys with the same serialization key never run at the same
+    /// time.
     #[must_use]
     pub fn serialization_key(&self) -> Self {
         match self {
@@ -71,13 +72,13 @@ impl Key {
         }
     }
 
-    /// Whether its plan writes nothing but the status of an object that has a planner of its own.
+    /// True if its plan writes nothing but the status of an object whose other parts have a planner of their own.
     #[must_use]
     pub fn is_status(&self) -> bool {
         self.serialization_key() != *self
     }
 
-    /// The word for metrics and spans.
+    /// The controller's name in metrics and spans.
     #[must_use]
     pub const fn controller(&self) -> &'static str {
         match self {
@@ -94,57 +95,60 @@ impl Key {
     }
 }
 
-/// What is to be done for a key now, and when to ask again.
+/// The changes to make for a key now, and when to plan it again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// The changes, in order.
     pub changes: Vec<Change>,
-    /// Ask again at this time although nothing may have been observed.
+    /// The time to plan the key again even if nothing was observed.
     pub again_at: Option<Time>,
-    /// Why, for `entourage plan` and debug logs.
+    /// The reasons, for `entourage plan` and debug logs.
     pub why: Vec<String>,
-    /// What must be known before anything is changed: the key is planned again when it is, and need not be before.
+    /// The sync requirement to be met before anything is changed: the key is planned again when it is met, and need not be
+    /// before.
     #[serde(skip)]
     pub awaits: Option<Box<SyncRequirement>>,
-    /// The clusters that a binding is to leave and that count for the budgets of evictions, whether it may leave them now or not;
-    /// `None` where that was not decided.
+    /// The clusters that a binding is to be evicted from and that count for the eviction budget, whether they are evicted now or
+    /// not; `None` if that was not decided.
     #[serde(skip)]
     pub leaves: Option<BTreeSet<Str>>,
-    /// The clusters that the binding places its template on as stored, and no longer when this is carried out.
+    /// The clusters that the stored binding schedules its template to and that it no longer schedules it to once this plan is
+    /// executed.
     #[serde(skip)]
     pub leaving: Box<[Str]>,
 }
 
-/// What is to be known before something may be done; see [`crate::index::Index::plan`].
+/// A part of the index that must be synced before a change may be made; see [`crate::index::Index::plan`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncRequirement {
-    /// Policies, overrides, bindings, clusters and the templates of a kind were listed, or these cannot be.
+    /// Policies, overrides, bindings, clusters and the templates of a kind were listed, or the kind cannot be listed.
     Kind(Gvk),
-    /// Every kind in use that refers was listed, or cannot be: who needs what is known.
+    /// Every kind in use that refers to other objects was listed, or cannot be: all dependents are known.
     Referrers,
-    /// The templates of a kind are known as they are now, or cannot be.
+    /// The templates of a kind are synced as of now, or cannot be listed.
     Templates(Gvk),
-    /// Policies, bindings and clusters are known as they are now.
+    /// Policies, bindings and clusters are synced as of now.
     Base,
     /// The override policies were listed.
     Overrides,
-    /// Whatever may need an object of a kind is known as it is now, and what held it before this process began.
+    /// Every source that may require an object of a kind is synced as of now, and what kept it before this process started is
+    /// known.
     Removal(Gvk),
-    /// The copies of a kind on a member were listed, or cannot be. This and the next one last: no list of the hub proves them,
-    /// and there are as many as kinds times members.
+    /// The copies of a kind on a member were listed, or cannot be. This and the next variant come last: no list of the hub
+    /// proves them, and there are as many as kinds times members.
     Copies(Str, Gvk),
     /// Deletions on a member are not paused; see [`crate::governor`].
     Removals(Str),
 }
 
 impl Plan {
-    /// Nothing to do.
+    /// An empty plan.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// Nothing to do before `time`.
+    /// An empty plan until `time`.
     #[must_use]
     pub fn wait_until(time: Time, why: impl Into<String>) -> Self {
         Self {
@@ -154,7 +158,7 @@ impl Plan {
         }
     }
 
-    /// Nothing to do until something is observed.
+    /// An empty plan until something is observed.
     #[must_use]
     pub fn wait(why: impl Into<String>) -> Self {
         Self {
@@ -163,7 +167,7 @@ impl Plan {
         }
     }
 
-    /// Nothing to do until this is known.
+    /// An empty plan until this requirement is met.
     #[must_use]
     pub fn wait_for(proof: SyncRequirement, why: impl Into<String>) -> Self {
         Self {
@@ -173,7 +177,7 @@ impl Plan {
         }
     }
 
-    /// Nothing to do until it is proven that nobody needs an object of this kind.
+    /// An empty plan until it is proven that no other object requires an object of this kind.
     #[must_use]
     pub fn not_proven(gvk: &Gvk) -> Self {
         Self::wait_for(
@@ -182,7 +186,7 @@ impl Plan {
         )
     }
 
-    /// One change.
+    /// A plan of one change.
     #[must_use]
     pub fn one(change: Change, why: impl Into<String>) -> Self {
         Self {
@@ -210,18 +214,18 @@ pub enum HubObject {
     Rebalancer(Str),
 }
 
-/// How a hub object is written. Bodies hold objects that are the control plane's alone, never a template's payload.
+/// The request for a hub object. Bodies hold objects that only the control plane writes, never a template's payload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Verb {
     /// POST the object.
     Create(Value),
-    /// PUT the object; it carries its resourceVersion.
+    /// PUT the object; its resourceVersion is set.
     Replace(Value),
-    /// PUT the status subresource; the object carries its resourceVersion.
+    /// PUT the status subresource; the object's resourceVersion is set.
     ReplaceStatus(Value),
-    /// JSON merge patch; it carries `metadata.resourceVersion` and `metadata.uid`.
+    /// JSON merge patch with `metadata.resourceVersion` and `metadata.uid`.
     Merge(Value),
-    /// JSON merge patch of the status subresource; it carries `metadata.resourceVersion` and `metadata.uid`.
+    /// JSON merge patch of the status subresource with `metadata.resourceVersion` and `metadata.uid`.
     MergeStatus(Value),
     /// DELETE, background propagation, with uid and resourceVersion as preconditions.
     Delete {
@@ -232,7 +236,7 @@ pub enum Verb {
     },
 }
 
-/// What must still hold on the member for a change to be made.
+/// The state of the object on the member that a change requires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Preconditions {
     /// The uid of the copy.
@@ -241,138 +245,137 @@ pub struct Preconditions {
     pub resource_version: Str,
 }
 
-/// How a copy ends.
+/// The way a copy is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum RemovalMode {
-    /// It is deleted.
+    /// The copy is deleted.
     Delete,
-    /// Our marks are removed and it stays.
+    /// The ownership metadata is removed and the object is kept.
     Release,
-    /// A namespace that nothing asks to keep: it is released, but for the record of who created it. When the hub has deleted
-    /// its own, [`crate::namespaces`] decides what becomes of it.
+    /// A namespace that no rule asks to preserve: it is released, but the annotation of its creator is kept. When the hub has
+    /// deleted its own namespace, [`crate::namespaces`] decides whether this one is deleted.
     HandOver,
 }
 
-/// One thing to do.
+/// One change to an API server, or one request that a decision needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Change {
     /// Write an object of the hub.
     Hub {
-        /// Which object.
+        /// The object.
         object: HubObject,
-        /// How.
+        /// The request.
         verb: Verb,
     },
-    /// Fetch the template, render it and bring the member's copy in line. See [`crate::delivery`].
+    /// Get the template, render it and apply the copy on the member. See [`crate::delivery`].
     Deliver {
-        /// The template, and the copy's identity.
+        /// The template's id, which is the copy's id.
         id: ResourceId,
         /// The member.
         cluster: Str,
-        /// How to render it: data only.
+        /// The data it is rendered with.
         render_spec: RenderSpec,
-        /// The copy as last seen; `None` creates it.
+        /// The copy as last observed; `None` creates it.
         live: Option<Preconditions>,
-        /// Whether the live copy must be read before it is written (retain rules, drift, foreign labels).
+        /// True if the live copy must be read before it is written (retain rules, drift, labels of other writers).
         read_first: bool,
     },
-    /// End a copy of ours on a member.
+    /// Remove a copy that this hub manages from a member.
     Remove {
-        /// The copy's identity.
+        /// The copy's id.
         id: ResourceId,
         /// The member.
         cluster: Str,
-        /// Exactly this object; anything else is left alone.
+        /// The uid and resourceVersion of exactly this object; no other object is changed.
         preconditions: Preconditions,
-        /// Delete it, or release it.
+        /// Delete or release.
         mode: RemovalMode,
     },
-    /// Bring the copy of a distribution in line: fetch what is distributed, render it, and write it. See
-    /// [`crate::distribution`].
+    /// Apply the copy of a distribution: get the source object, render it, and write it. See [`crate::distribution`].
     Distribute(Box<Order>),
-    /// End a copy of a distribution.
+    /// Remove a copy of a distribution.
     Withdraw {
         /// The distribution.
         distribution: Str,
-        /// Where.
+        /// The server and namespace of the copy.
         place: Place,
         /// The copy.
         id: ResourceId,
         /// The distribution's uid.
         uid: Str,
-        /// Exactly this object; anything else is left alone.
+        /// The uid and resourceVersion of exactly this object; no other object is changed.
         preconditions: Preconditions,
-        /// Delete it, or release it.
+        /// Delete or release.
         mode: RemovalMode,
     },
-    /// Bring a namespace of a member in line: made if there is none, else what is missing is merged in. See
+    /// Apply a namespace of a member: it is created if it does not exist, else missing labels and annotations are merged in. See
     /// [`crate::namespaces`].
     Namespace {
         /// The member.
         cluster: Str,
         /// The namespace.
         name: Str,
-        /// The labels that we set.
+        /// The labels that this hub sets.
         labels: BTreeMap<Str, Str>,
-        /// The annotations that we set.
+        /// The annotations that this hub sets.
         annotations: BTreeMap<Str, Str>,
     },
-    /// The decision needs to know what is in a namespace of a member that the hub deleted: the hub is asked whether it has it,
-    /// then everything in it is listed. Answered by `LookedInto`. See [`crate::namespaces::content`].
+    /// Find out what a namespace contains on a member after the hub deleted its own: the hub is asked whether the namespace
+    /// exists there, then all objects in it are listed. Its outcome is `LookedInto`. See [`crate::namespaces::content`].
     LookInto {
         /// The member.
         cluster: Str,
         /// The namespace.
         name: Str,
-        /// The uids of copies of distributions in it that this hub accounts for: they are no content.
+        /// The uids of copies of distributions in it that this hub manages: they do not count as content.
         copies: BTreeSet<Str>,
     },
-    /// End a namespace of a member: delete it with what Kubernetes put into it, or take our records off. Before either the hub
-    /// is asked whether it has it. Before a deletion it is looked into once more, and only if that finds nothing, and the hub
-    /// still has none, it is deleted: what was found before may be old. Answered by `LookedInto` if that found something, else
-    /// by `NamespaceEnded`, and what became of it by `Seen` or `Gone`.
+    /// Remove a namespace of a member: delete it with the objects that Kubernetes created in it, or remove this hub's records.
+    /// Before either, the hub is asked whether the namespace exists there. Before a deletion its content is listed once more,
+    /// because the earlier result may be old: it is deleted only if it is still empty and the hub still has no such namespace.
+    /// Its outcome is `LookedInto` if content was found, else `NamespaceEnded`, and `Seen` or `Gone` for the namespace itself.
     EndNamespace {
         /// The member.
         cluster: Str,
         /// The namespace.
         name: Str,
-        /// Exactly this object; anything else is left alone.
+        /// The uid and resourceVersion of exactly this object; no other object is changed.
         preconditions: Preconditions,
         /// As for [`Self::LookInto`].
         copies: BTreeSet<Str>,
-        /// Delete it, or release it.
+        /// Delete or release.
         mode: RemovalMode,
-        /// To be recorded when it was released, and only then.
+        /// The Event to record if it was released, and only then.
         told: Option<Box<Event>>,
     },
-    /// The decision needs to know whether a copy stands on the member, after a write whose outcome is unknown: a point
-    /// GET there. Answered by `Removed(.., Gone)` when there is none of ours, or by `Seen`.
+    /// Find out whether a copy exists on the member after a write whose outcome is unknown: a point GET there. Its outcome is
+    /// `Removed(.., Gone)` if no copy managed by this hub exists, or `Seen`.
     GetCopy {
-        /// The copy's identity.
+        /// The copy's id.
         id: ResourceId,
         /// The member.
         cluster: Str,
     },
-    /// The decision itself needs to know whether this template exists on the hub: a point GET of its metadata.
-    /// Answered by `Absent`, `NeverTravels`, or `Found`.
+    /// Find out whether this template exists on the hub: a point GET of its metadata. Its outcome is `Absent`, `NeverTravels`,
+    /// or `Found`.
     GetTemplate(ResourceId),
-    /// The status of a template is made of its copies' by what people taught us of the kind, which needs the whole object:
-    /// it is read, asked about, and its status written if it differs ([`crate::status::template::aggregated`]). Answered by
-    /// `Aggregated`.
+    /// Aggregate the status of a template by an interpretation that needs the whole object: the template is read, interpreted,
+    /// and its status written if it differs ([`crate::status::template::aggregated`]). Its outcome is `Aggregated`.
     Aggregate {
         /// The template.
         id: ResourceId,
-        /// What they taught us.
+        /// The interpretation of the kind.
         interpretation: Interpretation,
-        /// What each cluster reported.
+        /// The status that each cluster reported.
         items: Vec<AggregatedStatusItem>,
-        /// Which question this is: it is told back with the outcome.
+        /// The number of this request: the outcome repeats it.
         asked: u64,
     },
-    /// Nothing can be done for the key before a person changes something, for this reason. It is told as a server's refusal
-    /// is: once, see [`crate::refusal`]. Alone in a plan it is not tried again: what the decision looked at dirties the key.
+    /// Nothing can be done for the key before a user changes something, for this reason. It is reported once, as a refusal by a
+    /// server is; see [`crate::refusal`]. Alone in a plan it is not retried: a change of the objects that the decision read
+    /// makes the key dirty.
     Refuse(String),
-    /// An Event to be recorded on the hub. Losing one is no error.
+    /// Record an Event on the hub. Losing one is no error.
     Emit(Event),
 }
 
@@ -385,11 +388,11 @@ pub struct Event {
     pub warning: bool,
     /// A reason of the table in `entourage_api::keys::event`.
     pub reason: &'static str,
-    /// What happened, where, why and what to do; never an object's content.
+    /// The event, the object, the cause and what to do; never an object's content.
     pub message: String,
 }
 
-/// What an Event is about.
+/// The object that an Event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Regarding {
     /// `apiVersion`.
@@ -404,25 +407,25 @@ pub struct Regarding {
     pub uid: Str,
 }
 
-/// How a copy of a distribution is brought in line: data only.
+/// The data that a copy of a distribution is applied with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Order {
     /// The distribution.
     pub distribution: Str,
-    /// Where.
+    /// The server and namespace of the copy.
     pub place: Place,
-    /// The copy.
+    /// The copy's id.
     pub id: ResourceId,
-    /// How it is made.
+    /// The data it is rendered with.
     pub render_spec: render::DistributionRenderSpec,
-    /// The object that is distributed where it stands by itself; else it is in the distribution.
+    /// The object that is distributed, if it is a separate object; else it is embedded in the distribution.
     pub source: Option<ResourceId>,
-    /// What stands there, as last seen; `None` creates it.
+    /// The object at the target as last observed; `None` creates it.
     pub live: Option<Preconditions>,
-    /// Whether it must be read before it is written.
+    /// True if it must be read before it is written.
     pub read_first: bool,
-    /// Whether it may be deleted and made again where an update cannot change it.
+    /// True if it may be deleted and created again where an update cannot change it.
     pub may_recreate: bool,
-    /// Whether it may be written at all; else it is compared.
+    /// True if it may be written; else it is only compared.
     pub may_write: bool,
 }

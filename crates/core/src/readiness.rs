@@ -1,4 +1,4 @@
-//! What the Ready condition of a Cluster says, as stored.
+//! The Ready condition of a Cluster, as stored.
 
 use entourage_api::{
     cluster::Cluster,
@@ -6,18 +6,18 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// Whether the Ready condition of a Cluster, as stored, is True.
+/// True if the Ready condition of a Cluster, as stored, is True.
 pub(crate) fn is_ready(cluster: &Cluster) -> bool {
     stored_ready(cluster).is_some_and(|each| each.status == "True")
 }
 
-/// The Ready condition of a Cluster, as stored.
+/// The Ready condition of a Cluster, as stored, or `None` if it has none.
 pub(crate) fn stored_ready(cluster: &Cluster) -> Option<&Condition> {
     let mut all = cluster.status.iter().flat_map(|status| &status.conditions);
     all.find(|each| each.type_ == condition::READY)
 }
 
-/// Whether the Ready condition of a Cluster says that the hub is cut off from it.
+/// True if the Ready condition of a Cluster says that the hub is cut off from it.
 pub(crate) fn is_cut_off(ready: &Condition) -> bool {
     ready.status == "Unknown" && ready.reason == reason::HUB_CUT_OFF
 }

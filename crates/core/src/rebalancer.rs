@@ -1,16 +1,16 @@
-//! WorkloadRebalancers: workloads whose clusters are chosen afresh, once.
+//! WorkloadRebalancers: workloads that are rescheduled once.
 //!
-//! A rebalancer asks with the time of its creation. The planner of bindings, their one writer, puts that into
-//! `spec.rescheduleTriggeredAt`, and chooses in the same write. The planner here says what came of it, and ends
-//! the rebalancer when its time is over. Invariants:
+//! A rebalancer triggers with the time of its creation. The planner of bindings, their one writer, copies that to
+//! `spec.rescheduleTriggeredAt`, and reschedules in the same write. The planner here reports the results, and deletes the
+//! rebalancer when its TTL is over. Invariants:
 //!
-//! - A rebalancer asks for a workload until its status says what came of that. From then on it leaves the binding alone,
-//!   whatever others make of it.
-//! - `Successful`: the binding bears the time of the question, or a later one. That stays, also when the workload is taken out
-//!   of the spec.
-//! - `Failed`: there is no binding, and nobody is about to make one, as far as the hub is known as it is now. That is final for
-//!   the spec that was looked at; a change of the spec has it looked at again.
-//! - Nothing waits for a rebalancer. A hub that does not know the kind has none.
+//! - A rebalancer triggers a workload until its status has a result for it. From then on it does not change the binding,
+//!   whatever other writers do to it.
+//! - `Successful`: the binding has the time of the trigger, or a later one. That stays, also when the workload is removed from
+//!   the spec.
+//! - `Failed`: there is no binding, and none is about to be created, with the hub synced. That is final for the observed spec; a
+//!   change of the spec evaluates it again.
+//! - Nothing waits for a rebalancer. A hub that does not serve the kind has none.
 
 use entourage_api::apps::{self, ObservedWorkload, WorkloadRebalancerStatus, WorkloadReference};
 use serde_json::json;
@@ -26,17 +26,17 @@ use crate::{
     plan::{Change, HubObject, Plan, SyncRequirement, Verb},
 };
 
-/// How long after a rebalancer appeared a workload without a binding is said to have none, in milliseconds: what it names may
-/// have been applied with it.
+/// The time, in milliseconds, after a rebalancer appeared until a workload without a binding is reported as such: the workload
+/// may have been applied together with it.
 const FIRST_LOOK: i64 = 2_000;
 
-/// How long a status waits while something is under way, in milliseconds.
+/// The time that a status waits while a result is pending, in milliseconds.
 const PROGRESS: i64 = 5_000;
 
 /// See [`MANY`]; in milliseconds.
 const LOOK: i64 = 1_000;
 
-/// Plans the status of a rebalancer, and its end. Cost: O(workloads × log workloads).
+/// Plans the status of a rebalancer, and its deletion. Cost: O(workloads × log workloads).
 #[must_use]
 pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     let Some(held) = index.rebalancers.get(name) else {
@@ -69,7 +69,7 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     }
 }
 
-/// What came of each workload, sorted as in Karmada; and what is to be waited for.
+/// The result of each workload, sorted as in Karmada; and the plan to wait for pending ones.
 fn results(index: &Index, held: &RebalancerState, now: Time) -> (Vec<ObservedWorkload>, Option<Plan>) {
     let mut waits: Option<Plan> = None;
     let mut results: Vec<ObservedWorkload> = held.earlier().cloned().collect();
@@ -99,7 +99,7 @@ fn results(index: &Index, held: &RebalancerState, now: Time) -> (Vec<ObservedWor
 
 enum Came {
     Told(ObservedWorkload),
-    /// Nothing is known yet.
+    /// There is no result yet.
     Waits(Plan),
 }
 
@@ -140,7 +140,7 @@ fn told(workload: &WorkloadReference, result: &str, reason: &str) -> ObservedWor
     }
 }
 
-/// What the status of a rebalancer is sorted by.
+/// The sort key of the status of a rebalancer.
 fn order(workload: &WorkloadReference) -> [&str; 4] {
     [
         &workload.api_version,
@@ -150,7 +150,7 @@ fn order(workload: &WorkloadReference) -> [&str; 4] {
     ]
 }
 
-/// Waits for both: one reason and one proof at a time.
+/// Merges two plans that wait: they have one reason and one sync requirement at a time.
 fn both(first: Plan, other: Plan) -> Plan {
     let again_at = first.again_at.into_iter().chain(other.again_at).min();
     Plan {
@@ -177,14 +177,14 @@ fn report(name: &Str, held: &RebalancerState, status: &WorkloadRebalancerStatus,
         "status": {
             "observedWorkloads": status.observed_workloads,
             "observedGeneration": status.observed_generation,
-            // Null takes it away: what has finished is not under way again.
+            // Null removes it: a new workload makes a finished rebalancer pending again.
             "finishTime": status.finish_time,
         },
     });
     write(name, Verb::MergeStatus(body), why)
 }
 
-/// Deletes what has finished when its time is over.
+/// Deletes a finished rebalancer when its TTL is over.
 fn end(name: &Str, held: &RebalancerState, now: Time) -> Plan {
     let object = held.object();
     let finished = object

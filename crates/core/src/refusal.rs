@@ -1,5 +1,5 @@
-//! Refused writes: when the hub, or a member for a namespace, refuses what we write, the person who can change that is
-//! told, on the object that they wrote.
+//! Refused writes: when the hub refuses a write, or a member refuses a namespace, an Event reports it on the object of the user
+//! who can fix it.
 
 use entourage_api::keys::event;
 
@@ -10,8 +10,8 @@ use crate::{
     scope,
 };
 
-/// The Event for a write that was refused (validation, quota, rights), with the server's words; `None` when nothing
-/// is known of the object any more. The caller emits it when a key is refused for the first time since it last succeeded.
+/// The Event for a write that was refused (validation, quota, rights), with the server's message; `None` if the index no longer
+/// has the object. The caller emits it when a key is refused for the first time since it last succeeded.
 #[must_use]
 pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
     let regarding = regarding(index, key)?;
@@ -47,7 +47,8 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
     })
 }
 
-/// The Event for a decision that cannot be made before somebody changes something, in its own words; `None` as of [`event()`].
+/// The Event for a decision that cannot be made before a user changes something, with its own message; `None` as for
+/// [`event()`].
 #[must_use]
 pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
     match key {
@@ -89,7 +90,7 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             name: name.name.clone(),
             uid: index.override_index.meta(name)?.uid.clone(),
         },
-        // What is wrong lies with the member, or with a policy for it.
+        // The cause is the member, or a policy for it.
         Key::Cluster(name) | Key::Namespace(_, name) => Regarding {
             api_version: "cluster.karmada.io/v1alpha1".into(),
             kind: "Cluster".into(),

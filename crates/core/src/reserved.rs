@@ -1,9 +1,9 @@
-//! What is never propagated: kinds and namespaces of the system and of the control plane itself.
+//! Objects that are never propagated: kinds and namespaces of the system and of the control plane itself.
 
 use crate::object::Gvk;
 
-/// Whether a kind is never a template: it is the control plane's own, or tells what happened on one cluster (Event).
-/// Source: Karmada reference 1.1.
+/// True if a kind is never a template: it belongs to the control plane, or reports what happened on one cluster (Event). Source:
+/// Karmada reference 1.1.
 pub(crate) fn is_skipped_kind(gvk: &Gvk) -> bool {
     const GROUPS: [&str; 4] = [
         "cluster.karmada.io",
@@ -18,8 +18,9 @@ pub(crate) fn is_event(gvk: &Gvk) -> bool {
     &*gvk.kind == "Event" && ["", "events.k8s.io"].contains(&&*gvk.group)
 }
 
-/// Whether nothing is propagated out of this namespace: `kube-*`, `karmada-system`, `karmada-cluster` and
-/// `karmada-es-*` belong to the system. [`crate::config::Config::is_reserved`] knows those of this installation, too. Source: Karmada reference 1.1.
+/// True if no object is propagated out of this namespace: `kube-*`, `karmada-system`, `karmada-cluster` and `karmada-es-*`
+/// belong to the system. [`crate::config::Config::is_reserved`] includes those of this installation, too. Source: Karmada
+/// reference 1.1.
 pub(crate) fn is_skipped_namespace(namespace: &str) -> bool {
     const NAMES: [&str; 2] = ["karmada-system", "karmada-cluster"];
     const PREFIXES: [&str; 2] = ["kube-", "karmada-es-"];

@@ -1,4 +1,4 @@
-//! Scheduling: by which placement a template is scheduled, and to which clusters.
+//! Scheduling: the placement of a template, and the clusters it is scheduled to.
 
 mod own;
 
@@ -17,12 +17,11 @@ use crate::{
     stored_binding::is_reschedule_asked,
 };
 
-/// Chooses clusters for a claimed template, and answers with the reason when there are none. The last good choice stays when
-/// no cluster fits (a workload is not taken away because nothing better was found). Who schedules asks
-/// [`crate::failover::decide`].
+/// Schedules a claimed template, and returns the reason when there is no cluster. The last valid result is kept when no cluster
+/// fits (a workload is not removed because nothing better was found). Callers use [`crate::failover::decide`].
 ///
-/// `held` is the binding as stored: by what was chosen before. Beside the time: where it is placed, and the clusters that it is
-/// being evicted from.
+/// `held` is the stored binding, with its earlier scheduling result. The other arguments are the time, the current clusters, and
+/// the clusters that it is being evicted from.
 pub(crate) fn schedule(
     index: &Index,
     id: &ResourceId,

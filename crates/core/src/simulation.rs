@@ -1,12 +1,12 @@
-//! The rehearsal: what would happen if these objects were applied, from the planners that make it happen.
+//! The simulation: the effect of applying these objects, computed by the planners that would cause it.
 //!
-//! An [`Index`] is told what the hub and the members hold, everything it wants to be planned is planned, and each change is
-//! carried out on a model of the API servers in memory, until nothing is left to do. Time is virtual. What the rehearsal
-//! does not know it asks for ([`Progress::Asks`]): the caller reads it from real servers, or answers that there is nothing.
-//! Nothing here writes anywhere.
+//! An [`Index`] observes the objects of the hub and the members, every dirty key is planned, and each change is executed on a
+//! model of the API servers in memory, until nothing is left to do. Time is virtual. Missing facts are requested
+//! ([`Progress::Asks`]): the caller reads them from real servers, or answers that there are none. Nothing is written to real
+//! servers.
 //!
 //! - [`overlay`](overlay::overlay): an apply without a server.
-//! - [`report`](Rehearsal::report): what came out; Secrets' values never leave this module.
+//! - [`report`](Rehearsal::report): the result; Secrets' values never leave this module.
 
 mod act;
 mod copies;
@@ -38,48 +38,48 @@ pub use servers::identity;
 
 pub use crate::observation::kind_read_by;
 
-/// How long in virtual milliseconds the rehearsal goes on: longer than any delay that changes what stands where (the wait
-/// for dependencies, the grace of a deletion, a member's failure threshold).
+/// The duration of the simulation in virtual milliseconds: longer than any delay that changes copies (the wait for dependencies,
+/// the grace period of a deletion, a member's failure threshold).
 const PATIENCE: i64 = 180_000;
 
-/// How many plans are made at most for each object that was given; a bound for a system that would never settle.
+/// The maximum number of plans for each given object; a bound for a system that would never settle.
 const PLANS_PER_OBJECT: usize = 2_000;
 
-/// Something the rehearsal needs to know of a real server.
+/// A fact of a real server that the simulation needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// All objects that a watch covers, whole.
     List(Watch),
     /// One object of the hub that no list covers.
     Template(ResourceId),
-    /// What stands on a member where a copy would be created.
+    /// The object on a member with the id of a copy that would be created.
     Copy(Str, ResourceId),
 }
 
-/// What a real server answered.
+/// The response of a real server.
 pub enum Answer {
     /// The objects; none or one for a question about one object.
     Objects(Vec<Value>),
-    /// Why it cannot be read, for a person.
+    /// The reason why it cannot be read, for a user.
     Unreadable(String),
 }
 
-/// How far the rehearsal is.
+/// The state of the simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It goes on when these are answered; sorted.
+    /// It continues when these are answered; sorted.
     Asks(Vec<Question>),
     /// Nothing is left to do.
     Settled,
-    /// It was given up: something goes on being changed.
+    /// It was given up: an object keeps being changed.
     Unsettled,
 }
 
-/// A rehearsal under way.
+/// A running simulation.
 pub struct Simulation {
     index: Index,
     hub: Objects,
-    /// The hub as it was given, before anything was applied or planned.
+    /// The objects of the hub as given, before any was applied or planned.
     hub_before: Objects,
     members: BTreeMap<Str, Model>,
     versions: Versions,
@@ -89,16 +89,16 @@ pub struct Simulation {
     timers: BTreeMap<Key, Time>,
     open: BTreeSet<Watch>,
     answered: BTreeSet<Question>,
-    /// Templates of the hub that cannot be read, and why: whether they are there is not known, and nothing is decided
-    /// that would need it.
+    /// Templates of the hub that cannot be read, with the reason: whether they exist is unknown, and no decision is made that
+    /// depends on it.
     unreadable: BTreeMap<ResourceId, String>,
-    /// Objects to be applied when everything that is asked for is known.
+    /// Objects to apply when every requested fact is known.
     pending: VecDeque<(ResourceId, Value)>,
-    /// What was applied.
+    /// The applied objects.
     applied: Objects,
-    /// What the hub would refuse, and why.
+    /// The objects that the hub would refuse, with the reason.
     refused: BTreeMap<ResourceId, String>,
-    /// Why a copy was removed or released.
+    /// The reasons why copies were deleted or released.
     whys: BTreeMap<(Str, ResourceId), String>,
     plans: usize,
 }
@@ -108,13 +108,13 @@ pub struct Simulation {
 struct Model {
     objects: Objects,
     before: Objects,
-    /// Why it could not be read; its copies are taken to be as the hub recorded them.
+    /// The reason why it could not be read; its copies are assumed to be as the hub recorded them.
     unreadable: Option<String>,
     probed: bool,
 }
 
 impl Simulation {
-    /// A rehearsal of a hub with these settings; `config.hub` is its id.
+    /// Starts a simulation of a hub with these settings; `config.hub` is its id.
     #[must_use]
     pub fn new(config: Config, now: Time) -> Self {
         Self {
@@ -138,9 +138,9 @@ impl Simulation {
         }
     }
 
-    /// Has an object applied. `before` is what the hub holds now, `after` what it would hold, from a dry run or from
-    /// [`overlay`](overlay::overlay). An object without a name is left out; one that cannot be read as what it says it is
-    /// counts as refused.
+    /// Applies an object. `before` is the object on the hub now, `after` the one it would become, from a dry run or from
+    /// [`overlay`](overlay::overlay). An object without a name is ignored; one that cannot be read as its kind counts as
+    /// refused.
     pub fn apply(&mut self, before: Option<Value>, after: Value) {
         let Some(id) = servers::identity(&after) else {
             return;
@@ -155,7 +155,7 @@ impl Simulation {
         self.pending.push_back((id, after));
     }
 
-    /// Tells of an object of the hub that is there already. One that cannot be read as what it says it is counts as refused.
+    /// Adds an existing object of the hub. One that cannot be read as its kind counts as refused.
     pub fn know(&mut self, object: Value) {
         if let Some(id) = servers::identity(&object) {
             if let Some(why) = misread::why(&id, &object) {
@@ -167,14 +167,14 @@ impl Simulation {
         }
     }
 
-    /// Tells that the hub would refuse an object; `why` never quotes a Secret.
+    /// Records that the hub would refuse an object; `why` never quotes a Secret.
     pub fn refuse(&mut self, object: &Value, why: String) {
         if let Some(id) = servers::identity(object) {
             self.refused.insert(id, why);
         }
     }
 
-    /// Goes on until something is asked for, or nothing is left to do.
+    /// Continues until a fact is requested, or nothing is left to do.
     ///
     /// Cost: O(plans), each as named at its planner.
     pub fn run(&mut self) -> Progress {
@@ -212,7 +212,7 @@ impl Simulation {
         }
     }
 
-    /// What is planned next: clusters first, so that nothing is divided among those of them alone that are ready already.
+    /// The next key to plan: clusters first, so that replicas are not divided only among those that are ready already.
     fn next(&mut self) -> Option<Key> {
         let first = Key::Cluster(Str::from(""));
         let cluster = self.queue.range(first..).next().cloned();
@@ -222,7 +222,7 @@ impl Simulation {
         }
     }
 
-    /// Goes on to the end without any server: nothing is there but what was given.
+    /// Runs to the end without any server: only the given objects exist.
     pub fn run_alone(&mut self) -> Progress {
         loop {
             match self.run() {
@@ -236,7 +236,7 @@ impl Simulation {
         }
     }
 
-    /// Takes in an answer.
+    /// Adds an answer.
     pub fn answer(&mut self, question: Question, answer: Answer) {
         match question.clone() {
             Question::List(watch) => self.listed(watch, answer),
@@ -259,24 +259,24 @@ impl Simulation {
         self.answered.insert(question);
     }
 
-    /// The index as it is now: what is known, and what was decided.
+    /// The current index: the observed objects, and the decisions.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// What was to be applied: what was, and what the hub would refuse.
+    /// The objects given to apply: those applied, and those that the hub would refuse.
     pub fn given(&self) -> impl Iterator<Item = &ResourceId> {
         let applied = self.applied.iter().map(|(id, _)| id);
         applied.chain(self.refused.keys())
     }
 
-    /// What the hub holds now in the model. Do not show it: it may be a Secret.
+    /// The current objects of the hub in the model. Do not print them: they may be Secrets.
     pub fn hub(&self) -> impl Iterator<Item = (&ResourceId, &Value)> {
         self.hub.iter()
     }
 
-    /// What came out.
+    /// The result.
     #[must_use]
     pub fn report(&self) -> Report {
         outcome::report(self)
@@ -287,7 +287,7 @@ impl Simulation {
         PLANS_PER_OBJECT.saturating_mul(10 + objects)
     }
 
-    /// An object of the hub as it is before the rehearsal.
+    /// Adds an object of the hub from before the simulation.
     fn take_in(&mut self, id: &ResourceId, object: Value) {
         if self.hub_before.contains(id) {
             return;
@@ -298,7 +298,7 @@ impl Simulation {
         self.hub.insert(id.clone(), object);
     }
 
-    /// An object of a member as it is before the rehearsal.
+    /// Adds an object of a member from before the simulation.
     fn take_in_on(&mut self, cluster: &Str, id: &ResourceId, object: Value) {
         let object = kept(object);
         self.versions.saw(&object);
@@ -310,7 +310,7 @@ impl Simulation {
         member.objects.insert(id.clone(), object);
     }
 
-    /// The answer to a watch's list: it is open from now on.
+    /// Adds the answer to a watch's list: the watch is open from now on.
     fn listed(&mut self, watch: Watch, answer: Answer) {
         let server = watch.server();
         match (answer, &server) {
@@ -376,7 +376,7 @@ impl Simulation {
         self.probe_members();
     }
 
-    /// An apply, once everything that is there is known.
+    /// Applies an object, once the existing objects are known.
     fn put_applied(&mut self, id: &ResourceId, after: Value) {
         let after = kept(after);
         let stored = match self.hub.get(id).cloned() {
@@ -389,7 +389,7 @@ impl Simulation {
         self.probe_members();
     }
 
-    /// Lets time pass until the next timer; false when there is none that matters.
+    /// Advances time to the next timer; false if there is none before the end.
     fn pass_time(&mut self) -> bool {
         let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
         let Some((time, key)) = next.filter(|(time, _)| *time <= self.until) else {
@@ -404,7 +404,7 @@ impl Simulation {
     fn observe(&mut self, seen: Observation) {
         let dirty = self.index.observe(seen, self.now);
         self.queue.extend(dirty);
-        // What is taught of a kind changed: its objects are read again.
+        // The interpretation of a kind changed: its objects are read again.
         for watch in self.index.take_ended() {
             if self.open.remove(&watch) && self.index.demand().contains(&watch) {
                 let server = watch.server();

@@ -1,7 +1,7 @@
-//! Status: how a binding's template fares on its members, and what the template's own status says of it.
+//! Status: the state of a binding's copies on its members, and the status of the template itself.
 //!
-//! A status is one write when all members that answer have answered, or when the last answer is `status_delay` old; at
-//! most one in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
+//! A status is written once when all members that respond have reported, or when the last report is `status_delay` old; at most
+//! once in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
 pub(crate) mod events;
 mod health;
@@ -39,14 +39,14 @@ use crate::{
     stored_binding::to_value,
 };
 
-/// The longest a status waits for members that are still being written to, in milliseconds.
+/// The longest time that a status waits for members that are still being written to, in milliseconds.
 const LONGEST_WAIT: i64 = 30_000;
 
-/// How long a workload whose dependency or data is missing waits for its members' first answers, in milliseconds.
+/// The time that a workload whose dependency or data is missing waits for its members' first reports, in milliseconds.
 const FIRST_ANSWERS: i64 = 1_000;
 
-/// How long the spec must have stayed as it is before a status is written that tells nothing but its generation: longer than
-/// referrers are collected, so that those who arrive one after the other cost one such write.
+/// The time that the spec must be unchanged before a status is written that updates nothing but its generation: longer than
+/// changes of referrers are collected, so that successive referrers cost one such write.
 const GENERATION_DELAY: i64 = 2_000;
 
 /// Plans the status of a binding. Cost: O(its copies + references × clusters).
@@ -74,7 +74,7 @@ pub fn plan_binding(index: &Index, id: &ResourceId, now: Time) -> Plan {
         return Plan::wait_for(SyncRequirement::Referrers, "its dependents are not synced yet");
     }
     let places = places(index, id, resource);
-    // At start the members' lists come later than the hub's: what they hold must not look lost.
+    // At start the members' lists come later than the hub's: existing copies must not look lost.
     if places.iter().any(|place| place.unknown) {
         return Plan::wait("a member is not synced yet");
     }
@@ -217,7 +217,7 @@ fn fill(
     if wanted == 0 {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
     } else if lacking.is_empty() && !is_settled {
-        // The spec is about to be written: what it says then is told then.
+        // The spec is about to be written: its state is reported then.
     } else if lacking.is_empty() {
         let message = format!("Applied on {wanted}/{wanted} clusters.");
         set(
@@ -228,7 +228,7 @@ fn fill(
             message,
         );
     } else {
-        // On its way is no failure, and what a user holds back is none either.
+        // A delivery in progress is no failure, nor is one that a user suspended.
         let reason = if as_asked {
             reason::SUSPEND_DISPATCHING
         } else if going_on {
@@ -333,7 +333,7 @@ fn fill(
                 message,
             );
         }
-        // The workload waits for them: that is no news before it is over.
+        // The workload waits for them: that is not reported before it is over.
         Dependencies::NotDelivered { trouble: false, .. } if on_its_way => {}
         Dependencies::NotDelivered { message, .. } => {
             let message = message.clone();
@@ -348,14 +348,14 @@ fn fill(
     }
 }
 
-/// Conditions that count what is as it should be: while they stay True, a count is no more news than the generation.
+/// Conditions with counts of copies: while they stay True, a changed count is no more reason for a write than the generation.
 const COUNTING: [&str; 3] = [
     condition::SCHEDULED,
     condition::FULLY_APPLIED,
     condition::DEPENDENCIES_READY,
 ];
 
-/// Whether nothing but generations differs, and counts of what is as it should be.
+/// True if only generations differ, and counts of conditions that stay True.
 fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindingStatus) -> bool {
     let mut same = before.clone();
     same.scheduler_observed_generation = after.scheduler_observed_generation;
@@ -369,8 +369,7 @@ fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindi
     same == *after
 }
 
-/// Whether each cluster that the stored spec names is one where the copy is wanted, or stands as it should (I9). Cost:
-/// O(clusters).
+/// True if on each cluster that the stored spec names the copy is required, or is up to date (I9). Cost: O(clusters).
 fn is_spec_settled(index: &Index, resource: &ResourceState, stored: &Binding, places: &[Place<'_>]) -> bool {
     let spec = &stored.object.spec;
     let own = spec.clusters.iter().filter(|_| spec.placement.is_some());
@@ -388,11 +387,11 @@ fn is_spec_settled(index: &Index, resource: &ResourceState, stored: &Binding, pl
     })
 }
 
-/// The entry of a place; what a member that cannot be asked reported last stays.
+/// The status item of a cluster; the last report of a member that does not respond is kept.
 fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
     let live = place.state.live.as_ref();
     let told = held;
-    // After a start nothing is held that a hook or script without an answer could have said before, but for this.
+    // After a start the stored item is the only earlier result of a hook or script that fails now.
     let lacks = |operation| live.and_then(|live| live.lacks(operation));
     let said = |operation| held.filter(|_| lacks(operation).is_some());
     let held = held.filter(|_| !place.answers && live.is_none());
@@ -436,7 +435,7 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
 
 // --- when
 
-/// Until when a write waits for answers that are about to come.
+/// The time until which a write waits for reports that are about to come.
 fn too_early(
     index: &Index,
     resource: &ResourceState,
@@ -454,13 +453,13 @@ fn too_early(
         _ => None,
     };
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
-    // Nobody answers before somebody has done something about it.
+    // No report comes before a user has acted.
     let told_soon = matches!(
         dependencies,
         Dependencies::Missing(_) | Dependencies::NotDelivered { data: true, .. }
     );
     if !on_its_way && !places.iter().any(Place::is_pending) {
-        // Members come first: when all have answered the hub is told a moment later, and once.
+        // Members come first: when all have reported the hub is written a moment later, and once.
         let last = resource.answers.map(|(_, last)| last).max(resource.lists_came);
         let settled = last.map(|last| last.plus(config.status_delay / 2));
         return again.max(settled.filter(|until| now < *until));
@@ -482,12 +481,12 @@ fn too_early(
         (first, last)
     });
     let until = match answers {
-        // A loaded member answers late: the others may take as long again as the first did.
+        // A loaded member reports late: the others may take as long again as the first did.
         Some((first, last)) if resource.status_written.is_none() => {
             last.plus(config.status_delay.max(first.0 - since.0))
         }
         Some((_, last)) => last.plus(config.status_delay),
-        // Somebody may be waiting to be told; members that answer do so soon after they could be written to.
+        // A user may be waiting for the message; members that respond report soon after they could be written to.
         None if told_soon => since
             .max(resource.lists_came.unwrap_or_default())
             .plus(FIRST_ANSWERS),

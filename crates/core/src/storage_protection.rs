@@ -1,15 +1,15 @@
-//! Claims and volumes that are being deleted on the hub, and that nothing there lets go.
+//! Claims and volumes that are being deleted on the hub, and whose finalizer nothing there removes.
 //!
-//! API servers put a finalizer on each, which a controller removes when no Pod uses it. A hub runs no Pods; where it runs that
-//! controller or puts no finalizer on, they are gone at once. Where neither is so, the user is told once which flag helps. The
-//! finalizer is never removed here: whether Pods of the hub use the claim is not known.
+//! API servers put a finalizer on each, which a controller removes when no Pod uses it. A hub runs no Pods; if it runs that
+//! controller, or adds no finalizer, they are gone at once. Otherwise the user is told once which flag helps. The finalizer is
+//! never removed here: whether Pods of the hub use the claim is unknown.
 
 use crate::{
     object::{Meta, ResourceId, Time},
     plan::{Change, Plan},
 };
 
-/// How long the controller of a hub may take, in milliseconds.
+/// The time that the controller of a hub may take, in milliseconds.
 const PATIENCE: i64 = 30_000;
 
 const PROTECTED: [(&str, &str); 2] = [
@@ -17,7 +17,7 @@ const PROTECTED: [(&str, &str); 2] = [
     ("PersistentVolume", "kubernetes.io/pv-protection"),
 ];
 
-/// What is to be said of a template that is being deleted; `None` of one that nothing protects. Cost: O(finalizers).
+/// The plan with a message about a template that is being deleted; `None` if nothing protects it. Cost: O(finalizers).
 pub(crate) fn plan(id: &ResourceId, meta: &Meta, now: Time) -> Option<Plan> {
     let deleted = meta.deleting?;
     let finalizer = protected_by(id, meta)?;

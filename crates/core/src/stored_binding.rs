@@ -1,4 +1,4 @@
-//! What a binding says, as stored: questions about it that need nothing else.
+//! The fields of a stored binding: queries that need nothing else.
 
 pub(crate) mod purge;
 
@@ -16,16 +16,16 @@ use crate::{
     scope,
 };
 
-/// So much the clocks of machines differ at most, in milliseconds: an hour. What lies further ahead is a mistake.
+/// The maximum clock difference between machines, in milliseconds: an hour. A time further ahead is a mistake.
 const CLOCKS_DIFFER: i64 = 3_600_000;
 
-/// The `schedulerName` of bindings that are ours to schedule.
+/// The `schedulerName` of bindings that this control plane schedules.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// What policies say of failovers by annotations: their bindings say the same.
+/// The annotations of policies about failover: their bindings have the same.
 pub(crate) const WISHES: [&str; 2] = [annotation::FAIL_BACK, annotation::WAIT_FOR_DATA];
 
-/// What is remembered.
+/// The annotations with records.
 pub(crate) const RECORDS: [&str; 5] = [
     annotation::FAILED_CLUSTERS,
     annotation::HOME_CLUSTERS,
@@ -40,16 +40,16 @@ const LONGEST: usize = 63;
 /// Labels that a replacement gets, by key.
 pub(crate) type Labels = BTreeMap<Str, Str>;
 
-/// Whether choosing clusters is ours to do: no other scheduler does it, and it is not suspended.
+/// True if this control plane schedules the binding: no other scheduler does, and scheduling is not suspended.
 pub(crate) fn is_scheduled_by_us(spec: &ResourceBindingSpec) -> bool {
     let suspended = spec.suspension.as_ref().and_then(|each| each.scheduling);
     suspended != Some(true) && ["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str())
 }
 
-/// Whether a user asked, after clusters were last chosen, for them to be chosen afresh (Karmada reference 1.3).
+/// True if a user triggered rescheduling after the clusters were last scheduled (Karmada reference 1.3).
 ///
-/// The answer to a question from the future bears the question's own time, see [`crate::status`]. While that lies ahead
-/// any other question is a new one: a wrong clock may not disable rescheduling until its time comes.
+/// A trigger in the future is recorded with its own time, see [`crate::status`]. While that lies ahead any other trigger is a
+/// new one: a wrong clock must not disable rescheduling until its time comes.
 pub(crate) fn is_reschedule_asked(held: &ResourceBinding, now: Time) -> bool {
     let chosen = held
         .status
@@ -66,7 +66,7 @@ pub(crate) fn is_reschedule_asked(held: &ResourceBinding, now: Time) -> bool {
     }
 }
 
-/// Whether a binding's own suspension holds a cluster back. Cost: O(clusters named).
+/// True if a binding's own suspension holds back a cluster. Cost: O(clusters named).
 #[must_use]
 pub(crate) fn is_held_back_from(spec: &ResourceBindingSpec, cluster: &str) -> bool {
     let Some(suspension) = &spec.suspension else {
@@ -79,7 +79,7 @@ pub(crate) fn is_held_back_from(spec: &ResourceBindingSpec, cluster: &str) -> bo
             .any(|name| name == cluster)
 }
 
-/// The eviction task from a cluster. Cost: O(tasks).
+/// The eviction task for a cluster, or `None`. Cost: O(tasks).
 pub(crate) fn eviction_from<'a>(
     spec: &'a ResourceBindingSpec,
     cluster: &str,
@@ -88,32 +88,32 @@ pub(crate) fn eviction_from<'a>(
     tasks.find(|task| task.from_cluster == cluster)
 }
 
-/// Whether a binding remembers anything that it would not find out again.
+/// True if a binding has records that have no other source.
 pub(crate) fn remembers_failovers(binding: &ResourceBinding) -> bool {
     let annotations = binding.metadata.annotations.as_ref();
     annotations.is_some_and(|all| RECORDS.iter().any(|key| all.contains_key(*key)))
 }
 
-/// The labels that the copy on a cluster gets beside those of its template. Cost: O(1) where none were ever handed on.
+/// The preserved labels of the copy on a cluster, in addition to those of its template. Cost: O(1) if there are none.
 pub(crate) fn preserved_labels_on(binding: &ResourceBinding, cluster: &str) -> Labels {
     preserved_labels(binding).remove(cluster).unwrap_or_default()
 }
 
-/// The labels that replacements get, by cluster, as stored.
+/// The stored preserved labels of replacements, by cluster.
 pub(crate) fn preserved_labels(binding: &ResourceBinding) -> BTreeMap<Str, Labels> {
     let annotations = binding.metadata.annotations.as_ref();
     let text = annotations.and_then(|all| all.get(annotation::PRESERVED_LABELS));
     let mut all: BTreeMap<Str, Labels> = text
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
-    // Whoever may write bindings writes no label that a server refuses, for ever.
+    // A user who may write bindings must not be able to set a label that a server refuses forever.
     for labels in all.values_mut() {
         labels.retain(|key, value| is_label_key(key) && is_label_value(value));
     }
     all
 }
 
-/// Whether a text can be the value of a label.
+/// True if a text is a valid label value.
 pub(crate) fn is_label_value(text: &str) -> bool {
     let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
     text.len() <= LONGEST

@@ -1,6 +1,6 @@
-//! One answer from all layers, and the layer that gave it. For people who try their rules: `entourage interpret`.
+//! All layers behind one question: the layer that answers, and its result. For `entourage interpret` and for authors of rules.
 //!
-//! Decisions do not come here: they need more than one answer at a time, and read an object once.
+//! Decisions do not use this module: they need several results at a time, and read an object once.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use super::{
 use entourage_api::config::ResourceInterpreterCustomization;
 use entourage_model::object::Gvk;
 
-/// What these customizations teach of a kind. Cost: O(the length of their scripts).
+/// The interpretation of a kind by these customizations. Cost: O(the length of their scripts).
 #[must_use]
 pub fn interpretation(
     gvk: &Gvk,
@@ -35,8 +35,8 @@ pub fn interpretation(
     Interpretation::from(Customized::of(of_it.into_iter(), engine))
 }
 
-/// Who has the question's operation for a kind, and the answer of each: one, or for dependencies all that add up. Empty
-/// if nobody has it: then the kind has no such operation.
+/// The layers that have the question's operation for a kind, with the result of each: one, or for dependencies all that are
+/// merged. Empty if there is none: then the kind has no such operation.
 #[must_use]
 pub fn ask(
     interpretation: &Interpretation,
@@ -51,7 +51,7 @@ pub fn ask(
     all
 }
 
-/// As [`ask`], of the customizations alone.
+/// As [`ask`], by the customizations alone.
 #[must_use]
 pub fn ask_customizations(
     interpretation: &Interpretation,
@@ -60,20 +60,20 @@ pub fn ask_customizations(
     interpretation.each(question)
 }
 
-/// Whether the layers below the customizations are asked: these have no such operation, or add to what is found there.
+/// True if the layers below the customizations are asked: these have no such operation, or are merged with them.
 #[must_use]
 pub fn asks_below(interpretation: &Interpretation, operation: Operation) -> bool {
     !interpretation.has(operation) || operation == Operation::References && interpretation.adds()
 }
 
-/// As [`ask`], of what is known of the kind without configuration.
+/// As [`ask`], by the native interpreter or the shipped rules.
 #[must_use]
 pub fn ask_known(gvk: &Gvk, question: Question<'_>) -> Option<(&'static str, Answer)> {
     let native = native(&gvk.group, &gvk.version, &gvk.kind)?;
     Some((layer(native), of_native(native, question)?))
 }
 
-/// What people call the layer of a kind that is known without configuration.
+/// The name of the layer of a kind that needs no configuration.
 pub(super) fn layer(native: &dyn NativeKind) -> &'static str {
     if native.declared().is_some() {
         "shipped rules"
@@ -136,7 +136,7 @@ fn of_native(native: &dyn NativeKind, question: Question<'_>) -> Option<Answer> 
     }
 }
 
-/// Why no layer answers, for a person.
+/// The error if no layer has the operation, for a user.
 #[must_use]
 pub fn nobody(gvk: &Gvk, operation: Operation) -> InterpretError {
     InterpretError {

@@ -1,4 +1,4 @@
-//! Fingerprints of objects, for kinds without a generation, too.
+//! Content numbers: identify the content of an object, for kinds without a generation, too.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -7,11 +7,11 @@ use entourage_model::object::{Gvk, Meta};
 
 use crate::{NativeKind, native};
 
-/// A number that changes with everything but `metadata` and `status`; `None` for an object with a generation, and for a
-/// kind whose status is not reported: such objects are watched as metadata, and Secrets are among them.
+/// A number that changes with every field except `metadata` and `status`; `None` for an object with a generation, and for a kind
+/// whose status is not reported: such objects are watched as metadata, and Secrets are among them.
 ///
-/// A Service, a claim, a quota or an autoscaler has no generation, and its resourceVersion changes with each word of its status.
-/// The number is the same in every process and release, whatever the order of the fields, and a JSON integer that every
+/// A Service, a claim, a quota or an autoscaler has no generation, and its resourceVersion changes with every write of its
+/// status. The number is the same in every process and release, whatever the order of the fields, and a JSON integer that every
 /// tool keeps exactly (53 bits).
 ///
 /// Cost: O(size of the object).
@@ -71,7 +71,7 @@ fn add_text(hash: &mut Sha256, text: &str) {
     hash.update(text.as_bytes());
 }
 
-/// The metadata of a template without what the hub's own machinery put there, which neither travels nor makes a new
+/// The metadata of a template without the fields that the hub's own controllers set, which are neither propagated nor make a new
 /// version.
 #[must_use]
 pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {

@@ -1,5 +1,5 @@
-//! Kinds whose status is a few counters: their replicas, the sums, and the generations that say whether a counter is up to
-//! date.
+//! The common parts of kinds whose status has counters: replicas, the sums of counters, and generations that show whether they
+//! are up to date.
 
 use entourage_api::keys::{self, annotation, label};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::json::{at, int, set, text};
 pub(super) struct Counter {
     /// Its field.
     pub(super) name: &'static str,
-    /// Whether the API serves it when it is zero.
+    /// True if the API serves it when it is zero.
     pub(super) always: bool,
 }
 
@@ -24,7 +24,7 @@ pub(super) const fn always(name: &'static str) -> Counter {
     Counter { name, always: true }
 }
 
-/// `spec.replicas`, 1 when absent as an API server would fill in; `None` when there is no spec.
+/// `spec.replicas`, 1 when absent as an API server would fill in; `None` without a spec.
 pub(super) fn replicas(object: &Value) -> Option<i64> {
     object["spec"].as_object()?;
     Some(int(object, &["spec", "replicas"]).unwrap_or(1))
@@ -35,8 +35,8 @@ pub(super) fn revise_replicas(object: &mut Value, replicas: i64) {
     set(object, &["spec", "replicas"], json!(replicas));
 }
 
-/// Whether the member's own replica count stays: the template carries the retain-replicas label, because an
-/// autoscaler on the member decides. Source: Karmada reference 0.2, 3.1.
+/// True if the member's own replica count is retained: the template has the retain-replicas label, because an autoscaler on the
+/// member decides. Source: Karmada reference 0.2, 3.1.
 pub(crate) fn retains_replicas(desired: &Value) -> bool {
     text(desired, &["metadata", "labels", label::RETAIN_REPLICAS]) == keys::TRUE
 }
@@ -50,22 +50,22 @@ pub(super) fn retain_replicas(desired: &mut Value, live: &Value) {
     }
 }
 
-/// Whether the controller has seen the latest spec; a status that says nothing has not.
+/// True if the controller has observed the latest spec; false for an empty status.
 pub(super) fn is_observed(live: &Value) -> bool {
     count(&live["status"], "observedGeneration") == count(&live["metadata"], "generation")
 }
 
-/// Whether a pod of an older spec stays until somebody deletes it, so that none has to be of the latest one.
+/// True if pods of an older spec are kept until a user deletes them, so that none has to be of the latest one.
 pub(super) fn is_replaced_on_delete(live: &Value) -> bool {
     text(live, &["spec", "updateStrategy", "type"]) == "OnDelete"
 }
 
-/// A counter's value; absent and misshapen count as zero, as do negative ones, which no API server accepts.
+/// A counter's value; absent and malformed count as zero, as do negative ones, which no API server accepts.
 pub(super) fn count(status: &Value, name: &str) -> i64 {
     status[name].as_i64().unwrap_or_default().max(0)
 }
 
-/// The counters of a live copy alone. `None` when the object has no status yet.
+/// The counters of a live copy alone. `None` if the object has no status yet.
 pub(super) fn reflect_counts(live: &Value, counters: &[Counter]) -> Option<Value> {
     live["status"].as_object()?;
     let mut reflected = Map::new();
@@ -75,9 +75,9 @@ pub(super) fn reflect_counts(live: &Value, counters: &[Counter]) -> Option<Value
     Some(Value::Object(reflected))
 }
 
-/// The counters of a live copy, with the generations that tell what they are about: `generation` and
-/// `observedGeneration` of the copy, `resourceTemplateGeneration` of the template it was made from.
-/// `None` when the object has no status yet. Source: Karmada reference 1.6, observed example.
+/// The counters of a live copy, with the generations that they are about: `generation` and `observedGeneration` of the copy,
+/// `resourceTemplateGeneration` of the template it was made from. `None` if the object has no status yet. Source: Karmada
+/// reference 1.6, observed example.
 pub(super) fn reflect(live: &Value, counters: &[Counter]) -> Option<Value> {
     let mut reflected = reflect_counts(live, counters)?;
     let template = text(
@@ -97,8 +97,8 @@ pub(super) fn reflect(live: &Value, counters: &[Counter]) -> Option<Value> {
     Some(reflected)
 }
 
-/// The sums over all clusters in the template's status; `None` when that changes nothing. Everything else in the stored
-/// status stays.
+/// The sums over all clusters in the template's status; `None` if that changes nothing. All other fields of the stored status
+/// are kept.
 pub(super) fn sums(
     template: &Value,
     items: &[(&str, Option<&Value>)],
@@ -110,9 +110,9 @@ pub(super) fn sums(
 
 /// [`sums`] of a kind that observes generations.
 ///
-/// `observedGeneration` becomes the template's generation only when every cluster's copy was made from that
-/// generation and its controller has seen it, so that "observed" means observed everywhere; until then, and while
-/// there is no cluster, it stays. Source: Karmada reference 1.6.
+/// `observedGeneration` becomes the template's generation only when every cluster's copy was made from that generation and its
+/// controller has observed it, so that "observed" means observed everywhere; until then, and while there is no cluster, it is
+/// kept. Source: Karmada reference 1.6.
 pub(super) fn aggregate(
     template: &Value,
     items: &[(&str, Option<&Value>)],
@@ -132,7 +132,7 @@ pub(super) fn aggregate(
     changed.then_some(Value::Object(status))
 }
 
-/// The stored status with the sums in it, and whether any is another than stored.
+/// The stored status with the sums in it, and true if any differs from the stored one.
 fn summed(
     template: &Value,
     items: &[(&str, Option<&Value>)],

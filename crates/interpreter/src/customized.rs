@@ -1,8 +1,8 @@
-//! The ResourceInterpreterCustomizations of one kind, put together.
+//! The ResourceInterpreterCustomizations of one kind, merged.
 //!
-//! Source: Karmada reference 3.3: of several objects for a kind the first by name answers, operation by operation; the
-//! dependencies that they find add up. A script that does not compile answers nothing, and its operation has no answer:
-//! that somebody meant to teach us something must not be forgotten.
+//! Source: Karmada reference 3.3: of several objects for a kind the first by name decides, operation by operation; their
+//! dependencies are merged. A script that does not compile returns no result, and its operation fails: an intended customization
+//! must not be ignored.
 
 use std::{
     borrow::Cow,
@@ -26,12 +26,12 @@ use super::{
     rule,
 };
 
-/// What compiles scripts.
+/// The compiler of scripts.
 pub trait Engine: Send + Sync + fmt::Debug {
-    /// A script that answers the questions of one operation; `name` is for error texts.
+    /// Compiles a script for the questions of one operation; `name` is for error texts.
     ///
     /// # Errors
-    /// What is wrong with it, and in which line.
+    /// The syntax error, with its line.
     fn compile(&self, name: &str, operation: Operation, source: &str) -> Result<Arc<dyn Rule>, String>;
 }
 
@@ -52,7 +52,7 @@ struct Ruled {
 }
 
 impl Customized {
-    /// Puts together what these customizations of one kind say, sorted by name. `None` if they say nothing.
+    /// Merges these customizations of one kind, sorted by name. `None` if they have no rules.
     ///
     /// Cost: O(the length of the scripts), which are compiled here and not again.
     pub fn of<'a>(
@@ -106,22 +106,22 @@ impl Customized {
         Some(all)
     }
 
-    /// What tells this from what was said before.
+    /// The version, which changes with the rules.
     pub(super) fn version(&self) -> &str {
         &self.version
     }
 
-    /// What tells the rules that make copies from former ones; `None` without such rules.
+    /// The version of the rules that render copies; `None` without such rules.
     pub(super) fn rendering(&self) -> Option<&str> {
         self.rendering.as_deref()
     }
 
-    /// Whether the dependencies that it finds are added to those that are known without it.
+    /// True if its dependencies are merged with those of lower layers.
     pub(super) fn adds(&self) -> bool {
         self.adds && !self.dependencies.is_empty()
     }
 
-    /// Whether it has an operation.
+    /// True if it has an operation.
     pub(super) fn has(&self, operation: Operation) -> bool {
         match operation {
             Operation::References => !self.dependencies.is_empty(),
@@ -129,7 +129,7 @@ impl Customized {
         }
     }
 
-    /// The answer of the one that has the question's operation; `None` if there is none. Dependencies are asked for with
+    /// The result of the rule for the question's operation; `None` if there is none. For dependencies use
     /// [`Self::dependencies`].
     pub(super) fn answer(&self, question: Question<'_>) -> Option<Result<Answer, InterpretError>> {
         self.rules
@@ -137,7 +137,7 @@ impl Customized {
             .map(|ruled| ruled.answer(question))
     }
 
-    /// Who has the question's operation, and the answer of each.
+    /// The rules for the question's operation, with the result of each.
     pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, InterpretError>)> {
         let rules: Vec<&Ruled> = match question {
             Question::Dependencies(_) => self.dependencies.iter().collect(),
@@ -147,8 +147,8 @@ impl Customized {
         rules.into_iter().map(answer).collect()
     }
 
-    /// What each of them finds an object to need. If one has no answer there is none: what it would have found must not be
-    /// taken for not needed.
+    /// The dependencies found by each rule. If one fails the whole fails: a dependency that it would have found must not be
+    /// taken for absent.
     pub(super) fn dependencies(&self, object: &Value) -> Option<Result<Vec<Answer>, InterpretError>> {
         let found = self
             .dependencies
@@ -180,7 +180,7 @@ impl Ruled {
     }
 }
 
-/// Whether the rules of a customization are right, by operation: what is wrong, if something is.
+/// Checks the rules of a customization, by operation: the error of each, if any.
 #[must_use]
 pub fn check(
     customization: &ResourceInterpreterCustomization,
@@ -192,7 +192,7 @@ pub fn check(
         .collect()
 }
 
-/// The operations that a customization has a rule for, right or not.
+/// The operations that a customization has a rule for, valid or not.
 pub(super) fn operations(customization: &ResourceInterpreterCustomization) -> BTreeSet<Operation> {
     let rules = rules(customization, None).into_iter();
     rules.map(|(operation, ..)| operation).collect()
@@ -200,8 +200,8 @@ pub(super) fn operations(customization: &ResourceInterpreterCustomization) -> BT
 
 type Given = (Operation, String, Result<Arc<dyn Rule>, Cow<'static, str>>);
 
-/// What a customization answers: the operation, the text that tells one version of the rule from another, and the rule. An
-/// operation that has a script is the script's.
+/// The rules of a customization: the operation, the text that identifies the version of the rule, and the rule. For an operation
+/// with a script the script counts.
 fn rules(customization: &ResourceInterpreterCustomization, engine: Option<&dyn Engine>) -> Vec<Given> {
     let name = customization.metadata.name.as_deref().unwrap_or_default();
     let compile = |operation, script: &Script| match engine {

@@ -1,8 +1,8 @@
-//! Declarative rules ([`DeclarativeRules`]), compiled once.
+//! Kinds that are interpreted by rules instead of code: [`DeclarativeRules`], compiled once.
 //!
-//! The same rules come from the files that we ship ([`shipped`](crate::shipped)) and from users
-//! (`spec.declarative` of a ResourceInterpreterCustomization). A compiled rule set cannot fail: what an object
-//! lacks, or has in another shape, is absent.
+//! The same rules come from the files that we ship ([`shipped`](crate::shipped)) and from users (`spec.declarative` of a
+//! ResourceInterpreterCustomization). A compiled rule set cannot fail: a field that an object lacks, or has in another shape, is
+//! absent.
 
 mod aggregate;
 mod compile;
@@ -41,19 +41,19 @@ pub struct Declared {
     health: Option<health::Checks>,
 }
 
-/// A number that can be written: its path is made of names.
+/// A writable number: its path consists of names.
 #[derive(Clone, Debug)]
 struct Place {
     names: Vec<String>,
     default: Option<i64>,
 }
 
-/// A rule that cannot be kept: where, what is wrong, and what to do.
+/// An invalid rule: the field, the problem, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     /// The field, as in `dependencies[2].paths[0]`.
     pub field: String,
-    /// What is wrong, with the character's number where the field is a path.
+    /// The problem, with the character's number if the field is a path.
     pub problem: String,
     /// What to do.
     pub remedy: &'static str,
@@ -71,20 +71,20 @@ impl Declared {
     /// Compiles rules. Paths are parsed here, and here only.
     ///
     /// # Errors
-    /// At the first rule that cannot be kept.
+    /// The first invalid rule.
     pub fn compile(rules: &DeclarativeRules) -> Result<Self, RuleError> {
         compile::compile(rules)
     }
 
-    /// Whether the rules name anything that is taken along.
+    /// True if the rules name any dependency.
     #[must_use]
     pub fn refers(&self) -> bool {
         !(self.pods.is_empty() && self.containers.is_empty() && self.dependencies.is_empty())
     }
 
-    /// Everything that the object needs, sorted, each object once. As
-    /// [`references`](fn@crate::references::references) says, and: what lies in another namespace is named with that one,
-    /// whether or not it may be taken along from there; what has neither a namespace said nor an object's own is left out.
+    /// All dependencies of the object, sorted, each object once. As in [`references`](fn@crate::references::references), and: a
+    /// dependency in another namespace is returned with that namespace, whether or not it may be propagated from there; one that
+    /// has neither a namespace of its own nor the object's is omitted.
     ///
     /// Cost: O(size of the parts of the object that paths lead through).
     #[must_use]
@@ -92,27 +92,27 @@ impl Declared {
         mentions::references(self, namespace, object)
     }
 
-    /// The pods that the object makes, by component, in the order of the rules. Where some templates say how many
-    /// there are, these are the components.
+    /// The pods that the object creates, by component, in the order of the rules. If some templates define a number, these are
+    /// the components.
     #[must_use]
     pub fn pods<'a>(&'a self, object: &'a Value) -> Vec<PodsOf<'a>> {
         mentions::pods(self, object)
     }
 
-    /// Where the containers of these pods are in the object, those in these lists of a pod spec, as JSON pointers, each
-    /// once; and containers that are outside of pod templates, if they have an image.
+    /// The positions of the containers of these pods in the object, for these lists of a pod spec, as JSON pointers, each once;
+    /// and of containers outside of pod templates, if they have an image.
     #[must_use]
     pub fn containers(&self, object: &Value, lists: &[&str]) -> BTreeSet<String> {
         mentions::containers(self, object, lists)
     }
 
-    /// Whether the object is made of parts with numbers of pods of their own, instead of replicas.
+    /// True if the object consists of components with pods of their own, instead of replicas.
     #[must_use]
     pub fn has_components(&self) -> bool {
         self.replicas.is_none() && self.pods.iter().any(mentions::Pods::is_component)
     }
 
-    /// How many replicas the object asks for; `None` where the rules do not say, or the object has no such part.
+    /// The number of replicas that the object requests; `None` if there is no rule, or no such field.
     #[must_use]
     pub fn replicas(&self, object: &Value) -> Option<i64> {
         let place = self.replicas.as_ref()?;
@@ -122,20 +122,20 @@ impl Declared {
         int(object, &names).or(place.default)
     }
 
-    /// Makes the object ask for this many replicas.
+    /// Sets the number of replicas in the object.
     pub fn revise_replicas(&self, object: &mut Value, replicas: i64) {
         if let Some(place) = &self.replicas {
             set(object, &place.names(), json!(replicas));
         }
     }
 
-    /// Whether the live copy is asked for before a write. Looks at `metadata.labels` only.
+    /// True if the live copy is needed before a write. Reads `metadata.labels` only.
     #[must_use]
     pub fn needs_live(&self, desired: &Value) -> bool {
         !self.retention.is_empty() || (self.replicas.is_some() && counters::retains_replicas(desired))
     }
 
-    /// Takes over what belongs to the member, the number of replicas too where a label says so.
+    /// Retains the fields that belong to the member, the number of replicas too if a label says so.
     pub fn retain(&self, desired: &mut Value, live: &Value) {
         let replicas = self
             .replicas
@@ -151,7 +151,7 @@ impl Declared {
         }
     }
 
-    /// What of a copy's status is reported; `None` where there is none yet.
+    /// The status of a copy to report; `None` if it has none yet.
     #[must_use]
     pub fn reflect(&self, live: &Value) -> Option<Value> {
         let status = live.get("status").filter(|status| status.is_object())?;
@@ -187,13 +187,13 @@ impl Declared {
         Some(reflected)
     }
 
-    /// Whether the whole status is reported, of any size.
+    /// True if the whole status is reported, of any size.
     #[must_use]
     pub fn reflects_all(&self) -> bool {
         self.reflection.is_empty()
     }
 
-    /// How a live copy is doing; healthy where the rules do not say.
+    /// The health of a live copy; healthy without a rule.
     #[must_use]
     pub fn health(&self, live: &Value) -> Health {
         self.health
@@ -201,8 +201,7 @@ impl Declared {
             .map_or(Health::Healthy, |checks| checks.of(live))
     }
 
-    /// The template's status, from what each cluster reported; `None` when it would not change, or where the rules
-    /// do not say.
+    /// The template's status, from the report of each cluster; `None` if it would not change, or without a rule.
     #[must_use]
     pub fn aggregate(&self, template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
         self.aggregation.as_ref()?.of(template, items)

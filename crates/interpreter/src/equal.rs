@@ -1,10 +1,10 @@
-//! Comparison of a live copy with the wanted one.
+//! The comparison of a live copy with the desired one.
 //!
-//! A rendered object comes from the hub's API server, so it normally has every default already and the comparison
-//! is exact: a field that it lacks and the live copy has was removed, or added by a stranger, and has to go. The
-//! exceptions are explicit: an API server of another version fills in or leaves out a default that the hub's did
-//! not, so a field counts as equal to its absence, on either side, exactly when it holds the default named in
-//! [`DEFAULTS`], and what a server derives from other fields is derived on both sides. A default that somebody changed on the member still differs.
+//! A rendered object comes from the hub's API server, so it normally has every default already and the comparison is exact: a
+//! field that it lacks and the live copy has was removed, or added by another writer, and is removed from the copy. The
+//! exceptions are explicit: an API server of another version fills in or omits a default that the hub's did not, so a field
+//! counts as equal to its absence, on either side, exactly if it has the default named in [`DEFAULTS`], and fields that a server
+//! derives from other fields are derived on both sides. A default that was changed on the member still differs.
 
 mod defaults;
 mod derived;
@@ -18,10 +18,10 @@ use serde_json::{Map, Value};
 use super::{NativeKind, json::text, native, quantity};
 pub use defaults::{DEFAULTS, DefaultRow, FilledIn, QUANTITIES, Scope};
 
-/// Whether the live copy differs from `desired`, the whole rendered object after the kind's retain rule.
+/// True if the live copy differs from `desired`, the whole rendered object after the kind's retain rule.
 ///
-/// Not compared: `metadata` (the caller compares labels and annotations, strangers' stay) and `status`.
-/// Compared by amount: quantities. Compared exactly: everything else, the data of ConfigMaps and Secrets above all.
+/// Not compared: `metadata` (the caller compares labels and annotations, those of other writers stay) and `status`. Compared by
+/// amount: quantities. Compared exactly: all other fields, the data of ConfigMaps and Secrets above all.
 ///
 /// Cost: O(size of the objects).
 #[must_use]
@@ -29,9 +29,8 @@ pub fn differs(desired: &Value, live: &Value) -> bool {
     difference(desired, live).is_some()
 }
 
-/// Where the two differ first: a path such as `spec.template.spec.containers[].image`, for a log line or an event.
-/// `None` when they do not, in the sense of [`differs`]. The path holds no value and no key of a ConfigMap's or Secret's
-/// data.
+/// The first difference between the two: a path such as `spec.template.spec.containers[].image`, for a log line or an event.
+/// `None` if they are equal, in the sense of [`differs`]. The path has no value and no key of a ConfigMap's or Secret's data.
 #[must_use]
 pub fn difference(desired: &Value, live: &Value) -> Option<String> {
     let api_version = text(desired, &["apiVersion"]);
@@ -77,7 +76,7 @@ fn union<'a>(left: &'a Map<String, Value>, right: &'a Map<String, Value>) -> Vec
     left.keys().chain(only_right).map(String::as_str).collect()
 }
 
-/// User data: an empty map is the same as none, nothing else is.
+/// Compares user data: an empty map equals an absent one, and no other values do.
 fn same_data(desired: &Value, live: &Value) -> bool {
     let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
     desired == live || (is_empty(desired) && is_empty(live))
@@ -86,10 +85,10 @@ fn same_data(desired: &Value, live: &Value) -> bool {
 struct Comparison {
     /// As in [`Scope::Kind`].
     kind: String,
-    /// Where the pod spec starts, with a dot at the end; empty for a kind without one.
+    /// The path of the pod spec, with a dot at the end; empty for a kind without one.
     pod_spec: String,
     path: String,
-    /// The path of the innermost difference, once there is one.
+    /// The path of the innermost difference, if found.
     found: Option<String>,
 }
 
@@ -105,7 +104,7 @@ impl Comparison {
         }
     }
 
-    /// Runs `compare` one step further down.
+    /// Runs `compare` one level deeper.
     fn under<T>(&mut self, segment: &str, compare: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 && segment != "[]" {
@@ -149,7 +148,7 @@ impl Comparison {
         })
     }
 
-    /// Whether what is present on one side only is what its absence means.
+    /// True if a value that is present on one side only equals its absence.
     fn same_as_absent(&mut self, present: &Value) -> bool {
         match present {
             Value::Null => return true,
@@ -185,7 +184,7 @@ impl Comparison {
         }
     }
 
-    /// The path from the pod spec on, if it lies there.
+    /// The path within the pod spec, or `None`.
     fn in_pod_spec(&self) -> Option<&str> {
         if self.pod_spec.is_empty() {
             None
@@ -195,7 +194,7 @@ impl Comparison {
     }
 }
 
-/// The field, or the one that stands in for it.
+/// The field, or its substitute.
 fn either<'a>(parent: &'a Value, key: &str, other: &str) -> &'a Value {
     if is_unset(&parent[key]) {
         &parent[other]
@@ -204,13 +203,13 @@ fn either<'a>(parent: &'a Value, key: &str, other: &str) -> &'a Value {
     }
 }
 
-/// Whether a field that another one stands in for is not there.
+/// True if a field with a substitute is unset.
 fn is_unset(value: &Value) -> bool {
     value.is_null() || value == "" || value == 0
 }
 
-/// Whether a path is the pattern's: segment by segment; `*` stands for any one segment, at the end for any key (resources
-/// have dots in their names), and `containers[]` for an entry of any of a pod's lists of containers.
+/// True if a path matches the pattern: segment by segment; `*` matches any one segment, at the end any key (resources have dots
+/// in their names), and `containers[]` an entry of any of a pod's lists of containers.
 fn matches(pattern: &str, path: &str) -> bool {
     if let Some(parent) = pattern.strip_suffix(".*") {
         let mut ends = path.match_indices('.').map(|(dot, _)| dot);

@@ -6,9 +6,9 @@
 //! | `object.yaml` | the template as the hub serves it |
 //! | `live.yaml` | optional: the copy as a member serves it |
 //! | `members.yaml` | optional: a list of `{cluster, status}`, the reflected statuses to aggregate |
-//! | `want.yaml` | the answers of every operation |
+//! | `want.yaml` | the result of every operation |
 //!
-//! `UPDATE_GOLDEN=1` writes `want.yaml` anew; read the difference before you commit it.
+//! `UPDATE_GOLDEN=1` rewrites `want.yaml`; read the difference before you commit it.
 
 use std::{
     collections::BTreeSet,
@@ -40,7 +40,7 @@ pub(super) fn cases(kind: &str) -> Vec<PathBuf> {
     cases_in(&kind.to_lowercase())
 }
 
-/// Those of a shipped kind.
+/// The folders of a shipped kind's cases.
 pub(super) fn shipped_cases(group: &str, kind: &str) -> Vec<PathBuf> {
     cases_in(&format!("{group}/{}", kind.to_lowercase()))
 }
@@ -74,7 +74,7 @@ fn answers(case: &Path) -> Value {
         "needsLive": native.needs_live(&rendered),
     });
     if native.declared().is_some() {
-        // Rules neither prune nor forbid to travel: what is sent is what the user wrote.
+        // Rules neither prune nor prevent propagation: the object is sent as the user wrote it.
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let map = answers.as_object_mut().unwrap();
         map.retain(|answer, _| !["neverTravels", "rendered"].contains(&answer.as_str()));
@@ -112,7 +112,7 @@ fn answers(case: &Path) -> Value {
     answers
 }
 
-/// Aggregating again on top of the answer changes nothing: a quiet system writes nothing.
+/// Asserts that aggregation on top of its own result changes nothing: a stable system writes nothing.
 fn assert_stable(
     native: &dyn NativeKind,
     template: &Value,

@@ -1,17 +1,17 @@
-//! Interpreter webhooks: which one answers for an object, what it is sent, and what its response means.
+//! Webhooks that interpret objects of some kinds: the choice of the hook, the protocol, and the meaning of a response.
 //!
-//! Two contracts are spoken over one engine: `ResourceInterpreterContext`, which Karmada's users have hooks for, and
-//! `ExploreReview`, the form that the proposal of the hooks had. Nothing here speaks to anybody: the shell sends what
-//! [`Hook::request`] makes and gives what came back to [`Hook::answer`].
+//! Two contracts are supported by one engine: `ResourceInterpreterContext`, for the existing hooks of Karmada's users, and
+//! `ExploreReview`, the form in the proposal of the hooks. This module sends nothing: the shell sends the result of
+//! [`Hook::request`] and passes the response to [`Hook::answer`].
 //!
-//! | module | what it knows |
+//! | module | content |
 //! |---|---|
-//! | `compile` | from a configuration to [`Hook`]s; a bad one keeps its kinds and says what is wrong with it |
-//! | `request`, `answer` | the two wire forms |
-//! | `patch` | JSON patches, bounded |
-//! | [`mod@service`] | where the Service of a reference is |
-//! | [`mod@breaker`] | when a hook that does not answer is left alone |
-//! | [`mod@answers`] | answers that may be used again |
+//! | `compile` | from a configuration to [`Hook`]s; an invalid one keeps its kinds and returns its error |
+//! | `request`, `answer` | the two wire formats |
+//! | `patch` | JSON patches, with limits |
+//! | [`mod@service`] | the address of a Service reference |
+//! | [`mod@breaker`] | the back-off of a hook that does not respond |
+//! | [`mod@answers`] | the response cache |
 //!
 //! Source: Karmada reference 3.4 and 3.5; the proposal of the exploring webhooks (seed 003).
 
@@ -35,10 +35,10 @@ pub use answer::LARGEST;
 pub use answers::Answers;
 pub use breaker::Breaker;
 
-/// The versions of the messages that are spoken, of either contract.
+/// The supported versions of the messages, of either contract.
 pub const VERSIONS: &[&str] = &["v1alpha1"];
 
-/// What a kind is called, and whether its objects lie in namespaces.
+/// The names of a kind, and whether it is namespaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject<'a> {
     /// API group; empty for the core group.
@@ -49,12 +49,12 @@ pub struct Subject<'a> {
     pub kind: &'a str,
     /// The plural name in addresses, such as `deployments`.
     pub resource: &'a str,
-    /// Whether its objects lie in namespaces.
+    /// True if it is namespaced.
     pub is_namespaced: bool,
 }
 
 impl Subject<'_> {
-    /// Whether its objects are Secrets, which no wildcard covers.
+    /// True for Secrets, which no wildcard matches.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         self.group.is_empty() && (self.kind == "Secret" || self.resource == "secrets")
@@ -70,39 +70,39 @@ pub struct Hook {
     contract: Contract,
     policy: Policy,
     rules: Vec<Rule>,
-    /// How it is called, or why it cannot be. One that cannot keeps its kinds: that somebody meant to teach us something
-    /// must not be forgotten.
+    /// The connection settings, or the error in them. A hook with an error keeps its kinds: an intended interpreter must not be
+    /// ignored.
     call: Result<Call, String>,
 }
 
-/// What holds when a hook has no answer.
+/// The consequence if a hook does not respond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Nothing goes on until it answers.
+    /// Nothing proceeds until it responds.
     Fail,
-    /// The next layer is asked, as if there were no hook.
+    /// The next layer is used, as if there were no hook.
     Ignore,
 }
 
-/// How a hook is called.
+/// The connection settings of a hook.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Where.
+    /// The address.
     pub address: Address,
-    /// The certificates to trust, PEM; `None` for those that the system trusts.
+    /// The trusted certificates, PEM; `None` for those that the system trusts.
     pub ca_bundle: Option<Vec<u8>>,
-    /// How long it has for an answer.
+    /// The timeout.
     pub timeout: Duration,
     /// The version of the messages, one of [`VERSIONS`].
     pub version: &'static str,
 }
 
-/// Where a hook is. The path begins with a slash.
+/// The address of a hook. The path begins with a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// At a host of its own.
+    /// A host.
     Url {
-        /// Name or address, an IPv6 address in brackets.
+        /// Name or IP address, an IPv6 address in brackets.
         host: String,
         /// Port.
         port: u16,
@@ -123,7 +123,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// The name that is asked for and that the certificate must be for, in the form of a URL's host.
+    /// The host name that is resolved and that the certificate must be for, in the form of a URL's host.
     #[must_use]
     pub fn host(&self) -> Cow<'_, str> {
         match self {
@@ -141,7 +141,7 @@ impl Address {
     }
 }
 
-/// One rule of a hook: all five must fit. A list holds `*` or what it is about.
+/// One rule of a hook: all five fields must match. A list has `*` or the values that match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     operations: Vec<String>,
@@ -149,13 +149,12 @@ struct Rule {
     versions: Vec<String>,
     /// Kinds in Karmada's contract, plural names in the other.
     names: Vec<String>,
-    /// `None`: wherever they lie.
+    /// `None`: both scopes.
     is_namespaced: Option<bool>,
 }
 
-/// The hook that is asked about a kind: of those with a rule for it and the operation the one with the smallest name.
-/// A Secret is shown only to a hook with a rule that names Secrets literally (architecture 2.15). Source: Karmada
-/// reference 3.4.
+/// The hook for a kind: of those with a rule for it and the operation the one with the smallest name, or `None`. A Secret is
+/// sent only to a hook with a rule that names Secrets literally (architecture 2.15). Source: Karmada reference 3.4.
 ///
 /// Cost: O(rules of all hooks).
 #[must_use]
@@ -168,8 +167,7 @@ pub fn choose<'h>(
     fitting.min_by(|one, other| one.name.cmp(&other.name))
 }
 
-/// The hooks that may be about a kind, by name, and for which operations; whether one is takes what the API server calls
-/// the kind.
+/// The hooks that may match a kind, by name, with their operations; whether one matches depends on the plural of the kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidates(pub(super) Vec<(Arc<Hook>, BTreeSet<Operation>)>);
 
@@ -202,44 +200,44 @@ impl Hook {
         &self.name
     }
 
-    /// What tells this from what was configured under the name before.
+    /// The version, which changes with the configuration of the hook.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// As [`Self::version`], of what may change its answers.
+    /// As [`Self::version`], of the fields that may change its responses.
     pub(super) fn meaning(&self) -> &str {
         &self.meaning
     }
 
-    /// In which words it is asked.
+    /// Its contract.
     #[must_use]
     pub const fn contract(&self) -> Contract {
         self.contract
     }
 
-    /// What holds when it has no answer.
+    /// The consequence if it does not respond.
     #[must_use]
     pub const fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// How it is called.
+    /// Its connection settings.
     ///
     /// # Errors
-    /// Why it cannot be: the hook, the field and a remedy.
+    /// The error in them: the hook, the field and a remedy.
     pub fn call(&self) -> Result<&Call, &str> {
         self.call.as_ref().map_err(String::as_str)
     }
 
-    /// Who was asked, for a person: `ResourceInterpreterWebhookConfiguration "<configuration>/<webhook>"`.
+    /// The name of its layer, for a user: `ResourceInterpreterWebhookConfiguration "<configuration>/<webhook>"`.
     #[must_use]
     pub fn layer(&self) -> String {
         format!("{} {:?}", self.contract.configuration(), self.name)
     }
 
-    /// What its rules may be about, of a kind.
+    /// The operations that its rules may match, for a kind.
     fn operations(&self, gvk: &Gvk) -> BTreeSet<Operation> {
         let rules = self
             .rules
@@ -249,7 +247,7 @@ impl Hook {
         named.flat_map(|word| self.contract.operations(word)).collect()
     }
 
-    /// Whether one of its rules is about this operation on this kind. Cost: O(its rules).
+    /// True if one of its rules matches this operation on this kind. Cost: O(its rules).
     #[must_use]
     pub fn is_about(&self, subject: &Subject<'_>, operation: Operation) -> bool {
         let Some(word) = self.contract.word(operation) else {
@@ -263,7 +261,7 @@ impl Hook {
     }
 }
 
-/// What Kubernetes calls the objects of a kind of its own.
+/// The plural of a Kubernetes kind.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.strip_suffix('y') {
@@ -275,7 +273,7 @@ fn plural(kind: &str) -> String {
 }
 
 impl Rule {
-    /// Whether it is about the kind, for what its objects may be called and wherever they may lie.
+    /// True if it may match the kind, whatever its plural and scope.
     fn may_be_about(&self, contract: Contract, gvk: &Gvk) -> bool {
         let has = |list: &[String], what: &str| list.iter().any(|each| each == what);
         let fits = |list: &[String], what: &str| has(list, "*") || has(list, what);
@@ -284,7 +282,7 @@ impl Rule {
             (Contract::Interpreter, true) => has(&self.names, "Secret"),
             (Contract::Interpreter, false) => fits(&self.names, &gvk.kind),
             (Contract::Explorer, true) => has(&self.names, "secrets"),
-            // What a definition calls its kind is not known here.
+            // The plural of a custom kind is unknown here.
             (Contract::Explorer, false) if gvk.group.contains('.') => !self.names.is_empty(),
             (Contract::Explorer, false) => {
                 let name = plural(&gvk.kind);
@@ -299,7 +297,7 @@ impl Rule {
         let fits = |list: &[String], what: &str| has(list, "*") || has(list, what);
         let (name, everything) = match contract {
             Contract::Interpreter => (subject.kind, has(&self.names, "*")),
-            // `*/*` is everything and everything's subresources.
+            // `*/*` matches all resources and subresources.
             Contract::Explorer => (subject.resource, has(&self.names, "*") || has(&self.names, "*/*")),
         };
         fits(&self.groups, subject.group)
@@ -311,7 +309,7 @@ impl Rule {
     }
 }
 
-/// Where it is and whether it can be called; not its certificates.
+/// The address and the error; not the certificates.
 impl fmt::Debug for Hook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hook")
@@ -334,7 +332,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Two hooks of one name and version are the same.
+/// Two hooks with the same name and version are equal.
 impl PartialEq for Hook {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.version, self.contract) == (&other.name, &other.version, other.contract)

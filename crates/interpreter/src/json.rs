@@ -1,4 +1,4 @@
-//! Access to JSON without panics: a path that does not exist, or leads through something that is not an object, is absent.
+//! Access to JSON without panics: a path that does not exist, or leads through a value that is not an object, is absent.
 
 use serde_json::{Map, Value};
 
@@ -7,28 +7,28 @@ pub(super) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).as_str().unwrap_or_default()
 }
 
-/// The integer at `path`; `None` when there is none or it is not an integer.
+/// The integer at `path`; `None` if there is none or it is not an integer.
 pub(super) fn int(object: &Value, path: &[&str]) -> Option<i64> {
     at(object, path).as_i64()
 }
 
-/// The elements at `path`; empty when it is not an array.
+/// The elements at `path`; empty if it is not an array.
 pub(super) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The value at `path`; `Value::Null` when absent.
+/// The value at `path`; `Value::Null` if absent.
 pub(super) fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(object, |value, key| &value[*key])
 }
 
-/// The value at `path` for changing; `None` when absent.
+/// The mutable value at `path`; `None` if absent.
 pub(super) fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     path.iter().try_fold(object, |value, key| value.get_mut(*key))
 }
 
-/// Sets the value at `path`, making objects on the way where there is nothing. A path through something that
-/// is not an object changes nothing.
+/// Sets the value at `path`, and creates missing objects on the way. A path through a value that is not an object changes
+/// nothing.
 pub(super) fn set(object: &mut Value, path: &[&str], value: Value) {
     let Some((last, parents)) = path.split_last() else {
         return;
@@ -43,13 +43,13 @@ pub(super) fn set(object: &mut Value, path: &[&str], value: Value) {
     }
 }
 
-/// Removes what stands at `path` and answers it.
+/// Removes the value at `path` and returns it.
 pub(super) fn remove(object: &mut Value, path: &[&str]) -> Option<Value> {
     let (last, parents) = path.split_last()?;
     at_mut(object, parents)?.as_object_mut()?.remove(*last)
 }
 
-/// Removes the keys from the map at `path`, and the map itself when that leaves it empty.
+/// Removes the keys from the map at `path`, and the map itself if it is then empty.
 pub(super) fn remove_keys(object: &mut Value, path: &[&str], keys: &[&str]) {
     let Some(map) = at_mut(object, path).and_then(Value::as_object_mut) else {
         return;
@@ -61,8 +61,8 @@ pub(super) fn remove_keys(object: &mut Value, path: &[&str], keys: &[&str]) {
     }
 }
 
-/// Whether two values are the same to an API server that leaves out what is empty: null, `{}` and `[]` count as
-/// absent, at any depth of objects.
+/// True if two values are equal to an API server that omits empty values: null, `{}` and `[]` count as absent, at any depth of
+/// objects.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Object(a), Value::Object(b)) => {

@@ -1,4 +1,4 @@
-//! The operations of a kind in code: one trait, whose defaults say what "not available" means.
+//! The interface of a natively interpreted kind: one trait, whose defaults mean "not available".
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ pub trait NativeKind: Sync {
     /// Group, version and kind.
     fn gvk(&self) -> NativeGvk<'static>;
 
-    /// What the kind is to us, in one line.
+    /// The role of the kind, in one line.
     fn summary(&self) -> &'static str;
 
     /// How the kind is served and granted; `None` for a third-party kind, which is granted by those who propagate it.
@@ -78,12 +78,12 @@ pub trait NativeKind: Sync {
         false
     }
 
-    /// Where the pod spec lies in the object; `None` for a kind without one.
+    /// The path of the pod spec in the object; `None` for a kind without one.
     fn pod_spec_path(&self) -> Option<&'static [&'static str]> {
         None
     }
 
-    /// Whether the status of its copies is reported to the hub. Default: that of workloads is.
+    /// True if the status of its copies is reported to the hub. Default: true for workloads.
     fn reports_status(&self) -> bool {
         self.pod_spec_path().is_some()
     }
@@ -93,48 +93,48 @@ pub trait NativeKind: Sync {
         Some(at(object, self.pod_spec_path()?)).filter(|spec| spec.is_object())
     }
 
-    /// The rules that say what the object names, for a kind that has rules instead of code.
+    /// The declarative rules of a kind that has rules instead of code.
     fn declared(&self) -> Option<&Declared> {
         None
     }
 
-    /// Names of claims that the workload makes itself and which are therefore no references. Default: none.
+    /// The names of claims that the workload creates itself and which are therefore no references. Default: none.
     fn own_claims<'a>(&self, _object: &'a Value) -> BTreeSet<&'a str> {
         BTreeSet::new()
     }
 
-    /// Whether an object that this one names is made for it by controllers of the cluster where it is, and is therefore no
-    /// reference. Asked of rows of its own, not of those of a pod spec. Default: none is.
+    /// True if controllers of the cluster create an object that this one names, so that it is no reference. Called for the rows
+    /// of this kind, not for those of a pod spec. Default: false.
     fn is_made_there(&self, _object: &Value, _name: &str) -> bool {
         false
     }
 
-    /// How many replicas the object asks for (1 where an API server would fill that in); `None` for a kind that
-    /// is not divided into replicas.
+    /// The number of replicas that the object requests (1 where an API server would fill that in); `None` for a kind without
+    /// replicas.
     fn replicas(&self, _object: &Value) -> Option<i64> {
         None
     }
 
-    /// Makes the object ask for this many replicas. Default: nothing changes.
+    /// Sets the number of replicas in the object. Default: no change.
     fn revise_replicas(&self, _object: &mut Value, _replicas: i64) {}
 
-    /// Whether an API server raises `metadata.generation` for a change of annotations, as it does for one of the spec.
+    /// True if an API server increments `metadata.generation` for a change of annotations, as it does for one of the spec.
     fn annotations_count_as_content(&self) -> bool {
         false
     }
 
-    /// Labels that the hub's own machinery put on a template and that do not travel.
+    /// Labels that the hub's own controllers set on a template and that are not propagated.
     fn hub_only_labels(&self, _template: &Value) -> &'static [&'static str] {
         &[]
     }
 
-    /// Annotations that the hub's own machinery put on a template and that do not travel.
+    /// Annotations that the hub's own controllers set on a template and that are not propagated.
     fn hub_only_annotations(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Removes what the hub's own machinery set in the template: what is sent to a member must be what the user
-    /// wrote. Runs after [`common_prune`](crate::native::common_prune).
+    /// Removes the fields that the hub's own controllers set in the template: a member must get what the user wrote. Runs after
+    /// [`common_prune`](crate::native::common_prune).
     fn prune(&self, template: &mut Value) {
         prune_metadata(
             template,
@@ -143,47 +143,45 @@ pub trait NativeKind: Sync {
         );
     }
 
-    /// Whether [`retain`](Self::retain) does anything for this rendered object, so that an update needs the live
-    /// copy first. Looks at `metadata.labels` only: an object with nothing but that is enough to ask.
+    /// True if [`retain`](Self::retain) changes this rendered object, so that an update needs the live copy first. Reads
+    /// `metadata.labels` only: an object with nothing else is enough.
     fn needs_live(&self, _desired: &Value) -> bool {
         false
     }
 
-    /// Takes over into the rendered object what belongs to the member: fields that its API server or controllers
-    /// set and that a PUT without them would be refused for, or fight over. Never touches metadata.
+    /// Retains in the rendered object the fields that belong to the member: fields that its API server or controllers set and
+    /// without which a PUT would be refused, or contended. Never changes metadata.
     fn retain(&self, _desired: &mut Value, _live: &Value) {}
 
-    /// What of a live copy's status is reported to the hub; `None` for a kind without status, or when there is
-    /// none yet.
+    /// The status of a live copy to report to the hub; `None` for a kind without status, or if there is none yet.
     fn reflect(&self, _live: &Value) -> Option<Value> {
         None
     }
 
-    /// How a live copy is doing. Default: it exists, so it is healthy (Karmada reference 1.6).
+    /// The health of a live copy. Default: it exists, so it is healthy (Karmada reference 1.6).
     fn health(&self, _live: &Value) -> Health {
         Health::Healthy
     }
 
-    /// Whether [`reflect`](Self::reflect) answers a status of any size, so that a binding may have no room for it.
+    /// True if [`reflect`](Self::reflect) returns a status of any size, so that a binding may have no room for it.
     fn reflects_all(&self) -> bool {
         false
     }
 
-    /// Paths in the template that [`aggregate`](Self::aggregate) looks at, besides its generation, replicas and status.
+    /// The paths in the template that [`aggregate`](Self::aggregate) reads, besides its generation, replicas and status.
     fn aggregate_reads(&self) -> &'static [&'static [&'static str]] {
         &[]
     }
 
-    /// The template's status as a whole, from what each cluster reported (name of the cluster, reflected status
-    /// or `None` when it has not reported). `template` is asked for its generation and its status as stored.
-    /// `None` when the status would not change, and for kinds without one. Answers an object that an API server
-    /// accepts as the next status after the stored one.
+    /// The template's status as a whole, from the reports of the clusters (name of the cluster, reflected status or `None` if it
+    /// has not reported). Of `template` only its generation and its stored status are read. `None` if the status would not
+    /// change, and for kinds without one. Returns an object that an API server accepts as the next status after the stored one.
     fn aggregate(&self, _template: &Value, _items: &[(&str, Option<&Value>)]) -> Option<Value> {
         None
     }
 }
 
-/// The default of [`NativeKind::prune`], for kinds that remove more than that.
+/// The default of [`NativeKind::prune`], for kinds that remove further fields.
 pub(crate) fn prune_metadata(template: &mut Value, labels: &[&str], annotations: &[&str]) {
     remove_keys(template, &["metadata", "labels"], labels);
     remove_keys(template, &["metadata", "annotations"], annotations);

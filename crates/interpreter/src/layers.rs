@@ -1,14 +1,14 @@
-//! The interpreter of a kind: customizations and webhooks of users over shipped rules and native code.
+//! The merged layers of a kind's interpretation: customizations and hooks over native interpreters.
 //!
-//! An [`Interpretation`] is what people taught us of one kind, usually nothing. It is data that is passed along: a watch
-//! reads its objects by the one it was started with, and a delivery renders by the one its plan was made with. Its
-//! [version](Interpretation::version) tells one from another, so that what was read by a former one is not taken for news.
+//! An [`Interpretation`] is that of one kind by customizations and hooks, usually empty. It is plain data: a watch reads its
+//! objects by the one it was started with, and a delivery renders by the one of its plan. Its [version](Interpretation::version)
+//! identifies it, so that a result of an earlier one is not taken for a change.
 //!
-//! Order of the layers, for each operation: customizations, then hooks, then kinds that we know (Karmada reference 3.5). The
-//! first that has the operation answers, alone; the dependencies of several customizations add up.
+//! The order of the layers, for each operation: customizations, then hooks, then native kinds (Karmada reference 3.5). The first
+//! that has the operation answers, alone; the dependencies of several customizations are merged.
 //!
-//! Nobody is spoken to here. What a hook says of an object is [heard](Heard) by the shell before the object is read, and
-//! comes [with](Interpretation::with) the interpretation; what was not heard has no answer.
+//! No call is made here. The shell collects the [responses of hooks](HookResponses) about an object before the object is read,
+//! and adds them to the interpretation by [`with`](Interpretation::with); an operation without a response fails.
 
 mod hook_responses;
 
@@ -31,21 +31,21 @@ use super::{
 };
 use entourage_model::object::{Gvk, Str};
 
-/// The operations by which copies are made.
+/// The operations that render copies.
 const RENDERING: [Operation; 3] = [Operation::Prune, Operation::Revise, Operation::Retain];
 
-/// What people taught us of the kinds.
+/// The interpretations of all kinds.
 #[derive(Clone, Debug, Default)]
 pub struct Interpreter {
-    /// Kinds compare without their version, and what is taught is about one. Those of which something is taught.
+    /// The kinds with an interpretation. Kinds compare without their version, and an interpretation is for one version.
     kinds: BTreeMap<(Gvk, Str), Interpretation>,
-    /// All of them; those about a kind stand in its interpretation.
+    /// All hooks; those of a kind are also in its interpretation.
     hooks: Arc<[Arc<Hook>]>,
 }
 
 impl Interpreter {
-    /// What they taught us of this kind in this version. Cost: O(log kinds that something is taught of), and for a kind that
-    /// was not asked about before O(rules of all hooks).
+    /// The interpretation of this kind in this version. Cost: O(log kinds with an interpretation), and for a kind that was not
+    /// requested before O(rules of all hooks).
     #[must_use]
     pub fn of(&self, gvk: &Gvk) -> Interpretation {
         if self.kinds.is_empty() && self.hooks.is_empty() {
@@ -58,7 +58,7 @@ impl Interpreter {
         }
     }
 
-    /// Takes in what they teach us of a kind now; `None` for nothing any more. Answers whether that is a change.
+    /// Sets the customizations of a kind; `None` for none. Returns true if that is a change.
     pub fn teach(&mut self, gvk: &Gvk, customized: Option<Customized>) -> bool {
         let before = self.of(gvk);
         let customized = customized.map(Arc::new);
@@ -69,12 +69,12 @@ impl Interpreter {
         before != self.of(gvk)
     }
 
-    /// Takes in which hooks there are now.
+    /// Sets the hooks.
     pub fn hooked(&mut self, hooks: Vec<Arc<Hook>>) {
         self.hooks = hooks.into();
     }
 
-    /// Puts together anew what is taught of a kind, after [`Self::hooked`]. Answers whether that is a change.
+    /// Merges the layers of a kind again, after [`Self::hooked`]. Returns true if that is a change.
     /// Cost: O(rules of all hooks).
     pub fn review(&mut self, gvk: &Gvk) -> bool {
         let key = (gvk.clone(), gvk.version.clone());
@@ -89,7 +89,7 @@ impl Interpreter {
         changed
     }
 
-    /// The kinds of which something is taught by name.
+    /// The kinds that have an interpretation by name.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys().map(|(gvk, _)| gvk)
     }
@@ -110,11 +110,11 @@ impl Interpreter {
     }
 }
 
-/// What people taught us of one kind; the default is nothing. Two are equal if they have the same version.
+/// The interpretation of one kind by customizations and hooks; empty by default. Two are equal if they have the same version.
 #[derive(Clone, Default)]
 pub struct Interpretation {
     layers: Option<Arc<Layers>>,
-    /// What hooks said of the object that is about to be read.
+    /// The responses of hooks about the object that is about to be read.
     heard: HookResponses,
 }
 
@@ -126,14 +126,14 @@ struct Layers {
     rendering: Option<String>,
 }
 
-/// What an object was found to need by what people taught us.
+/// The dependencies of an object by customizations and hooks.
 #[derive(Default)]
 pub struct Found {
-    /// What each layer found.
+    /// The result of each layer.
     pub answers: Vec<Answer>,
-    /// Whether what is known without them does not count.
+    /// True if native references do not count.
     pub is_all: bool,
-    /// Who has no answer: what it would have found must not be taken for not needed.
+    /// The layer that failed: a dependency that it would have found must not be taken for absent.
     pub unanswered: Option<InterpretError>,
 }
 
@@ -163,7 +163,7 @@ impl Interpretation {
         }
     }
 
-    /// As it is, with what hooks said of the object that is read next.
+    /// Adds the responses of hooks about the object that is read next.
     #[must_use]
     pub fn with(&self, heard: HookResponses) -> Self {
         Self {
@@ -172,32 +172,32 @@ impl Interpretation {
         }
     }
 
-    /// As it is, without anything of an object: for keeping.
+    /// Removes everything about an object: for storage.
     #[must_use]
     pub fn kept(&self) -> Self {
         self.with(HookResponses::default())
     }
 
-    /// What tells it from another one of the same kind; empty for nothing.
+    /// The version among those of the same kind; empty without layers.
     #[must_use]
     pub fn version(&self) -> &str {
         self.layers.as_ref().map_or("", |layers| &layers.version)
     }
 
-    /// As [`Self::version`], of the rules by which copies are made; `None` if there are none.
+    /// The version of the rules that render copies; `None` if there are none.
     #[must_use]
     pub fn rendering(&self) -> Option<&str> {
         self.layers.as_ref()?.rendering.as_deref()
     }
 
-    /// Whether hooks are to be heard for this operation before anything else is known. Which one it is takes what the API
-    /// server calls the kind: [`Self::hook`].
+    /// True if hooks must be called for this operation before it can be interpreted. Which hook depends on the plural of the
+    /// kind: [`Self::hook`].
     #[must_use]
     pub fn asks(&self, operation: Operation) -> bool {
         self.layers.as_ref().is_some_and(|layers| layers.asks(operation))
     }
 
-    /// Whether hooks are to be heard for anything.
+    /// True if hooks must be called for any operation.
     #[must_use]
     pub fn is_hooked(&self) -> bool {
         self.layers
@@ -205,14 +205,14 @@ impl Interpretation {
             .is_some_and(|layers| !layers.hooks.0.is_empty())
     }
 
-    /// The hook that is asked; `None` if none is about the kind after all. Cost: O(rules of the kind's hooks).
+    /// The hook to call; `None` if none matches the kind after all. Cost: O(rules of the kind's hooks).
     #[must_use]
     pub fn hook(&self, subject: &Subject<'_>, operation: Operation) -> Option<&Hook> {
         let hooks = &self.layers.as_ref()?.hooks;
         hook::choose(hooks.for_operation(operation), subject, operation)
     }
 
-    /// Whether it has an operation, so that what we know ourselves of the kind does not count.
+    /// True if it has an operation, so that the native interpreter does not count.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
         self.customized()
@@ -220,7 +220,7 @@ impl Interpretation {
             || self.asks(operation) && !self.is_passed(operation)
     }
 
-    /// Its answer; `None` if it has none of the question's operation. Not for dependencies: [`Self::dependencies`].
+    /// Its result; `None` if it does not have the question's operation. Not for dependencies: [`Self::dependencies`].
     #[must_use]
     pub fn answer(&self, question: Question<'_>) -> Option<Result<Answer, InterpretError>> {
         let operation = question.operation();
@@ -231,7 +231,7 @@ impl Interpretation {
         self.asks(operation).then(|| self.heard(operation))?
     }
 
-    /// What it finds an object to need.
+    /// The dependencies of an object.
     #[must_use]
     pub fn dependencies(&self, object: &Value) -> Found {
         let mut all = Found::default();
@@ -267,12 +267,12 @@ impl Interpretation {
         self.layers.as_ref()?.customized.as_deref()
     }
 
-    /// Whether hooks were heard, and the next layer answers.
+    /// True if hooks were called, and the next layer answers.
     fn is_passed(&self, operation: Operation) -> bool {
         self.heard.is_passed(operation)
     }
 
-    /// Who was passed over, which is no answer where nobody comes next.
+    /// The error of a skipped hook, which is final if no layer follows.
     pub fn ignored(&self, operation: Operation) -> Option<InterpretError> {
         match self.heard.0.get(&operation)? {
             HookResult::Ignored(unanswered) => Some(InterpretError {
@@ -283,7 +283,7 @@ impl Interpretation {
         }
     }
 
-    /// What hooks said; `None` if the next layer answers.
+    /// The result of hooks; `None` if the next layer answers.
     fn heard(&self, operation: Operation) -> Option<Result<Answer, InterpretError>> {
         match self.heard.0.get(&operation) {
             Some(HookResult::Told(answer)) => Some(answer.clone()),
@@ -297,7 +297,7 @@ impl Interpretation {
         }
     }
 
-    /// Nobody asked.
+    /// The error if no hook was called.
     pub fn unheard(&self, operation: Operation) -> InterpretError {
         let mut hooks = self
             .layers
@@ -311,24 +311,24 @@ impl Interpretation {
         }
     }
 
-    /// Whether it was asked and has said something about this.
+    /// True if a hook was called for this operation.
     pub fn was_heard(&self, operation: Operation) -> bool {
         self.heard.0.contains_key(&operation)
     }
 
-    /// Who of those that taught us has the question's operation, and the answer of each.
+    /// The customizations that have the question's operation, with the result of each.
     pub(super) fn each(&self, question: Question<'_>) -> Vec<(String, Result<Answer, InterpretError>)> {
         self.customized()
             .map_or_else(Vec::new, |customized| customized.each(question))
     }
 
-    /// Whether the dependencies that its customizations find are added to those that are known without them.
+    /// True if the dependencies of its customizations are merged with those of lower layers.
     #[must_use]
     pub fn adds(&self) -> bool {
         self.customized().is_some_and(Customized::adds)
     }
 
-    /// As [`Self::answer`], for an operation that answers an object as a whole.
+    /// As [`Self::answer`], for an operation whose result is a whole object.
     #[must_use]
     pub fn object(&self, question: Question<'_>) -> Option<Result<Value, InterpretError>> {
         let misfit = |layer: String| InterpretError {
@@ -344,14 +344,14 @@ impl Interpretation {
         })
     }
 
-    /// Whether objects of the kind may refer to others.
+    /// True if objects of the kind may refer to others.
     #[must_use]
     pub fn refers(&self, gvk: &Gvk) -> bool {
         self.has(Operation::References)
             || native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(references::refers)
     }
 
-    /// Whether the kind's copies are watched, and asked for in answers to writes, as whole objects: their status is shown.
+    /// True if the kind's copies are watched, and requested in responses to writes, as whole objects: their status is reflected.
     #[must_use]
     pub fn is_copied_whole(&self, gvk: &Gvk) -> bool {
         self.has(Operation::Reflect)
@@ -359,7 +359,7 @@ impl Interpretation {
             || native(&gvk.group, &gvk.version, &gvk.kind).is_none_or(NativeKind::reports_status)
     }
 
-    /// Whether the kind's templates are watched as whole objects: they refer to others, or their status is reported.
+    /// True if the kind's templates are watched as whole objects: they refer to others, or their status is aggregated.
     #[must_use]
     pub fn is_interpreted(&self, gvk: &Gvk) -> bool {
         let of_templates = [
@@ -384,7 +384,7 @@ impl Layers {
         !is_customized && self.hooks.for_operation(operation).next().is_some()
     }
 
-    /// What tells this, with the hooks, from another.
+    /// The version of the layers, with the hooks.
     fn digest(&self) -> String {
         let hooks = self.hooks.0.iter();
         digest(
@@ -393,7 +393,7 @@ impl Layers {
         )
     }
 
-    /// What tells the rules that make copies, with the hooks, from others.
+    /// The version of the rules that render copies, with the hooks.
     fn rendering(&self) -> String {
         let before = self.rendering.as_deref().unwrap_or_default();
         let hooks = self.hooks.0.iter();
@@ -418,7 +418,7 @@ impl From<Option<Customized>> for Interpretation {
     }
 }
 
-/// Without anything of an object.
+/// Without content of an object.
 impl fmt::Debug for Interpretation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Interpretation").field(&self.version()).finish()

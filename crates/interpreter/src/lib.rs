@@ -1,19 +1,19 @@
-//! The interpretation of kinds: what a template refers to, what is retained on a member, what a status means, and when a
-//! copy differs.
+//! The interpretation of propagated kinds: the dependencies of a workload, the fields that are retained on a member, the meaning
+//! of its status, and the difference between a copy and the desired one.
 //!
-//! Everything here is a pure function over the JSON of one object as an API server serves it. A misshapen
-//! object is read as if the misshapen part were absent: nothing here fails and nothing panics.
+//! All of it is pure functions over the JSON of one object as an API server serves it. A malformed object is read as if the
+//! malformed part were absent: nothing here fails and nothing panics.
 //!
 //! - [`references`](mod@references): the table of paths in a pod spec that name a ConfigMap, Secret, ServiceAccount or claim.
-//! - [`mod@requirements`]: what one replica of a workload needs from a cluster.
-//! - [`mod@native`]: the table of interpreted kinds, one file a kind with all its operations.
-//! - [`shipped`]: the third-party kinds that are known without configuration, one file of rules a kind.
-//! - [`declarative`]: how such rules are read; users may write them, too.
-//! - [`hook`]: webhooks that people name for kinds: which one is asked, in which words, and what its answer means.
-//! - [`operations`]: which kind has which operation.
-//! - [`ask`], [`who`]: all layers behind one question, and which of them there are, for people.
-//! - [`equal`]: whether a live copy has to be written again.
-//! - [`rights`]: which of these kinds the controllers may manage by default.
+//! - [`mod@requirements`]: the requirements of one replica of a workload.
+//! - [`mod@native`]: the table of interpreted kinds, one file per kind with all its operations.
+//! - [`shipped`]: the third-party kinds that are interpreted without configuration, one file of rules per kind.
+//! - [`declarative`]: the evaluation of such rules; users may write them, too.
+//! - [`hook`]: interpreter webhooks: the choice of the hook, its protocol, and the meaning of its response.
+//! - [`operations`]: the operations of each kind.
+//! - [`ask`], [`who`]: all layers behind one question, and the list of layers, for users.
+//! - [`equal`]: the comparison of a live copy with the desired one.
+//! - [`rights`]: the kinds that the controllers may manage by default.
 
 pub mod ask;
 pub mod content;

@@ -1,8 +1,8 @@
-//! References in objects: the table of paths in pod specs and in objects of kinds without one, and their collection.
+//! References of an object: the table of paths in a pod spec, or in an object of a kind without one, and their collection.
 //!
-//! The table decides about every field of a pod spec that names another object: it is either in [`REFERENCES`]
-//! or, with the reason, in [`NON_REFERENCES`]. A test walks the schema of a pod spec and fails for a field that
-//! looks like a name of an object and is in neither.
+//! The table covers every field of a pod spec that names another object: it is either in [`REFERENCES`] or, with the reason, in
+//! [`NON_REFERENCES`]. A test walks the schema of a pod spec and fails for a field that looks like a name of an object and is in
+//! neither.
 
 mod table;
 
@@ -19,12 +19,12 @@ use serde_json::Value;
 use crate::gvk::NativeGvk;
 pub use table::{EVERYWHERE, Everywhere, NON_REFERENCES, REFERENCES};
 
-/// An object that a template needs, by its name. Ordered by group, version, kind, namespace and name.
+/// A dependency of a template, by its name. Ordered by group, version, kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DependencyReference {
     /// The object; its name is never empty.
     pub id: ResourceId,
-    /// Whether the workload starts without it: true only if every mention says so.
+    /// True if the workload starts without it: only if every reference says so.
     pub optional: bool,
 }
 
@@ -40,7 +40,7 @@ impl Serialize for DependencyReference {
     }
 }
 
-/// Where a path starts.
+/// The start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Within {
     /// At the pod spec itself.
@@ -51,36 +51,36 @@ pub enum Within {
     Object(&'static str, &'static str),
 }
 
-/// The lists of containers in a pod spec. All three may name objects.
+/// The lists of containers in a pod spec. All three may refer to objects.
 pub const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// A path that holds the name of an object of the same namespace.
+/// A path to the name of an object in the same namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct ReferenceRow {
-    /// Where the path starts.
+    /// The start of the path.
     pub within: Within,
     /// The path, segments joined by dots, `[]` after the name of an array. Its end is the name.
     pub path: &'static str,
     /// Group, version and kind of the named object.
     pub gvk: NativeGvk<'static>,
-    /// What stands before the value in the object's name; usually nothing.
+    /// The prefix of the object's name before the value; usually empty.
     pub prefix: &'static str,
     /// The field beside the name that makes the reference optional when `true`, if the schema has one.
     pub optional: Option<&'static str>,
-    /// What uses the object, in a few words.
+    /// The use of the object, in a few words.
     pub summary: &'static str,
-    /// Where the rule comes from.
+    /// The source of the rule.
     pub source: &'static str,
 }
 
-/// A field of a pod spec that names something which we do not carry along.
+/// A field of a pod spec that names an object which is not propagated.
 #[derive(Clone, Copy, Debug)]
 pub struct NonReference {
-    /// Where the path starts.
+    /// The start of the path.
     pub within: Within,
-    /// The path, as in [`ReferenceRow::path`]; it covers everything below it too.
+    /// The path, as in [`ReferenceRow::path`]; it includes all paths below it.
     pub path: &'static str,
-    /// Why it does not travel.
+    /// The reason why it is not propagated.
     pub reason: &'static str,
 }
 
@@ -96,12 +96,12 @@ pub fn full_paths(within: Within, path: &str) -> Vec<String> {
     }
 }
 
-/// What is named, by what: collected, then each object once.
+/// The collected references, each object once.
 #[derive(Debug, Default)]
 pub(crate) struct Mentions<'a>(BTreeMap<(NativeGvk<'a>, &'a str, Cow<'a, str>), bool>);
 
 impl<'a> Mentions<'a> {
-    /// Everything that a pod spec names; its pods are in this namespace.
+    /// Collects the references of a pod spec; its pods are in this namespace.
     pub(crate) fn pod_spec(&mut self, namespace: &'a str, spec: &'a Value, own_claims: &BTreeSet<&str>) {
         for row in REFERENCES
             .iter()
@@ -111,7 +111,7 @@ impl<'a> Mentions<'a> {
         }
     }
 
-    /// Everything that a container outside of a pod spec names.
+    /// Collects the references of a container outside of a pod spec.
     pub(crate) fn container(&mut self, namespace: &'a str, container: &'a Value) {
         for row in REFERENCES.iter().filter(|row| row.within == Within::Container) {
             walk(container, row.path, &mut |holder, name| {
@@ -120,7 +120,7 @@ impl<'a> Mentions<'a> {
         }
     }
 
-    /// One object, unless every cluster makes it itself. The name is not empty.
+    /// Adds one object, unless every cluster creates it itself. The name is not empty.
     pub(crate) fn add(&mut self, gvk: NativeGvk<'a>, namespace: &'a str, name: Cow<'a, str>, optional: bool) {
         if is_everywhere(gvk, &name) {
             return;
@@ -129,7 +129,7 @@ impl<'a> Mentions<'a> {
         mention.and_modify(|all| *all &= optional).or_insert(optional);
     }
 
-    /// What was collected, sorted, each object once, in whichever version it was named first.
+    /// The collected references, sorted, each object once, in the version in which it was named first.
     pub(crate) fn references(self) -> Vec<DependencyReference> {
         let mut last: Option<(&str, Str)> = None;
         let reference =
@@ -172,7 +172,7 @@ impl<'a> Mentions<'a> {
         });
     }
 
-    /// What a row names in an object, unless that is empty.
+    /// Collects the name at a row's path in an object, unless it is empty.
     pub(crate) fn read(
         &mut self,
         namespace: &'a str,
@@ -184,7 +184,7 @@ impl<'a> Mentions<'a> {
             return;
         }
         let optional = row.optional.is_some_and(|flag| holder[flag] == true);
-        // A prefix makes another object of it: what every cluster makes has none.
+        // With a prefix it is another object: those that every cluster creates have none.
         let name = match row.prefix {
             "" => Cow::Borrowed(name),
             prefix => Cow::Owned(format!("{prefix}{name}")),
@@ -193,7 +193,7 @@ impl<'a> Mentions<'a> {
     }
 }
 
-/// The kind of a row, its strings shared by all references of that kind: there are as many as templates times names.
+/// The kind of a row, with strings shared by all references of that kind: there are as many as templates times names.
 fn shared(gvk: NativeGvk<'_>) -> Gvk {
     static KINDS: LazyLock<Vec<Gvk>> =
         LazyLock::new(|| REFERENCES.iter().map(|row| owned(row.gvk)).collect());
@@ -218,7 +218,7 @@ fn is_everywhere(gvk: NativeGvk<'_>, name: &str) -> bool {
     EVERYWHERE.iter().any(|each| each.gvk == gvk && each.name == name)
 }
 
-/// Calls `visit` with each name at the row's path and the object that holds it.
+/// Calls `visit` with each name at the row's path and its parent object.
 pub(crate) fn each_name<'a>(start: &'a Value, row: &ReferenceRow, visit: &mut dyn FnMut(&'a Value, &'a str)) {
     match row.within {
         Within::PodSpec | Within::Object(..) => walk(start, row.path, visit),

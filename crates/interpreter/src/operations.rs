@@ -1,44 +1,44 @@
-//! The operations that a kind can have.
+//! The operations of each kind: the source of the documentation's table and of the rights.
 //!
-//! Each native kind lists its own; a test demands that the golden cases show every listed operation at work, and none that is
-//! not. The documentation's table and rights are made of the lists.
+//! The code of an operation is the kind's own; a test requires that the golden cases show every operation listed here in effect,
+//! and no other.
 
 mod contract;
 
 use Operation::{Aggregate, Health, Prune, References, Reflect, Replicas, Retain, Revise};
 pub use contract::Contract;
 
-/// What can be done with the objects of a kind beyond carrying them.
+/// The operations on objects of a kind beyond propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// What it names is taken along.
+    /// Its dependencies are propagated.
     References,
-    /// It asks for a number of replicas.
+    /// It requests a number of replicas.
     Replicas,
-    /// It consists of parts, each with replicas of its own.
+    /// It consists of components, each with replicas of its own.
     Components,
     /// That number can be set for a cluster.
     Revise,
-    /// What only the hub's own machinery set is not sent.
+    /// Fields that only the hub's own controllers set are not sent.
     Prune,
-    /// What belongs to the member stays.
+    /// Fields that belong to the member are retained.
     Retain,
     /// The status of its copies is reported.
     Reflect,
-    /// The status of its template is made of them.
+    /// The status of its template is aggregated from theirs.
     Aggregate,
-    /// Whether a copy does well is judged by a rule.
+    /// The health of a copy is determined by a rule.
     Health,
 }
 
 impl Operation {
-    /// What users know it by: its name in `ResourceInterpreterWebhookConfiguration`.
+    /// The name of the operation for users, in `ResourceInterpreterWebhookConfiguration`.
     #[must_use]
     pub fn word(self) -> &'static str {
         Contract::Interpreter.word(self).unwrap_or_default()
     }
 
-    /// Every operation, in the order of the documentation's columns.
+    /// All operations, in the order of the documentation's columns.
     pub const ALL: &[Self] = &[
         References, Replicas, Revise, Prune, Retain, Reflect, Aggregate, Health,
     ];
@@ -64,7 +64,7 @@ mod tests {
     use entourage_golden::is_updating;
     use entourage_model::object::Gvk;
 
-    /// What the golden cases of a kind show.
+    /// The operations in the golden cases of a kind.
     fn shown(kind: &str) -> BTreeSet<Operation> {
         let mut shown = BTreeSet::new();
         for case in cases(kind) {
@@ -182,8 +182,8 @@ mod tests {
         ),
     ];
 
-    /// Its retain hook for Secrets is the one that is missing: it keeps the data of service-account tokens, which never
-    /// travel here.
+    /// Only its retain hook for Secrets is missing: it keeps the data of service-account tokens, which are never propagated
+    /// here.
     #[test]
     fn every_hook_of_karmada_is_there() {
         for (operation, kinds) in KARMADA {

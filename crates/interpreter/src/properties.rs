@@ -1,4 +1,4 @@
-//! Laws that hold for any JSON at all: nothing panics, and the operations agree with each other.
+//! Properties for any JSON: nothing panics, and the operations are consistent.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{NATIVE, common_prune, difference, differs, never_travels, references::references};
 
-/// Field names that the operations look at, so that made-up JSON reaches them.
+/// Field names that the operations read, so that generated JSON reaches them.
 const FIELDS: &[&str] = &[
     "metadata",
     "labels",
@@ -98,7 +98,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object whose outline is right, so that the made-up parts lie where the operations look.
+/// An object with the correct outline, so that the generated parts are where the operations read.
 fn any_object() -> impl Strategy<Value = Value> {
     let outline =
         (any_json(), any_json(), any_json(), any_json()).prop_map(|(metadata, pod, spec, status)| {

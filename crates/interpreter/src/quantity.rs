@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// Compares two quantities by amount; `None` when either is not a quantity. A JSON number counts as its decimal
-/// text, as an API server reads it.
+/// Compares two quantities by amount; `None` if either is not a quantity. A JSON number counts as its decimal text, as an API
+/// server reads it.
 pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     Some(amount(left)?.cmp(&amount(right)?))
 }
 
-/// The amount in units of 10⁻⁹, the smallest an API server keeps; finer amounts are rounded up, as it does. `None` for
-/// what is not a quantity.
+/// The amount in units of 10⁻⁹, the smallest of an API server; finer amounts are rounded up, as it does. `None` if it is not a
+/// quantity.
 pub(super) fn amount(value: &Value) -> Option<i128> {
     match value {
         Value::String(text) => parse(text),
@@ -87,7 +87,7 @@ pub fn sum(quantities: &[Value]) -> Option<String> {
     })
 }
 
-/// The amount as a number, as near as one can be; `None` for what is not a quantity.
+/// The amount as the nearest floating-point number; `None` if it is not a quantity.
 #[must_use]
 pub fn approximate(quantity: &Value) -> Option<f64> {
     Some(amount(quantity)? as f64 / 1e9)
@@ -97,7 +97,7 @@ fn suffix(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_digit() || ['+', '-', '.'].contains(&c))
 }
 
-/// With the largest suffix that leaves a whole number.
+/// A number with the largest suffix that leaves an integer.
 fn scaled(mut number: i128, base: i128, suffixes: &[&str]) -> String {
     let mut power = 0;
     while number != 0 && number % base == 0 && power + 1 < suffixes.len() {

@@ -1,6 +1,6 @@
-//! Questions about an object and their answers: the same types for native code, scripts and webhooks.
+//! Questions about an object, and their answers: the same types for native rules, scripts and hooks.
 //!
-//! Neither has a `Debug` that shows an object: it may hold a Secret.
+//! Neither has a `Debug` that shows an object: it may be a Secret.
 
 use std::{borrow::Cow, fmt};
 
@@ -16,38 +16,38 @@ use entourage_model::{rendered::wipe, selector};
 /// One question about one object.
 #[derive(Clone, Copy)]
 pub enum Question<'a> {
-    /// How many replicas a template asks for, and what one of them needs.
+    /// The number of replicas that a template requests, and the requirements of one of them.
     Replicas(&'a Value),
-    /// The parts of a template with several pod templates.
+    /// The components of a template with several pod templates.
     Components(&'a Value),
-    /// A template on its way to becoming a copy, without what stays on the hub.
+    /// A template to be rendered, without fields that stay on the hub.
     Prune(&'a Value),
     /// A rendered object with this many replicas.
     Revise(&'a Value, i64),
-    /// A rendered object with what belongs to the member taken over from the live copy.
+    /// A rendered object with the fields that belong to the member taken from the live copy.
     Retain {
         /// The rendered object.
         desired: &'a Value,
         /// The copy as the member serves it.
         live: &'a Value,
     },
-    /// What of a live copy's status is worth reporting.
+    /// The status of a live copy to report.
     Reflect(&'a Value),
-    /// A template with the status that is made of its copies'.
+    /// A template with the status aggregated from its copies.
     Aggregate {
         /// The template as the hub serves it.
         template: &'a Value,
-        /// What each cluster reported.
+        /// The report of each cluster.
         items: &'a [AggregatedStatusItem],
     },
-    /// How a live copy is doing.
+    /// The health of a live copy.
     Health(&'a Value),
-    /// What a template needs.
+    /// The dependencies of a template.
     Dependencies(&'a Value),
 }
 
 impl<'a> Question<'a> {
-    /// The object that it is about; of several the one that an answer changes.
+    /// The object of the question; of several the one that the answer changes.
     #[must_use]
     pub const fn object(&self) -> &'a Value {
         match self {
@@ -63,7 +63,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The operation that it is about.
+    /// The operation of the question.
     #[must_use]
     pub const fn operation(&self) -> Operation {
         match self {
@@ -80,7 +80,8 @@ impl<'a> Question<'a> {
     }
 }
 
-/// A question about an object that is being made, as it stands. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
+/// A question about an object that is being rendered, in its current state. It may be a Secret: no `Debug`, no `Clone`, wiped on
+/// drop.
 pub enum Inquiry {
     /// [`Question::Prune`].
     Prune(Value),
@@ -96,7 +97,7 @@ pub enum Inquiry {
 }
 
 impl Inquiry {
-    /// What is asked.
+    /// The question.
     #[must_use]
     pub const fn question(&self) -> Question<'_> {
         match self {
@@ -124,9 +125,9 @@ impl Drop for Inquiry {
 pub enum Answer {
     /// To [`Question::Replicas`].
     Replicas {
-        /// How many.
+        /// Their number.
         replicas: i64,
-        /// What one of them needs, if anything.
+        /// The requirements of one of them, or `None`.
         requirements: Option<ReplicaRequirements>,
     },
     /// To [`Question::Components`].
@@ -137,59 +138,59 @@ pub enum Answer {
     Status(Option<Value>),
     /// To [`Question::Health`].
     Healthy(bool),
-    /// To [`Question::Dependencies`], of a layer that knows what a workload can start without; sorted, each once.
+    /// To [`Question::Dependencies`], of a layer that distinguishes optional references; sorted, each once.
     References(Vec<DependencyReference>),
     /// To [`Question::Dependencies`]; each entry is well formed ([`check_dependency`]).
     Dependencies(Vec<DependentObjectReference>),
 }
 
-/// Why a question has no answer. Holds nothing of the object that it was about.
+/// The reason why a question has no answer. Contains nothing of the object that it was about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{layer}: {why}")]
 pub struct InterpretError {
-    /// Who was asked, for a person: `ResourceInterpreterCustomization "name"`.
+    /// The layer, for a user: `ResourceInterpreterCustomization "name"`.
     pub layer: String,
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
-    /// What is wrong, and where.
+    /// The cause, and where.
     pub why: Cow<'static, str>,
-    /// What may bring one.
+    /// The event that may bring an answer.
     pub until: Until,
 }
 
-/// What may bring an answer where there is none.
+/// The event that may bring an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Something that was asked about, or who is asked, changes.
+    /// A change of the object, or of the interpreter.
     Changed,
-    /// A hook is asked again; nothing may begin before.
+    /// Another call of the hook; nothing may begin before.
     Answered,
-    /// A hook is asked again; whoever comes next answers in its place until then.
+    /// Another call of the hook; the next layer answers in its place until then.
     SkippedByFailurePolicy,
-    /// Somebody uses the answer: until then the hook is not asked, and this is no failure.
+    /// The result comes into use: until then the hook is not called, and this is no failure.
     Used,
 }
 
 impl InterpretError {
-    /// Whether asking again later may help although nothing that was asked about has changed.
+    /// True if a retry may help although the object has not changed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self.until, Until::Answered | Until::SkippedByFailurePolicy)
     }
 
-    /// Whether nobody was asked, because nobody used the answer.
+    /// True if no call was made, because the result is not in use.
     #[must_use]
     pub fn is_unasked(&self) -> bool {
         self.until == Until::Used
     }
 
-    /// Who failed to answer what, and why: `ResourceInterpreterCustomization "name": InterpretReplica failed: line 3: …`.
+    /// The layer, the operation, and the cause: `ResourceInterpreterCustomization "name": InterpretReplica failed: line 3: …`.
     #[must_use]
     pub fn failure(&self) -> String {
         format!("{}: {} failed: {}", self.layer, self.word(), self.why)
     }
 
-    /// What whoever was asked calls the operation.
+    /// The name of the operation in the layer's contract.
     #[must_use]
     pub fn word(&self) -> &'static str {
         let explorer = self.layer.starts_with(Contract::Explorer.configuration());
@@ -201,7 +202,7 @@ impl InterpretError {
 }
 
 impl InterpretError {
-    /// As it is told of the parts of a template.
+    /// The error for the components of a template.
     pub fn of_components(layer: &str, why: Cow<'static, str>) -> Self {
         Self {
             layer: layer.to_owned(),
@@ -212,19 +213,19 @@ impl InterpretError {
     }
 }
 
-/// A layer that answers by running something: a script, or declared rules.
+/// A layer that evaluates something: a script, or declared rules.
 pub trait Rule: Send + Sync + fmt::Debug {
-    /// The answer, of the question's operation.
+    /// Returns the answer, of the question's operation.
     ///
     /// # Errors
-    /// What is wrong, and where, without anything of the object.
+    /// The cause, and where, without content of the object.
     fn answer(&self, question: Question<'_>) -> Result<Answer, Cow<'static, str>>;
 }
 
-/// Whether an entry names something. Source: Karmada reference 3.1 (VerifyDependencies).
+/// Checks that an entry names an object. Source: Karmada reference 3.1 (VerifyDependencies).
 ///
 /// # Errors
-/// Which field is wrong.
+/// The invalid field.
 pub fn check_dependency(each: &DependentObjectReference) -> Result<(), String> {
     if each.api_version.is_empty() || each.kind.is_empty() {
         return Err("a dependency has no apiVersion or no kind".into());

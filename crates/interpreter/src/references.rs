@@ -1,4 +1,4 @@
-//! The dependencies of a template, by the tables of references or by the rules of its kind.
+//! The dependencies of a template, by the tables of references, or by the rules of its kind.
 
 mod selection;
 #[cfg(test)]
@@ -17,7 +17,7 @@ use crate::{
 };
 pub use selection::{DependencySelection, SELECTIONS, SelectionRow, selections};
 
-/// Whether objects of this kind may refer to others: it has pods, or rows or rules of its own.
+/// True if objects of this kind may refer to others: it has pods, or rows or rules of its own.
 #[must_use]
 pub fn refers(native: &dyn NativeKind) -> bool {
     let gvk = native.gvk();
@@ -27,10 +27,11 @@ pub fn refers(native: &dyn NativeKind) -> bool {
         || SELECTIONS.iter().any(|row| is_of(row.within, gvk))
 }
 
-/// Everything that an object of this kind needs, sorted by kind, namespace and name, each object once.
+/// All dependencies of an object of this kind, sorted by kind, namespace and name, each object once.
 ///
-/// Left out: empty names, objects that every cluster makes itself ([`EVERYWHERE`]) or for this one
-/// ([`NativeKind::is_made_there`]), and claims that the workload makes itself (a StatefulSet's volumeClaimTemplates). Kinds without a pod spec and without rows or rules need nothing.
+/// Excluded are empty names, objects that every cluster creates itself ([`EVERYWHERE`]) or for this one
+/// ([`NativeKind::is_made_there`]), and claims that the workload creates itself (a StatefulSet's volumeClaimTemplates). Kinds
+/// without a pod spec and without rows or rules have none.
 ///
 /// Source: Karmada reference 3.1. Cost: O(size of the object's spec).
 #[must_use]

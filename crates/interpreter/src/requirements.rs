@@ -1,6 +1,6 @@
-//! The resources, nodes and priority class that one replica of a workload asks of a cluster. Schedulers and estimators read
-//! it from the binding. Source: Karmada reference 1.2 (`replicaRequirements`); what containers add up to is the rule of the
-//! Kubernetes scheduler (KEP-753, KEP-2837).
+//! The requirements of one replica of a workload: resources, nodes, a priority class. Schedulers and estimators read them from
+//! the binding. Source: Karmada reference 1.2 (`replicaRequirements`); the sum over containers follows the Kubernetes scheduler
+//! (KEP-753, KEP-2837).
 
 use std::{
     borrow::Cow,
@@ -26,8 +26,8 @@ use super::{
 /// Amounts by resource, in units of 10⁻⁹.
 type Amounts = BTreeMap<String, i128>;
 
-/// What one replica needs; `None` for a kind without replicas and for one that asks for no resources and no particular
-/// nodes. `namespace` is the object's: its quota is used up.
+/// The requirements of one replica; `None` for a kind without replicas and for one that requests no resources and no particular
+/// nodes. `namespace` is the object's: its quota is used.
 ///
 /// Cost: O(containers).
 #[must_use]
@@ -36,7 +36,7 @@ pub fn requirements(native: &dyn NativeKind, namespace: &str, object: &Value) ->
     of_pod(namespace, native.pod_template_spec(object)?)
 }
 
-/// What a pod of this spec needs; `None` if it asks for no resources and no particular nodes. Cost: O(containers).
+/// The requirements of a pod of this spec; `None` if it requests no resources and no particular nodes. Cost: O(containers).
 #[must_use]
 pub fn of_pod(namespace: &str, pod: &Value) -> Option<ReplicaRequirements> {
     let node_claim = node_claim(pod);
@@ -52,8 +52,8 @@ pub fn of_pod(namespace: &str, pod: &Value) -> Option<ReplicaRequirements> {
     })
 }
 
-/// What the parts of an object with several pod templates need, in order, each name once; empty for other kinds. A part
-/// of which nothing says how many there are has one replica.
+/// The requirements of the components of an object with several pod templates, in order, each name once; empty for other kinds.
+/// A component without a defined number has one replica.
 ///
 /// Cost: O(containers).
 #[must_use]
@@ -95,14 +95,14 @@ pub fn components_of(declared: &Declared, object: &Value) -> Vec<Component> {
     all
 }
 
-/// The longest name of a component that a binding can hold.
+/// The maximum length of a component's name in a binding.
 const LONGEST_NAME: usize = 32;
 
-/// Whether a binding can hold these components: it would be refused as a whole, and what it is about would go nowhere.
+/// Checks that a binding can have these components: it would be refused as a whole, and the template would not be propagated.
 /// Source: Karmada's definition of bindings, and its validation of them (Karmada reference 6.2).
 ///
 /// # Errors
-/// What is wrong with which; names of components are no secrets.
+/// The invalid component and the cause; names of components are no secrets.
 pub fn check_components(all: &[Component]) -> Result<(), Cow<'static, str>> {
     let mut seen = BTreeSet::new();
     for (at, Component { name, replicas, .. }) in all.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn check_components(all: &[Component]) -> Result<(), Cow<'static, str>> {
     Ok(())
 }
 
-/// What was answered about components, as far as a binding can hold it; `None` for none.
+/// The components of an answer, if a binding can have them; `None` for none.
 pub fn told(answer: Result<Answer, InterpretError>) -> Result<Option<Arc<[Component]>>, InterpretError> {
     let Answer::Components(all) = answer? else {
         return Err(InterpretError::of_components(
@@ -144,7 +144,7 @@ fn node_claim(pod: &Value) -> Option<NodeClaim> {
     (claim != NodeClaim::default()).then_some(claim)
 }
 
-/// The larger of what runs together and of what runs before, plus what running it costs.
+/// The larger of the requests of concurrent containers and of earlier ones, plus the overhead.
 fn resource_request(pod: &Value) -> Resources {
     let mut together = Amounts::new();
     for container in items(pod, &["containers"]) {
@@ -163,7 +163,7 @@ fn resource_request(pod: &Value) -> Resources {
         raise(&mut before, &needed);
     }
     raise(&mut together, &before);
-    // What is asked for the pod as a whole counts instead of what its containers add up to.
+    // Requests of the pod as a whole replace the sum of its containers.
     together.extend(requests(pod));
     add(&mut together, &amounts(&pod["overhead"]));
     together
@@ -176,7 +176,7 @@ fn resource_request(pod: &Value) -> Resources {
         .collect()
 }
 
-/// What a container requests; a limit without a request is one, as an API server has it.
+/// The requests of a container; a limit without a request counts as one, as in an API server.
 fn requests(container: &Value) -> Amounts {
     let mut all = amounts(at(container, &["resources", "limits"]));
     all.extend(amounts(at(container, &["resources", "requests"])));
@@ -203,7 +203,7 @@ fn raise(most: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// Reads a part of the object; nothing if it is absent or misshapen.
+/// Reads a part of the object; `None` if it is absent or malformed.
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
     if value.is_null() {
         return None;

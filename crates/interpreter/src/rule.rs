@@ -1,4 +1,4 @@
-//! Declarative rules of a customization, asked like any other layer.
+//! Declarative rules of a user as a layer.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     requirements,
 };
 
-/// What rules answer, each operation on its own: what they say nothing of is left to other layers.
+/// The operations that rules define; all others are left to other layers.
 pub fn operations(rules: &DeclarativeRules) -> Vec<Operation> {
     let refers =
         !(rules.pod_templates.is_empty() && rules.containers.is_empty() && rules.dependencies.is_empty());
@@ -58,7 +58,7 @@ impl Rule for Asked {
                 },
             },
             Question::Components(object) => Answer::Components(requirements::components_of(rules, object)),
-            // No rule is for that, so it is not asked.
+            // No rule is for that, so it is never called.
             Question::Prune(object) => Answer::Object(object.clone()),
             Question::Revise(object, replicas) => {
                 let mut object = object.clone();

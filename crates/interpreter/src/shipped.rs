@@ -1,8 +1,7 @@
-//! Third-party kinds that are interpreted without configuration: one file of rules for each kind, in
-//! `shipped/<group>/<Kind>.yaml`.
+//! Third-party kinds that are interpreted without configuration: one file of rules per kind, in `shipped/<group>/<Kind>.yaml`.
 //!
-//! A file names the kind and its versions and has the rules of [`DeclarativeRules`]. A kind of these is watched, and
-//! rights on it are needed, only where a policy selects it or something names it, as for a kind that nothing is known of.
+//! A file names the kind and its versions and has the rules of [`DeclarativeRules`]. Such a kind is watched, and rights on it
+//! are needed, only if a policy selects it or an object refers to it, as for any other kind.
 
 mod table;
 #[cfg(test)]
@@ -31,46 +30,46 @@ pub struct Shipped {
     rules: &'static Declared,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {
     /// API group.
     pub group: String,
-    /// Versions whose objects have the fields that the rules name. The first is the one that people run today.
+    /// Versions whose objects have the fields that the rules name. The first is the one in common use.
     pub versions: Vec<String>,
     /// Kind.
     pub kind: String,
-    /// Whether its objects have no namespace.
+    /// True if it is cluster-scoped.
     #[serde(default)]
     pub cluster_scoped: bool,
-    /// What the kind is to us, in one line.
+    /// The role of the kind, in one line.
     pub summary: String,
-    /// Where the fields are described.
+    /// The documentation of the fields.
     pub source: String,
-    /// Fields that name objects which are not taken along, and why.
+    /// Fields that name objects which are not propagated, with the reason.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// The rules.
     pub rules: DeclarativeRules,
 }
 
-/// A field that names something which stays behind.
+/// A field that names an object which is not propagated.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LeftOut {
     /// The field, or fields.
     pub field: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Every shipped kind, in each of its versions, in the order of the files.
+/// All shipped kinds, in each of their versions, in the order of the files.
 ///
-/// The files are parsed once, at the first question. What they say is kept as long as the process.
+/// The files are parsed once, at the first call. Their content is kept as long as the process.
 ///
 /// # Panics
-/// Never: a test reads every file. A file that could not be read would be left out.
+/// Never: a test reads every file. A file that could not be read would be omitted.
 #[must_use]
 pub fn all() -> &'static [Shipped] {
     static ALL: LazyLock<Vec<Shipped>> = LazyLock::new(|| {
@@ -90,7 +89,7 @@ fn read(text: &str) -> Result<(File, Declared), String> {
     Ok((file, rules))
 }
 
-/// What is shipped lives as long as the process, as the code of native kinds does: it is leaked, once.
+/// Shipped rules live as long as the process, as the code of native kinds does: they are leaked, once.
 fn versions(file: File, rules: Declared) -> Vec<Shipped> {
     let (file, rules): (&'static File, &'static Declared) =
         (Box::leak(Box::new(file)), Box::leak(Box::new(rules)));
@@ -107,7 +106,7 @@ fn versions(file: File, rules: Declared) -> Vec<Shipped> {
 }
 
 impl Shipped {
-    /// What its file says.
+    /// The content of its file.
     #[must_use]
     pub fn file(&self) -> &'static File {
         self.file
@@ -140,7 +139,7 @@ impl NativeKind for Shipped {
         true
     }
 
-    /// The pod spec, of a kind that is divided into replicas of one.
+    /// The pod spec, for a kind with replicas of one pod template.
     fn pod_template_spec<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         let rules = self.rules;
         if rules.has_components() {

@@ -1,6 +1,7 @@
-//! The layer that answers for a kind, operation by operation. For people; the answers are in [`super::ask`].
+//! The layers of a kind, operation by operation, in the order in which they are asked. For users; their results are in
+//! [`super::ask`].
 //!
-//! Source of the order: Karmada reference 3.5. Customizations, hooks, kinds that we know.
+//! Source of the order: Karmada reference 3.5. Customizations, hooks, native kinds.
 
 use entourage_api::config::{ResourceInterpreterCustomization, customization::MergeDependencies};
 
@@ -13,28 +14,28 @@ use super::{
     rule, shipped,
 };
 
-/// One that has the operation.
+/// A layer that has the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// For a person: `ResourceInterpreterCustomization "name"`, `native rules`.
+    /// Its name for a user: `ResourceInterpreterCustomization "name"`, `native rules`.
     pub name: String,
-    /// When it is asked.
+    /// Its role.
     pub role: Role,
 }
 
-/// When a layer is asked.
+/// The role of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Always, and its answer counts.
+    /// It is always asked, and its result counts.
     Answers,
-    /// Always, and what it finds is added to what those before it find.
+    /// It is always asked, and its result is merged with those of the layers before it.
     Adds,
-    /// When the hook before it, whose policy is Ignore, has no answer.
+    /// It is asked if the hook before it, whose policy is Ignore, fails.
     StandsIn,
 }
 
-/// Who has an operation for a kind, in order; empty if nobody has. That a rule has a mistake, or that a hook cannot be
-/// called, takes the operation from nobody.
+/// The layers that have an operation for a kind, in order; empty if there are none. An invalid rule, or a hook that cannot be
+/// called, still has its operation.
 ///
 /// Cost: O(rules of the customizations and hooks).
 #[must_use]
@@ -95,7 +96,7 @@ fn is_of(subject: &Subject<'_>, customization: &ResourceInterpreterCustomization
     (group, version, &*target.kind) == (subject.group, subject.version, subject.kind)
 }
 
-/// What has the operation without configuration.
+/// The native or shipped layer with the operation, or `None`.
 fn known(subject: &Subject<'_>, operation: Operation) -> Option<&'static str> {
     let native = native(subject.group, subject.version, subject.kind)?;
     let has = if native.declared().is_some() {

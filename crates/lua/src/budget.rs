@@ -1,4 +1,4 @@
-//! The budget of a call: the hook of the virtual machine and every function that may take long draw from it.
+//! The budget of a call: checked by the hook of the virtual machine and by every function that may take long.
 
 use std::{
     sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -17,12 +17,11 @@ pub(crate) enum Reached {
     Time = 1,
     /// Too many instructions.
     Instructions,
-    /// Too much memory, or one string or answer that is too large.
+    /// Too much memory, or one string or result that is too large.
     Memory,
 }
 
-/// The budget of the call that runs in a state. Relaxed atomics: only one thread is in a state at a time; they are there
-/// to be shared with it.
+/// The budget of the call that runs in a state. Relaxed atomics: only one thread uses a state at a time; they make it shareable.
 pub(crate) struct Budget {
     epoch: Instant,
     /// In nanoseconds from the epoch.
@@ -39,15 +38,15 @@ pub(crate) struct Budget {
     line: AtomicU32,
 }
 
-/// How deep functions of ours may call functions of the script that call functions of ours: each level takes kilobytes of
-/// the thread's stack. The virtual machine bounds all other nesting itself.
+/// The maximum nesting of library functions that call functions of the script that call library functions: each level takes
+/// kilobytes of the thread's stack. The virtual machine limits all other nesting itself.
 const NESTED: u32 = 16;
 
-/// Steps of a function between two looks at the clock: some microseconds' worth.
+/// The number of steps of a function between two reads of the clock: some microseconds' worth.
 const STEPS: u64 = 4096;
 
 impl Budget {
-    /// A budget of nothing, until a call begins.
+    /// An empty budget, until a call begins.
     pub(crate) fn new() -> Self {
         Self {
             epoch: Instant::now(),
@@ -65,7 +64,7 @@ impl Budget {
         }
     }
 
-    /// A call begins now.
+    /// Begins a call.
     pub(crate) fn begin(&self, limits: Limits) {
         self.started.store(self.now(), Relaxed);
         self.time.store(nanos(limits.time), Relaxed);
@@ -91,7 +90,7 @@ impl Budget {
         }
     }
 
-    /// How long the call has been running.
+    /// The time for which the call has been running.
     pub(crate) fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.now().saturating_sub(self.started.load(Relaxed)))
     }
@@ -100,7 +99,7 @@ impl Budget {
         nanos(self.epoch.elapsed())
     }
 
-    /// Counts work done by a function outside the virtual machine; looks at the clock from time to time.
+    /// Counts work of a function outside the virtual machine; reads the clock from time to time.
     pub(crate) fn step(&self, steps: usize) -> mlua::Result<()> {
         let before = self.steps.load(Relaxed);
         let after = before.saturating_add(steps as u64);
@@ -111,7 +110,7 @@ impl Budget {
         self.check()
     }
 
-    /// Counts instructions and looks at the clock.
+    /// Counts instructions and reads the clock.
     pub(crate) fn count(&self, instructions: u64) -> mlua::Result<()> {
         let used = self.instructions.fetch_add(instructions, Relaxed) + instructions;
         if used > self.most_instructions.load(Relaxed) {
@@ -142,7 +141,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Notes that a limit was reached; the first one counts. Answers the error that stops the script.
+    /// Records that a limit was reached; the first one counts. Returns the error that stops the script.
     pub(crate) fn reach(&self, limit: Reached) -> mlua::Error {
         if self.reached().is_none() {
             self.reached.store(limit as u8, Relaxed);
@@ -150,7 +149,7 @@ impl Budget {
         mlua::Error::runtime("a limit was reached")
     }
 
-    /// Notes where the script is, for the error.
+    /// Records the line of the script, for the error.
     pub(crate) fn at_line(&self, line: Option<usize>) {
         if self.line.load(Relaxed) == 0 {
             let line = line.and_then(|line| u32::try_from(line).ok());
@@ -176,7 +175,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The line at which the script stands: the innermost function of its own.
+/// The current line of the script: that of its innermost function, or `None`.
 pub(crate) fn current_line(lua: &Lua) -> Option<usize> {
     (0..8)
         .map_while(|level| {

@@ -1,8 +1,7 @@
-//! The names under which pieces of Lua appear in the virtual machine.
+//! The names of chunks of Lua in the virtual machine.
 
-/// What scripts are called inside the virtual machine: a place is `script:12:`. Their own names are not the script
-/// author's to choose there.
+/// The name of scripts in the virtual machine: a position is `script:12:`. A script's author cannot choose it.
 pub(crate) const CHUNK: &str = "script";
 
-/// What the part of it that is written in Lua is called there.
+/// The name of the part of this crate that is written in Lua.
 pub(crate) const PRELUDE: &str = "prelude";

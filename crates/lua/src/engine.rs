@@ -1,4 +1,4 @@
-//! The script engine of the interpreter: it compiles scripts of customizations.
+//! The engine for the interpreter: the compiler of scripts of customizations.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{Script, limits::Limits};
 /// Compiles scripts that run within these limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lua {
-    /// What one call may use up.
+    /// The limits of one call.
     pub limits: Limits,
 }
 

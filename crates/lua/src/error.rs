@@ -1,18 +1,17 @@
-//! Errors of scripts. An error names the script, the place and the kind of trouble, and never shows anything of the object,
-//! which may be a Secret.
+//! The errors of scripts. An error names the script, the position and the cause, and never shows content of the object, which
+//! may be a Secret.
 //!
-//! A message of Lua may hold a value (`error(obj.data.password)`), so it is shown only if nothing of an object can be in
-//! it: it is one of Lua's own sentences with names that stand in the script, or it stands as a whole between quotes in
-//! the script.
+//! A message of Lua may quote a value (`error(obj.data.password)`), so it is shown only if it cannot have content of an object:
+//! it is one of Lua's own sentences with names that are in the script, or the whole of it is in quotes in the script.
 
 use std::time::Duration;
 
 use crate::chunks::{CHUNK, PRELUDE};
 
-/// When a script that hit a limit is run for the object again.
+/// When a script that reached a limit is run for the object again.
 const AGAIN: &str = "it is asked about this object again when that changes";
 
-/// Why a script gave no answer.
+/// The reason why a script returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
     /// It is not Lua 5.1.
@@ -20,7 +19,7 @@ pub enum ScriptError {
     Syntax {
         /// Name of the script.
         script: String,
-        /// The place and what is wrong there, quoting the script.
+        /// The position and the error there, quoting the script.
         what: String,
     },
     /// It lacks the function of the operation.
@@ -36,21 +35,21 @@ pub enum ScriptError {
     Failed {
         /// Name of the script.
         script: String,
-        /// Where, from 1.
+        /// The line, from 1.
         line: Option<u32>,
-        /// What went wrong, as far as it can be said without showing the object.
+        /// The cause, as far as it can be shown without content of the object.
         what: String,
     },
-    /// It answered something else than what was asked for.
+    /// It returned something else than expected.
     #[error("script {script:?}: {function} must return {expected}{}", of(.field))]
     Shape {
         /// Name of the script.
         script: String,
         /// Name of the function.
         function: &'static str,
-        /// The field of the answer; empty for the answer as a whole.
+        /// The field of the result; empty for the result as a whole.
         field: String,
-        /// What must stand there.
+        /// The expected value.
         expected: &'static str,
     },
     /// It ran too long.
@@ -58,39 +57,39 @@ pub enum ScriptError {
     Time {
         /// Name of the script.
         script: String,
-        /// Where, from 1.
+        /// The line, from 1.
         line: Option<u32>,
         /// The limit.
         after: Duration,
     },
-    /// It did too much.
+    /// It executed too many instructions.
     #[error("script {script:?}{}: hit its limit: stopped after {count} instructions; make it do less; {AGAIN}", at(.line))]
     Instructions {
         /// Name of the script.
         script: String,
-        /// Where, from 1.
+        /// The line, from 1.
         line: Option<u32>,
         /// The limit.
         count: u64,
     },
-    /// It took too much memory, or made a string or an answer that is too large.
+    /// It used too much memory, or made a string or a result that is too large.
     #[error("script {script:?}{}: hit its limit: needs more than the {bytes} bytes of memory, the largest string or the largest answer; make less of them; {AGAIN}", at(.line))]
     Memory {
         /// Name of the script.
         script: String,
-        /// Where, from 1.
+        /// The line, from 1.
         line: Option<u32>,
         /// The limit of the memory.
         bytes: usize,
     },
-    /// It reached a limit for this version of the object before, and was not run again. Says what it said then: a text that
-    /// changed with each look would be news each time.
+    /// It reached a limit for this version of the object before, and was not run again. Has the same text as then: a text that
+    /// changed each time would cause a write each time.
     #[error("{0}")]
     Quarantined(Box<Self>),
 }
 
 impl ScriptError {
-    /// Whether a limit stopped the script in this run.
+    /// True if a limit stopped the script in this run.
     #[must_use]
     pub const fn is_limit(&self) -> bool {
         matches!(
@@ -111,12 +110,12 @@ fn of(field: &str) -> String {
     }
 }
 
-/// What a library function of ours says: no value of an object is ever in it.
+/// The message of a library function: it never has a value of an object.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Said(pub(crate) String);
 
-/// An error of a library function; `what` must hold no value of an object.
+/// An error of a library function; `what` must have no value of an object.
 pub(crate) fn say(what: impl Into<String>) -> mlua::Error {
     mlua::Error::external(Said(what.into()))
 }
@@ -137,8 +136,8 @@ pub(crate) fn of_syntax(script: &str, error: &mlua::Error) -> ScriptError {
     }
 }
 
-/// The longest text of a script that is quoted, in bytes: what it quotes may be as long as the script, and ends up in
-/// conditions and events.
+/// The maximum length of a script's text that is quoted, in bytes: it may be as long as the script, and appears in conditions
+/// and events.
 const LONGEST: usize = 256;
 
 /// The beginning of a text.
@@ -172,7 +171,7 @@ pub(crate) fn shown(error: &mlua::Error, source: &str) -> String {
     }
 }
 
-/// Said in place of a message that may show something of the object.
+/// The substitute for a message that may show content of the object.
 const HIDDEN: &str =
     "the script failed; its message is not shown because it is not a text of the script itself";
 
@@ -186,14 +185,14 @@ fn shown_message(message: &str, source: &str) -> String {
     }
 }
 
-/// Without the places that Lua puts after a message.
+/// The message without Lua's traceback after it.
 pub(crate) fn without_traceback(message: &str) -> &str {
     message.split(TRACEBACK).next().unwrap_or_default()
 }
 
 const TRACEBACK: &str = "\nstack traceback:";
 
-/// Without the `script:12: ` that Lua puts before a message.
+/// The message without Lua's position `script:12: ` before it.
 fn without_place(text: &str) -> &str {
     let name = text.strip_prefix(CHUNK).or_else(|| text.strip_prefix(PRELUDE));
     name.and_then(|rest| rest.strip_prefix(':'))
@@ -202,7 +201,7 @@ fn without_place(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// Whether the script holds the text as a whole between quotes.
+/// True if the script has the whole text in quotes.
 fn is_quoted(text: &str, source: &str) -> bool {
     let quotes = [("\"", "\""), ("'", "'"), ("[[", "]]")];
     text.len() >= 4
@@ -211,13 +210,13 @@ fn is_quoted(text: &str, source: &str) -> bool {
             .any(|(open, close)| source.contains(&format!("{open}{text}{close}")))
 }
 
-/// What the prelude says.
+/// True for a message of the prelude.
 fn is_ours(text: &str, source: &str) -> bool {
     let refused = text.strip_suffix(" is not available to interpreter scripts");
     refused.is_some_and(|name| is_word_of(name, source)) || text == "only 'kube' can be required"
 }
 
-/// What Lua itself says, with nothing in it but words from this list and names that stand in the script.
+/// True for a sentence of Lua itself, with nothing in it but words from this list and names that are in the script.
 fn is_own_sentence(text: &str, source: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let names_of_script = |name: &str| name == "?" || (name.chars().all(is_name) && is_word_of(name, source));
@@ -232,7 +231,7 @@ fn is_own_sentence(text: &str, source: &str) -> bool {
         )
 }
 
-/// Whether the name stands in the script as a word of its own.
+/// True if the script has the name as a word of its own.
 fn is_word_of(name: &str, source: &str) -> bool {
     source
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))

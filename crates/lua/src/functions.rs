@@ -51,9 +51,9 @@ pub(crate) fn match_(
     }
 }
 
-/// One step of `gmatch(s, pattern)`: the offset at which the next one begins and the values of the match at or after
-/// `start`; nothing if there is none. A `^` stands for itself, as in Lua 5.1. The iterator itself is a function in Lua: one
-/// of ours would hold the subject until it is collected twice.
+/// One step of `gmatch(s, pattern)`: the offset at which the next one begins and the values of the match at or after `start`;
+/// empty if there is none. A `^` is literal, as in Lua 5.1. The iterator itself is a function in Lua: one in Rust would keep the
+/// subject until it is collected twice.
 pub(crate) fn gmatch(
     lua: &Lua,
     budget: &Budget,
@@ -127,7 +127,7 @@ pub(crate) fn gsub(
     Ok((lua.create_string(out)?, count))
 }
 
-/// Adds what stands for one match.
+/// Appends the replacement of one match.
 fn replace(
     lua: &Lua,
     budget: &Budget,

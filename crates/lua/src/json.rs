@@ -1,8 +1,8 @@
-//! Objects as Lua tables and back.
+//! Conversion of objects to Lua tables and back.
 //!
-//! As in Karmada: null is nil and so vanishes; an empty object and an empty array are the same empty table, and
-//! [`crate::repair`] tells them apart afterwards. A Lua number has 53 bits: larger integers lose their last digits while
-//! they are in Lua, and get them back if the script leaves them where they were.
+//! As in Karmada: null is nil and so is lost; an empty object and an empty array are the same empty table, and [`crate::repair`]
+//! distinguishes them afterwards. A Lua number has 53 bits: larger integers lose their last digits in Lua, and get them back if
+//! the script does not move them.
 
 use mlua::{Lua, LuaString, Table, Value};
 use serde_json::{Map, Number, Value as Json};
@@ -49,21 +49,21 @@ fn to_lua_at(lua: &Lua, value: &Json, depth: usize) -> mlua::Result<Value> {
     })
 }
 
-/// A Lua value as JSON, and what of it is in doubt.
+/// A Lua value as JSON, with its ambiguities.
 pub(crate) struct Read {
     /// The value; an empty table is `[]`.
     pub(crate) value: Json,
-    /// Whether there is an empty table in it.
+    /// True if it has an empty table.
     pub(crate) has_empty: bool,
-    /// Whether there is an integer in it that may have lost digits.
+    /// True if it has an integer that may have lost digits.
     pub(crate) has_large: bool,
 }
 
 /// Reads a Lua value.
 ///
 /// # Errors
-/// It is too large, nested too deeply, or holds what JSON cannot: functions, keys that are neither all names nor
-/// 1 to n, numbers that are none.
+/// It is too large, nested too deeply, or has values that JSON cannot represent: functions, keys that are neither all names nor
+/// 1 to n, numbers that are not finite.
 pub(crate) fn from_lua(value: &Value, budget: &Budget) -> mlua::Result<Read> {
     let mut reader = Reader {
         budget,
@@ -144,7 +144,7 @@ impl Reader<'_> {
         Ok(list.into_iter().map(|(_, value)| value).collect())
     }
 
-    /// Bytes that are no UTF-8 become replacement characters, as in Karmada.
+    /// Invalid UTF-8 becomes replacement characters, as in Karmada.
     fn text(&mut self, text: &LuaString) -> mlua::Result<String> {
         let bytes = text.as_bytes();
         self.spend(bytes.len())?;

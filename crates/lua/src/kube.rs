@@ -1,4 +1,4 @@
-//! The library that scripts `require("kube")`. Source: Karmada reference 3.3; the rules are the interpreter's.
+//! The library that scripts load by `require("kube")`. Source: Karmada reference 3.3; the rules are the interpreter's.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn library(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// `resourceAdd(q…)`: the sum, in the form of the first that is not zero. nil counts as nothing.
+/// `resourceAdd(q…)`: the sum, in the form of the first that is not zero. nil counts as zero.
 fn resource_add(given: &MultiValue) -> mlua::Result<String> {
     let quantities: Vec<Json> = given
         .iter()
@@ -60,7 +60,7 @@ fn resource_quantity(given: &MultiValue) -> mlua::Result<f64> {
     }
 }
 
-/// `accuratePodRequirements(podTemplate)`: what a replica needs; nil if that is nothing in particular.
+/// `accuratePodRequirements(podTemplate)`: the requirements of a replica; nil if there are none.
 fn pod_requirements(lua: &Lua, budget: &Budget, given: &MultiValue) -> mlua::Result<Value> {
     let (Some(Value::Table(template)), 1) = (given.front(), given.len()) else {
         return Err(say(
@@ -77,7 +77,7 @@ fn pod_requirements(lua: &Lua, budget: &Budget, given: &MultiValue) -> mlua::Res
     unlimited(lua, budget, || to_lua(lua, &needed))
 }
 
-/// `getPodDependencies(podTemplate, namespace)`: what a pod of that namespace needs; `default` if it is nil.
+/// `getPodDependencies(podTemplate, namespace)`: the dependencies of a pod in that namespace; `default` if it is nil.
 fn pod_dependencies(lua: &Lua, budget: &Budget, given: &MultiValue) -> mlua::Result<Value> {
     let wrong = "kube.getPodDependencies takes a pod template and a namespace";
     let (Some(Value::Table(template)), 2) = (given.front(), given.len()) else {
@@ -109,8 +109,8 @@ fn listed(lua: &Lua, found: &[DependencyReference], namespace: &str) -> mlua::Re
     Ok(Value::Table(list))
 }
 
-/// Makes a result while the memory is not limited, which takes half the time. Results are no larger than the pod template
-/// that was read for them, and that is limited.
+/// Makes a result without the memory limit, which takes half the time. Results are no larger than the pod template they were
+/// computed from, and that is limited.
 fn unlimited<T>(lua: &Lua, budget: &Budget, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
     let result = make();
@@ -123,12 +123,12 @@ fn text(lua: &Lua, text: &str) -> mlua::Result<LuaString> {
     lua.create_string(text)
 }
 
-/// A pod template has its pod spec where a Pod has it.
+/// A pod template has its pod spec at the same path as a Pod.
 fn pod() -> mlua::Result<&'static dyn NativeKind> {
     native("", "v1", "Pod").ok_or_else(|| say("kube: pods are not known"))
 }
 
-/// Nothing tells empty objects and arrays of a template apart, and nothing needs to.
+/// Empty objects and arrays of a template cannot be distinguished, and need not be.
 fn read(template: &Table, budget: &Budget) -> mlua::Result<Json> {
     Ok(repaired(from_lua(&Value::Table(template.clone()), budget)?, &[]))
 }

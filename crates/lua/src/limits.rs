@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// The bounds of one call. A script that reaches one is stopped; it cannot catch that.
+/// The limits of one call. A script that reaches one is stopped; it cannot catch that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall time, reading the objects and the answer included. Source: Karmada reference 3.3 (1 s).
+    /// Wall time, including the conversion of the objects and the result. Source: Karmada reference 3.3 (1 s).
     pub time: Duration,
-    /// Instructions of the virtual machine: the same on every machine, so that a script that is far too slow on one is
-    /// so on all. About half a second's worth.
+    /// Instructions of the virtual machine: the same on every machine, so that a script that is far too slow on one is so on
+    /// all. About half a second's worth.
     pub instructions: u64,
-    /// Bytes that the state may hold: the objects, what the script makes of them, and garbage not yet collected.
+    /// Bytes of the state: the objects, the values made of them, and garbage not yet collected.
     pub memory: usize,
     /// Bytes of one string made by a library function.
     pub string: usize,
-    /// Bytes of an answer, and of a table given to a function of `kube`: its strings, and 16 for each value. Several
-    /// times what an API server takes.
+    /// Bytes of a result, and of a table passed to a function of `kube`: its strings, and 16 for each value. Several times the
+    /// limit of an API server.
     pub answer: usize,
 }
 
@@ -26,7 +26,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of the control plane.
+    /// The limits of the control plane.
     pub const STANDARD: Self = Self {
         time: Duration::from_secs(1),
         instructions: 200_000_000,

@@ -1,13 +1,13 @@
-//! The patterns of Lua 5.1, matched in counted steps: the virtual machine's own matcher can run for hours without looking
-//! at a clock. Source: Lua 5.1 reference manual 5.4.1; a test compares with the virtual machine.
+//! The patterns of Lua 5.1, matched in counted steps: the virtual machine's own matcher can run for hours without a check of the
+//! clock. Source: Lua 5.1 reference manual 5.4.1; a test compares with the virtual machine.
 
 use crate::{budget::Budget, error::say};
 
-/// As many captures as Lua allows.
+/// The maximum number of captures, as in Lua.
 const MAX_CAPTURES: usize = 32;
 
-/// How deep one attempt may nest; a level is an item with a repetition, or a capture. Lua 5.1 has no bound and can
-/// overflow its stack; later versions have this one.
+/// The maximum nesting of one attempt; a level is an item with a repetition, or a capture. Lua 5.1 has no limit and can overflow
+/// its stack; later versions have this one.
 const MAX_DEPTH: usize = 200;
 
 const ESCAPE: u8 = b'%';
@@ -15,7 +15,7 @@ const ESCAPE: u8 = b'%';
 /// A part of the subject that matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capture {
-    /// From here, the end being not known yet.
+    /// From here, with an unknown end.
     Open(usize),
     /// `()`: the position itself, from 0.
     Position(usize),
@@ -45,14 +45,14 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Where a match that begins exactly at `start` ends.
+    /// The end of a match that begins exactly at `start`, or `None`.
     pub(crate) fn at(&mut self, start: usize) -> Matched {
         self.captures.clear();
         self.depth = 0;
         self.run(start, 0)
     }
 
-    /// The first match from `start` on; only at `start` itself if it is bound to it.
+    /// The first match from `start` on; only at `start` itself if it is anchored.
     pub(crate) fn from(&mut self, start: usize, only_there: bool) -> mlua::Result<Option<(usize, usize)>> {
         let last = if only_there { start } else { self.subject.len() };
         for begin in start..=last {
@@ -63,17 +63,17 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// How many values the match has: its captures, or itself.
+    /// The number of values of the match: its captures, or itself.
     pub(crate) fn values(&self) -> usize {
         self.captures.len().max(1)
     }
 
-    /// Whether the pattern of the last match has captures.
+    /// True if the pattern of the last match has captures.
     pub(crate) fn has_captures(&self) -> bool {
         !self.captures.is_empty()
     }
 
-    /// A value of the match that lies at `whole`: a capture, or the match itself if there are none.
+    /// A value of the match at `whole`: a capture, or the match itself if there are none.
     pub(crate) fn value(&self, index: usize, whole: (usize, usize)) -> mlua::Result<Capture> {
         match self.captures.get(index) {
             Some(Capture::Open(_)) => Err(say("unfinished capture")),
@@ -97,7 +97,7 @@ impl<'a> Matcher<'a> {
         result
     }
 
-    /// Matches what is left of the pattern.
+    /// Matches the rest of the pattern.
     fn run(&mut self, mut s: usize, mut p: usize) -> Matched {
         loop {
             self.budget.step(1)?;
@@ -175,7 +175,7 @@ impl<'a> Matcher<'a> {
         Ok(result)
     }
 
-    /// `%1`: the text of a capture once more.
+    /// `%1`: the text of an earlier capture.
     fn again(&mut self, s: usize, digit: u8) -> Matched {
         let index = usize::from(digit).checked_sub(usize::from(b'1'));
         let (start, end) = match index.and_then(|index| self.captures.get(index)) {
@@ -211,7 +211,7 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// `%f[set]`: where the pattern goes on if this is a frontier of the set.
+    /// `%f[set]`: the position in the pattern after it if this is a frontier of the set.
     fn frontier(&self, s: usize, p: usize) -> Matched {
         if self.byte(p) != Some(b'[') {
             return Err(say("missing '[' after '%f' in a pattern"));
@@ -274,7 +274,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether the byte of the subject is in the class between `p` and `next`.
+    /// True if the byte of the subject is in the class between `p` and `next`.
     fn single(&self, s: usize, p: usize, next: usize) -> mlua::Result<bool> {
         self.budget.step(1)?;
         let (Some(byte), Some(class)) = (self.subject.get(s), self.byte(p)) else {
@@ -288,7 +288,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether the byte is in the set that begins at `p` and whose bracket closes at `last`.
+    /// True if the byte is in the set that begins at `p` and whose bracket closes at `last`.
     fn in_set(&self, byte: u8, p: usize, last: usize) -> mlua::Result<bool> {
         self.budget.step(last - p)?;
         let is_negated = self.byte(p + 1) == Some(b'^');
@@ -314,7 +314,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The classes of the C locale; an upper-case letter negates, and anything that is no class stands for itself.
+/// The classes of the C locale; an upper-case letter negates, and any other byte is literal.
 fn is_in_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -332,7 +332,7 @@ fn is_in_class(byte: u8, class: u8) -> bool {
     is_in != class.is_ascii_uppercase()
 }
 
-/// Where `needle` begins in `subject` from `start` on, no patterns involved.
+/// The position of `needle` in `subject` from `start` on, without patterns.
 pub(crate) fn plain(
     subject: &[u8],
     needle: &[u8],
@@ -356,7 +356,7 @@ pub(crate) fn plain(
     Ok(None)
 }
 
-/// Whether the text is a pattern and not just itself.
+/// True if the text has characters with a meaning in patterns.
 pub(crate) fn is_pattern(text: &[u8]) -> bool {
     text.iter().any(|byte| b"^$*+?.([%-".contains(byte))
 }

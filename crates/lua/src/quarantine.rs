@@ -1,22 +1,22 @@
-//! The quarantine: objects for which a script reached a limit are not given to it again until they change.
+//! The objects that a script is not run for again: those for which it reached a limit, until they change.
 //!
-//! Without it, an object that a script cannot cope with would cost the limit again with every look at it. Nothing of an
-//! object is kept but its uid and what tells its versions apart.
+//! Without it, an object that is too much for a script would cost the limit again with every read of it. Nothing of an object is
+//! stored but its uid and its version.
 
 use std::collections::BTreeMap;
 
 use crate::error::ScriptError;
 
-/// What a script was asked about: the objects, each in its version. Equal only if the script would be asked the same.
+/// The version of a question: the objects, each in its version. Equal only for the same question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub String);
 
-/// The objects that one script is kept from, by uid: of many the `capacity` that were asked about last.
+/// The objects that one script is not run for, by uid: at most `capacity`, those asked about last.
 #[derive(Debug)]
 pub struct Quarantine {
     capacity: usize,
     held: BTreeMap<String, Held>,
-    /// Uids by when they were asked about; as many as are held.
+    /// Uids by the time of their last question; as many as in `held`.
     order: BTreeMap<u64, String>,
     next: u64,
 }
@@ -29,7 +29,7 @@ struct Held {
 }
 
 impl Quarantine {
-    /// An empty one.
+    /// Creates an empty quarantine.
     #[must_use]
     pub const fn new(capacity: usize) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Quarantine {
         }
     }
 
-    /// Why the script is not run for this version of the object, if so. Another version sets it free.
+    /// The error for which the script is not run for this version of the object, or `None`. Another version releases the object.
     /// Cost: O(log n).
     pub fn holds(&mut self, uid: &str, version: &Version) -> Option<ScriptError> {
         let at = self.next;
@@ -55,8 +55,7 @@ impl Quarantine {
         Some(held.why.clone())
     }
 
-    /// Keeps the script from this version of the object. The one not asked about for longest is let go when there are too
-    /// many.
+    /// Quarantines this version of the object. The one not asked about for longest is dropped if there are too many.
     pub fn hold(&mut self, uid: &str, version: Version, why: ScriptError) {
         let at = self.next;
         self.next += 1;
@@ -73,13 +72,13 @@ impl Quarantine {
         }
     }
 
-    /// How many objects are held.
+    /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether none is held.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()

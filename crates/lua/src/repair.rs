@@ -1,9 +1,8 @@
-//! Repair of objects that went through Lua: what the language cannot hold is restored from the objects that the script was
-//! given.
+//! Restores the information that an object loses in Lua, by comparison with the objects that the script was given.
 //!
-//! An empty table becomes `{}` where one of them has an object at that path, `[]` where one has an array, and goes where
-//! none has anything: a script that wants a field empty leaves it out. Source: Karmada (`convertEmptySliceToEmptyStructPartly`),
-//! which looks at empty fields only: there, a map that a script empties is dropped.
+//! An empty table becomes `{}` where one of them has an object at that path, `[]` where one has an array, and is removed where
+//! none has a value: a script that wants an empty field omits it. Source: Karmada (`convertEmptySliceToEmptyStructPartly`),
+//! which compares empty fields only: there, a map that a script empties is removed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::json::{EXACT, Read};
 
-/// The value as it was meant. `references` are the objects given to the script, cut to the part that is answered.
+/// The repaired value. `references` are the objects given to the script, reduced to the part that is returned.
 pub(crate) fn repaired(read: Read, references: &[&Json]) -> Json {
     let mut value = read.value;
     if read.has_empty {
@@ -27,7 +26,7 @@ pub(crate) fn repaired(read: Read, references: &[&Json]) -> Json {
     value
 }
 
-/// What stands at a path and below it in any of the references; all elements of an array are one path.
+/// The values at a path and below it in any of the references; all elements of an array are one path.
 #[derive(Default)]
 struct Shape<'a> {
     is_object: bool,
@@ -55,7 +54,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Makes each empty array what it was; answers whether the value stays.
+/// Restores the type of each empty array; returns true if the value is kept.
 fn settle(value: &mut Json, shape: Option<&Shape<'_>>) -> bool {
     match value {
         Json::Array(list) if list.is_empty() => match shape {
@@ -76,7 +75,7 @@ fn settle(value: &mut Json, shape: Option<&Shape<'_>>) -> bool {
     true
 }
 
-/// Gives large integers the digits that they had at the same place.
+/// Restores the digits of large integers from the same path.
 fn restore(value: &mut Json, references: &[&Json]) {
     match value {
         Json::Number(number) => {

@@ -1,13 +1,13 @@
-//! The sandbox: a state of the virtual machine, and in it an environment made for one call.
+//! The sandbox of scripts: a state of the virtual machine, and in it an environment for one call.
 //!
-//! Nothing that a script sets is seen by another script or by the next call. What a call can change is made anew for it:
-//! its globals, the tables of the libraries, their functions that are written in Lua, the table in which methods of
-//! strings are found, and the script's own function from its compiled form. What states share from call to call cannot be
-//! changed by a script, since it has none of `getfenv`, `setfenv`, `getmetatable`, `setmetatable`, `rawset` and `debug`:
-//! functions written in C and Rust, and metatables. A state in which anything failed is not used again, and one that is
-//! has been cleared of garbage: nothing of an object is held after the call.
+//! No value that a script sets is visible to another script or to the next call. All mutable parts are created for each call:
+//! its globals, the tables of the libraries, their functions that are written in Lua, the table of string methods, and the
+//! script's own function from its compiled form. The parts shared between calls, functions written in C and Rust and metatables,
+//! cannot be changed by a script, since it has none of `getfenv`, `setfenv`, `getmetatable`, `setmetatable`, `rawset` and
+//! `debug`. A state in which anything failed is not reused, and a reused one is cleared of garbage: nothing of an object is kept
+//! after the call.
 //!
-//! A state of its own for each call would be simpler and costs some 80 µs more, half of what a call costs altogether.
+//! A state of its own for each call would be simpler and costs some 80 µs more, half of the total cost of a call.
 
 use std::{
     sync::{
@@ -30,14 +30,14 @@ use crate::{
     limits::Limits,
 };
 
-/// Instructions between two looks at the clock. One instruction can copy a string as large as the memory allows, so it
-/// is few; a look costs about as much as ten of them.
+/// The number of instructions between two reads of the clock. One instruction can copy a string as large as the memory limit, so
+/// it is small; a read costs about as much as ten of them.
 const GRAIN: u32 = 64;
 
-/// The same once a script holds more than [`MUCH`]: then single instructions can take milliseconds.
+/// The same once a script uses more than [`MUCH`]: then single instructions can take milliseconds.
 const FINE_GRAIN: u32 = 4;
 
-/// More than an object takes that an API server would store.
+/// More than the size of any object that an API server would store.
 const MUCH: usize = 24 << 20;
 
 /// A state to run scripts in.
@@ -48,16 +48,16 @@ pub(crate) struct Sandbox {
     given: MultiValue,
 }
 
-/// States at rest. More threads than that make states of their own and drop them.
+/// Idle states. Further threads create states of their own and drop them.
 static AT_REST: Mutex<Vec<Sandbox>> = Mutex::new(Vec::new());
 
 const MOST_AT_REST: usize = 16;
 
-/// What a state holds at rest is about 60 KiB; one that holds much more has met a script that made it grow.
+/// An idle state takes about 60 KiB; one that takes much more has run a script that made it grow.
 const MOST_HELD: usize = 1 << 20;
 
 impl Sandbox {
-    /// A state for one call that begins now.
+    /// Returns a state for one call that begins now.
     pub(crate) fn begin(limits: Limits) -> mlua::Result<Self> {
         let at_rest = AT_REST.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let sandbox = match at_rest {
@@ -80,7 +80,7 @@ impl Sandbox {
         }
     }
 
-    /// Drops everything that the call has left in the state; answers how many bytes it holds then.
+    /// Drops all values that the call has left in the state; returns the number of bytes still in use.
     fn clear(&self) -> mlua::Result<usize> {
         self.lua.set_memory_limit(0)?;
         if let Some(methods) = self.lua.type_metatable::<LuaString>() {
@@ -90,12 +90,12 @@ impl Sandbox {
         Ok(self.lua.used_memory())
     }
 
-    /// The state, with no limit of memory yet.
+    /// The state, without a memory limit yet.
     pub(crate) const fn lua(&self) -> &Lua {
         &self.lua
     }
 
-    /// The globals of a call, as a script finds them.
+    /// The globals of a call.
     pub(crate) fn environment(&self) -> mlua::Result<Table> {
         let environment = self.lua.create_table_with_capacity(0, 64)?;
         environment.raw_set("_G", &environment)?;
@@ -122,7 +122,7 @@ impl Sandbox {
     }
 }
 
-/// A function from what [`compile`] made. Only that comes here: a script itself is never read as a binary.
+/// A function from the result of [`compile`]. Nothing else is passed here: a script itself is never read as a binary.
 pub(crate) fn binary(lua: &Lua, bytes: &[u8], name: &str) -> mlua::Result<Function> {
     lua.load(bytes)
         .set_name(format!("={name}"))
@@ -142,7 +142,7 @@ pub(crate) fn compile(source: &str, name: &str) -> mlua::Result<Vec<u8>> {
     Ok(function.dump(false))
 }
 
-/// Scripts are a few kilobytes; an API server takes 1.5 MiB.
+/// Scripts are a few kilobytes; an API server accepts 1.5 MiB.
 const COMPILER_MEMORY: usize = 64 << 20;
 
 fn prelude() -> &'static [u8] {
@@ -150,12 +150,12 @@ fn prelude() -> &'static [u8] {
     COMPILED.get_or_init(|| compiled(include_str!("prelude.lua")))
 }
 
-/// A part of ours. A test compiles each.
+/// Compiles a part of this crate. A test compiles each.
 fn compiled(source: &str) -> Vec<u8> {
     compile(source, PRELUDE).unwrap_or_default()
 }
 
-/// What the prelude is called with, in the order in which it names them.
+/// The arguments of the prelude, in its order.
 fn given(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<MultiValue> {
     let [b1, b2, b3, b4, b5, b6, b7, b8, b9] = std::array::from_fn(|_| Arc::clone(budget));
     let functions = [
@@ -197,7 +197,7 @@ fn clock(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<Table> {
     binary(lua, compiled, PRELUDE)?.call((now, elapsed))
 }
 
-/// What a script may see of a failure that it caught; fails if it was a limit. Errors of library functions become
+/// The value of a failure that a script may see when it catches one; fails if it was a limit. Errors of library functions become
 /// their text, as in Lua itself.
 fn clean(lua: &Lua, budget: &Budget, failure: Value) -> mlua::Result<Value> {
     budget.check()?;
@@ -213,7 +213,7 @@ fn clean(lua: &Lua, budget: &Budget, failure: Value) -> mlua::Result<Value> {
     }
 }
 
-/// Looks at the budget every so many instructions.
+/// Checks the budget every so many instructions.
 fn watch(lua: &Lua, budget: &Arc<Budget>, grain: u32) -> mlua::Result<()> {
     let budget = Arc::clone(budget);
     let is_fine = AtomicBool::new(grain == FINE_GRAIN);
@@ -228,7 +228,7 @@ fn watch(lua: &Lua, budget: &Arc<Budget>, grain: u32) -> mlua::Result<()> {
     })
 }
 
-/// A number as gopher-lua writes it: whole ones without point or exponent, others with as many digits as needed.
+/// A number as gopher-lua writes it: integers without point or exponent, others with as many digits as needed.
 fn number_text(number: f64) -> String {
     let magnitude = number.abs();
     if number.is_nan() {

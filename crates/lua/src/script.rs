@@ -23,20 +23,20 @@ use crate::{
     shape::{self, Wrong},
 };
 
-/// A script in the style of Karmada's interpreter customisations. Can be asked from several threads at once.
+/// A script in the style of Karmada's interpreter customisations. It can be used by several threads at once.
 pub struct Script {
     name: String,
     source: String,
     compiled: Vec<u8>,
     limits: Limits,
-    /// The objects that it is kept from.
+    /// The objects that it is not run for.
     quarantine: Mutex<Quarantine>,
 }
 
-/// How many objects one script is kept from at a time; an entry is about 300 bytes.
+/// The maximum number of quarantined objects of one script; an entry is about 300 bytes.
 const HELD: usize = 10_000;
 
-/// Larger than what an API server takes in one object.
+/// Larger than the size limit of an object in an API server.
 const MAX_SOURCE: usize = 2 << 20;
 
 impl fmt::Debug for Script {
@@ -54,10 +54,10 @@ impl Rule for Script {
 }
 
 impl Script {
-    /// Compiles a script with the default [`Limits`]. `name` is for people: what it is called in errors.
+    /// Compiles a script with the default [`Limits`]. `name` is its name in errors.
     ///
     /// # Errors
-    /// [`ScriptError::Syntax`] with the line. Whether it defines the right function shows when it is asked.
+    /// [`ScriptError::Syntax`] with the line. A missing function is detected only when it is called.
     pub fn compile(name: &str, source: &str) -> Result<Self, ScriptError> {
         Self::with_limits(name, source, Limits::default())
     }
@@ -83,19 +83,19 @@ impl Script {
         })
     }
 
-    /// Asks the script; blocks until it has answered or was stopped. The same question gets the same answer, unless the
-    /// script asks for the time of day.
+    /// Runs the script; blocks until it has returned or was stopped. The same question gets the same answer, unless the script
+    /// reads the time of day.
     ///
-    /// Cost: some tens of microseconds, and what reading the object, the script and reading its answer take; never more
-    /// than the limits by more than one step of a library function. A question about an object for which the script
-    /// reached a limit is not asked again until the object changes.
+    /// Cost: some tens of microseconds, and that of reading the object, the script and reading its result; the limits are
+    /// exceeded by at most one step of a library function. A question about an object for which the script reached a limit is
+    /// not run again until the object changes.
     ///
     /// # Errors
-    /// As named at [`ScriptError`]; nothing of the object is in any of them.
+    /// Those of [`ScriptError`]; none has content of the object.
     pub fn answer(&self, question: Question<'_>) -> Result<Answer, ScriptError> {
         self.check(&question)?;
         let result = self.run(&question);
-        // Who is asked about costs a hash of parts of the object: worth it only where there is something to remember.
+        // The identity costs a hash of parts of the object: computed only if there is something to record.
         let reached = result.as_ref().err().filter(|why| why.is_limit());
         if let Some(why) = reached
             && let Some((uid, version)) = identity(&question)
@@ -105,7 +105,7 @@ impl Script {
         result
     }
 
-    /// Why the script is not run for a question, if so.
+    /// Fails if the script is quarantined for a question.
     fn check(&self, question: &Question<'_>) -> Result<(), ScriptError> {
         let is_clean = self.quarantine().is_empty();
         let asked = if is_clean { None } else { identity(question) };
@@ -161,8 +161,8 @@ impl Script {
         })
     }
 
-    /// The globals of the call and what the function is given. The limit of memory is set last: without one, building
-    /// tables costs half.
+    /// The globals of the call and the arguments of the function. The memory limit is set last: without one, building tables
+    /// costs half.
     fn prepared(&self, question: &Question<'_>, sandbox: &Sandbox) -> mlua::Result<(Table, MultiValue)> {
         let lua = sandbox.lua();
         let environment = sandbox.environment()?;
@@ -188,7 +188,7 @@ impl Script {
     }
 }
 
-/// Who is asked about, and in which version; `None` for what has neither uid nor name.
+/// The object of a question, and its version; `None` if it has neither uid nor name.
 fn identity(question: &Question<'_>) -> Option<(String, Version)> {
     let operation = question.operation();
     let (object, version) = match *question {
@@ -213,7 +213,7 @@ fn identity(question: &Question<'_>) -> Option<(String, Version)> {
     Some((format!("{operation:?} {who}"), Version(version)))
 }
 
-/// Changes with the spec, labels and annotations of an object; with each word of it if it has no generation.
+/// Changes with the spec, labels and annotations of an object; with any field of it if it has no generation.
 fn content(object: &Json) -> String {
     let metadata = &object["metadata"];
     match metadata["generation"].as_i64() {
@@ -226,7 +226,7 @@ fn content(object: &Json) -> String {
     }
 }
 
-/// Changes with each word of an object. A rendered one has no version of its own.
+/// Changes with any field of an object. A rendered one has no version of its own.
 fn revision(object: &Json) -> String {
     match object["metadata"]["resourceVersion"].as_str() {
         Some(version) => version.to_owned(),
@@ -234,7 +234,7 @@ fn revision(object: &Json) -> String {
     }
 }
 
-/// Kept in memory only, so it need not be the same in the next release.
+/// In memory only, so it need not be the same in the next release.
 fn hashed(value: &Json) -> String {
     let mut hash = DefaultHasher::new();
     value.hash(&mut hash);

@@ -1,4 +1,5 @@
-//! Conversion of the value that a function returned into a typed answer.
+//! Converts the results of a function to a typed answer; every field is checked, and an error names the field and the expected
+//! value, never the actual one.
 
 use entourage_api::work::{
     AggregatedStatusItem, Component, ComponentReplicaRequirements, DependentObjectReference,
@@ -14,9 +15,9 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{budget::Budget, json::from_lua, repair::repaired};
 
-/// What is wrong with an answer.
+/// The error in a result.
 pub(crate) enum Wrong {
-    /// The field, empty for the answer as a whole, and what must stand there.
+    /// The field, empty for the result as a whole, and the expected value.
     Shape(String, &'static str),
     /// It could not be read.
     Unreadable(mlua::Error),
@@ -30,7 +31,7 @@ impl From<mlua::Error> for Wrong {
 
 type Checked<T> = Result<T, Wrong>;
 
-/// The function that a script defines for the question. Source: Karmada reference 3.3.
+/// The name of the function for the question. Source: Karmada reference 3.3.
 pub(crate) const fn function(question: &Question<'_>) -> &'static str {
     match question {
         Question::Replicas(_) => "GetReplicas",
@@ -45,7 +46,7 @@ pub(crate) const fn function(question: &Question<'_>) -> &'static str {
     }
 }
 
-/// What each cluster reported, as scripts get it: without our record of the copy.
+/// The reports of the clusters, as scripts get them: without our record of the copy.
 pub(crate) fn items(items: &[AggregatedStatusItem]) -> Json {
     let item = |item: &AggregatedStatusItem| {
         let mut item = serde_json::to_value(item).unwrap_or_default();
@@ -57,7 +58,7 @@ pub(crate) fn items(items: &[AggregatedStatusItem]) -> Json {
     items.iter().map(item).collect()
 }
 
-/// The answer to the question that the function's results are.
+/// Converts the function's results to the answer to the question.
 pub(crate) fn answer(question: &Question<'_>, results: &MultiValue, budget: &Budget) -> Checked<Answer> {
     let result = |index: usize| results.get(index).unwrap_or(&Value::Nil);
     match question {
@@ -124,7 +125,7 @@ pub(crate) fn answer(question: &Question<'_>, results: &MultiValue, budget: &Bud
     }
 }
 
-/// An object like the first of the references: it stays the same object, whatever else a script changes.
+/// An object like the first of the references: its identity is kept, whatever else a script changes.
 fn object_like(result: &Value, references: &[&Json], budget: &Budget) -> Checked<Answer> {
     let object = as_object(as_json(result, references, budget)?, "a table, the object")?;
     for (parent, field) in [
@@ -157,7 +158,7 @@ fn requirements(value: Json, object: &Json) -> Checked<ReplicaRequirements> {
     amounts(&mut fields, "requirements.")?;
     each_field::<ReplicaRequirements>(&fields, "requirements.")?;
     let mut read: ReplicaRequirements = whole_value(fields, "requirements")?;
-    // Its quota is used up, and the script need not say so.
+    // Its quota is used, and the script may omit it.
     if read.namespace.is_empty() {
         read.namespace = object["metadata"]["namespace"]
             .as_str()
@@ -216,12 +217,12 @@ fn dependency(index: usize, value: Json) -> Checked<DependentObjectReference> {
     if read.name.is_empty() && read.label_selector.is_none() {
         return Err(shape(at, "a name or a labelSelector"));
     }
-    // Its own words may quote labels of an object.
+    // The validation message may quote labels of an object.
     check_dependency(&read).map_err(|_| shape(format!("{at}.labelSelector"), "a label selector"))?;
     Ok(read)
 }
 
-/// Amounts as Kubernetes reads them: numbers are quantities too, as in a manifest.
+/// Parses amounts as Kubernetes does: numbers are quantities too, as in a manifest.
 fn amounts(fields: &mut Map<String, Json>, at: &str) -> Checked<()> {
     let Some(Json::Object(amounts)) = fields.get_mut("resourceRequest") else {
         return Ok(());
@@ -240,7 +241,7 @@ fn amounts(fields: &mut Map<String, Json>, at: &str) -> Checked<()> {
     Ok(())
 }
 
-/// Tries each known field alone: an error of the whole may quote a value.
+/// Parses each known field alone: an error of the whole may quote a value.
 fn each_field<T: DeserializeOwned>(fields: &Map<String, Json>, at: &str) -> Checked<()> {
     for (field, expected) in [
         (
@@ -264,7 +265,7 @@ fn whole_value<T: DeserializeOwned>(fields: Map<String, Json>, at: &str) -> Chec
         .map_err(|_| shape(at.trim_end_matches('.'), "a table of requirements"))
 }
 
-/// A number of replicas: a fraction is cut off, as Karmada does, so that a script may divide.
+/// A number of replicas: a fraction is truncated, as in Karmada, so that a script may divide.
 fn whole(at: &str, value: &Json) -> Checked<i32> {
     let number = value.as_f64().map(f64::trunc);
     let range = 0.0..=f64::from(i32::MAX);
@@ -279,7 +280,7 @@ fn as_json(value: &Value, references: &[&Json], budget: &Budget) -> Checked<Json
     Ok(repaired(from_lua(value, budget)?, references))
 }
 
-/// At the top an empty table is whatever was asked for.
+/// At the top an empty table has whatever type is expected.
 fn as_object(value: Json, expected: &'static str) -> Checked<Map<String, Json>> {
     match value {
         Json::Object(map) => Ok(map),

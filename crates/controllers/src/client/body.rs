@@ -1,4 +1,4 @@
-//! Reading the body of an answer.
+//! Reads the body of a response.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use kube::client::Body;
 
 use crate::error::Failure;
 
-/// The whole body, unless it is larger than the limit in bytes, or nothing comes for too long.
+/// Reads the whole body, unless it is larger than the limit in bytes, or no byte arrives for the idle timeout.
 ///
-/// Frames are copied as they come, so that the connection can use its buffer again; a body of one frame is not copied.
+/// Frames are copied as they arrive, so that the connection can reuse its buffer; a body of one frame is not copied.
 pub(super) async fn collect(mut body: Body, limit: usize, idle: Duration) -> Result<Bytes, Failure> {
     let (mut first, mut rest) = (Bytes::new(), Vec::new());
     loop {

@@ -1,8 +1,8 @@
-//! Discovery: the resources of an API server, in a few requests however many kinds are asked for.
+//! Discovery of an API server, for all kinds at once: its cost does not depend on the number of kinds that policies name.
 //!
-//! One request for each of `/api` and `/apis` where the server has aggregated discovery (Kubernetes 1.27), else one more per
-//! group version; one for the metadata of the CustomResourceDefinitions; and one for each definition that is not served.
-//! What follows for a kind is what [`Served`] says.
+//! One request for each of `/api` and `/apis` if the server has aggregated discovery (Kubernetes 1.27), else one more per group
+//! version; one for the metadata of the CustomResourceDefinitions; and one for each definition that is not served. The result
+//! for a kind is a [`Served`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,17 +23,17 @@ use crate::{
 
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-/// The account may not do this.
+/// The account is not allowed to.
 const FORBIDDEN: u16 = 403;
-/// Requests under way at a time.
+/// The maximum number of concurrent requests.
 const AT_A_TIME: usize = 4;
 
-/// What a server served when it was looked at.
+/// The APIs that a server served at the time of discovery.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// By group and kind: the versions, the preferred one first, and the plural there.
     served: BTreeMap<(Str, Str), Vec<(Str, Str)>>,
-    /// Groups of which a version did not answer: what they serve is not known.
+    /// Groups of which a version did not respond: their kinds are unknown.
     unsaid: BTreeSet<Str>,
     definitions: Definitions,
 }
@@ -41,14 +41,14 @@ pub struct Catalog {
 /// The CustomResourceDefinitions of a server.
 #[derive(Debug, Default)]
 struct Definitions {
-    /// Group and kind of those that are not served; `None` if our account may not see them.
+    /// Group and kind of those that are not served; `None` if our account may not list them.
     unserved: Option<BTreeSet<(Str, Str)>>,
     /// The resourceVersion of their list.
     revision: Option<String>,
 }
 
 impl Catalog {
-    /// What is served of a kind; `None` if that is not known. Cost: O(log kinds that the server serves).
+    /// The served version of a kind; `None` if it is unknown. Cost: O(log kinds that the server serves).
     #[must_use]
     pub fn find(&self, gvk: &Gvk) -> Option<Served> {
         let key = (gvk.group.clone(), gvk.kind.clone());
@@ -72,7 +72,7 @@ impl Catalog {
         })
     }
 
-    /// What the resources of a kind are called in a version that is served.
+    /// The plural of a kind in a served version, or `None`.
     #[must_use]
     pub fn plural(&self, gvk: &Gvk) -> Option<&str> {
         let versions = self.served.get(&(gvk.group.clone(), gvk.kind.clone()))?;
@@ -80,7 +80,7 @@ impl Catalog {
         Some(&found.1)
     }
 
-    /// From where on changes of the definitions can be watched; `None` if our account may not see them.
+    /// The revision from which changes of the definitions can be watched; `None` if our account may not list them.
     #[must_use]
     pub fn revision(&self) -> Option<&str> {
         self.definitions.revision.as_deref()
@@ -109,7 +109,7 @@ impl Catalog {
         }
     }
 
-    /// Which definitions, of these plurals and groups, are of no kind that is served.
+    /// The definitions, by plural and group, whose kind is not served.
     fn unserved<'a>(&self, names: &'a [String]) -> Vec<&'a String> {
         let plurals: BTreeSet<(&str, &str)> = self
             .served
@@ -125,10 +125,10 @@ impl Catalog {
 }
 
 impl Api {
-    /// Looks at what the server serves. Cost: see the module.
+    /// Discovers the APIs of the server. Cost: see the module.
     ///
     /// # Errors
-    /// [`Failure`], also when the server does not respond as API servers do: then nothing is known.
+    /// [`Failure`], also if the server does not respond as API servers do: then nothing is known.
     pub async fn catalog(&self) -> Result<Catalog, Failure> {
         let mut catalog = Catalog::default();
         let mut versions: Vec<(String, String)> = Vec::new();
@@ -164,7 +164,7 @@ impl Api {
                     catalog.serves(&group, &version, resources);
                 }
                 Err(failure) if !matches!(failure.code(), 404 | 503) => return Err(failure),
-                // Listed and not answering: it begins or ceases to be served just now, or its server is down.
+                // Listed and not responding: it starts or stops being served just now, or its server is down.
                 _ => {
                     catalog.unsaid.insert(group.as_str().into());
                 }
@@ -221,7 +221,7 @@ impl Api {
         })
     }
 
-    /// Group and kind of a definition; `None` if it went since the names were listed.
+    /// The group and kind of a definition; `None` if it was deleted since the names were listed.
     async fn definition(&self, name: String) -> Result<Option<(Str, Str)>, Failure> {
         let path = Path::definitions(Some(&name));
         match self.get(&path, Form::Whole).await {
@@ -236,7 +236,7 @@ impl Api {
     }
 }
 
-/// Takes in what the resources of kinds are called that a server was found to serve.
+/// Records the plural of a kind that a server was found to serve.
 pub fn learn(catalog: &Catalog, gvk: &Gvk) {
     if let Some(plural) = catalog.plural(gvk) {
         path::learn(gvk, plural);

@@ -1,7 +1,7 @@
-//! The identity of the cluster behind a member's endpoint.
+//! The identity of the cluster at a member's endpoint.
 //!
-//! Invariant: after a call went unanswered or a watch broke, the cluster's identity is read again before anything else is asked of
-//! it or written to it.
+//! Invariant: after a call got no response or a watch broke, the cluster's identity is read again before any other request is
+//! sent to it.
 
 use std::sync::{
     OnceLock,
@@ -13,26 +13,26 @@ use entourage_core::object::Str;
 use super::{Api, Call, Form, Path};
 use crate::{error::Failure, metrics::Verb};
 
-/// Which cluster a member is: the uid of its namespace kube-system.
+/// The identity of a member cluster: the uid of its namespace kube-system.
 #[derive(Default)]
 pub(super) struct Identity {
     /// As first read over this client.
     id: OnceLock<Str>,
-    /// A call went unanswered or a watch broke since it was last read: another cluster may answer the next one.
+    /// A call got no response or a watch broke since it was last read: another cluster may respond to the next one.
     doubted: AtomicBool,
-    /// One reads it at a time.
+    /// Serialises the reads.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Api {
-    /// Which cluster answers: the uid of its namespace kube-system, as first read over this client.
+    /// The uid of the cluster's namespace kube-system, as first read over this client, or `None` if it was not read.
     #[must_use]
     pub fn id(&self) -> Option<&Str> {
         self.0.identity.id.get()
     }
 
-    /// Reads which cluster answers now. The first answer stays [`Self::id`]; while another one answers nothing else is asked of
-    /// it or written to it.
+    /// Reads the identity of the cluster that responds now. The first one remains [`Self::id`]; while the current one differs no
+    /// other request is sent.
     ///
     /// # Errors
     /// [`Failure`].
@@ -61,13 +61,13 @@ impl Api {
         Ok(id)
     }
 
-    /// The connection broke: whoever answers next may be another cluster.
+    /// The connection broke: another cluster may respond next.
     pub fn doubt_identity(&self) {
         self.0.identity.doubted.store(true, Ordering::Release);
     }
 
-    /// Before anything goes to a member after a connection broke: that it is the cluster that it was. The hub, and a member
-    /// that was not identified yet, are taken as they are.
+    /// Checks, before any request is sent to a member after a connection broke, that it is still the same cluster. The hub, and
+    /// a member without a known identity, are not checked.
     pub(super) async fn is_the_same(&self) -> Result<(), Failure> {
         let identity = &self.0.identity;
         let is_doubted = || identity.doubted.load(Ordering::Acquire);
@@ -75,7 +75,7 @@ impl Api {
             return Ok(());
         };
         let _turn = identity.turn.lock().await;
-        // Somebody else has read it meanwhile.
+        // Another task has read it meanwhile.
         if !is_doubted() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! URL paths of kinds and objects.
+//! The addresses of objects on an API server.
 
 use std::{
     borrow::Cow,
@@ -25,7 +25,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Any address that is not an object's.
+    /// An address that is not an object's.
     #[must_use]
     pub fn raw(uri: impl Into<String>, resource: &'static str) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Path {
         }
     }
 
-    /// An address where resources of this plural are.
+    /// An address of resources of this plural.
     #[must_use]
     pub fn of(uri: impl Into<String>, plural: String) -> Self {
         Self {
@@ -43,25 +43,25 @@ impl Path {
         }
     }
 
-    /// An object.
+    /// The address of an object.
     #[must_use]
     pub fn object(id: &ResourceId) -> Self {
         Self::within(&id.gvk, &id.namespace, Some(&id.name))
     }
 
-    /// The collection an object belongs to: where it is POSTed.
+    /// The address of an object's collection: objects are POSTed there.
     #[must_use]
     pub fn collection(id: &ResourceId) -> Self {
         Self::within(&id.gvk, &id.namespace, None)
     }
 
-    /// A Namespace, or with `None` the collection of Namespaces.
+    /// The address of a Namespace, or with `None` of the collection of Namespaces.
     #[must_use]
     pub fn namespace(name: Option<&str>) -> Self {
         Self::build("/api/v1", Cow::Borrowed("namespaces"), "", name)
     }
 
-    /// What a watch reads, over all namespaces.
+    /// The address that a watch reads, over all namespaces.
     #[must_use]
     pub fn watched(watch: &Watch) -> Self {
         match watch {
@@ -104,26 +104,26 @@ impl Path {
         }
     }
 
-    /// An object of the hub.
+    /// The address of an object of the hub.
     #[must_use]
     pub fn hub(object: &HubObject) -> Self {
         Self::of_hub(object, true)
     }
 
-    /// The collection an object of the hub belongs to.
+    /// The address of the collection of an object of the hub.
     #[must_use]
     pub fn hub_collection(object: &HubObject) -> Self {
         Self::of_hub(object, false)
     }
 
-    /// Its status subresource.
+    /// The address of its status subresource.
     #[must_use]
     pub fn status(mut self) -> Self {
         self.uri.push_str("/status");
         self
     }
 
-    /// With a query parameter; the value is escaped.
+    /// Adds a query parameter; the value is escaped.
     #[must_use]
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.uri.push(if self.uri.contains('?') { '&' } else { '?' });
@@ -157,13 +157,13 @@ impl Path {
         Self::build(prefix, Cow::Borrowed(resource), &namespace, one.then_some(&*name))
     }
 
-    /// What an API server says of a group version: its resources.
+    /// The discovery address of a group version.
     #[must_use]
     pub fn group_version(gvk: &Gvk) -> Self {
         Self::raw(root(gvk), "discovery")
     }
 
-    /// A CustomResourceDefinition, or with `None` the collection of them.
+    /// The address of a CustomResourceDefinition, or with `None` of their collection.
     #[must_use]
     pub fn definitions(name: Option<&str>) -> Self {
         let resource = Cow::Borrowed("customresourcedefinitions");
@@ -201,7 +201,7 @@ const APPS: &str = "/apis/apps.karmada.io/v1alpha1";
 const REBALANCERS: &str = "workloadrebalancers";
 
 fn root(gvk: &Gvk) -> String {
-    // Users name groups and versions: whatever they hold, the address is one that a server can answer.
+    // Users name groups and versions: whatever they contain, the address must be valid.
     let mut uri = String::with_capacity(64);
     if gvk.group.is_empty() {
         uri.push_str("/api/");
@@ -214,17 +214,17 @@ fn root(gvk: &Gvk) -> String {
     uri
 }
 
-/// Plurals that API servers told: a fact of a kind's definition, the same on every server that serves it.
+/// Plurals learnt from API servers: a fact of a kind's definition, the same on every server that serves it.
 static LEARNT: RwLock<BTreeMap<Gvk, &'static str>> = RwLock::new(BTreeMap::new());
 
-/// Whether the plural of a kind is known for certain.
+/// True if the plural of a kind is certain.
 #[must_use]
 pub fn is_known(gvk: &Gvk) -> bool {
     known(gvk).is_some()
 }
 
-/// Takes in the plural of a kind as an API server tells it. What was learnt stays until the process ends: there are as
-/// many as kinds.
+/// Records the plural of a kind that an API server reports. It is kept until the process ends: there are as many entries as
+/// kinds.
 pub fn learn(gvk: &Gvk, plural: &str) {
     let mut learnt = LEARNT.write().unwrap_or_else(PoisonError::into_inner);
     if learnt.get(gvk).is_none_or(|held| *held != plural) {
@@ -232,7 +232,7 @@ pub fn learn(gvk: &Gvk, plural: &str) {
     }
 }
 
-/// Whether every API server may be expected to know the kind: it needs no definition.
+/// True if every API server can be expected to serve the kind: it needs no CustomResourceDefinition.
 #[must_use]
 pub fn is_built_in(gvk: &Gvk) -> bool {
     fixed(gvk).is_some()
@@ -250,7 +250,7 @@ fn known(gvk: &Gvk) -> Option<&'static str> {
     learnt.get(gvk).copied()
 }
 
-/// The plural of a kind. One that is not known gets the regular English one, which is right for almost all.
+/// The plural of a kind. An unknown one gets the regular English plural, which is correct for almost all.
 #[must_use]
 pub fn plural(gvk: &Gvk) -> Cow<'static, str> {
     if let Some(plural) = known(gvk) {
@@ -266,7 +266,7 @@ pub fn plural(gvk: &Gvk) -> Cow<'static, str> {
     })
 }
 
-/// Appends a path segment or query value. Names of some kinds hold characters that mean something in a URL.
+/// Appends a path segment or query value. Names of some kinds have characters with a meaning in a URL.
 fn escape(uri: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

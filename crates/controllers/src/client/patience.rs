@@ -1,21 +1,21 @@
-//! Timeouts until a server begins to respond to a list or a watch. Pure.
+//! The time limit for a server to begin its response to a list or to a new watch. Pure.
 //!
-//! A healthy server answers in milliseconds, and some take long for some lists. So the time given is short at first, doubles
-//! with each time-out of that request, and is never less than a multiple of what healthy answers of that server, and to that
-//! request, took. A request that times out once therefore costs seconds, and one that takes long is answered in the end.
+//! A healthy server responds in milliseconds, and some take long for some lists. So the limit is short at first, doubles with
+//! each time-out of that request, and is never less than a multiple of the time of healthy responses of that server, and to that
+//! request. A request that times out once therefore costs seconds, and a slow one succeeds in the end.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// What is given at first.
+/// The initial limit.
 const FIRST: Duration = Duration::from_secs(5);
-/// What is given at most.
+/// The maximum limit.
 const MOST: Duration = Duration::from_secs(60);
-/// How many times what healthy answers took.
+/// The multiple of the time of healthy responses.
 const TIMES: u32 = 4;
-/// What is left of the slowest answer after each faster one.
+/// The factor applied to the slowest response after each faster one.
 const DECAY: f64 = 0.75;
 
-/// What is known of one server. Holds an entry for each kind that is listed.
+/// The response times of one server, with an entry for each kind that is listed.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     requests: BTreeMap<String, Answers>,
@@ -24,13 +24,13 @@ pub(super) struct Patience {
 
 #[derive(Debug, Default)]
 struct Answers {
-    /// How often in a row there was none in time.
+    /// The number of time-outs in a row.
     missed: u32,
     slowest: Duration,
 }
 
 impl Patience {
-    /// How long the answer to a request may take to begin.
+    /// The time limit for the response to a request to begin.
     pub(super) fn of(&self, request: &str) -> Duration {
         let (missed, slowest) = self
             .requests
@@ -40,7 +40,7 @@ impl Patience {
         (FIRST * (1 << missed.min(4))).max(known).min(MOST)
     }
 
-    /// It began to answer after this time.
+    /// Records that the response began after this time.
     pub(super) fn answered(&mut self, request: &str, took: Duration) {
         let answers = self.requests.entry(request.to_owned()).or_default();
         answers.missed = 0;
@@ -48,7 +48,7 @@ impl Patience {
         self.slowest = took.max(self.slowest.mul_f64(DECAY));
     }
 
-    /// There was no response in time.
+    /// Records a time-out.
     pub(super) fn missed(&mut self, request: &str) {
         let answers = self.requests.entry(request.to_owned()).or_default();
         answers.missed = answers.missed.saturating_add(1);
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn the_time_given_follows_from_what_answers_took_and_from_time_outs() {
-        // What happened to the list of pods, and to that of secrets; what is given to the list of pods then, in seconds.
-        // A number is how long an answer took; `None` is a time-out.
+        // The responses to the list of pods, and to that of secrets; the resulting limit for the list of pods, in seconds. A
+        // number is the time of a response; `None` is a time-out.
         type Happened = &'static [(&'static str, Option<u64>)];
         let table: &[(Happened, u64)] = &[
             (&[], 5),

@@ -1,7 +1,7 @@
-//! Paths that a server asked to leave alone for some time (Retry-After). Pure.
+//! The paths of a server that asked to retry later (Retry-After). Pure.
 //!
-//! One path is paused, and not the server: whoever serves one path (an aggregated API, a webhook of one namespace) has no say
-//! about the others. A server that is overloaded as a whole says so on each path, and the limiter answers that.
+//! One path is paused, not the server: the backend of one path (an aggregated API, a webhook of one namespace) does not speak
+//! for the others. A server that is overloaded as a whole returns Retry-After on each path, and the limiter reacts to that.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use entourage_core::object::Time;
 
 use crate::error::Answer;
 
-/// More are not remembered: then paths are asked again sooner than they wished.
+/// The maximum number of entries; beyond it paths are retried earlier than they asked.
 const MOST: usize = 10_000;
 
-/// Paths, until when each is to be left alone, and what was answered.
+/// The paused paths, each with the end of the pause and the response.
 #[derive(Default)]
 pub(super) struct Pauses(HashMap<String, (Time, Answer)>);
 
 impl Pauses {
-    /// The answer of a path that is still to be left alone, with the time that is left.
+    /// The response of a path that is still paused, with the remaining time; else `None`.
     pub(super) fn of(&mut self, uri: &str, now: Time) -> Option<Answer> {
         let path = path(uri);
         let (until, answer) = self.0.get(path)?;
@@ -30,7 +30,7 @@ impl Pauses {
         Some(answer)
     }
 
-    /// What a path answered. Cost: O(1); O(paths) when there are too many.
+    /// Records the response of a path. Cost: O(1); O(paths) when there are too many.
     pub(super) fn answered(&mut self, uri: &str, answer: &Answer, now: Time) {
         let Some(after) = answer.retry_after else { return };
         if self.0.len() >= MOST {

@@ -1,20 +1,20 @@
-//! Reading of objects: each once, without `metadata.managedFields`.
+//! Reads the responses of API servers: each object once, without `metadata.managedFields`.
 //!
-//! `managedFields` are half of most objects and no decision reads them, so they are skipped while parsing. A list is
-//! read item by item: only one item is in memory as JSON at a time, beside the page's bytes. An update without
-//! `managedFields` leaves them as they are, so objects read here can be sent back.
+//! `managedFields` are half of most objects and no decision reads them, so they are skipped while parsing. A list is read item
+//! by item: only one item is in memory as JSON at a time, beside the page's bytes. An update without `managedFields` leaves them
+//! as they are, so objects read here can be sent back.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// What a list says about itself.
+/// The metadata of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListMeta {
     /// The resourceVersion to watch from.
     pub resource_version: String,
-    /// Where the next page begins; empty on the last one.
+    /// The continue token of the next page; empty on the last one.
     pub next: String,
 }
 
@@ -29,7 +29,7 @@ pub fn object(bytes: &[u8]) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// Reads a page of a list and hands each item over.
+/// Reads a page of a list and passes each item to `each`.
 ///
 /// # Errors
 /// The bytes are no list.

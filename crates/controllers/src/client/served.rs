@@ -1,13 +1,12 @@
-//! The resource that an API server serves for a kind, and when a 404 proves that an object does not exist.
+//! The versions in which an API server serves a kind, and the 404s that prove that an object is gone.
 //!
-//! A 404 that names the object is about the object. Any other one is about the address, and many answer so who know
-//! nothing of objects: a proxy, a server that starts, one that ceased to serve a version while the objects stay stored. So
-//! that a kind has no objects is concluded only from what the server says when all goes well ([`Served::Nowhere`]): its list
-//! of groups, every version of the group that it lists, and its list of CustomResourceDefinitions, whose end takes the
-//! objects along. The core group is never concluded to lack a kind.
+//! A 404 that names the object is about the object. Any other one is about the address, and may come from a server that has no
+//! information about objects: a proxy, a server that starts, one that stopped serving a version while the objects stay stored.
+//! So the absence of a kind's objects is concluded only from complete discovery ([`Served::Nowhere`]): the server's list of
+//! groups, every version of the group that it lists, and its list of CustomResourceDefinitions, whose deletion deletes the
+//! objects. The core group is never concluded to lack a kind.
 //!
-//! What this cannot tell: an aggregated API whose APIService was deleted leaves no trace, and its server may hold objects
-//! still.
+//! This does not detect an aggregated API whose APIService was deleted: its server may still store objects.
 
 use std::collections::BTreeSet;
 
@@ -24,23 +23,23 @@ use crate::{
     metrics::Verb,
 };
 
-/// The account may not do this.
+/// The account is not allowed to.
 const FORBIDDEN: u16 = 403;
 
-/// In which version a server serves a kind.
+/// The version in which a server serves a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// In this one: the one that is asked for if it does, else the one that it prefers.
+    /// This version: the requested one if it is served, else the preferred one.
     In(Str),
-    /// In none now, and objects of it may be stored: its definition stands, or our account may not see whether it does.
+    /// No version now, and objects of it may be stored: its definition exists, or our account may not read whether it does.
     Withheld,
-    /// In none, and nothing defines it: there are no objects of it.
+    /// No version, and nothing defines it: there are no objects of it.
     Nowhere,
 }
 
 impl Api {
-    /// Whether a failed request for an object proves that the object is gone. Cost: that of [`Self::served`] for a 404 that
-    /// does not name an object, else nothing.
+    /// True if a failed request for an object proves that the object is gone. Cost: that of [`Self::served`] for a 404 that does
+    /// not name an object, else nothing.
     ///
     /// # Errors
     /// As [`Self::served`].
@@ -52,12 +51,12 @@ impl Api {
         Ok(named || self.served(&id.gvk).await? == Served::Nowhere)
     }
 
-    /// What the server serves of a kind. Cost: a request for the groups, one for each version of the group, and if the kind
-    /// is in none of them one for the definitions and one for each of the group.
+    /// The served version of a kind. Cost: a request for the groups, one for each version of the group, and if the kind is in
+    /// none of them one for the definitions and one for each of the group.
     ///
     /// # Errors
-    /// [`Failure`], also when the server does not answer as API servers do: then nothing is known. An API server whose
-    /// aggregated APIs are down says so with another failure than "not found".
+    /// [`Failure`], also if the server does not respond as API servers do: then nothing is known. An API server whose aggregated
+    /// APIs are down reports that with another failure than "not found".
     pub async fn served(&self, gvk: &Gvk) -> Result<Served, Failure> {
         let mut asked = BTreeSet::new();
         let mut unsaid = None;
@@ -79,7 +78,7 @@ impl Api {
                         return Ok(Served::In(version));
                     }
                 }
-                // Listed and not found: it begins or ceases to be served just now. Another version may tell.
+                // Listed and not found: it starts or stops being served just now. Another version may have it.
                 Err(failure @ Failure::Garbled(_)) => unsaid = Some(failure),
                 Err(failure) => return Err(failure),
             }
@@ -93,7 +92,7 @@ impl Api {
         Ok(Served::Nowhere)
     }
 
-    /// The versions in which the server serves the group of a kind, the one that is asked for first if it is among them.
+    /// The versions in which the server serves the group of a kind, the requested one first if it is among them.
     async fn versions(&self, gvk: &Gvk) -> Result<Vec<Str>, Failure> {
         if gvk.group.is_empty() {
             return Ok(vec!["v1".into()]);
@@ -113,7 +112,7 @@ impl Api {
         Ok(wanted.into_iter().chain(rest).map(Str::from).collect())
     }
 
-    /// What an API server tells of itself. Who answers with anything else is none.
+    /// Returns an object about the API server itself. A server that returns anything else is no API server.
     pub(crate) async fn told(&self, path: &Path, kind: &str) -> Result<Value, Failure> {
         match self.get(path, Form::Whole).await {
             Ok(answer) if answer["kind"] == *kind => Ok(answer),
@@ -122,7 +121,7 @@ impl Api {
         }
     }
 
-    /// Whether a definition of the kind stands, or our account may not see whether one does.
+    /// True if a definition of the kind exists, or our account may not read whether one does.
     async fn may_be_defined(&self, gvk: &Gvk) -> Result<bool, Failure> {
         let likely = format!("{}.{}", path::plural(gvk), gvk.group);
         let names = match self.definitions(&gvk.group).await {
@@ -144,7 +143,7 @@ impl Api {
                 Ok(definition) if definition["spec"]["names"]["kind"] == *gvk.kind => return Ok(true),
                 Ok(_) => {}
                 Err(failure) if failure.code() == FORBIDDEN => return Ok(true),
-                // It went since the names were listed.
+                // It was deleted since the names were listed.
                 Err(failure) if failure.class() == Class::Missing && failure.is_about(&path.resource) => {}
                 Err(failure) if failure.class() == Class::Missing => {
                     return Err(no_answer(&path, "CustomResourceDefinition"));
@@ -189,7 +188,7 @@ impl Api {
     }
 }
 
-/// Somebody answers who does not speak as API servers do: a proxy, or a server that is about to start.
+/// The failure if the responder is no API server: a proxy, or a server that is about to start.
 fn no_answer(path: &Path, kind: &str) -> Failure {
     Failure::Garbled(format!("the answer to {} is not a {kind}", path.uri))
 }

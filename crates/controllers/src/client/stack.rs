@@ -1,8 +1,8 @@
-//! The production client: kube's layers for address, credentials and headers over an HTTP client that uses little memory.
+//! The client of production: kube's layers for address, credentials and headers over an HTTP client with small buffers.
 //!
-//! kube's own stack gives no access to the HTTP client below it, which lets every connection's buffer grow to 400 KiB
-//! and keeps idle connections for ever; there is a connection for every watch and for every request in flight, so that
-//! adds up. Nor does it let anyone say which certificates are trusted ([`trust`]).
+//! kube's own stack gives no access to the HTTP client below it, which lets every connection's buffer grow to 400 KiB and keeps
+//! idle connections forever; there is a connection for every watch and for every request in flight, so that adds up. Nor does it
+//! allow a choice of trusted certificates ([`trust`]).
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ use super::trust;
 
 /// The largest buffer of a connection, in bytes; objects may be larger.
 const BUFFER: usize = 64 << 10;
-/// How long a connection is kept that nobody uses: longer than the pause between two probes.
+/// The time that an idle connection is kept: longer than the pause between two probes.
 const IDLE: Duration = Duration::from_secs(30);
-/// Idle connections kept per server.
+/// The maximum number of idle connections per server.
 const KEPT: usize = 32;
 
 /// A client that does not retry by itself.
@@ -53,7 +53,7 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
             let to_proxy = tls.enable_http1().wrap_connector(tcp);
             over(config, tunnel(proxy, to_proxy))
         }
-        // kube says what is wrong with it.
+        // kube reports the error.
         _ => Ok(ClientBuilder::try_from(config)?.build()),
     }
 }
@@ -91,8 +91,8 @@ where
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
-/// kube's configuration, with our verifier where certificates to trust are given. Those of a pod's file are followed by
-/// kube's own verifier when the file changes.
+/// kube's TLS configuration, with our verifier if trusted certificates are given. Those of a pod's file are reloaded by kube's
+/// own verifier when the file changes.
 fn tls(config: &Config) -> kube::Result<ClientConfig> {
     let mut tls = config.rustls_client_config()?;
     let given = config
@@ -108,7 +108,7 @@ fn tls(config: &Config) -> kube::Result<ClientConfig> {
     Ok(tls)
 }
 
-/// The way through a proxy, with the user and password that its URL names.
+/// The connector through a proxy, with the user and password of its URL.
 fn tunnel<C>(proxy: Uri, connector: C) -> Tunnel<C> {
     let userinfo = proxy
         .authority()

@@ -25,7 +25,7 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-/// What the server does with a request.
+/// The reply of the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Status code and body.
@@ -36,11 +36,11 @@ pub(crate) enum Reply {
     Slowly(Vec<Value>, Duration),
     /// The connection breaks.
     Broken,
-    /// Nothing, for ever.
+    /// No reply, forever.
     Silence,
 }
 
-/// A `Status` as API servers answer errors with.
+/// A `Status` as API servers return errors.
 pub(crate) fn status(code: u16, reason: &str) -> Reply {
     Reply::Json(
         code,
@@ -48,14 +48,14 @@ pub(crate) fn status(code: u16, reason: &str) -> Reply {
     )
 }
 
-/// A 404 about an object of a resource, as an API server answers it.
+/// A 404 about an object of a resource, as an API server returns it.
 pub(crate) fn gone(resource: &str) -> Reply {
     let details = json!({"kind": resource, "name": "a"});
     let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": details});
     Reply::Json(404, body)
 }
 
-/// A server that is well and serves no API but that of definitions, of which it has none.
+/// A healthy server that serves no API but that of definitions, of which it has none.
 pub(crate) fn served_nothing(line: &str) -> Reply {
     if line == "GET /apis" {
         return Reply::Json(200, json!({"kind": "APIGroupList", "groups": []}));
@@ -83,7 +83,7 @@ impl Log {
     }
 }
 
-/// A client whose requests are answered by a function.
+/// A client whose requests a function replies to.
 pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (kube::Client, Log) {
     let (log, reply) = (Log::default(), Arc::new(reply));
     let seen = log.clone();
@@ -151,7 +151,7 @@ pub(crate) fn api(server: Server, reply: impl Fn(&Asked) -> Reply + Send + Sync 
     (Api::new(client, options(server)), log)
 }
 
-/// An [`Api`] that answers the given requests in this order, and breaks the connection on any other.
+/// An [`Api`] that replies to the given requests in this order, and breaks the connection on any other.
 pub(crate) fn script(server: Server, script: Vec<(&'static str, Reply)>) -> (Api, Log) {
     let script = Mutex::new(VecDeque::from(script));
     api(server, move |asked| {
@@ -165,7 +165,7 @@ pub(crate) fn script(server: Server, script: Vec<(&'static str, Reply)>) -> (Api
     })
 }
 
-/// Options for a server, without bounds that a test could meet.
+/// Options for a server, with limits that no test reaches.
 pub(crate) fn options(server: Server) -> ApiOptions {
     ApiOptions {
         server,

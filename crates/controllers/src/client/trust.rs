@@ -1,8 +1,8 @@
-//! Verification of a server's certificate: webpki's rules, and certificates that are themselves in the bundle.
+//! The trust in a server's certificate: webpki's rules, and a certificate that is itself in the bundle.
 //!
-//! A serving certificate that is also what clients are given to trust (`openssl req -x509` makes it with `CA:TRUE`) is a
-//! chain of one to a Go client: it is accepted for the names that it carries, while it is valid. webpki accepts no
-//! authority's certificate as a server's, and no server's certificate without its issuer's.
+//! A serving certificate that is also in the client's trust bundle (`openssl req -x509` makes it with `CA:TRUE`) is a chain of
+//! one to a Go client: it is accepted for the names that it has, while it is valid. webpki accepts no CA certificate as a
+//! server's, and no server certificate without its issuer's.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use rustls::{
     server::ParsedCertificate,
 };
 
-/// A verifier that trusts what these certificates issued, and these certificates themselves as those of servers.
-/// `None` when there is none, or one cannot be read.
+/// A verifier that trusts certificates issued by these, and these themselves as server certificates. `None` if there is none, or
+/// one cannot be read.
 pub(crate) fn verifier(trusted: Vec<CertificateDer<'static>>) -> Option<Arc<dyn ServerCertVerifier>> {
     let mut roots = RootCertStore::empty();
     for certificate in &trusted {
@@ -83,12 +83,12 @@ impl ServerCertVerifier for BundleVerifier {
     }
 }
 
-/// Whether webpki found nothing wrong but who issued a certificate, or that it is an authority's. It looks at the
-/// period of validity before either, so neither is said of a certificate that is not valid now.
+/// True if webpki's only objection is the issuer of a certificate, or that it is a CA. It checks the validity period first, so
+/// neither is returned for a certificate that is not valid now.
 fn is_about_the_chain(error: &Error) -> bool {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,
-        // webpki's errors are their own names; rustls wraps those that it does not know.
+        // webpki's errors are identified by their names; rustls wraps those that it does not know.
         Error::InvalidCertificate(CertificateError::Other(other)) => {
             other.0.to_string() == "CaUsedAsEndEntity"
         }

@@ -94,7 +94,7 @@ impl Api {
         .await
     }
 
-    /// Sends one request and reads the answer as one object; an empty answer is null.
+    /// Sends one request and reads the response as one object; an empty response is null.
     ///
     /// # Errors
     /// [`Failure`].

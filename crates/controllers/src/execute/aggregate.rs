@@ -1,4 +1,5 @@
-//! Aggregation of a template's status by customizations and webhooks: read the template, ask, write what differs.
+//! Aggregates the status of a template by an interpretation that needs the whole object: read the template, interpret, write the
+//! difference.
 
 use entourage_api::work::AggregatedStatusItem;
 use entourage_core::{
@@ -23,14 +24,14 @@ use crate::{
 };
 
 impl Executor {
-    /// Carries out a `Change::Aggregate`. What the template lacks is no trouble: its end is on the way here.
+    /// Executes a `Change::Aggregate`. A missing template is no failure: its deletion is about to be observed.
     pub(super) async fn aggregate(
         &self,
         id: ResourceId,
         (interpretation, items): (&Interpretation, &[AggregatedStatusItem]),
         asked: u64,
     ) -> Outcome {
-        // A hook that is left alone is asked nothing, so the hub is not either.
+        // If the hook is in back-off, the template is not read either.
         if let Err(unanswered) = self.interpreters.reach(interpretation, &id, Operation::Aggregate) {
             self.tell(Observation::Aggregated(id, asked, Some(unanswered)))
                 .await;
@@ -57,7 +58,7 @@ impl Executor {
         let answer = aggregated(&template, &answered, items);
         wipe(&mut template);
         let (verb, mut unanswered) = match answer {
-            // Asked again later, although somebody else has answered.
+            // Retried later, although another hook has responded.
             Ok(verb) => (verb, passed),
             Err(unanswered) => (None, Some(unanswered)),
         };
@@ -71,14 +72,14 @@ impl Executor {
             },
             None => Outcome::Done,
         };
-        // Asked again only when something is another then; a write that failed is tried again.
+        // It is interpreted again only after a change; a write that failed is retried.
         if outcome == Outcome::Done {
             self.tell(Observation::Aggregated(id, asked, unanswered)).await;
         }
         outcome
     }
 
-    /// The error: the kind has no status that could be written.
+    /// Writes the status; fails if the kind has no status that could be written.
     async fn write_status(&self, id: &ResourceId, verb: Verb) -> Result<Outcome, InterpretError> {
         let object = HubObject::Template(id.clone());
         let Verb::MergeStatus(patch) = &verb else {

@@ -1,7 +1,7 @@
-//! Delivery of one copy to one member: fetch the template, render, send, observe.
+//! Applies one copy on one member: get the template, render, send, observe.
 //!
-//! Which copy, whose it is and what it looks like are the core's functions; here is only the order of the requests:
-//! POST when nothing is known to stand there, PUT of exactly the known copy, or GET, compare, PUT.
+//! The identity, the owner and the content of the copy are functions of the core; this module only orders the requests: POST if
+//! no object is known to exist, PUT of exactly the known copy, or GET, compare, PUT.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -29,7 +29,7 @@ use crate::{
     source::Source,
 };
 
-/// How often a copy that changes under us is read again before giving up for now.
+/// The number of times that a copy under concurrent change is read again before the delivery gives up.
 const ROUNDS: usize = 3;
 
 /// A `Change::Deliver`.
@@ -41,7 +41,7 @@ pub(super) struct Order {
     pub(super) read_first: bool,
 }
 
-/// What the next request is.
+/// The next request.
 enum Step {
     Create,
     Update(Preconditions),
@@ -49,7 +49,7 @@ enum Step {
 }
 
 impl Executor {
-    /// Carries out one delivery. Its outcome is told to the core, which decides when to try again.
+    /// Executes one delivery. Its outcome is sent to the core, which decides when to retry.
     pub(super) async fn deliver(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
         let brought = match member {
             Some(member) => self.bring(&order, member).await,
@@ -59,7 +59,7 @@ impl Executor {
         };
         let (delivered, outcome) = match brought {
             Ok(delivered) => (delivered, Outcome::Done),
-            // No fault of the member: it is not blamed, and the shell decides when to try again.
+            // The member is not at fault, and the shell decides when to retry.
             Err(failure) => {
                 let error = failure.text(&order.id.gvk);
                 warn!(object = %order.id, error, "the source of a copy cannot be read on the hub");
@@ -74,7 +74,7 @@ impl Executor {
         outcome
     }
 
-    /// A failure is the hub's: the source cannot be had now.
+    /// A failure is the hub's: the template cannot be read now.
     async fn bring(&self, order: &Order, member: &Member) -> Result<Delivered, Failure> {
         let source = match self.sources.fetch(&order.id).await {
             Ok(fetched) => {
@@ -125,11 +125,11 @@ impl Executor {
     }
 }
 
-/// Why a delivery ended without a copy.
+/// The reason why a delivery ended without a copy.
 enum Stop {
     Refused(Refusal),
     Failed(Failure),
-    /// The namespace is missing and cannot be made.
+    /// The namespace does not exist and cannot be created.
     Namespace(Failure),
 }
 
@@ -154,7 +154,7 @@ impl Delivery<'_> {
             Some(_) if order.read_first => Step::Read,
             Some(preconditions) => Step::Update(preconditions.clone()),
         };
-        // One round more than a change under us may cost: the first may be the plan's guess.
+        // One round more than a concurrent change may cost: the first may be the plan's guess.
         for _ in 0..=ROUNDS {
             step = match step {
                 Step::Create => match self.create().await {
@@ -209,7 +209,7 @@ impl Delivery<'_> {
                 Err(failure) => Err(Stop::Namespace(failure)),
             };
         }
-        // Whatever became of it: were the gate shut, all deliveries there would fail one after the other.
+        // Whatever the outcome: if the gate stayed closed, all deliveries there would fail one after the other.
         if let Some(turn) = turn {
             turn.open();
         }
@@ -232,7 +232,7 @@ impl Delivery<'_> {
     }
 
     async fn update(&self, preconditions: &Preconditions) -> Result<Value, Stop> {
-        // Nothing of the live copy is to be kept (else the plan says read_first), so its guard stands for it.
+        // Nothing of the live copy is to be retained (else the plan says read_first), so its preconditions are enough.
         let live = json!({"metadata": {"uid": &*preconditions.uid, "resourceVersion": &*preconditions.resource_version}});
         let rendered = self.render(Some(&live)).await?;
         Ok(self.put(&rendered).await?)
@@ -254,7 +254,7 @@ impl Delivery<'_> {
         Ok(delivered)
     }
 
-    /// Each hook is asked once: what it says is heard in the next step.
+    /// Each hook is asked once: its response is used in the next step.
     async fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
         let order = self.order;
         let interpretation = &order.render_spec.interpretation;
@@ -297,7 +297,7 @@ impl Delivery<'_> {
             .await
     }
 
-    /// Where only a copy's metadata is kept no more is asked for: no Secret comes back.
+    /// If only a copy's metadata is kept no more is requested: no Secret is returned.
     fn answer_form(&self) -> Form {
         if self
             .order
@@ -329,7 +329,7 @@ impl Delivery<'_> {
     }
 }
 
-/// An object of a member that may hold a Secret.
+/// An object of a member that may be a Secret.
 pub(super) struct Wiped(pub(super) Value);
 
 impl Drop for Wiped {

@@ -1,4 +1,4 @@
-//! The requests of one copy of a distribution. Which request follows which answer is the core's to say ([`ApplyTask`]).
+//! Sends the requests that apply or remove one copy of a distribution. The core decides the order of requests ([`ApplyTask`]).
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl Executor {
-    /// Carries out one `Change::Distribute`. Its outcome is told to the core, which decides when to try again.
+    /// Executes one `Change::Distribute`. Its outcome is sent to the core, which decides when to retry.
     pub(super) async fn distribute(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
         let wrote = match self.api_of(&order.place, member) {
             None => unconnected(Step::Get),
@@ -34,7 +34,7 @@ impl Executor {
         self.told(order.distribution, order.place, wrote).await
     }
 
-    /// Carries out one `Change::Withdraw`.
+    /// Executes one `Change::Withdraw`.
     pub(super) async fn withdraw(
         &self,
         (distribution, uid): (Str, Str),
@@ -80,7 +80,7 @@ impl Executor {
         }
     }
 
-    /// Asks and answers until it ended.
+    /// Sends requests until the task has ended.
     async fn run(
         &self,
         (mut apply_task, mut request): (ApplyTask<'_>, Request),
@@ -122,7 +122,7 @@ impl Executor {
     }
 }
 
-/// Of what is written only metadata comes back.
+/// Sends one request. A write returns only metadata.
 async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Failure> {
     let path = Path::object(id);
     match request {
@@ -143,7 +143,7 @@ async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Fa
 fn refusal(failure: &Failure, id: &ResourceId) -> Answer<'static> {
     let no = match failure.class() {
         Class::Abandoned => return Answer::Abandoned,
-        // Anything else proves nothing: the kind may not be served, or a proxy may not know the server.
+        // Any other 404 proves nothing: the kind may not be served, or a proxy may not know the server.
         Class::Missing if failure.is_about(&plural(&id.gvk)) => No::Gone,
         Class::Exists => No::Exists,
         Class::Conflict => No::Changed,

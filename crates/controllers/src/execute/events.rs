@@ -1,6 +1,6 @@
-//! Events on the hub: one after the other, after all other writes. A lost one is no error.
+//! Events on the hub: sent one after the other, with the lowest priority. Losing one is no error.
 //!
-//! The same sentence about the same object within `SAME` raises the count of one Event instead of making another.
+//! The same message about the same object within `SAME` increments the count of one Event instead of creating another.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,25 +14,25 @@ use crate::{
     clock,
 };
 
-/// How many may wait; further ones are dropped.
+/// The maximum number of waiting Events; more are dropped.
 const WAITING: usize = 1000;
-/// How many series are remembered; beyond that the oldest is forgotten.
+/// The maximum number of series stored; beyond it the oldest is dropped.
 const REMEMBERED: usize = 1000;
-/// The longest part of an object's name in the name of its Event, in characters.
+/// The maximum length of an object's name in the name of its Event, in characters.
 const LONGEST_NAME: usize = 200;
-/// How long an Event is counted up, in milliseconds.
+/// The time for which an Event's count is incremented, in milliseconds.
 const SAME: i64 = 600_000;
-/// The longest message that API servers take, in bytes.
+/// The maximum length of a message by API servers, in bytes.
 const LONGEST: usize = 1024;
-/// The least time between two requests: Events must not take the hub's attention from what matters.
+/// The minimum time between two requests: Events must not delay other requests to the hub.
 const PACE: Duration = Duration::from_millis(5);
 
-/// Where Events are handed in. Cheap to clone.
+/// The queue of Events. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Events(mpsc::Sender<Event>);
 
 impl Events {
-    /// Hands one in; never waits.
+    /// Queues an Event; never waits.
     pub fn emit(&self, event: Event) {
         if self.0.try_send(event).is_err() {
             debug!("an Event was dropped: too many are waiting");
@@ -40,7 +40,7 @@ impl Events {
     }
 }
 
-/// The handle, and the task that records what is handed in until the last handle is dropped.
+/// The queue, and the task that records its Events until the last handle is dropped.
 pub fn recorder(hub: Api) -> (Events, impl Future<Output = ()> + Send) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Events(sender), record(hub, receiver))
@@ -102,7 +102,7 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
     }
 }
 
-/// Forgets the series that are over, and if that is not enough the one that began first.
+/// Drops the series that are over, and if that is not enough the one that began first.
 fn make_room(series: &mut HashMap<Series, Recorded>, now: Time) {
     if series.len() < REMEMBERED {
         return;

@@ -1,4 +1,4 @@
-//! Writes and reads of objects on the hub.
+//! Writes objects of the hub, and reads those that a decision needs.
 
 use entourage_core::delivery::render::wipe;
 use entourage_core::{
@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl Executor {
-    /// Writes one object of the hub and observes the answer. After 404 or 409 the object is read and observed, and the
-    /// plan ends: the core plans again from what is there now.
+    /// Writes one object of the hub and observes the response. After 404 or 409 the object is read and observed, and the plan
+    /// ends: the core plans again from its current state.
     pub(super) async fn write(&self, object: &HubObject, verb: Verb) -> Outcome {
         let (watch, form) = self.read_as(object);
         let path = Path::hub(object);
@@ -58,10 +58,10 @@ impl Executor {
         }
     }
 
-    /// Looks for a template on the hub.
+    /// Gets a template on the hub.
     pub(super) async fn need(&self, id: &ResourceId) -> Outcome {
         let secret = id.gvk.group.is_empty() && &*id.gvk.kind == "Secret";
-        // The type of a Secret is no metadata, and it decides whether the Secret travels.
+        // The type of a Secret is not part of its metadata, and it decides whether the Secret is propagated.
         let interpretation = self.interpreters.of(&id.gvk);
         let form = if secret || interpretation.is_interpreted(&id.gvk) {
             Form::Whole
@@ -109,7 +109,7 @@ impl Executor {
     pub(super) async fn learn(&self, object: &HubObject, verb: &Verb, failure: &Failure) -> Outcome {
         let (watch, form) = self.read_as(object);
         match failure.class() {
-            // The collection is missing: its namespace or its kind. That is no news about the object.
+            // The collection is missing: its namespace or its kind. That says nothing about the object.
             Class::Missing if matches!(verb, Verb::Create(_)) => {
                 warn!(object = ?object, error = failure.text(&gvk_of(object)), "the hub has no namespace or no kind \
                     for an object");
@@ -122,7 +122,7 @@ impl Executor {
                 match self.hub.get(&Path::hub(object), form).await {
                     Ok(standing) => self.see(&watch, standing).await,
                     Err(failure) if failure.class() == Class::Missing => {
-                        // Our own kinds and templates alike: an address that is not served is no news about the object.
+                        // For our own kinds and templates alike: an address that is not served says nothing about the object.
                         if !failure.is_about(&Path::hub(object).resource) {
                             warn!(object = ?object, "the hub does not serve the address of an object now");
                             return Outcome::Failed {
@@ -173,7 +173,7 @@ impl Executor {
         }
     }
 
-    /// As what an object of the hub is observed, and in which form it is asked for.
+    /// The watch as which an object of the hub is observed, and the form in which it is requested.
     fn read_as(&self, object: &HubObject) -> (Watch, Form) {
         match object {
             HubObject::Policy(name) if name.namespace.is_empty() => (Watch::ClusterPolicies, Form::Whole),
@@ -195,7 +195,7 @@ impl Executor {
     }
 }
 
-/// A DELETE is answered with a Status when the object is gone, and with the object when finalizers hold it.
+/// True if a DELETE removed the object: it returns a Status then, and the object if finalizers keep it.
 fn is_deleted(answer: &Value) -> bool {
     answer["kind"] == "Status"
         || answer["metadata"]["deletionTimestamp"].is_null()
@@ -215,7 +215,7 @@ fn which(object: &HubObject) -> ObjectRef {
     }
 }
 
-/// The kind, for deciding which words of a refusal may be shown. Our own kinds hold no data.
+/// The kind, to decide which parts of a refusal may be shown. Our own kinds have no data.
 fn gvk_of(object: &HubObject) -> Gvk {
     match object {
         HubObject::Template(id) => id.gvk.clone(),

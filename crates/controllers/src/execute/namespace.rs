@@ -1,4 +1,4 @@
-//! Update of a namespace on a member: read, merge, send, observe.
+//! Applies a namespace of a member: read it, merge, send, observe.
 
 mod end;
 mod look;
@@ -24,8 +24,8 @@ use crate::{
 type Marks = (BTreeMap<Str, Str>, BTreeMap<Str, Str>);
 
 impl Executor {
-    /// Makes the namespace, or merges into the one that is there. A failure is left to the shell to try again: nothing of
-    /// what is delivered waits for it. A refusal is for a person.
+    /// Creates the namespace, or merges into the existing one. The shell retries a failure: no delivery waits for it. A refusal
+    /// is reported to a user.
     pub(super) async fn bring_namespace(
         &self,
         api: &Api,
@@ -52,7 +52,7 @@ impl Executor {
     }
 }
 
-/// The namespace as it is afterwards.
+/// Merges labels and annotations, and returns the resulting namespace.
 async fn merge(
     api: &Api,
     (hub, cluster): (&str, &str),
@@ -74,8 +74,8 @@ async fn merge(
     }
 }
 
-/// Has a namespace that was just created say that it is the very one, and gives it as it is then. Where that fails it is given as
-/// it was created: then it stays when the hub deletes its own.
+/// Records on a namespace that was just created that it is this object, and returns the result. If that fails it returns the
+/// namespace as it was created: it is then kept when the hub deletes its own.
 pub(super) async fn prove(api: &Api, (hub, cluster): (&str, &str), made: Value, form: Form) -> Value {
     let meta = &made["metadata"];
     let (Some(name), Some(uid)) = (meta["name"].as_str(), meta["uid"].as_str()) else {

@@ -1,4 +1,4 @@
-//! Deletion or release of one copy on one member: exactly the object that the core observed, or nothing.
+//! Removes one copy on one member: exactly the object that the core observed, or none.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::{
     trouble::Trouble,
 };
 
-/// How often a copy that changes while it is released is read again.
+/// The number of times that a copy which changes while it is released is read again.
 const ROUNDS: usize = 3;
 
 impl Executor {
-    /// Carries out one removal. Its outcome is told to the core, which decides when to try again; only a copy that
-    /// changed meanwhile is told as it is now, and the key comes back at once.
+    /// Executes one removal. Its outcome is sent to the core, which decides when to retry; a copy that changed meanwhile is
+    /// observed in its current state, and the key is planned again at once.
     pub(super) async fn remove(
         &self,
         id: ResourceId,
@@ -68,7 +68,7 @@ impl Executor {
         }
     }
 
-    /// What is kept of a kind tells how much of it is asked for.
+    /// The form in which a copy is requested: what the index keeps of its kind.
     fn form(&self, id: &ResourceId) -> Form {
         if self.interpreters.of(&id.gvk).is_copied_whole(&id.gvk) {
             Form::Whole
@@ -94,7 +94,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// Looks whether a copy stands on a member, after a write whose outcome is unknown.
+    /// Checks whether a copy exists on a member, after a write whose outcome is unknown.
     pub(super) async fn confirm(
         &self,
         id: ResourceId,
@@ -125,11 +125,11 @@ impl Executor {
     }
 }
 
-/// How a removal ended that is not over.
+/// The outcome of a removal that is not complete.
 enum End {
-    /// The copy is another version than the one that was to be removed.
+    /// The copy has another version than the one to be removed.
     Changed(Value),
-    /// The DELETE was accepted, and something holds the copy.
+    /// The DELETE was accepted, and a finalizer keeps the copy.
     Held(Value),
     /// Nothing was sent.
     Abandoned,
@@ -147,7 +147,7 @@ async fn delete(
         .delete(&path, &preconditions.uid, &preconditions.resource_version)
         .await
     {
-        // A Status, or for some kinds the object as it was, when it is gone; the object when it is held.
+        // A Status, or for some kinds the last state of the object, if it is gone; the object if a finalizer keeps it.
         Ok(mut answer) => {
             if answer["kind"] == "Status" || !is_held(&answer["metadata"]) {
                 wipe(&mut answer);
@@ -209,8 +209,8 @@ fn is_other(live: &Value, preconditions: &Preconditions) -> bool {
     live["metadata"]["uid"].as_str() != Some(&*preconditions.uid)
 }
 
-/// What a failure says of a copy. Only a 404 that proves it says that the copy is gone: what is taken for gone and stands
-/// after all is never looked after again.
+/// The outcome of a failure for a copy. Only a 404 that proves it means that the copy is gone: a copy that is wrongly taken for
+/// gone is never checked again.
 async fn failed(failure: Failure, id: &ResourceId, member: &Member) -> Removed {
     match failure.class() {
         Class::Missing => match member.api.is_gone(id, &failure).await {

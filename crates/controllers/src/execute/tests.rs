@@ -1,4 +1,4 @@
-//! Carrying out changes against scripted servers: which requests go out, and what the brain is told.
+//! Execution of changes against scripted servers: the requests, and the messages to the control loop.
 
 use entourage_core::{
     delivery::RenderSpec,
@@ -22,7 +22,7 @@ const POST: &str = "POST /api/v1/namespaces/ns/configmaps";
 const PUT: &str = "PUT /api/v1/namespaces/ns/configmaps/a";
 const DELETE: &str = "DELETE /api/v1/namespaces/ns/configmaps/a";
 
-/// A hub and a member with their scripts, and what the brain hears.
+/// A hub and a member with their scripts, and the inbox of the control loop.
 struct Bench {
     hands: Executor,
     member: Arc<Member>,
@@ -136,7 +136,7 @@ fn template() -> Value {
         "metadata": {"namespace": "ns", "name": "a", "uid": "t", "resourceVersion": "5"}})
 }
 
-/// A copy on the member that is ours, with this data.
+/// A copy on the member that is managed by this hub, with this data.
 fn live(version: &str, data: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": data}, "metadata": {
         "namespace": "ns", "name": "a", "uid": "copy", "resourceVersion": version,
@@ -153,7 +153,7 @@ fn ok(body: Value) -> Reply {
     Reply::Json(200, body)
 }
 
-/// The object is not there.
+/// A 404 for the object.
 fn no_object() -> Reply {
     gone("configmaps")
 }
@@ -247,7 +247,7 @@ async fn a_copy_that_keeps_changing_is_left_for_later() {
 
 #[tokio::test]
 async fn an_equal_copy_is_not_written() {
-    // What a first delivery writes is what stands there for the second.
+    // The object that a first delivery writes is the existing one for the second.
     let mut first = bench(vec![(SOURCE, ok(template()))], vec![]);
     let (member, log) = api(Server::Member("m1".into()), |asked| ok(asked.body.clone()));
     first.member = Arc::new(Member::new(member));
@@ -534,7 +534,7 @@ async fn a_removal_is_over_when_its_answer_says_so() {
     }
 }
 
-/// As a Pod without a node is answered: its end may have been told before.
+/// As a Pod without a node is answered: its deletion may have been observed before.
 #[tokio::test]
 async fn a_copy_that_nothing_holds_is_gone_although_the_answer_shows_it_leaving() {
     let leaving = json!({"kind": "Pod", "metadata": {"uid": "copy", "resourceVersion": "8",
@@ -585,7 +585,7 @@ async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_k
             );
         }
     }
-    // Nothing defines the kind any more: its objects went with it.
+    // The kind is no longer defined: its objects were deleted with it.
     let thing = ResourceId::new(Gvk::new("removed.example.com/v1", "Thing"), "ns", "a");
     let (member, _) = api(Server::Member("m1".into()), |asked| served_nothing(&asked.line));
     let mut bench = bench(vec![], vec![]);

@@ -1,5 +1,5 @@
-//! A hook behind real TLS for the tests of whoever asks hooks: it writes down what it is asked, can be shut, and be slow for as
-//! long as a test wants.
+//! A hook behind real TLS for the tests of its callers: it records its questions, can refuse them, and can delay them for as
+//! long as a test needs.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -18,11 +18,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Arc, Hooks, Options};
 use crate::{interpreter_snapshot::InterpreterSnapshot, metrics::Metrics};
 
-/// A hook that serves, until it is dropped, and who asks it.
+/// A hook that serves until it is dropped, and its caller.
 pub(crate) struct HookClient {
-    /// Asks it.
+    /// Calls it.
     pub(crate) interpreters: InterpreterSnapshot,
-    /// Where its questions are counted.
+    /// The metrics of its questions.
     pub(crate) metrics: Metrics,
     clerk: Clerk,
     served: Option<(DropGuard, JoinHandle<()>)>,
@@ -33,18 +33,18 @@ struct Clerk(Arc<(Mutex<Book>, Condvar)>);
 
 #[derive(Default)]
 struct Book {
-    /// Questions wait until the desk is not held.
+    /// True if questions wait.
     is_held: bool,
-    /// Questions are refused.
+    /// True if questions are refused.
     is_shut: bool,
-    /// Each question: what, and about which object.
+    /// Each question: operation and object.
     asked: Vec<String>,
-    /// How many wait now, and how many did at most.
+    /// The number of questions that wait now, and the maximum so far.
     waiting: (usize, usize),
 }
 
 impl HookClient {
-    /// Serves a hook that is asked `operations` about objects of a kind.
+    /// Serves a hook for `operations` on objects of a kind.
     pub(crate) async fn open(kind: &str, operations: &[&str]) -> Self {
         let clerk = Clerk(Arc::default());
         let names = ["127.0.0.1".to_owned()];
@@ -81,40 +81,40 @@ impl HookClient {
         }
     }
 
-    /// What is taught of a kind: that this hook is asked.
+    /// The interpretation of a kind by this hook.
     pub(crate) fn of(&self, gvk: &Gvk) -> Interpretation {
         self.interpreters.of(gvk)
     }
 
-    /// Holds all questions, or lets them go.
+    /// Holds all questions, or releases them.
     pub(crate) fn hold(&self, is_held: bool) {
         self.clerk.book().is_held = is_held;
         self.clerk.0.1.notify_all();
     }
 
-    /// Ends the server. Who asks finds nobody.
+    /// Ends the server. Callers get no connection.
     pub(crate) async fn leave(&mut self) {
         let (stop, served) = self.served.take().unwrap();
         drop(stop);
         served.await.unwrap();
     }
 
-    /// Refuses all questions, or answers again.
+    /// Refuses all questions, or responds again.
     pub(crate) fn shut(&self, is_shut: bool) {
         self.clerk.book().is_shut = is_shut;
     }
 
-    /// Each question so far: what, and about which object.
+    /// Each question so far: operation and object.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.clerk.book().asked.clone()
     }
 
-    /// How many questions are held, and how many were at most.
+    /// The number of held questions, and the maximum so far.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         self.clerk.book().waiting
     }
 
-    /// How often questions had this outcome, by the metrics.
+    /// The number of questions with this outcome, by the metrics.
     pub(crate) fn counted(&self, outcome: &str) -> usize {
         let text = self.metrics.render();
         let lines = text
@@ -127,7 +127,7 @@ impl HookClient {
     }
 }
 
-/// Threads of the hook may wait, and would be waited for.
+/// Threads of the hook may wait, and would block the end.
 impl Drop for HookClient {
     fn drop(&mut self) {
         self.hold(false);

@@ -1,6 +1,6 @@
-//! The connection pool of one webhook: TLS only, HTTP/2 where it is offered.
+//! The connections to one hook: reused, over TLS only, HTTP/2 if it is offered.
 //!
-//! Every exchange has a deadline over all of it and a bound on what is read. Redirects are not followed.
+//! Every exchange has a deadline for all of it and a size limit for the response. Redirects are not followed.
 
 use std::{
     error::Error as StdError,
@@ -29,13 +29,13 @@ use crate::client::trust;
 
 /// The largest buffer of a connection, in bytes; messages may be larger.
 const BUFFER: usize = 64 << 10;
-/// How long a connection is kept that nobody uses, and how many.
+/// The time that idle connections are kept, and their maximum number.
 const IDLE: Duration = Duration::from_secs(30);
 const KEPT: usize = 8;
-/// How often a connection that is waited for is tried, and how long that may take: one that a network lost would be waited
+/// The interval and the timeout of keep-alive pings while a request waits: a connection that the network lost would be waited
 /// for again and again, since all requests of HTTP/2 share it.
 const ALIVE: Duration = Duration::from_secs(5);
-/// Requests at a time; more wait, and their time runs.
+/// The maximum number of concurrent requests; more wait, within their timeout.
 const TURNS: usize = 32;
 
 type Connector = HttpsConnector<HttpConnector<Finder>>;
@@ -50,18 +50,18 @@ pub(super) struct HookQueue {
     turns: Arc<Semaphore>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// The cause and what to do; nothing of what was sent or came back.
+    /// The cause and what to do; nothing of the request or the response.
     pub(super) why: String,
-    /// Whether nothing came back that could be an answer, as from a hook that is not there.
+    /// True if no valid response came back, as from a hook that is down.
     pub(super) is_silence: bool,
 }
 
 impl HookQueue {
     /// # Errors
-    /// Why the certificates to trust cannot be used.
+    /// The reason why the trusted certificates cannot be used.
     pub(super) fn new(call: &Call, services: Option<Arc<dyn Services>>) -> Result<Self, String> {
         let (port, path) = call.address.port_and_path();
         let host = call.address.host();
@@ -100,13 +100,13 @@ impl HookQueue {
         })
     }
 
-    /// Sends a request and reads the answer, of at most `largest` bytes, within the hook's time.
+    /// Sends a request and reads the response, of at most `largest` bytes, within the hook's timeout.
     pub(super) async fn exchange(&self, body: Bytes, largest: usize) -> Result<Bytes, Failure> {
         let exchange = async {
-            // Nobody closes it.
+            // The semaphore is never closed.
             let _turn = self.turns.acquire().await;
             match self.once(body.clone(), largest).await {
-                // It broke off, as a connection does that was kept while the hook restarted. A question may be asked twice.
+                // The connection broke, as one does that was kept while the hook restarted. A question may be asked twice.
                 Err(Trouble::Broken(_)) => self.once(body, largest).await,
                 other => other,
             }
@@ -157,24 +157,24 @@ impl HookQueue {
     }
 }
 
-/// What went wrong with an exchange.
+/// The failure of an exchange.
 enum Trouble {
     /// There is no connection.
     Unconnected(String),
     /// Its name has no address.
     Unresolved(String),
-    /// The other side is not who it should be, or speaks no TLS.
+    /// The certificate of the peer is not trusted, or it does not support TLS.
     Untrusted(String),
     /// The connection broke.
     Broken(String),
-    /// Another answer than 200.
+    /// A response other than 200.
     Status(StatusCode),
-    /// More bytes than are read.
+    /// A response larger than the limit.
     Large(usize),
 }
 
 impl Trouble {
-    /// Whether the hook as a whole is in trouble. Another one may be with the object that it was asked about.
+    /// True if the hook as a whole has failed. Other failures may be specific to the object in question.
     const fn is_silence(&self) -> bool {
         match self {
             Self::Large(_) => false,
@@ -210,7 +210,7 @@ impl Trouble {
     }
 }
 
-/// What an error of the HTTP client is about, by the first of its causes that says so.
+/// The failure of an error of the HTTP client, by the first of its causes that determines it.
 fn trouble(error: &legacy::Error) -> Trouble {
     let mut at: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(each) = at {
@@ -238,7 +238,7 @@ fn trouble(error: &legacy::Error) -> Trouble {
     }
 }
 
-/// Trust in the certificates of a bundle, or in those that the system trusts.
+/// Trusts the certificates of a bundle, or those that the system trusts.
 fn tls(bundle: Option<&[u8]>) -> Result<ClientConfig, String> {
     static PROVIDER: Once = Once::new();
     // An error means that a provider is installed already.

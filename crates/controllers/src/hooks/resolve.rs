@@ -1,6 +1,6 @@
-//! Name resolution: Services of the hub to their addresses, other hosts by the system.
+//! Resolves the host of a hook to addresses: a Service of the hub to its own, and all others by the system.
 //!
-//! Source: Karmada reference 3.4. The name that the certificate must be for stays that of the reference.
+//! Source: Karmada reference 3.4. The certificate must be for the name in the reference.
 
 use std::{
     io,
@@ -23,12 +23,12 @@ use crate::{
     error::Class,
 };
 
-/// Where the Services of references are looked up.
+/// The lookup of the Services of references.
 pub trait Services: Send + Sync {
-    /// A Service; `None` if there is none of this name, which is then asked for by its name in our own cluster.
+    /// A Service; `None` if there is none of this name, which is then resolved by its name in this process's own cluster.
     ///
     /// # Errors
-    /// Why it cannot be known.
+    /// The reason why it cannot be looked up.
     fn service<'a>(
         &'a self,
         namespace: &'a str,
@@ -61,7 +61,7 @@ pub(super) struct Finder {
     pub(super) services: Option<Arc<dyn Services>>,
 }
 
-/// Why a host has no address.
+/// The reason why a host has no address.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Unresolved(pub(super) String);

@@ -1,4 +1,4 @@
-//! Hooks behind real TLS on the loopback: good ones, bad ones, and one that is killed in the middle.
+//! Hooks behind real TLS on the loopback: good ones, bad ones, and one that is killed during a call.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -34,13 +34,13 @@ const WORKLOAD: Subject<'_> = Subject {
     is_namespaced: true,
 };
 
-/// What a server does with a request.
+/// The behaviour of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Behaves {
     Well,
-    /// The first connection ends when a request has come.
+    /// The first connection ends after a request.
     BreakingOnce,
-    /// Every connection does.
+    /// Every connection ends after a request.
     Breaking,
     WithWrongUid,
     Unsuccessfully,
@@ -51,7 +51,7 @@ enum Behaves {
     With(u16),
 }
 
-/// A certificate for the names that hooks have here, and the key.
+/// A certificate for the names of hooks in these tests, and the key.
 struct Identity {
     pem: String,
     key: String,
@@ -66,7 +66,7 @@ fn identity() -> Identity {
     }
 }
 
-/// A running server. Dropped, it is gone with all its connections.
+/// A running server. When dropped, it ends with all its connections.
 struct Fake {
     address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
@@ -80,7 +80,7 @@ struct Seen {
 }
 
 impl Fake {
-    /// Listens at a port, 0 for any, and offers these protocols.
+    /// Listens on a port, 0 for any, and offers these protocols.
     async fn start(port: u16, identity: &Identity, protocols: &[&str], behaves: Behaves) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let chain = vec![CertificateDer::from_pem_slice(identity.pem.as_bytes()).unwrap()];
@@ -189,7 +189,7 @@ async fn answer(
     Ok(Response::new(body))
 }
 
-/// A hook with a rule for everything.
+/// A hook with a rule for all operations and kinds.
 #[expect(clippy::needless_pass_by_value, reason = "callers write it on the spot")]
 fn hook(client: Value, seconds: u32) -> Hook {
     let configuration = json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -273,7 +273,7 @@ async fn an_answer_is_used_again_until_the_object_or_the_hook_changes() {
     );
     assert!(healthy(&hooks, &other, &object(2)).await.is_ok());
     assert_eq!(server.count().1, 3);
-    // What looks at more than the object is asked each time.
+    // A question that depends on more than the object is asked each time.
     for _ in 0..2 {
         let object = object(2);
         assert!(
@@ -350,7 +350,7 @@ async fn who_is_not_trusted_is_not_asked() {
             json!({"url": here, "caBundle": base64(&other.pem)}),
             "no TLS with 127.0.0.1",
         ),
-        // By those that the system trusts.
+        // By the certificates that the system trusts.
         (json!({ "url": here }), "no TLS with 127.0.0.1"),
         (
             json!({"url": elsewhere, "caBundle": base64(&own.pem)}),
@@ -392,14 +392,14 @@ async fn a_hook_that_is_killed_and_comes_back_is_asked_again() {
         let mut server = Fake::start(0, &identity, protocols, Behaves::Well).await;
         let (hooks, hook) = (Hooks::new(Options::default()), at(server.address, &identity.pem));
         assert!(healthy(&hooks, &hook, &object(0)).await.is_ok());
-        // Back at once: nobody sees more than a connection that broke.
+        // Restarted at once: callers see no more than a broken connection.
         let port = server.address.port();
         drop(server);
         server = again(port, &identity, protocols).await;
         let answer = healthy(&hooks, &hook, &object(1)).await;
         assert!(answer.is_ok(), "{:?}", answer.err());
         drop(server);
-        // Gone for good: after some attempts it is left alone, at the price of a look, and in the same words.
+        // Gone for good: after some attempts it is in back-off, which costs a lookup, with the same message.
         let why: BTreeSet<_> = {
             let mut why = Vec::new();
             for each in 2..12 {
@@ -418,7 +418,7 @@ async fn a_hook_that_is_killed_and_comes_back_is_asked_again() {
             why.len() == 1 && why.first().is_some_and(|why| why.contains("is it running")),
             "{why:?}"
         );
-        // What it said before still holds.
+        // Its earlier response is still valid.
         assert!(healthy(&hooks, &hook, &object(1)).await.is_ok());
         let server = again(port, &identity, protocols).await;
         let back = async {
@@ -434,7 +434,7 @@ async fn a_hook_that_is_killed_and_comes_back_is_asked_again() {
     }
 }
 
-/// A server at a port that was one's own a moment ago.
+/// A server on a port that was just released.
 async fn again(port: u16, identity: &Identity, protocols: &[&str]) -> Fake {
     let is_free = async {
         while TcpListener::bind(("127.0.0.1", port)).await.is_err() {
@@ -483,14 +483,14 @@ async fn one_silent_hook_stops_only_its_own_kinds() {
         assert!(healthy(&hooks, &bad_hook, &object(each)).await.is_err());
     }
     assert_eq!(bad.count().1, 5);
-    // The same name configured anew is another hook.
+    // The same name with another configuration is another hook.
     let good_hook = at(good.address, &identity.pem);
     assert!(!hooks.is_silent(&good_hook));
     assert!(healthy(&hooks, &good_hook, &object(1)).await.is_ok());
     hooks.keep([]);
     assert!(healthy(&hooks, &bad_hook, &object(1)).await.is_err());
     assert_eq!(bad.count().1, 6);
-    // A hook that answers, be it with a refusal, is not silent.
+    // A hook that responds, be it with a refusal, is not in back-off.
     let refusing = Fake::start(0, &identity, &["h2"], Behaves::Unsuccessfully).await;
     let refusing_hook = at(refusing.address, &identity.pem);
     for each in 0..10 {
@@ -584,7 +584,7 @@ async fn a_secret_does_not_leave_for_a_hook_without_a_rule_that_names_secrets() 
     assert_eq!(server.count(), (0, 0));
 }
 
-/// Every word that anybody logs on this thread, at every level.
+/// All text logged on this thread, at every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 

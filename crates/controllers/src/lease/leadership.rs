@@ -1,8 +1,8 @@
-//! Permission of this process to write, by its lease.
+//! The right of this process to write now.
 //!
-//! A process may be stopped for longer than its lease lasts (SIGSTOP, a frozen machine). When it goes on, its tasks run in
-//! any order, and what the campaign published last says nothing. So until when it may write is kept too, and compared with
-//! the monotonic clock at each use.
+//! A process may be stopped for longer than its lease lasts (SIGSTOP, a frozen machine). When it continues, its tasks run in any
+//! order, and the last published value may be stale. So the end of the right to write is stored too, and compared with the
+//! monotonic clock at each use.
 
 use std::{
     pin::pin,
@@ -15,14 +15,14 @@ use tokio::{
     time::Instant,
 };
 
-/// Whether this process may write. Clones share it.
+/// The right of this process to write. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     leads: watch::Receiver<bool>,
     until: Until,
 }
 
-/// Until when; `None`: for as long as it is published.
+/// The end of the right to write; `None`: as long as the published value is true.
 pub(super) type Until = Arc<Mutex<Option<Instant>>>;
 
 impl Leadership {
@@ -30,14 +30,14 @@ impl Leadership {
         Self { leads, until }
     }
 
-    /// Whether this process may write now.
+    /// True if this process may write now.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         *self.leads.borrow() && until.is_none_or(|until| Instant::now() < until)
     }
 
-    /// Waits until that may have changed. The end of a lease is not waited for: it shows at the next use.
+    /// Waits until that may have changed. The end of a lease is not waited for: it is detected at the next use.
     ///
     /// # Errors
     /// The campaign ended.
@@ -45,13 +45,13 @@ impl Leadership {
         self.leads.changed().await
     }
 
-    /// What is published, for who waits for a value of it.
+    /// The published value, for tasks that wait for a value of it.
     #[must_use]
     pub fn published(&self) -> &watch::Receiver<bool> {
         &self.leads
     }
 
-    /// Carries out a write for as long as this process leads, and drops it at the first step after that; `None` then.
+    /// Runs a write while this process leads, and drops it at the first step after that; then returns `None`.
     pub async fn bound<T>(&self, write: impl Future<Output = T>) -> Option<T> {
         let mut write = pin!(write);
         std::future::poll_fn(|context| match self.is_held() {
@@ -62,7 +62,7 @@ impl Leadership {
     }
 }
 
-/// One without a lease.
+/// Leadership without a lease.
 impl From<watch::Receiver<bool>> for Leadership {
     fn from(leads: watch::Receiver<bool>) -> Self {
         Self::new(leads, Until::default())

@@ -51,7 +51,7 @@ fn identities_differ_between_calls() {
     assert_ne!(identity(), identity());
 }
 
-/// One Lease as an API server keeps it.
+/// One Lease as an API server stores it.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<State>>);
 
@@ -316,7 +316,7 @@ async fn a_lease_that_is_renewed_has_a_holder_and_one_that_is_silent_or_released
     assert!(holder(server.client(), &options("without")).await.is_err());
 }
 
-/// Who looks between the two steps in which the end of leadership is published.
+/// A reader between the two steps in which the end of leadership is published.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_lease_is_never_seen_as_a_lease_without_end() {
     let shared = leadership::Until::default();
@@ -333,7 +333,7 @@ async fn the_end_of_a_lease_is_never_seen_as_a_lease_without_end() {
         leading,
     };
     candidate.publish();
-    // One that hears of the end late.
+    // A reader that is notified late.
     let late = Leadership::new(watch::channel(true).1, shared);
     assert!(late.is_held());
     tokio::time::advance(SECOND).await;

@@ -1,5 +1,5 @@
-//! The namespaces of a member that deliveries went into, so that a missing one is created once, and none is deleted while a
-//! copy is on its way into it.
+//! The namespaces of a member with deliveries, so that a missing one is created once, and none is deleted during a delivery into
+//! it.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use std::{
 use entourage_core::object::Str;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What was learnt of a member's namespaces: whether a delivery went into each.
+/// The gates of a member's namespaces.
 #[derive(Debug, Default)]
 pub struct Namespaces(Mutex<HashMap<Str, Arc<Gate>>>);
 
@@ -25,7 +25,7 @@ impl Namespaces {
     }
 }
 
-/// Lets one delivery at a time into a namespace until the first got through.
+/// Lets one delivery at a time into a namespace until the first succeeds.
 #[derive(Debug, Default)]
 pub struct Gate {
     open: AtomicBool,
@@ -33,7 +33,7 @@ pub struct Gate {
     inside: RwLock<()>,
 }
 
-/// The delivery that goes first.
+/// The turn of the first delivery.
 #[derive(Debug)]
 pub struct Turn<'a>(
     &'a Gate,
@@ -41,20 +41,20 @@ pub struct Turn<'a>(
 );
 
 impl Gate {
-    /// Begins a delivery into the namespace: it is not deleted while this lives.
+    /// Begins a delivery into the namespace: it is not deleted while the guard lives.
     pub async fn enter(&self) -> RwLockReadGuard<'_, ()> {
         self.inside.read().await
     }
 
-    /// Waits until no delivery into the namespace is under way: none begins while this lives. The next one goes alone again, since
-    /// the namespace may be gone then.
+    /// Waits until no delivery into the namespace is running: none begins while the guard lives. The next one goes alone again,
+    /// since the namespace may be gone then.
     pub async fn close(&self) -> RwLockWriteGuard<'_, ()> {
         let closed = self.inside.write().await;
         self.open.store(false, Ordering::Release);
         closed
     }
 
-    /// Waits for one's turn; `None` when the gate is open.
+    /// Waits for a turn; `None` if the gate is open.
     pub async fn pass(&self) -> Option<Turn<'_>> {
         if self.open.load(Ordering::Acquire) {
             return None;
@@ -65,7 +65,7 @@ impl Gate {
 }
 
 impl Turn<'_> {
-    /// The namespace is there: nobody need wait any more.
+    /// Opens the gate: the namespace exists, and no delivery need wait any more.
     pub fn open(self) {
         self.0.open.store(true, Ordering::Release);
     }

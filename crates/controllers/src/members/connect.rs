@@ -1,4 +1,4 @@
-//! From a Cluster object and its Secret to a client.
+//! Builds a client from a Cluster object and its Secret.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,27 +19,27 @@ use crate::{
     error::Class,
 };
 
-/// How long connecting may take.
+/// The maximum duration of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Why there is no client: a CamelCase reason and a sentence for the person who must act.
+/// The reason why there is no client: a CamelCase reason and a sentence for the user who must act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
-/// What is read from a Secret. No `Debug`, on purpose.
+/// The fields read from a Secret. No `Debug`, on purpose.
 struct Credentials {
     token: String,
     ca: Option<Vec<u8>>,
     /// The Secret's resourceVersion.
     version: Option<String>,
-    /// For which Cluster and address they are.
+    /// The Cluster and address that they are for.
     facts: SecretFacts,
 }
 
-/// The resourceVersion of a member's Secret now; `None` when it cannot be read.
+/// The current resourceVersion of a member's Secret; `None` if it cannot be read.
 pub(super) async fn version(reach: &Reach, options: &MembersOptions) -> Option<String> {
     let secret = reach.secret.as_ref()?;
     if secret.namespace != options.cluster_namespace {
@@ -58,7 +58,7 @@ fn resource_version(object: &Value) -> Option<String> {
     object["metadata"]["resourceVersion"].as_str().map(str::to_owned)
 }
 
-/// Builds the connection to a member; also tells the resourceVersion of the Secret that it was built from.
+/// Builds the connection to a member; also returns the resourceVersion of its Secret.
 pub(super) async fn connect(
     name: &Str,
     reach: &Reach,
@@ -70,7 +70,7 @@ pub(super) async fn connect(
     permit(name, reach, &mut credentials, Some(&options.hub)).await?;
     config.connect_timeout = Some(CONNECT);
     config.default_retry = false;
-    // The error's own words could quote the proxy's URL, with its password.
+    // The error's own text could quote the proxy's URL, with its password.
     let client = (options.clients)(name, config).map_err(|_| Refused {
         reason: "ClientNotBuilt",
         message: "a client cannot be built; check spec.apiEndpoint, spec.proxyURL and the key caBundle of the Secret"
@@ -90,10 +90,10 @@ pub(super) async fn connect(
     Ok((Member::new(api), credentials.version))
 }
 
-/// How a member is connected to, read once: for a command that only looks.
+/// The connection settings of a member, read once: for a read-only command.
 ///
 /// # Errors
-/// A sentence for the person who must act.
+/// A sentence for the user who must act.
 pub(super) async fn config_once(
     name: &Str,
     reach: &Reach,
@@ -123,7 +123,7 @@ async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> R
             message: format!("Cluster {name} has no spec.secretRef; name a Secret in namespace {namespace}"),
         });
     };
-    // A Cluster must not make us read, and use as credentials, any Secret of the hub (architecture 2.15).
+    // A Cluster must not be able to make this process use any Secret of the hub as credentials (architecture 2.15).
     if lies_in != namespace {
         return Err(Refused {
             reason: "SecretNamespaceForbidden",
@@ -166,8 +166,8 @@ async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> R
     }
 }
 
-/// Refuses credentials that are not for this Cluster at this address. What is used for the first time is recorded on the
-/// Secret before; not by a command that only looks, which has no `hub` to write to.
+/// Refuses credentials that are not for this Cluster at this address. The first use is recorded on the Secret before; not by a
+/// read-only command, which has no `hub` to write to.
 async fn permit(
     name: &Str,
     reach: &Reach,
@@ -195,7 +195,7 @@ async fn permit(
         ..
     } = &credentials.facts;
     let id = ResourceId::new(Gvk::new("v1", "Secret"), namespace, secret);
-    // With the resourceVersion: what was decided holds for the Secret as it was read.
+    // With the resourceVersion: the decision is valid for the Secret as it was read.
     let patch = json!({"metadata": {"annotations": annotations, "resourceVersion": credentials.version}});
     let answer = hub.merge(&Path::object(&id), &patch, Form::Metadata).await;
     let written = answer.map_err(|failure| Refused {
@@ -209,7 +209,7 @@ async fn permit(
     Ok(())
 }
 
-/// What is decided from of a Secret.
+/// The fields of a Secret that the decision reads.
 fn facts(id: &ResourceId, object: &Value) -> SecretFacts {
     let metadata = &object["metadata"];
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
@@ -273,7 +273,7 @@ fn decoded(secret: &Value, key: &str) -> Option<Vec<u8>> {
     Some(bytes.0)
 }
 
-/// The certificates of a PEM bundle as DER; `None` when there is none or one is broken.
+/// The certificates of a PEM bundle as DER; `None` if there is none or one is invalid.
 fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let text = std::str::from_utf8(pem).ok()?;
     let mut found = Vec::new();

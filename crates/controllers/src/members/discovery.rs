@@ -1,6 +1,6 @@
-//! Facts about a member: its version and the APIs that it serves.
+//! The version of a member and the APIs it serves.
 //!
-//! One request where the server has aggregated discovery (Kubernetes 1.27), else one per group version.
+//! One request if the server has aggregated discovery (Kubernetes 1.27), else one per group version.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) async fn version(api: &Api) -> Result<String, Failure> {
     Ok(text(&answer["gitVersion"]))
 }
 
-/// Every group version with its resources, subresources left out; sorted. A failure when it cannot be learnt whole.
+/// All group versions with their resources, without subresources; sorted. Fails if they cannot be read completely.
 pub(super) async fn apis(api: &Api) -> Result<Vec<(String, Vec<Resource>)>, Failure> {
     let mut found = BTreeMap::new();
     let mut versions = Vec::new();
@@ -53,7 +53,7 @@ pub(super) async fn apis(api: &Api) -> Result<Vec<(String, Vec<Resource>)>, Fail
             }
             // An aggregated API that is gone or whose server is down must not hide the others.
             Err(failure) if matches!(failure.code(), 404 | 503) => {}
-            // Any other failure says nothing about what is served: what was known before holds.
+            // Any other failure says nothing about the served APIs: the earlier result is kept.
             Err(failure) => return Err(failure),
         }
     }

@@ -1,4 +1,4 @@
-//! The task of one member: its client, its probes, and its messages to the control loop.
+//! The task of one member: its client, its probes, and the messages about both to the control loop.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::inbox::Message;
 
-/// The least time between two probes, also when calls to the member fail; less only where the interval is.
+/// The minimum time between two probes, also when calls to the member fail; less only if the interval is.
 pub(super) const LEAST: Duration = Duration::from_secs(1);
-/// How often version and APIs are asked for, and the Secret is looked at.
+/// The interval of discovery, and of reads of the Secret.
 pub(super) const DISCOVERY: Duration = Duration::from_secs(300);
-/// The same after the APIs could not be learnt.
+/// The same after discovery failed.
 pub(super) const DISCOVERY_AGAIN: Duration = Duration::from_secs(30);
-/// Silent probes in a row after which the client is taken away.
+/// The number of probes in a row without a response after which the client is dropped.
 pub(super) const SILENT: u32 = 2;
 
 /// The task of one member.
@@ -33,18 +33,18 @@ pub(super) struct Keeper {
     reach: watch::Receiver<Reach>,
     suspect: Arc<Notify>,
     member: Option<Arc<Member>>,
-    /// What the client was built from.
+    /// The settings that the client was built from.
     connected: Option<Reach>,
-    /// Whether the brain has the client.
+    /// True if the control loop has the client.
     lent: bool,
     silent: u32,
-    /// Probes in a row that were not answered, or with an error: recovery is looked for sooner than at the next interval.
+    /// Probes in a row without a response, or with an error: recovery is checked earlier than at the next interval.
     poorly: u32,
-    /// When version and APIs are asked for next; `None` at once.
+    /// The time of the next discovery; `None` at once.
     describe_at: Option<Instant>,
-    /// The version of the Secret that the client was built from, and when it was looked at.
+    /// The version of the Secret that the client was built from, and when it was last read.
     secret: (Option<String>, Instant),
-    /// What the last probe found, for the log.
+    /// The result of the last probe, for the log.
     said: Option<(bool, String)>,
 }
 
@@ -82,14 +82,14 @@ impl Keeper {
                 probe::interval(usual, &self.name)
             };
             let suspect = self.suspect.clone();
-            // The probe's own calls raise the suspicion too; it is answered by now.
+            // The probe's own calls raise the suspicion too; it is resolved by now.
             let _ = suspect.notified().now_or_never();
             tokio::select! {
                 changed = self.reach.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    // Another id is only looked at anew.
+                    // Another id needs only another probe.
                     let connected = self.connected.as_ref();
                     if connected.is_none_or(|held| !held.leads_to(&self.reach.borrow())) {
                         self.disconnect().await;
@@ -104,7 +104,7 @@ impl Keeper {
         }
     }
 
-    /// Connects if necessary, probes, and tells the brain. An error means that the control loop has ended.
+    /// Connects if necessary, probes, and sends the result to the control loop. An error means that the control loop has ended.
     async fn round(&mut self) -> Result<(), Gone> {
         self.look_at_secret().await;
         let mut probe = match self.connect().await {
@@ -112,7 +112,7 @@ impl Keeper {
             Err(refused) => refused.into(),
         };
         if probe.health == Health::Unauthorized {
-            // The token may have been replaced: read the Secret again, and try once more.
+            // The token may have been replaced: read the Secret again, and retry once.
             self.disconnect().await;
             probe = match self.connect().await {
                 Ok(member) => probe::probe(&member.api, self.silent >= SILENT).await,
@@ -138,7 +138,7 @@ impl Keeper {
             Health::Silent if self.silent < SILENT => {}
             Health::Silent | Health::Unauthorized | Health::Unknown => self.take_back().await?,
         }
-        // After the client was lent: what the member is may take long to learn, and nothing waits for it.
+        // After the client was sent: discovery may take long, and nothing waits for it.
         if probe.health == Health::Healthy {
             self.describe(&mut probe.found).await;
         }
@@ -151,12 +151,13 @@ impl Keeper {
         .await
     }
 
-    /// Before the client is lent, and at each probe: which cluster answers. Answers what stands in the way of using it.
+    /// Before the client is sent, and at each probe: reads the cluster's identity. Returns the reason why it must not be used,
+    /// or `None`.
     async fn identify(&mut self) -> Option<Probed> {
         let member = self.member.clone()?;
         let seen = match member.api.identify().await {
             Ok(seen) => seen,
-            // It was told once, and what a probe found still holds.
+            // It was read once, and the probe's result is still valid.
             Err(failure) => return member.api.id().is_none().then(|| probe::unidentified(&failure)),
         };
         let stored = self.reach.borrow().id.clone();
@@ -166,7 +167,7 @@ impl Keeper {
         if member.api.id() == Some(&seen) {
             return None;
         }
-        // What was learnt over this connection is about the cluster that answered before.
+        // Facts learnt over this connection belong to the cluster that responded before.
         self.disconnect().await;
         let message = format!(
             "another physical cluster answers at the endpoint of {} than before; connecting anew",
@@ -175,7 +176,7 @@ impl Keeper {
         Some(probe::another(message))
     }
 
-    /// A Secret that was changed may end a silence (another certificate authority), and replaces what still works.
+    /// A Secret that was changed may fix a connection (another certificate authority), and replaces one that still works.
     async fn look_at_secret(&mut self) {
         let (built_from, looked) = &self.secret;
         if self.member.is_none() || (self.silent < SILENT && looked.elapsed() < DISCOVERY) {
@@ -255,7 +256,7 @@ impl Keeper {
         self.options.brain.send(message).await.map_err(|_| Gone)
     }
 
-    /// Transitions only.
+    /// Logs transitions only.
     fn log(&mut self, found: &Probe) {
         let said = Some((found.healthy, found.reason.clone()));
         if self.said == said {
@@ -270,5 +271,5 @@ impl Keeper {
     }
 }
 
-/// The brain is gone: the process ends.
+/// The control loop has ended: the process ends.
 struct Gone;

@@ -1,8 +1,7 @@
-//! One probe of a member: reachable, healthy, version and APIs; and the interval of probes.
+//! One probe of a member: whether it responds and is healthy, its version and APIs; and the interval of probes.
 //!
-//! An answer that comes late is told apart from none: once a member was silent, a probe waits longer for it. That a connection
-//! comes about proves nothing by itself: behind a load balancer, or for a process that hangs, it does so without anybody who
-//! would answer.
+//! A late response is distinguished from none: once a member did not respond, a probe waits longer for it. A connection proves
+//! nothing by itself: behind a load balancer, or to a process that hangs, it is established without a response.
 
 use std::time::Duration;
 
@@ -19,30 +18,30 @@ use crate::{
     metrics::Verb,
 };
 
-/// How long a probe waits for its answer.
+/// The time that a probe waits for its response.
 pub(super) const DEADLINE: Duration = Duration::from_secs(5);
-/// How long one waits for a member that was silent: an answer after [`DEADLINE`] comes too late to be of use, and says that the
-/// member is slow, not down.
+/// The time that a probe waits for a member that did not respond before: a response after [`DEADLINE`] is too late to be of use,
+/// and means that the member is slow, not down.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
-/// How long version and APIs may take together.
+/// The time limit for version and APIs together.
 const DESCRIBED: Duration = Duration::from_secs(10);
 
-/// What a probe means for the connection.
+/// The consequence of a probe for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// It says that it is healthy.
+    /// It reports to be healthy.
     Healthy,
-    /// It answers, but says that it is not.
+    /// It responds, and reports not to be healthy.
     Unhealthy,
-    /// It does not answer, or too late.
+    /// It does not respond, or too late.
     Silent,
     /// It refuses the credentials.
     Unauthorized,
-    /// There is no client to ask with.
+    /// There is no client.
     Unknown,
 }
 
-/// What a probe found, for the connection and for the core.
+/// The result of a probe, for the connection and for the core.
 pub(super) struct Probed {
     pub(super) health: Health,
     pub(super) found: Probe,
@@ -66,8 +65,8 @@ impl Probed {
     }
 }
 
-/// The time between two probes of a member that is well: a tenth more or less than usual, by its name. So members are not
-/// probed in step, and a member always at its own pace.
+/// The time between two probes of a healthy member: a tenth more or less than usual, by its name. So members are not probed at
+/// the same time, and a member at a constant interval.
 pub(super) fn interval(usual: Duration, cluster: &str) -> Duration {
     // FNV-1a.
     let hash = cluster.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -77,7 +76,7 @@ pub(super) fn interval(usual: Duration, cluster: &str) -> Duration {
     usual.mul_f64(0.9 + share)
 }
 
-/// Asks whether the member is healthy. `was_silent`: it did not answer the probes before.
+/// Probes the member. `was_silent`: it did not respond to the probes before.
 pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
     let began = Instant::now();
     let deadline = if was_silent { PATIENCE } else { DEADLINE };
@@ -109,7 +108,7 @@ pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
     }
 }
 
-/// Adds the version and the APIs to what was found; what cannot be learnt now is left out.
+/// Adds the version and the APIs to the result; those that cannot be read now are omitted.
 pub(super) async fn describe(api: &Api, found: &mut Probe) {
     let described = async {
         found.kubernetes_version = discovery::version(api).await.ok();
@@ -140,11 +139,11 @@ async fn get(api: &Api, path: &'static str, deadline: Duration) -> Result<(), Fa
         body: None,
         deadline: Some(deadline),
     };
-    // Whichever cluster answers: that is looked at next.
+    // Whichever cluster responds: its identity is checked next.
     api.exchange(call).await.map(drop)
 }
 
-/// Of a member that answers, and does not tell which cluster it is.
+/// The result for a member that responds, and whose identity cannot be read.
 pub(super) fn unidentified(failure: &Failure) -> Probed {
     match failure.class() {
         Class::Unknown | Class::Unauthorized => failed(failure),
@@ -162,7 +161,7 @@ pub(super) fn unidentified(failure: &Failure) -> Probed {
     }
 }
 
-/// Of another cluster than the one that the Cluster stands for.
+/// The result for another cluster than the one of the Cluster object.
 pub(super) fn another(message: String) -> Probed {
     Probed::unhealthy(Health::Unknown, reason::CLUSTER_ID_CHANGED, message)
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::client::tests::{Asked, Log, Reply, always, api, client, status};
 
-/// The members under test, what the brain hears, the hub's requests, and the number of clients built.
+/// The members under test, the inbox of the control loop, the hub's requests, and the number of clients built.
 struct Bench {
     members: Members,
     inbox: mpsc::Receiver<Message>,
@@ -26,7 +26,7 @@ struct Bench {
     probes: Arc<AtomicU64>,
     /// The resourceVersion of the Secret.
     version: Arc<AtomicU32>,
-    /// The annotations of the Secret; as `join` leaves them.
+    /// The annotations of the Secret; as `join` writes them.
     annotations: Arc<Mutex<Value>>,
 }
 
@@ -99,7 +99,7 @@ impl Bench {
         assert!(!self.members.ensure(&"m1".into(), Some(cluster)));
     }
 
-    /// The next probe, and what was told of the client before it.
+    /// The next probe, and the clients sent before it.
     async fn probe(&mut self) -> (Probe, Vec<Option<Arc<Member>>>) {
         let mut clients = Vec::new();
         loop {
@@ -499,7 +499,7 @@ async fn no_token_is_sent_where_the_secret_does_not_say_so() {
         );
         edit(&mut edited.spec);
         bench.ensure(&edited);
-        // Also later it is neither probed nor lent.
+        // Later, too, it is neither probed nor sent.
         for round in 0..3 {
             let (probe, clients) = bench.probe().await;
             assert_eq!((probe.healthy, probe.reason.as_str()), (false, reason));
@@ -516,7 +516,7 @@ async fn no_token_is_sent_where_the_secret_does_not_say_so() {
             ),
             (built, probes)
         );
-        // The Secret says the same: it is used at the next look.
+        // The Secret is unchanged: it is used at the next read.
         let spec = &edited.spec;
         *bench.annotations.lock().unwrap() = json!({
             "entourage.dev/cluster": "m1", "entourage.dev/api-endpoint": spec.api_endpoint,
@@ -673,7 +673,7 @@ async fn after_a_broken_connection_nothing_goes_to_another_cluster() {
     assert!(member.api.create(&path, &body, form).await.is_ok());
     changed.store(1, Ordering::SeqCst);
     assert!(member.api.create(&path, &body, form).await.is_err());
-    // Another cluster answers before any probe came by.
+    // Another cluster responds before any probe.
     changed.store(2, Ordering::SeqCst);
     assert!(member.api.create(&path, &body, form).await.is_err());
     assert_eq!(wrote.load(Ordering::SeqCst), 1);
@@ -685,7 +685,7 @@ async fn after_a_broken_connection_nothing_goes_to_another_cluster() {
         reasons.iter().any(|reason| reason == "ClusterIDChanged"),
         "{reasons:?}"
     );
-    // The right one is back.
+    // The correct one is back.
     changed.store(0, Ordering::SeqCst);
     while !bench.probe().await.0.healthy {}
 }

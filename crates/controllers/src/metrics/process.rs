@@ -1,4 +1,4 @@
-//! Metrics of the process from the operating system, read on request. Elsewhere than on Linux: nothing.
+//! Process metrics from the operating system, read on each scrape. On systems other than Linux: none.
 
 use std::{fmt, fs};
 
@@ -45,8 +45,8 @@ impl Collector for Process {
     }
 }
 
-/// Fields 14 and 15 of `/proc/self/stat`. The second field, the program's name, may hold spaces and parentheses, so
-/// counting starts behind the last `)`.
+/// Fields 14 and 15 of `/proc/self/stat`. The second field, the program's name, may have spaces and parentheses, so counting
+/// starts behind the last `)`.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);

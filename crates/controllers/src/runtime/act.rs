@@ -1,4 +1,4 @@
-//! From keys to requests: plans are made and executed where there is room, and their results are handled.
+//! From keys to requests: plans keys and executes the plans where there is capacity, and handles their outcomes.
 
 use entourage_core::{
     object::Time,
@@ -12,7 +12,7 @@ use super::{ControlLoop, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue
 use crate::{clock, execute::Outcome, metrics, trouble::Trouble};
 
 impl<D: Decide> ControlLoop<D> {
-    /// Has plans made and carried out where there is room. Returns whether keys were left although there is room.
+    /// Plans and executes keys where there is capacity. Returns true if keys were left although there is capacity.
     pub(super) fn dispatch(&mut self, now: Time) -> bool {
         let mut more = false;
         let mut raised = Vec::new();
@@ -26,7 +26,7 @@ impl<D: Decide> ControlLoop<D> {
                 Server::Hub => Some(&self.options.hands.hub),
                 Server::Member(_) => member.map(|member| &member.api),
             };
-            // Without a client its plans end at once: there is nobody to ask.
+            // Without a client its plans end at once: no request is sent.
             let limit = api.map_or(1, crate::client::Api::limit);
             while queue.in_flight() < limit {
                 if left == 0 {
@@ -54,7 +54,7 @@ impl<D: Decide> ControlLoop<D> {
                     continue;
                 }
                 if let [Change::Refuse(words)] = plan.changes.as_slice() {
-                    // No server was asked, so there is nothing to ask again: what the decision waits for dirties the key.
+                    // No request was sent, so there is nothing to retry: a change of the decision's inputs dirties the key.
                     let is_first = self.retries.is_first_refusal(&key);
                     if is_first {
                         warn!(key = ?key, "{words}");
@@ -89,12 +89,12 @@ impl<D: Decide> ControlLoop<D> {
         more
     }
 
-    /// A plan was carried out, or failed.
+    /// Handles the outcome of a plan.
     pub(super) fn conclude(&mut self, end: Ended, now: Time) {
         let (task, outcome) = match end {
             Ok(end) => end,
             Err(error) => {
-                // Not the panic's own words: they may quote what was at hand.
+                // Not the panic's own message: it may quote data.
                 error!(
                     panicked = error.is_panic(),
                     "carrying out a plan ended unexpectedly"
@@ -195,8 +195,7 @@ impl<D: Decide> ControlLoop<D> {
         metrics.distributions(&self.options.decider.distributions(now));
     }
 
-    /// Nothing new is begun; what is being carried out may end.
-    /// Returns whether all of it did.
+    /// Starts nothing new and waits for running plans. Returns true if all of them ended.
     pub(super) async fn finish(&mut self) -> bool {
         let deadline = Instant::now() + LAST_WORDS;
         let mut batch = Vec::new();

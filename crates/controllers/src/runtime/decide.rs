@@ -14,51 +14,51 @@ use entourage_core::{
 
 /// The decisions.
 pub trait Decide: Send + 'static {
-    /// Takes in one fact; the keys that are to be planned again, possibly repeated.
+    /// Observes one fact; returns the keys to plan again, possibly repeated.
     fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key>;
-    /// What is to be done for a key now; who waits for proof is remembered.
+    /// Plans a key as of `now`; a key that waits for a sync requirement is recorded.
     fn plan(&mut self, key: &Key, now: Time) -> Plan;
-    /// What planning has dirtied: to be asked for after each plan.
+    /// The keys dirtied by planning: to be called after each plan.
     fn take_raised(&mut self) -> Vec<Key> {
         Vec::new()
     }
-    /// What is to be said in the log.
+    /// The messages to log.
     fn take_notices(&mut self) -> Vec<String> {
         Vec::new()
     }
-    /// Which list-and-watches must run.
+    /// The list-and-watches that must run.
     fn demand(&self) -> &BTreeSet<Watch>;
-    /// While this stays as it is, so does what is demanded.
+    /// A number that changes whenever the demand does.
     fn demand_changes(&self) -> u64;
-    /// Watches that end now even if they are demanded again: they list afresh then.
+    /// Watches that end now even if they are demanded again: they list again then.
     fn take_ended(&mut self) -> BTreeSet<Watch> {
         BTreeSet::new()
     }
-    /// What people taught us of kinds; it changes only together with what is demanded.
+    /// The interpretations of kinds; they change only together with the demand.
     fn interpreter(&self) -> Interpreter {
         Interpreter::default()
     }
-    /// A Cluster as last seen.
+    /// A Cluster as last observed.
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>>;
-    /// Whether everything that must be listed was listed.
+    /// True if all required lists are synced.
     fn is_synced(&self) -> bool;
     /// Sizes, for metrics.
     fn stats(&self) -> Stats;
-    /// How each ResourceDistribution stands, for metrics.
+    /// The state of each ResourceDistribution, for metrics.
     fn distributions(&self, now: Time) -> Vec<distribution::Report> {
         let _ = now;
         Vec::new()
     }
-    /// What is to be said to a person when the hub refuses a key's write, in the hub's words.
+    /// The Event for a user when the hub refuses a key's write, with the hub's message.
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {
         let _ = (key, words);
         None
     }
-    /// What is to be said to a person when the decision itself waits for somebody to change something.
+    /// The Event for a user when the decision itself waits for a user to change something.
     fn undecided(&self, key: &Key, words: &str) -> Option<Event> {
         self.refused(key, words)
     }
-    /// Which answers of hooks are used, now that a key is planned again.
+    /// The change of the hook results in use, when a key is planned again.
     fn used(&self, key: &Key) -> Option<Use> {
         let _ = key;
         None

@@ -1,52 +1,52 @@
-//! The queue of one API server: keys by priority, each once, one at a time for each serialization key. Pure.
+//! The keys of one API server that wait for their plan: by priority, once each, one at a time per serialization key. Pure.
 
 use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 use entourage_core::{object::Time, plan::Key};
 
-/// Why a key waits; earlier ones go first.
+/// The reason why a key waits; earlier variants go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Something just happened.
+    /// A live event.
     Live,
     /// It was in an initial list.
     Listed,
-    /// It writes a status: what it tells may change again before long.
+    /// It writes a status, which may change again before long.
     Status,
-    /// A plan asked for it, or it failed before.
+    /// A timer of a plan, or a retry.
     Timer,
 }
 
 const PRIORITIES: usize = 4;
 
-/// Every so many pops what was listed goes first, or, each second time, the lowest priority: so that none starves.
+/// The interval, in pops, at which listed keys go first, or, each second time, the lowest priority: so that none starves.
 const TURN: u32 = 8;
 
-/// Every so many pops a status goes first that has waited for [`PATIENCE`].
+/// The interval, in pops, at which a status goes first that has waited for [`PATIENCE`].
 const STATUS_TURN: u32 = 4;
 
-/// So long a status gives way to all that is live or listed, in milliseconds.
+/// The time for which a status yields to all live and listed keys, in milliseconds.
 const PATIENCE: i64 = 100;
 
-/// A key that waits for its lane, with its priority, and since when it waits.
+/// A key that waits for its serialization key, with its priority, and the time since when it waits.
 type Parked = (Key, Priority, Time);
 
 /// The queue of one API server.
 ///
-/// A key waits at most once; pushed again with a higher priority it moves up. Two keys with the same lane
-/// ([`Key::serialization_key`]) are never in flight together: the later one is parked until the first ends.
+/// A key waits at most once; pushed again with a higher priority it moves up. Two keys with the same [`Key::serialization_key`]
+/// are never in flight together: the later one is parked until the first ends.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// A key may stand in more than one of these; only the place that `waiting` names counts.
+    /// A key may be in more than one of these; only the priority in `waiting` counts.
     ready: [VecDeque<Key>; PRIORITIES],
     waiting: HashMap<Key, (Priority, Time)>,
-    /// The lanes in flight, and who waits for each.
+    /// The serialization keys in flight, with the parked keys of each.
     serialization_keys: HashMap<Key, Vec<Parked>>,
     pops: u32,
 }
 
 impl Queue {
-    /// Adds a key, or moves it up. One that writes a status goes after those that do not.
+    /// Adds a key, or moves it up. One that writes a status goes after the others.
     pub fn push(&mut self, key: Key, priority: Priority, now: Time) {
         let priority = if key.is_status() {
             priority.max(Priority::Status)
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// The next key whose lane is free.
+    /// The next key whose serialization key is free, or `None`.
     pub fn pop(&mut self, now: Time) -> Option<Key> {
         self.pops = self.pops.wrapping_add(1);
         let mut order = [
@@ -97,7 +97,7 @@ impl Queue {
         None
     }
 
-    /// Whether the status that waits longest has waited long enough. Cost: O(1), and once for each that moved on.
+    /// True if the longest waiting status has waited long enough. Cost: O(1), and once for each that moved on.
     fn has_late_status(&mut self, now: Time) -> bool {
         let statuses = &mut self.ready[Priority::Status as usize];
         while let Some(first) = statuses.front() {
@@ -109,14 +109,14 @@ impl Queue {
         false
     }
 
-    /// The key is being carried out: its lane is taken.
+    /// Marks the key as running: its serialization key is taken.
     pub fn start(&mut self, key: &Key) {
         self.serialization_keys
             .entry(key.serialization_key())
             .or_default();
     }
 
-    /// It ended: who waited for the lane waits for its turn again.
+    /// Marks the key as ended: keys parked for its serialization key wait in the queue again.
     pub fn finish(&mut self, key: &Key) {
         for (key, priority, since) in self
             .serialization_keys
@@ -127,26 +127,26 @@ impl Queue {
         }
     }
 
-    /// Forgets who waits; what is being carried out goes on.
+    /// Drops the waiting keys; running ones continue.
     pub fn forget(&mut self) {
         self.ready.iter_mut().for_each(VecDeque::clear);
         self.waiting.clear();
         self.serialization_keys.values_mut().for_each(Vec::clear);
     }
 
-    /// How many are being carried out.
+    /// The number of running keys.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.serialization_keys.len()
     }
 
-    /// How many wait, parked ones aside.
+    /// The number of waiting keys, without parked ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none waits, parked ones aside.
+    /// True if no key waits, without parked ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -219,9 +219,9 @@ mod tests {
         }
         let mut popped = |now| -> Vec<Key> { (0..40).filter_map(|_| queue.pop(Time(now))).collect() };
         let statuses = |keys: &[Key]| keys.iter().filter(|key| key.is_status()).count();
-        // Every sixteenth pop begins with what is lowest.
+        // Every sixteenth pop begins with the lowest priority.
         assert_eq!(statuses(&popped(PATIENCE - 1)), 2);
-        // Every fourth with a late status, but for every eighth.
+        // Every fourth with a late status, except for every eighth.
         assert_eq!(statuses(&popped(PATIENCE)), 8);
     }
 

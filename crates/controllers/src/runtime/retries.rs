@@ -1,4 +1,4 @@
-//! Back-off of keys that failed. Pure: time and jitter are passed in.
+//! The back-off of keys that failed. Pure: time and jitter are arguments.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use crate::trouble::Trouble;
 #[derive(Debug, Default)]
 pub struct Retries {
     failed: HashMap<Key, Retry>,
-    /// Those that wait for the hub to answer again.
+    /// The keys that wait for the hub to respond again.
     silent: HashSet<Key>,
 }
 
@@ -22,15 +22,15 @@ struct Retry {
     failures: u32,
     trouble: Trouble,
     not_before: Time,
-    /// Whether it was refused since it last went well.
+    /// True if it was refused since its last success.
     refused: bool,
-    /// Whether an answer of the hub to another key ended its wait since it last went well: once is enough, else a
-    /// request that always times out among others that do not would be sent at full speed.
+    /// True if a response of the hub to another key ended its back-off since its last success: once is enough, else a request
+    /// that always times out among others that do not would be sent at full speed.
     freed: bool,
 }
 
 impl Retries {
-    /// Takes in a failure and says when to try again: exponential, at least what the server asked for, plus up to
+    /// Records a failure and returns the time of the next attempt: exponential, at least the server's Retry-After, plus up to
     /// half of it by `jitter` (0 to 1).
     pub fn failed(
         &mut self,
@@ -60,26 +60,26 @@ impl Retries {
         retry.not_before
     }
 
-    /// Takes in that a person was told what to change, and nobody was asked: there is nothing to wait for.
+    /// Records that a refusal was reported without a request: there is nothing to wait for.
     pub fn told(&mut self, key: &Key, now: Time) {
         let retry = retry(&mut self.failed, key, now, Trouble::Refused);
         (retry.refused, retry.not_before) = (true, now);
     }
 
-    /// Whether a refusal now would be the first since the key last went well.
+    /// True if a refusal now would be the first since the key's last success.
     #[must_use]
     pub fn is_first_refusal(&self, key: &Key) -> bool {
         self.failed.get(key).is_none_or(|retry| !retry.refused)
     }
 
-    /// It went well: nothing is left of its failures.
+    /// Records a success: its failures are dropped.
     pub fn succeeded(&mut self, key: &Key) {
         if self.failed.remove(key).is_some() {
             self.silent.remove(key);
         }
     }
 
-    /// Until when the key is to be left alone, if that lies ahead.
+    /// The end of the key's back-off, or `None` if it is over.
     #[must_use]
     pub fn held(&self, key: &Key, now: Time) -> Option<Time> {
         self.failed
@@ -88,7 +88,7 @@ impl Retries {
             .filter(|at| *at > now)
     }
 
-    /// The hub answered. The keys that met silence since its last answer need not wait any longer.
+    /// Records a response of the hub. The keys whose requests got none since its last response need not wait any longer.
     ///
     /// Cost: O(those keys).
     pub fn answers_again(&mut self, now: Time) -> Vec<Key> {

@@ -1,11 +1,11 @@
-//! Kinds that are not known to be served: one task for each API server looks for all of them.
+//! Kinds that are not known to be served: one task per API server discovers all of them.
 //!
-//! A kind that users name may be one that nobody serves, and there may be a thousand of them. Until the server is seen to
-//! serve it, a kind has no watch, no task and no request of its own: `Scout` looks at what the server serves
-//! ([`Api::catalog`]), and tells what was found of each kind that somebody wants. Looks are made
+//! A kind in a policy may not be served anywhere, and there may be a thousand of them. Until the server is found to serve it, a
+//! kind has no watch, no task and no request of its own: `Scout` runs discovery on the server ([`Api::catalog`]), and sends the
+//! result for each wanted kind. Discovery runs
 //! - when the first kind is wanted, and for a new one if definitions cannot be watched;
 //! - once a minute, while there is a kind that is not served;
-//! - a moment after a CustomResourceDefinition changed, and a few times more: servers take seconds to serve what is defined.
+//! - a moment after a CustomResourceDefinition changed, and a few times more: servers take seconds to serve a new definition.
 
 use std::{
     collections::BTreeSet,
@@ -37,15 +37,15 @@ use crate::{
     supervise::supervise,
 };
 
-/// How often what a server serves is looked at while a kind is not served.
+/// The interval of discovery while a kind is not served.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Two looks are so far apart at least.
+/// The minimum time between two runs of discovery.
 const SPACING: Duration = Duration::from_secs(1);
-/// The same where nothing but a kind that is new asks for it, or the last look failed.
+/// The same if only a new kind needs it, or the last run failed.
 const SPACING_NEW: Duration = Duration::from_secs(5);
-/// How long looks may fail before that is told.
+/// The time that discovery may fail before it is reported.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So long after a definition changed the server is looked at.
+/// The delays of discovery after a definition changed.
 const AFTER: [Duration; 5] = [
     Duration::from_millis(50),
     Duration::from_secs(1),
@@ -53,16 +53,16 @@ const AFTER: [Duration; 5] = [
     Duration::from_secs(6),
     Duration::from_secs(12),
 ];
-/// How long the server is asked to keep the watch of definitions open, in seconds; and how long it may say nothing.
+/// The time that the server is asked to keep the watch of definitions open, in seconds; and the idle timeout.
 const OPEN_FOR: &str = "290";
 const IDLE: Duration = Duration::from_secs(305);
 
-/// What was found of kinds that are wanted; `None` if it is not known, because a server of their group does not answer.
+/// The results for wanted kinds; `None` if unknown, because a server of their group does not respond.
 pub type Found = Vec<(Gvk, Option<Served>)>;
 
-/// Looks for kinds on one server. Dropping it ends that.
+/// Discovers kinds on one server. Dropping it ends that.
 pub(super) struct Scout {
-    /// Tells its words from those of a former one.
+    /// Distinguishes its messages from those of an earlier one.
     pub(super) run: u64,
     wanted: watch::Sender<BTreeSet<Gvk>>,
     _task: AbortOnDropHandle<()>,
@@ -83,7 +83,7 @@ impl Scout {
         }
     }
 
-    /// These are looked for from now on. Cost: O(kinds) when it is a change.
+    /// Sets the wanted kinds. Cost: O(kinds) for a change.
     pub(super) fn want(&self, kinds: BTreeSet<Gvk>) {
         self.wanted.send_if_modified(|held| {
             // Kinds compare without their version.
@@ -100,10 +100,10 @@ impl Scout {
     }
 }
 
-/// What the watch of definitions says.
+/// The state of the watch of definitions.
 #[derive(Default)]
 struct Definitions {
-    /// It has something to say: that one has changed, or that the watch has ended.
+    /// Notifies that a definition has changed, or that the watch has ended.
     news: Notify,
     has_changed: AtomicBool,
     is_open: AtomicBool,
@@ -117,7 +117,7 @@ struct Teller {
 }
 
 impl Teller {
-    /// `None`: the control loop has ended.
+    /// Sends results; `None`: the control loop has ended.
     async fn tell(&self, found: Found) -> Option<()> {
         let (server, run) = (self.server.clone(), self.run);
         self.brain.send(Message::Looked { server, run, found }).await.ok()
@@ -135,7 +135,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
         let kinds = wanted.borrow_and_update().clone();
         told.retain(|kind| kinds.contains(kind));
         if kinds.is_empty() {
-            // Nobody wants anything: nothing is asked.
+            // No kind is wanted: no request is sent.
             drop(watching.take());
             known = None;
             definitions.is_open.store(false, Ordering::Relaxed);
@@ -146,7 +146,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
             continue;
         }
         if let Some(catalog) = &known {
-            // What is new is answered by what is known, if a change of it would have been told.
+            // A new kind is answered by the last catalog, if a change of it would have been reported.
             let new: BTreeSet<Gvk> = kinds
                 .iter()
                 .filter(|kind| !told.contains(*kind))
@@ -210,7 +210,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
     }
 }
 
-/// When to look again, after a look that began then.
+/// The time of the next run, after one that began at `began`.
 fn next(began: Instant, changed: Option<Instant>, worked: bool) -> Instant {
     let after = changed.and_then(|changed| {
         let at = AFTER.iter().map(|after| changed + *after);
@@ -221,13 +221,13 @@ fn next(began: Instant, changed: Option<Instant>, worked: bool) -> Instant {
     after.map_or(usual, |at| at.max(began + SPACING).min(usual))
 }
 
-/// Now, or so long after the last look.
+/// Now, or `spacing` after the last run.
 fn earliest(last: Option<Instant>, spacing: Duration) -> Instant {
     let now = Instant::now();
     last.map_or(now, |last| now.max(last + spacing))
 }
 
-/// What is served of these kinds; what their resources are called is known from then on.
+/// The served versions of these kinds; their plurals are known from then on.
 fn find(catalog: &Catalog, kinds: &BTreeSet<Gvk>) -> Found {
     let found = kinds.iter().map(|kind| {
         catalog::learn(catalog, kind);
@@ -236,7 +236,7 @@ fn find(catalog: &Catalog, kinds: &BTreeSet<Gvk>) -> Found {
     found.collect()
 }
 
-/// Watches the definitions from a revision on, and tells each change, and the end if it was open for a while.
+/// Watches the definitions from a revision on, and reports each change, and the end if it was open for a while.
 async fn follow(api: Api, revision: String, definitions: Arc<Definitions>) {
     let path = Path::definitions(None)
         .query("watch", "true")
@@ -255,7 +255,7 @@ async fn follow(api: Api, revision: String, definitions: Arc<Definitions>) {
     }
     definitions.is_open.store(false, Ordering::Relaxed);
     if began.elapsed() >= MINUTE {
-        // Looked at once more, which has the definitions watched again.
+        // Another run of discovery watches the definitions again.
         definitions.news.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! The brain with scripted decisions: what is planned when, and what is carried out.
+//! The control loop with scripted decisions: the plans, their times, and their execution.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -29,7 +29,7 @@ use crate::{
     source::Sources,
 };
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Clone, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -45,8 +45,8 @@ impl Diary {
 
 type Plans = Box<dyn FnMut(&Key, Time) -> Plan + Send>;
 
-/// Decisions by script: observing anything about a binding or a template dirties its key; plans come from a function. The
-/// template [`CHANGED`] changes the demand, and so does [`ENDED`], which ends the watches of ConfigMaps too.
+/// Scripted decisions: an observation about a binding or a template dirties its key; plans come from a function. The template
+/// [`CHANGED`] changes the demand, and so does [`ENDED`], which ends the watches of ConfigMaps too.
 struct Script {
     diary: Diary,
     plans: Plans,
@@ -58,7 +58,7 @@ struct Script {
 const CHANGED: &str = "changed";
 const ENDED: &str = "ended";
 
-/// The script, what is demanded, and how often that was asked.
+/// The script, the demand, and the number of reads of the demand.
 struct Shared(Mutex<Script>, BTreeSet<Watch>, Arc<AtomicUsize>);
 
 impl Decide for Shared {
@@ -150,7 +150,7 @@ fn name(key: &Key) -> &str {
     }
 }
 
-/// A running brain.
+/// A running control loop.
 struct Bench {
     diary: Diary,
     demanded: Arc<AtomicUsize>,
@@ -234,7 +234,7 @@ impl Bench {
         self.brain.send(Message::Seen(Box::new(seen))).await.ok();
     }
 
-    /// Waits until the diary holds at least this many entries.
+    /// Waits until the diary has at least this many entries.
     async fn wait(&self, entries: usize) -> Vec<String> {
         while self.diary.all().len() < entries {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -313,7 +313,7 @@ async fn nothing_is_planned_without_leadership_and_everything_after() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.diary.all(), ["stands by", "seen c"]);
     bench.leading.send_replace(true);
-    // The core names what is to be planned: keys of before the takeover are not kept.
+    // The core returns the keys to plan: keys from before the takeover are not kept.
     let diary = bench.wait(5).await;
     assert_eq!(diary[2..], ["leads", "plan a", "plan b"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -399,7 +399,7 @@ async fn what_cannot_be_decided_is_told_once_and_planned_anew_as_soon_as_somethi
         all.iter().filter(|each| *each == "plan a").count()
     };
     assert_eq!(planned(), 5, "{:?}", bench.diary.all());
-    // Nobody was asked, so asking again brings nothing.
+    // No request was sent, so a retry has no effect.
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert_eq!(planned(), 5, "{:?}", bench.diary.all());
     assert!(bench.hub.lines().is_empty());

@@ -1,4 +1,4 @@
-//! Timers of keys: `again_at` of plans, and retries. One time per key. Pure.
+//! Keys with a timer: `again_at` of plans, and retries. One time per key. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,14 +24,14 @@ impl Timers {
         self.due.insert((at, key.clone()), priority);
     }
 
-    /// Forgets the key's timer.
+    /// Removes the key's timer.
     pub fn clear(&mut self, key: &Key) {
         if let Some((key, at)) = self.at.remove_entry(key) {
             self.due.remove(&(at, key));
         }
     }
 
-    /// Takes out one key whose time has come.
+    /// Removes and returns one key whose time has come.
     pub fn pop(&mut self, now: Time) -> Option<(Key, Priority)> {
         let entry = self.due.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((_, key), priority) = entry.remove_entry();
@@ -39,13 +39,13 @@ impl Timers {
         Some((key, priority))
     }
 
-    /// How many keys come back.
+    /// The number of timers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.due.len()
     }
 
-    /// When the next one is due.
+    /// The time of the next timer, or `None`.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.due.first_key_value().map(|((at, _), _)| *at)

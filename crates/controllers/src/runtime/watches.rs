@@ -1,8 +1,7 @@
-//! The running list-and-watches: those that the core demands, on servers that have a client, of kinds that the server
-//! serves.
+//! The running list-and-watches: those that the core demands, on servers that have a client, of kinds that the server serves.
 //!
-//! A kind that not every API server knows waits ([`Waiting`]) until its server is seen to serve it, and waits again when it
-//! ceases to: see [`super::scout`].
+//! A kind that not every API server serves waits ([`Waiting`]) until its server is found to serve it, and waits again when it no
+//! longer does: see [`super::scout`].
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -31,7 +30,7 @@ pub(super) struct Watches {
     interpreters: InterpreterSnapshot,
     brain: mpsc::Sender<Message>,
     demanded: BTreeSet<Watch>,
-    /// How often the demand had changed when it was last taken in.
+    /// The number of changes of the demand when it was last applied.
     changes: Option<u64>,
     running: BTreeMap<Watch, (u64, AbortOnDropHandle<()>)>,
     waiting: BTreeMap<Server, Waiting>,
@@ -43,21 +42,21 @@ pub(super) struct Watches {
 struct Waiting {
     api: Api,
     scout: Scout,
-    /// By watch, what was told of it last.
+    /// The last message about each watch.
     watches: BTreeMap<Watch, Option<News>>,
 }
 
-/// What is told of a kind that waits.
+/// The message about a kind that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum News {
-    /// This is what the server serves of it.
+    /// The discovery result for it.
     Served(Served),
-    /// That is not known.
+    /// The result is unknown.
     Unknown,
 }
 
 impl Watches {
-    /// None yet; `hub` is our hub's id.
+    /// Creates an empty set; `hub` is the id of this hub.
     pub(super) fn new(hub: Str, interpreters: InterpreterSnapshot, brain: mpsc::Sender<Message>) -> Self {
         let (running, waiting, runs) = (BTreeMap::new(), BTreeMap::new(), HashSet::new());
         Self {
@@ -73,18 +72,18 @@ impl Watches {
         }
     }
 
-    /// Whether a message is from a watch that still counts, and not the last words of one that was ended.
+    /// True if a message is from a current watch, and not a late one of an ended watch.
     pub(super) fn is_current(&self, run: u64) -> bool {
         self.runs.contains(&run)
     }
 
-    /// Whether the demand may be another one than the one that was taken in: it has changed this often.
+    /// True if the demand may differ from the one that was applied: its number of changes differs.
     pub(super) fn is_outdated(&self, changes: u64) -> bool {
         self.changes != Some(changes)
     }
 
-    /// Starts what is newly demanded and has a client, and ends what is not demanded any more; the demand has changed this
-    /// often. Cost: O(watches).
+    /// Starts newly demanded watches that have a client, and ends those no longer demanded; `changes` is the number of changes
+    /// of the demand. Cost: O(watches).
     pub(super) fn demand(
         &mut self,
         changes: u64,
@@ -115,7 +114,7 @@ impl Watches {
         self.look();
     }
 
-    /// What a server serves of kinds that wait. What is to be observed because of it is returned. Cost: O(these kinds).
+    /// Applies the discovery results for waiting kinds. Returns the resulting observations. Cost: O(these kinds).
     pub(super) fn looked(&mut self, server: &Server, run: u64, found: Found) -> Vec<Observation> {
         let Some(waiting) = self.waiting.get_mut(server).filter(|each| each.scout.run == run) else {
             return Vec::new();
@@ -147,7 +146,7 @@ impl Watches {
         seen
     }
 
-    /// The server was told not to serve what a watch asks for: it ends, and waits until it does.
+    /// The server reported that it does not serve the kind of a watch: the watch ends, and waits until it does.
     pub(super) fn unserved(&mut self, watch: &Watch, other: Option<&Str>, api: Option<Api>) {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return;
@@ -185,7 +184,7 @@ impl Watches {
         waiting.watches.insert(watch, told);
     }
 
-    /// The scouts look for what waits. Cost: O(what waits).
+    /// Passes the waiting kinds to the scouts. Cost: O(waiting kinds).
     fn look(&self) {
         for waiting in self.waiting.values() {
             let kinds = waiting.watches.keys().filter_map(|watch| match watch {
@@ -196,8 +195,8 @@ impl Watches {
         }
     }
 
-    /// A member has a new client, or none: its watches are started anew, or ended. What is to be observed because of it
-    /// is returned.
+    /// Applies a new client of a member, or its absence: its watches are restarted, or ended. Returns the resulting
+    /// observations.
     pub(super) fn reconnect(&mut self, member: &Str, api: Option<&Api>) -> Vec<Observation> {
         let server = Server::Member(member.clone());
         let of_it: Vec<Watch> = self
@@ -240,7 +239,7 @@ impl Watches {
         let run = self.next;
         self.next += 1;
         self.runs.insert(run);
-        // As it is now: whoever changes it starts the watch again.
+        // The current interpretation: a change of it restarts the watch.
         let (interpreters, interpretation) = (self.interpreters.clone(), self.interpreters.to(&watch));
         let (hub, brain, kept) = (self.hub.clone(), self.brain.clone(), watch.clone());
         let task = async move {
@@ -264,7 +263,7 @@ impl Watches {
             .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
-    /// Ends a watch; whether it ran, or waited, is answered.
+    /// Ends a watch; returns true if it ran or waited.
     pub(super) fn end(&mut self, watch: &Watch) -> bool {
         let waiting = self.waiting.get_mut(&watch.server());
         if waiting.is_some_and(|each| each.watches.remove(watch).is_some()) {
@@ -278,7 +277,7 @@ impl Watches {
     }
 }
 
-/// Whether a watch begins only when its server is seen to serve the kind.
+/// True if a watch begins only when its server is found to serve the kind.
 fn waits(watch: &Watch) -> bool {
     match watch {
         Watch::Templates(gvk) | Watch::Copies(_, gvk) => !path::is_built_in(gvk),

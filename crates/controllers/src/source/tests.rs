@@ -1,4 +1,4 @@
-//! Sharing fetches, and never too old ones.
+//! Fetches are shared, but never too old ones.
 
 use entourage_core::{object::Gvk, observation::Server};
 use futures::future::join_all;

@@ -1,7 +1,7 @@
-//! Objects of kinds with webhooks: the responses are awaited before an object is observed.
+//! Objects of kinds with hooks: the hooks are called before an object is read.
 //!
-//! Order is kept: what a watch told first is told first. What a hook has no answer about is read without, and read once more
-//! later, until it has: nothing else would have it asked again while the object stays as it is.
+//! Order is kept: events are sent in the order of the watch. An object for which a hook failed is read without it, and read
+//! again later, until the hook responds: nothing else would call it again while the object does not change.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -17,26 +17,26 @@ use tracing::debug;
 use super::Watcher;
 use crate::{client::path::Path, clock, error::Class};
 
-/// About how many objects of a watch hooks are asked at a time.
+/// The number of objects of a watch for which hooks are called concurrently.
 const AT_A_TIME: usize = 16;
-/// How soon, and how late at most, hooks are asked again about what they had no answer about.
+/// The shortest and the longest delay before hooks are called again for objects for which they failed.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// So many objects in a row without an answer end an attempt: the rest would have none either.
+/// The number of objects in a row without a response that ends an attempt: the rest would have none either.
 const ENOUGH: usize = 3;
 
-/// What a watch tells.
+/// An event of a watch.
 pub(super) enum News {
-    /// An object as it is now.
+    /// An object in its current state.
     Object(Value),
-    /// An object as it was last.
+    /// An object in its last state.
     Gone(Value),
 }
 
-/// The objects that hooks had no answer about.
+/// The objects for which hooks failed.
 #[derive(Debug, Default)]
 pub(super) struct Unheard {
     objects: BTreeSet<ResourceId>,
-    /// The one that was asked about last: a hook that never answers about one must not keep it from the others.
+    /// The last object tried: a hook that always fails for one must not keep it from the others.
     last: Option<ResourceId>,
     failures: u32,
     again: Option<Instant>,
@@ -55,12 +55,12 @@ impl Unheard {
         self.objects.is_empty()
     }
 
-    /// When they are to be asked again.
+    /// The time to call hooks again.
     pub(super) fn again(&self) -> Instant {
         self.again.unwrap_or_else(Instant::now)
     }
 
-    /// Whether hooks had no answer about an object. Cost: O(log unheard).
+    /// Records whether hooks failed for an object. Cost: O(log objects with a failure).
     fn record(&mut self, id: ResourceId, lacks: bool) {
         if !lacks {
             self.objects.remove(&id);
@@ -72,7 +72,7 @@ impl Unheard {
         }
     }
 
-    /// These are to be asked about now: nobody did before.
+    /// Adds objects to be asked about now: they were not before.
     pub(super) fn ask(&mut self, objects: BTreeSet<ResourceId>) {
         self.objects.extend(objects);
         self.again = Some(Instant::now());
@@ -83,8 +83,8 @@ impl Unheard {
         self.again = Some(Instant::now() + doubled.mul_f64(1.0 + clock::jitter() / 2.0));
     }
 
-    /// An attempt ended: whether it brought something, and whether it did for all that were asked about. Then the rest need
-    /// not wait: after a long outage they are many.
+    /// Records the end of an attempt: whether any object got a response, and whether all did. Then the rest need not wait: after
+    /// a long outage they are many.
     fn tried(&mut self, helped: bool, all: bool) {
         self.failures = if helped {
             0
@@ -101,7 +101,7 @@ impl Unheard {
         }
     }
 
-    /// The next to be asked about, round and round.
+    /// The next object to try, round-robin.
     fn next(&mut self) -> Option<ResourceId> {
         let after = self.last.as_ref().and_then(|last| {
             let bounds = (std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded);
@@ -114,8 +114,8 @@ impl Unheard {
 }
 
 impl Watcher {
-    /// Reads what came, each object after its hooks were heard. Takes about as long as the slowest hook for each
-    /// [`AT_A_TIME`] of them.
+    /// Reads events, each object after its hooks were called. Takes about as long as the slowest hook for each [`AT_A_TIME`] of
+    /// them.
     pub(super) async fn hear(&mut self, news: impl Iterator<Item = News>) -> Vec<Observation> {
         let news: Vec<News> = news.collect();
         let this = &*self;
@@ -159,8 +159,8 @@ impl Watcher {
         Some(ResourceId::new(gvk.clone(), namespace, meta["name"].as_str()?))
     }
 
-    /// Asks again about what hooks had no answer about: about one at a time until one is answered, then about many. Cost: a
-    /// GET and the hooks' answers for each object.
+    /// Calls hooks again for objects for which they failed: for one at a time until one gets a response, then for many. Cost: a
+    /// GET and the hooks' responses for each object.
     pub(super) async fn hear_again(&mut self) -> Vec<Observation> {
         let (mut seen, mut helped) = (Vec::new(), false);
         let mut first = None;
@@ -174,7 +174,7 @@ impl Watcher {
             }
         }
         if !helped {
-            // A hook that is tried with one question at a time is asked about another object first the next time.
+            // A hook in back-off is tried with one question at a time; the next attempt begins with another object.
             self.unheard.last = first;
             self.unheard.tried(false, false);
             return seen;
@@ -188,7 +188,7 @@ impl Watcher {
         seen
     }
 
-    /// Reads objects once more, at a time.
+    /// Reads objects once more, concurrently.
     async fn read_again(&mut self, ids: Vec<ResourceId>) -> Vec<Observation> {
         let this = &*self;
         let read: Vec<_> = stream::iter(ids)
@@ -203,7 +203,7 @@ impl Watcher {
         for (id, read) in read {
             match read {
                 Ok(object) => objects.push(News::Object(object)),
-                // Its end is on the way here.
+                // Its deletion is about to be observed.
                 Err(failure) if failure.class() == Class::Missing => {
                     self.unheard.objects.remove(&id);
                 }

@@ -1,22 +1,22 @@
-//! Cutting a stream of bytes into lines.
+//! Splits a stream of bytes into lines.
 
-/// What has come and was not read yet.
+/// The bytes received and not read yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Where the unread part begins.
+    /// The start of the unread part.
     start: usize,
-    /// Up to where there is no end of a line.
+    /// The position up to which there is no end of a line.
     searched: usize,
 }
 
-/// A buffer that grew beyond this for a large object is given back, in bytes.
+/// The buffer size in bytes above which a buffer that grew for a large object is freed.
 const KEPT: usize = 16 * 1024;
-/// The longest line, in bytes: etcd takes objects of 1.5 MiB.
+/// The maximum length of a line, in bytes: etcd accepts objects of 1.5 MiB.
 const LONGEST: usize = 8 << 20;
 
 impl Lines {
-    /// Adds what came.
+    /// Adds received bytes.
     pub(super) fn push(&mut self, data: &[u8]) {
         if self.start > 0 {
             self.bytes.drain(..self.start);
@@ -29,12 +29,12 @@ impl Lines {
         self.bytes.extend_from_slice(data);
     }
 
-    /// Whether what was not read yet is longer than any line may be.
+    /// True if the unread part is longer than a line may be.
     pub(super) fn is_too_long(&self) -> bool {
         self.bytes.len() - self.start > LONGEST
     }
 
-    /// The next complete line that is not empty.
+    /// The next complete line that is not empty, or `None`.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         loop {
             let Some(length) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') else {

@@ -1,4 +1,4 @@
-//! The list before the watch, and the conditions under which a watch goes on without one.
+//! The list before the watch, and the check whether a watch may continue without one.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Watcher {
-    /// Lists everything, page by page; the resourceVersion to watch from, or `None` when the control loop has ended.
+    /// Lists all objects, page by page; returns the resourceVersion to watch from, or `None` if the control loop has ended.
     pub(super) async fn list(&mut self) -> Result<Option<String>, Failure> {
         let api = self.api.clone();
         let mut turn = Some(api.list_turn().await);
@@ -49,7 +49,7 @@ impl Watcher {
             let bytes = self.api.bytes(call).await?;
             let (items, meta) = if self.interpretation.is_hooked() {
                 let (items, meta) = self.page_of_objects(&bytes, &mut present)?;
-                // A hook that is slow holds up its kinds, not the lists of others.
+                // A slow hook delays its kinds, not the lists of others.
                 drop(turn.take());
                 (self.hear(items.into_iter().map(News::Object)).await, meta)
             } else {
@@ -85,8 +85,8 @@ impl Watcher {
         }
     }
 
-    /// A list is complete, and shows how far the server has come; it began when the server had been found to be restored so
-    /// often. Whatever was doubtful is not any more.
+    /// Records a complete list and its revision; `restores` is the number of known restores when it began. Doubts about the
+    /// server are resolved.
     pub(super) fn was_listed(&mut self, restores: usize, revision: u64) {
         if revision < self.reached && restores == self.restores {
             self.api.was_restored(restores);
@@ -97,8 +97,8 @@ impl Watcher {
         (self.reached, self.doubtful) = (revision, false);
     }
 
-    /// Watches from here on, if the server is known to have come as far, and no other watch has found that it had not. After an
-    /// outage that was told there is a new list whatever it says.
+    /// Watches from this version, if the server is known to have reached it, and no other watch has found that it had not. After
+    /// a reported outage there is a new list in any case.
     pub(super) async fn resume(&mut self, version: String) -> Result<End, Failure> {
         if self.restores != self.api.restores() {
             return Ok(End::Relist);
@@ -114,7 +114,7 @@ impl Watcher {
         self.follow(version).await
     }
 
-    /// How far the server has come. Cost: a list of one object.
+    /// The current revision of the server. Cost: a list of one object.
     async fn revision_now(&self) -> Result<u64, Failure> {
         let path = self.list.clone().query("limit", "1");
         let call = Call {
@@ -146,7 +146,7 @@ impl Watcher {
         Ok((seen, meta))
     }
 
-    /// As [`Self::page`], to be read when hooks were heard. In memory as a whole, which other pages are not.
+    /// As [`Self::page`], for objects that are read after their hooks were called. In memory as a whole, unlike other pages.
     fn page_of_objects(
         &self,
         bytes: &[u8],
@@ -162,8 +162,8 @@ impl Watcher {
         Ok((items, meta))
     }
 
-    /// The items of a list leave out what they are, where the API server knows the kind itself. Hooks and scripts look at
-    /// that first, and are shown an object in one form, however it came.
+    /// Sets the kind of a list's item, which the API server omits for its own kinds. Hooks and scripts read it first, and get an
+    /// object in one form, whether from a list or a watch.
     fn say_kind(&self, item: &mut Value) {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
             return;
@@ -180,7 +180,7 @@ impl Watcher {
     }
 }
 
-/// What a watch asks for.
+/// The address and query of a watch.
 pub(super) fn listed(watch: &Watch, hub: &Str) -> Path {
     let all = Path::watched(watch);
     match watch {

@@ -1,4 +1,4 @@
-//! A server that cannot be listed: its meaning, its log lines, and the back-off.
+//! A server that cannot be listed: the consequence, the report, and the delay.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(5);
 const LONGEST_BUSY: Duration = Duration::from_secs(2);
 
 impl Watcher {
-    /// Tells an outage, or what the server serves instead, unless that was told last.
+    /// Reports an outage, or what the server serves instead, unless that was reported last.
     pub(super) async fn give_up(&mut self, failure: &Failure) -> Option<()> {
         let passes = matches!(failure.class(), Class::Busy | Class::Unknown);
         if passes && self.waiting.is_some_and(|since| since.elapsed() < PATIENCE) {
@@ -43,7 +43,7 @@ impl Watcher {
             Told::Kindless => Failure::not_served(&gvk).text(&gvk),
             _ => failure.text(&gvk),
         };
-        // That a member lacks a kind is told where it matters: on the binding that cannot go there.
+        // That a member does not serve a kind is reported where it matters: on the binding that cannot be applied there.
         if failure.class() == Class::Missing && matches!(self.watch, Watch::Copies(..)) {
             debug!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
         } else if let (Told::Refused, Watch::Templates(_)) = (&news, &self.watch) {
@@ -76,8 +76,8 @@ impl Watcher {
         self.tell(vec![seen], true).await
     }
 
-    /// What a failure means; `None` while that was found out a short while ago. Asks the server what it serves when a kind
-    /// is not found.
+    /// The state that follows from a failure; `None` if it was determined a short while ago. Runs discovery when a kind is not
+    /// found.
     async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Told> {
         if failure.class() != Class::Missing || !may_be_undefined(&self.watch) {
             return Some(match failure.code() {
@@ -94,7 +94,7 @@ impl Watcher {
             Ok(Served::Nowhere) => Told::Kindless,
             Ok(Served::Withheld) => Told::Withheld,
             Ok(Served::In(version)) if version != gvk.version => Told::Other(version),
-            // It has come meanwhile, or that cannot be found out now.
+            // It is served by now, or that cannot be determined now.
             Ok(Served::In(_)) | Err(_) => Told::Lost,
         })
     }
@@ -103,9 +103,9 @@ impl Watcher {
         self.failures += 1;
         self.missing = failure.class() == Class::Missing;
         let wait = match failure.class() {
-            // Not served, or not allowed: that changes rarely.
+            // Not served, or forbidden: that changes rarely.
             Class::Missing | Class::Refused => LONGEST,
-            // It answers, so it is asked again soon: nothing of the kind is delivered meanwhile.
+            // The server responds, so it is retried soon: nothing of the kind is delivered meanwhile.
             Class::Busy => pause(self.failures, LONGEST_BUSY),
             _ => pause(self.failures, LONGEST),
         };
@@ -119,7 +119,7 @@ pub(super) fn pause(failures: u32, longest: Duration) -> Duration {
     wait.mul_f64(1.0 + clock::jitter() / 2.0)
 }
 
-/// Whether it matters that the server does not know the kind at all: then there is nothing of it.
+/// True if it matters that the server does not serve the kind at all: then there are no objects of it.
 const fn may_be_undefined(watch: &Watch) -> bool {
     matches!(
         watch,

@@ -1,25 +1,25 @@
-//! The progress of a watch: what it reported, and why it ended.
+//! The state of a watch: its last report, and the reason of its end.
 
 use entourage_core::object::Str;
 
-/// What the brain knows of a watch.
+/// The last report of a watch to the control loop.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// That it lists, or nothing yet.
+    /// It lists, or nothing yet.
     Works,
-    /// That it fails.
+    /// It fails.
     Lost,
-    /// That the server refuses it to our account.
+    /// The server refuses it to our account.
     Refused,
-    /// That the server serves another version of the kind.
+    /// The server serves another version of the kind.
     Other(Str),
-    /// That the server serves no version of the kind now, and may hold objects of it.
+    /// The server serves no version of the kind now, and may store objects of it.
     Withheld,
-    /// That the server serves no version of the kind, and has no objects of it.
+    /// The server serves no version of the kind, and has no objects of it.
     Kindless,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended.
 pub(super) enum End {
     /// The resourceVersion cannot be watched from, or the server reports an error: list again.
     Relist,
@@ -27,6 +27,6 @@ pub(super) enum End {
     Resume(String),
     /// It broke: it can be resumed from here if the server has come as far.
     Broken(String),
-    /// The brain is gone.
+    /// The control loop has ended.
     Stop,
 }

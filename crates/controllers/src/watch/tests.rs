@@ -1,4 +1,4 @@
-//! A watch through the ends that occur, over a scripted server.
+//! A watch through all kinds of ends, over a scripted server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ fn event(kind: &str, object: &Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
-/// Runs a watch over a server that gives these answers in order, then none; what the brain hears, in short.
+/// Runs a watch over a server with these replies in order, then none; returns the messages to the control loop, in short form.
 fn start(watch: Watch, replies: Vec<Reply>) -> (mpsc::Receiver<Message>, Log, tokio::task::JoinHandle<()>) {
     let next = AtomicUsize::new(0);
     let (api, log) = api(Server::Hub, move |_| {
@@ -43,7 +43,7 @@ fn templates() -> Watch {
     Watch::Templates(Gvk::new(GVK.0, GVK.1))
 }
 
-/// The next `count` observations in short.
+/// The next `count` observations in short form.
 async fn hear(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> {
     let mut heard = Vec::new();
     while heard.len() < count {
@@ -223,7 +223,7 @@ async fn an_outage_is_told_once_and_ends_with_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_restored_while_a_watch_was_broken_is_listed_again() {
-    // It takes the version that it has not reached, and says nothing.
+    // It accepts the version that it has not reached, and sends nothing.
     for broken in [
         Reply::Broken,
         Reply::Lines(vec![], true),
@@ -256,7 +256,7 @@ async fn when_one_watch_finds_a_server_restored_the_others_list_again_at_their_n
     let (api, log) = api(Server::Hub, move |asked| {
         let is_restored = is_restored.load(Ordering::Relaxed);
         match (asked.line.contains("watch=true"), asked.line.contains("secrets")) {
-            // What it counted meanwhile has gone past what this one knew.
+            // Its revision has meanwhile passed the last one that this watch observed.
             (false, true) => list(if is_restored { 7 } else { 5 }, "", &[]),
             (false, false) => list(if is_restored { 7 } else { 10 }, "", &[]),
             (true, _) if is_restored => Reply::Silence,
@@ -270,7 +270,7 @@ async fn when_one_watch_finds_a_server_restored_the_others_list_again_at_their_n
     }
     assert_eq!(hear(&mut inbox, 2).await, ["listed 0", "listed 0"]);
     restored.store(true, Ordering::Relaxed);
-    // Both are idle for too long, and look.
+    // Both reach the idle timeout, and check the server.
     tokio::time::sleep(IDLE * 2).await;
     for resource in ["configmaps", "secrets"] {
         let lists = log.lines().into_iter();
@@ -405,7 +405,7 @@ async fn a_kind_that_is_not_served_is_asked_for_slowly() {
     tokio::spawn(Watcher::new(api, gone, 1, &"hub".into(), brain).run());
     assert_eq!(hear(&mut inbox, 1).await, ["unserved"]);
     tokio::time::sleep(Duration::from_secs(51)).await;
-    // Two of them asked what is served and what is defined.
+    // Two of them requested discovery and definitions.
     assert_eq!(log.lines().len(), 13);
 }
 
@@ -516,7 +516,7 @@ async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
     assert_eq!(hear(&mut inbox, 2).await, ["seen a 1", "listed 1"]);
 }
 
-/// What an API server says of a group and of one of its versions.
+/// The discovery responses of an API server for a group and one of its versions.
 fn discovery(line: &str, group: &str, version: &str, resources: &[(&str, &str)]) -> Option<Reply> {
     if line == "GET /apis" {
         let groups = json!([{"name": group, "versions": [{"version": version}]}]);
@@ -551,7 +551,7 @@ async fn what_another_watch_learnt_of_a_plural_counts() {
     let copies = Watch::Copies("m1".into(), gvk.clone());
     tokio::spawn(Watcher::new(api, copies, 1, &"hub".into(), brain).run());
     assert_eq!(hear(&mut inbox, 1).await, ["unserved"]);
-    // The hub's watch learns it, and the definition reaches the member.
+    // The hub's watch learns the plural, and the definition is delivered to the member.
     path::learn(&gvk, "podchaos");
     served.store(true, Ordering::Relaxed);
     let heard = tokio::time::timeout(Duration::from_secs(90), hear(&mut inbox, 1)).await;
@@ -592,7 +592,7 @@ async fn an_outage_that_turns_out_to_be_an_upgrade_is_told_as_both() {
         match calls.fetch_add(1, Ordering::Relaxed) {
             0 => list(10, "", &[]),
             call @ 1..=3 => broken[call - 1].clone(),
-            // The server is back, without the version; what it serves cannot be found out at first.
+            // The server is back, without the version; discovery fails at first.
             4..=6 if !asked.line.contains("cronjobs") => status(503, "ServiceUnavailable"),
             _ => discovery(&asked.line, "batch", "v1", &[("cronjobs", "CronJob")])
                 .unwrap_or_else(|| status(404, "NotFound")),

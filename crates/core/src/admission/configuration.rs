@@ -1,4 +1,4 @@
-//! What the hub's API server is told: which writes to send to the webhook. Made from [`RULES`] and [`KINDS`].
+//! The webhook configurations for the hub's API server. Made from [`RULES`] and [`KINDS`].
 
 use serde_json::{Value, json};
 
@@ -8,22 +8,21 @@ use entourage_api::keys::{DELETION_PROTECTED_ALWAYS, label};
 /// The name of both configurations.
 pub const NAME: &str = "entourage";
 
-/// Where defaults are asked for.
+/// The path of the mutating webhook.
 pub const MUTATE_PATH: &str = "/mutate";
 
-/// Where judgement is asked for.
+/// The path of the validating webhook.
 pub const VALIDATE_PATH: &str = "/validate";
 
-/// How long the API server waits for an answer without which nothing is written, in seconds.
+/// The timeout of the API server for a webhook without whose response nothing is written, in seconds.
 const TIMEOUT: i64 = 3;
 
-/// How long it waits for the defaults of a change, and then for judgement on it, in seconds. A webhook that hangs costs the
-/// control plane both each time it writes a policy, and both twice when it takes the last finalizer off: an API server goes
-/// through such a write again. All of it ends before the control plane's own deadline, five seconds, else no such write
-/// would ever succeed.
+/// The timeout for the defaults of a change, and then for its validation, in seconds. A webhook that hangs costs the control
+/// plane both each time it writes a policy, and both twice when it removes the last finalizer: an API server processes such a
+/// write again. The sum is below the control plane's own deadline, five seconds, else no such write would ever succeed.
 const TIMEOUT_OF_CHANGES: i64 = 1;
 
-/// Where the webhook is, seen from the hub's API server.
+/// The address of the webhook, as the hub's API server reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Service on the hub.
@@ -76,7 +75,7 @@ impl Address {
         }
     }
 
-    /// Whether nobody but this machine can reach it: then it serves for trying things out.
+    /// True if it is a loopback address: then it is for local tests.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.names()
@@ -87,10 +86,11 @@ impl Address {
 
 /// The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration (`admissionregistration.k8s.io/v1`).
 ///
-/// Nothing new is taken without us (`Fail`), but for kinds of which nothing is refused, only warned about. A change of what is there passes while we are down (`Ignore`): ids, finalizers
-/// and their removal are changes too, and whoever writes those (we, the hub's garbage collector) must not wait for a
-/// webhook; what a user changes meanwhile is judged when it is planned. What only the control plane makes is not sent at
-/// all. Deletions are sent for labelled objects only, so that an end of ours leaves the rest deletable.
+/// A create is refused without the webhook (`Fail`), except for kinds that only have warnings. A change is accepted while the
+/// webhook is down (`Ignore`): writes of ids and finalizers are changes too, and their writers (this control plane, the hub's
+/// garbage collector) must not wait for a webhook; what a user changes meanwhile is checked when it is planned. Kinds that only
+/// the control plane writes are not sent at all. Deletions are sent for labelled objects only, so that all others can be deleted
+/// after the webhook is gone.
 #[must_use]
 pub fn configurations(address: &Address, bundle: &str) -> [Value; 2] {
     let hook = |name: &str, path: &str, rules: Value, policy: &str, timeout: i64| {

@@ -1,6 +1,6 @@
-//! Rules of ResourceDistribution. Their texts hold nothing of what is distributed but its kind and its name.
+//! Rules of ResourceDistribution. Their messages name only the kind and the name of the distributed object, none of its content.
 //!
-//! Whether a server would take the copies, and whether the author may write them, is not in the object:
+//! Whether a server would accept the copies, and whether the author may write them, cannot be decided from the object:
 //! [`inquiry`](super::inquiry). Source: ResourceDistribution reference 2.
 
 use entourage_api::{
@@ -16,14 +16,14 @@ use crate::distribution::{
     template,
 };
 
-/// The kinds that are distributed, and the only version of either.
+/// The kinds that can be distributed, and the only version of either.
 const KINDS: [&str; 2] = ["ConfigMap", "Secret"];
 const VERSION: &str = "v1";
 
-/// The name is one that an object of the API can have; copies tell it.
+/// The name is valid for an object of the API; copies record it.
 pub(super) fn name(object: &Value, problems: &mut Vec<Problem>) {
     let name = text(&object["metadata"]["name"]);
-    // A server makes a name out of generateName.
+    // A server generates a name from generateName.
     if !name.is_empty() && !is_subdomain(name) {
         problems.push(Problem::new(
             "metadata.name",
@@ -33,7 +33,7 @@ pub(super) fn name(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What is distributed is given once, and where it stands can be found.
+/// The source is given exactly once, and can be found.
 pub(super) fn source(object: &Value, problems: &mut Vec<Problem>) {
     let spec = &object["spec"];
     let remedy = "give one of the two";
@@ -80,7 +80,7 @@ fn found(from: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What is distributed can be.
+/// The source can be distributed.
 pub(super) fn resource(object: &Value, problems: &mut Vec<Problem>) {
     let resource = &object["spec"]["resource"];
     if is_given(resource)
@@ -90,7 +90,7 @@ pub(super) fn resource(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Targets can be read, and do not contradict themselves.
+/// Targets are valid, and do not contradict each other.
 pub(super) fn targets(object: &Value, problems: &mut Vec<Problem>) {
     match read_targets(object).map(|targets| Targets::compile(&targets)) {
         Some(Ok(_)) => {}
@@ -103,8 +103,8 @@ pub(super) fn targets(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The identity of what is distributed stays: copies with the one before would be nobody's. What could not be distributed
-/// has no copies, and may become anything.
+/// The identity of the distributed object does not change: the earlier copies would be orphaned. An invalid source has no
+/// copies, and may be replaced.
 pub(super) fn same_identity(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
     let (Some(new), Some(old)) = (identity(object), identity(old)) else {
         return;
@@ -127,7 +127,7 @@ pub(super) fn same_identity(object: &Value, old: &Value, problems: &mut Vec<Prob
     }
 }
 
-/// Targets that meant namespaces go on to mean some, unless it is said that the copies shall go.
+/// Targets that match namespaces must continue to match some, unless the removal of the copies is confirmed.
 pub(super) fn not_emptied(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
     let means_nothing = |object| compiled_targets(object).map(|targets| targets.mean_nothing());
     if means_nothing(old) != Some(false) || means_nothing(object) != Some(true) {
@@ -146,18 +146,18 @@ pub(super) fn not_emptied(object: &Value, old: &Value, problems: &mut Vec<Proble
     }
 }
 
-/// What is distributed, as far as it says, and where it says so.
+/// The identity of the distributed object, with the paths of its fields.
 pub(super) struct Identity<'a> {
-    /// Of the API version, of the kind, and of the name.
+    /// The paths of the API version, of the kind, and of the name.
     paths: [&'static str; 3],
     api_version: &'a str,
     /// Its kind.
     pub(super) kind: &'a str,
-    /// Its name, which is also that of the copies.
+    /// Its name, which is also the name of the copies.
     pub(super) name: &'a str,
 }
 
-/// `None` when it is not given once.
+/// The identity, or `None` if the source is not given exactly once.
 pub(super) fn identity(object: &Value) -> Option<Identity<'_>> {
     let (resource, from) = (&object["spec"]["resource"], &object["spec"]["resourceFrom"]);
     match (is_given(resource), is_given(from)) {
@@ -185,17 +185,17 @@ pub(super) fn identity(object: &Value) -> Option<Identity<'_>> {
     }
 }
 
-/// Its targets, if they can be read and nothing is wrong with them.
+/// Its targets, or `None` if they are invalid.
 pub(super) fn compiled_targets(object: &Value) -> Option<Targets> {
     Targets::compile(&read_targets(object)?).ok()
 }
 
-/// Its targets as they are written, if they can be read.
+/// Its targets as written, or `None` if they cannot be read.
 pub(super) fn read_targets(object: &Value) -> Option<DistributionTargets> {
     DistributionTargets::deserialize(&object["spec"]["targets"]).ok()
 }
 
-/// A null is as good as nothing: so servers store it.
+/// True if a field is given; servers store null as absent.
 pub(super) fn is_given(value: &Value) -> bool {
     !value.is_null()
 }

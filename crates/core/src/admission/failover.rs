@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Problem, Request, is_label_key, is_unset, items, text};
 use crate::{failover::home::LONGEST, interpreter::declarative::json_path, object::duration};
 
-/// How many seconds a copy stays while its successor is not healthy. Source: Karmada reference 6.1.
+/// The default grace period of a graceful eviction, in seconds. Source: Karmada reference 6.1.
 const GRACE: i64 = 600;
 
 fn application(object: &Value) -> &Value {
@@ -19,7 +19,7 @@ fn is_graceful(application: &Value) -> bool {
     matches!(text(&application["purgeMode"]), "" | "Gracefully")
 }
 
-/// Who leaves gracefully has ten minutes for it.
+/// The default grace period of a graceful eviction is ten minutes.
 pub(super) fn fill_grace(object: &mut Value, _: &Request<'_>) {
     let Some(application) = object.pointer_mut("/spec/failover/application") else {
         return;
@@ -29,8 +29,8 @@ pub(super) fn fill_grace(object: &mut Value, _: &Request<'_>) {
     }
 }
 
-/// A grace that was filled in, or given, for Gracefully goes with it: `kubectl apply` of a file that turns to another mode
-/// leaves it there.
+/// Removes the grace period that was set for Gracefully when purgeMode changes: `kubectl apply` of a file with another mode
+/// leaves it.
 pub(super) fn drop_grace(object: &mut Value, request: &Request<'_>) {
     let Some(old) = request.old.map(application) else {
         return;
@@ -49,7 +49,7 @@ pub(super) fn drop_grace(object: &mut Value, request: &Request<'_>) {
     }
 }
 
-/// Dependencies move only where that is asked for.
+/// Dependencies are propagated to the new cluster only if propagateDeps is true.
 pub(super) fn with_dependencies(object: &Value, warnings: &mut Vec<Problem>) {
     if !application(object).is_null() && object["spec"]["propagateDeps"] != Value::Bool(true) {
         warnings.push(Problem::new(
@@ -60,7 +60,7 @@ pub(super) fn with_dependencies(object: &Value, warnings: &mut Vec<Problem>) {
     }
 }
 
-/// Times that can be.
+/// The durations are valid.
 pub(super) fn times(object: &Value, problems: &mut Vec<Problem>) {
     const PATH: &str = "spec.failover.application";
     let application = application(object);
@@ -94,7 +94,7 @@ pub(super) fn times(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What of the old status is handed on becomes labels.
+/// Preserved values of the old status become labels, so their keys must be valid.
 pub(super) fn aliases(object: &Value, problems: &mut Vec<Problem>) {
     for part in ["application", "cluster"] {
         let rules = &object["spec"]["failover"][part]["statePreservation"]["rules"];
@@ -119,7 +119,7 @@ pub(super) fn aliases(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A path that is not read hands nothing on. A warning: Karmada takes text around the braces, and more.
+/// An invalid path preserves nothing. A warning: Karmada accepts text around the braces, and more.
 pub(super) fn paths(object: &Value, warnings: &mut Vec<Problem>) {
     for part in ["application", "cluster"] {
         let rules = &object["spec"]["failover"][part]["statePreservation"]["rules"];
@@ -139,7 +139,7 @@ pub(super) fn paths(object: &Value, warnings: &mut Vec<Problem>) {
     }
 }
 
-/// When an evicted workload goes back.
+/// The fail-back annotation is a valid duration.
 pub(super) fn fail_back(object: &Value, problems: &mut Vec<Problem>) {
     let wait = &object["metadata"]["annotations"][annotation::FAIL_BACK];
     let is_fine = |wait: Duration| wait.as_millis() <= u128::from(LONGEST.unsigned_abs());
@@ -152,7 +152,7 @@ pub(super) fn fail_back(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Whether an evicted workload waits for its data.
+/// The annotation to wait for data is true or false.
 pub(super) fn wait_for_data(object: &Value, problems: &mut Vec<Problem>) {
     let wish = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
     if !wish.is_null() && !matches!(text(wish), "true" | "false") {
@@ -164,7 +164,7 @@ pub(super) fn wait_for_data(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Claims that are not taken along are not known to be needed.
+/// Claims that are not propagated as dependencies cannot be waited for.
 pub(super) fn data_without_claims(object: &Value, warnings: &mut Vec<Problem>) {
     let wish = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
     if *wish == TRUE && object["spec"]["propagateDeps"] != true {

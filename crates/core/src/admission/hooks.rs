@@ -1,4 +1,4 @@
-//! Webhooks of interpreters are asked in words that are known, at an address that can be called.
+//! Interpreter webhooks have known operations and an address that can be called.
 
 use entourage_api::config::{
     ResourceExploringWebhookConfiguration, ResourceInterpreterWebhookConfiguration, explorer, interpreter,
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Problem, Request, items, text};
 use crate::interpreter::hook::{Contract, Hook};
 
-/// The contract of a configuration, and what its hooks can be asked.
+/// The contract of a configuration, and the operations that its hooks support.
 pub(super) fn contract(request: &Request<'_>) -> (Contract, &'static [&'static str]) {
     if request.kind == Contract::Explorer.configuration() {
         (Contract::Explorer, explorer::OPERATIONS)
@@ -18,7 +18,7 @@ pub(super) fn contract(request: &Request<'_>) -> (Contract, &'static [&'static s
     }
 }
 
-/// Rules name what hooks can be asked, or `*` alone: a hook with another word is never asked.
+/// Rules name supported operations, or `*` alone: a hook with another operation is never called.
 pub(super) fn operations(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let (_, known) = contract(request);
     for (at, webhook) in items(&object["webhooks"]).iter().enumerate() {
@@ -43,9 +43,9 @@ pub(super) fn operations(object: &Value, request: &Request<'_>, problems: &mut V
     }
 }
 
-/// What is wrong with the address of a hook beyond what its fields show: what the control plane itself would say of it.
+/// The problems with the address of a hook that its fields alone do not show: the errors of the control plane's own client.
 pub(super) fn addresses(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
-    // What has another shape is refused by the schema, with the field's name.
+    // Another shape is refused by the schema, with the field's name.
     let hooks = match contract(request).0 {
         Contract::Interpreter => ResourceInterpreterWebhookConfiguration::deserialize(object)
             .map(|configuration| Hook::interpreters(&configuration)),

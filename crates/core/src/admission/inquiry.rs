@@ -1,11 +1,11 @@
-//! What only the hub's API server can say of a ResourceDistribution: whether its author may do what it does in their stead,
-//! and whether a server would take a copy.
+//! The checks of a ResourceDistribution that need the hub's API server: whether its author may do what it does on their behalf,
+//! and whether a server would accept a copy.
 //!
 //! ```text
 //! inquiry(&request) ──► rights, trial ──► asked by the webhook ──► what was denied, what was answered ──► refusal, warning
 //! ```
 //!
-//! A write that leaves the spec alone is not asked about: nothing that the control plane writes is. Source:
+//! A write that does not change the spec needs no checks: the control plane never changes it. Source:
 //! ResourceDistribution reference 2 (rule 7, holes 9 and 10) and 6.6.
 
 use std::fmt;
@@ -24,22 +24,23 @@ use crate::{
     distribution::{targets::Targets, template},
 };
 
-/// How many namespaces an author's rights are asked about one by one: each costs two questions while the author waits.
+/// The maximum number of namespaces for which an author's rights are checked one by one: each costs two requests while the
+/// author waits.
 pub const MOST_NAMESPACES: usize = 100;
 
-/// How many refused rights are told; the author mends them all in one way.
+/// The maximum number of missing rights reported; the author fixes all of them in one way.
 const TOLD: usize = 5;
 
-/// What is asked.
+/// The checks of a write.
 #[derive(Debug)]
 pub struct Inquiry {
-    /// What the author must be allowed to do.
+    /// The rights that the author must have.
     pub rights: Rights,
-    /// An object that a server is asked to take, without keeping it; it has no namespace.
+    /// An object for a dry-run create; it has no namespace.
     pub trial: Option<Trial>,
 }
 
-/// One thing that somebody may do or not, with the core kind of a plural.
+/// One right to check, with the plural of the core kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
     /// Such as `create`.
@@ -48,25 +49,25 @@ pub struct Access {
     pub plural: &'static str,
     /// The namespace; empty for all of them.
     pub namespace: String,
-    /// The name; empty where it cannot be known to whoever judges.
+    /// The name; empty if the checker cannot know it.
     pub name: String,
 }
 
-/// What the author of a distribution must be allowed to do.
+/// The rights that the author of a distribution must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// All of this.
+    /// All of these.
     pub needed: Vec<Access>,
-    /// And all of this: writing copies anywhere.
+    /// And all of these: to write copies in every namespace.
     pub everywhere: Vec<Access>,
-    /// Or, instead of writing anywhere, all of this: writing them where the targets say by name; `None` if they mean other
-    /// namespaces, too, or more than [`MOST_NAMESPACES`].
+    /// Or, instead, all of these: to write copies in the namespaces that the targets name; `None` if the targets match others,
+    /// too, or more than [`MOST_NAMESPACES`].
     pub by_name: Option<Vec<Access>>,
-    /// How many namespaces are meant, if only by name.
+    /// The number of target namespaces, if all are named.
     names: Option<usize>,
 }
 
-/// An object that a server is asked to take without keeping it.
+/// An object for a dry-run create.
 pub struct Trial {
     /// `configmaps` or `secrets`.
     pub plural: &'static str,
@@ -83,18 +84,18 @@ impl fmt::Debug for Trial {
     }
 }
 
-/// What a server answered to a trial. The fields may name keys of the data: not to be shown as they are.
+/// The response of a server to a trial. The fields may name keys of the data: they must not be shown as they are.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It would take the object, or has one of that name.
+    /// It would accept the object, or has one with that name.
     Taken,
-    /// It answered with an error: HTTP code, reason, and fields with the reason of each.
+    /// It returned an error: HTTP code, reason, and fields with the reason of each.
     Error(u16, String, Vec<(String, String)>),
-    /// Nothing came in time, or nothing that can be read.
+    /// No response in time, or none that can be read.
     Silence,
 }
 
-/// What is to be asked before a valid write may be; `None` for a write that nobody needs to be asked about.
+/// The checks before a valid write is accepted; `None` for a write that needs none.
 /// Cost: O(size of the object).
 #[must_use]
 pub fn inquiry(request: &Request<'_>) -> Option<Inquiry> {
@@ -121,7 +122,7 @@ fn rights(object: &Value, subject: &distribution::Identity<'_>, targets: &Target
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     };
-    // Who may create cannot be limited to a name: when it is asked, there is none yet.
+    // The right to create cannot be limited to a name: at that time there is none yet.
     let written = |namespace: &str| {
         [
             access("create", namespace, ""),
@@ -147,7 +148,7 @@ fn rights(object: &Value, subject: &distribution::Identity<'_>, targets: &Target
     Some(rights)
 }
 
-/// The copy that is tried: only of what is new, and stands in the distribution itself.
+/// The copy for the dry run: only if it changed, and is embedded in the distribution.
 fn trial(object: &Value, old: Option<&Value>) -> Option<Trial> {
     let resource = &object["spec"]["resource"];
     if !is_given(resource) || old.is_some_and(|old| old["spec"]["resource"] == *resource) {
@@ -168,14 +169,14 @@ fn plural(kind: &str) -> Option<&'static str> {
 }
 
 impl Rights {
-    /// Whether nothing needs to be asked.
+    /// True if no right is needed.
     #[must_use]
     pub const fn are_none(&self) -> bool {
         self.needed.is_empty() && self.everywhere.is_empty()
     }
 
-    /// The refusal of an author who lacks some of it. `denied`: of what is needed, and of [`by_name`](Self::by_name) where
-    /// that is given, else of [`everywhere`](Self::everywhere).
+    /// The refusal of an author who lacks some rights. `denied`: those of `needed`, and of [`by_name`](Self::by_name) if it is
+    /// given, else of [`everywhere`](Self::everywhere).
     #[must_use]
     pub fn refusal(&self, author: &str, denied: &[Access]) -> Refusal {
         let mut problems: Vec<Problem> = denied
@@ -230,7 +231,7 @@ impl Rights {
     }
 }
 
-/// The words where nobody could say what an author may do.
+/// The message if the rights of an author could not be checked.
 #[must_use]
 pub fn unknown_rights(author: &str, why: &str) -> String {
     format!(
@@ -239,11 +240,11 @@ pub fn unknown_rights(author: &str, why: &str) -> String {
     )
 }
 
-/// What follows from the answer to a trial: nothing, or a warning. The server's sentence is not passed on, since it may
-/// quote the data; neither are keys of the data, but for those that a type of Secret demands and that are missing.
+/// The consequence of a trial's response: nothing, or a warning. The server's message is not passed on, since it may quote the
+/// data; nor are keys of the data, except for missing ones that a type of Secret requires.
 ///
 /// # Errors
-/// When the server finds something wrong with the object.
+/// If the server finds the object invalid.
 pub fn tried(answer: &Answer) -> Result<Option<String>, Refusal> {
     let why = match answer {
         Answer::Taken => return Ok(None),
@@ -280,7 +281,7 @@ pub fn tried(answer: &Answer) -> Result<Option<String>, Refusal> {
     )))
 }
 
-/// The path of a field below `spec.resource`, without keys. The key of what is missing is not the author's, but the type's.
+/// The path of the field below `spec.resource`, without keys. A missing key is required by the type, not given by the author.
 fn place(field: &str, reason: &str) -> String {
     let field = if reason == "FieldValueRequired" {
         field
@@ -294,7 +295,7 @@ fn place(field: &str, reason: &str) -> String {
     format!("spec.resource.{field}")
 }
 
-/// A reason, if it is the one word that a reason is.
+/// A reason, if it is a single word.
 fn word(reason: &str) -> &str {
     let is_word = reason.len() <= 64 && reason.chars().all(|c| c.is_ascii_alphanumeric());
     if is_word { reason } else { "" }

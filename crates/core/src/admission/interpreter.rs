@@ -1,4 +1,4 @@
-//! Rules of what teaches us kinds: customizations and webhooks of interpreters.
+//! Rules of customizations and interpreter webhooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::interpreter::{
 
 use super::{Problem, Request, hooks, is_unset, items, text};
 
-/// What one customization of a kind decides on alone: by which script, or by which of the declarative rules. Not the
-/// references: those of several add up.
+/// The operations of a kind that only one customization may define, with the field of its script and of its declarative rule.
+/// Not the references: those of several are merged.
 const ALONE: &[(Operation, &str, &str)] = &[
     (Operation::Replicas, "replicaResource", "replicas"),
     (Operation::Components, "componentResource", "podTemplates"),
@@ -27,7 +27,7 @@ const ALONE: &[(Operation, &str, &str)] = &[
     (Operation::Health, "healthInterpretation", "health"),
 ];
 
-/// One customization decides on an operation of a kind.
+/// Only one customization defines an operation of a kind.
 pub(super) fn alone(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let target = &object["spec"]["target"];
     let own = operations(object);
@@ -54,7 +54,8 @@ pub(super) fn alone(object: &Value, request: &Request<'_>, problems: &mut Vec<Pr
     }
 }
 
-/// What a customization decides on alone, and the field that says so; a script before a declarative rule, as they count.
+/// The operations that a customization defines exclusively, with the field of each; a script before a declarative rule, in their
+/// order of precedence.
 fn operations(object: &Value) -> BTreeMap<Operation, String> {
     let spec = &object["spec"];
     let declared = DeclarativeRules::deserialize(&spec["declarative"])
@@ -73,14 +74,14 @@ fn operations(object: &Value) -> BTreeMap<Operation, String> {
     ALONE.iter().filter_map(field).collect()
 }
 
-/// The declarative rules can be followed: the first that cannot is told with its place.
+/// The declarative rules are valid: the first invalid one is reported with its path.
 pub(super) fn declarative_rules(object: &Value, problems: &mut Vec<Problem>) {
     let given = &object["spec"]["declarative"];
     if given.is_null() {
         return;
     }
     let Ok(rules) = DeclarativeRules::deserialize(given) else {
-        // What has another shape is refused by the schema, with the field's name.
+        // Another shape is refused by the schema, with the field's name.
         return;
     };
     if let Err(error) = Declared::compile(&rules) {
@@ -92,7 +93,7 @@ pub(super) fn declarative_rules(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Webhooks have names of their own, in full: two parts or more, with or without the dot at the end.
+/// Webhooks have unique, fully qualified names: two parts or more, with or without the dot at the end.
 pub(super) fn names(object: &Value, problems: &mut Vec<Problem>) {
     let mut seen = BTreeSet::new();
     for (at, webhook) in items(&object["webhooks"]).iter().enumerate() {
@@ -121,7 +122,7 @@ pub(super) fn names(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Webhooks can be called: in one place, for a time, in words that we know.
+/// Webhooks can be called: with one address, a valid timeout, and a supported version.
 pub(super) fn clients(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let spoken = match hooks::contract(request).0 {
         Contract::Interpreter => "interpreterContextVersions",
@@ -172,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// A script that is new is no field of this one: then the table wants a row, or a reason.
+    /// A new kind of script has no field in this struct: then the table needs a row, or a reason.
     #[test]
     fn whatever_a_customization_decides_on_alone_has_a_row() {
         let given = || Some(Script::default());

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{Problem, items, placement::check_selector, text};
 
-/// The list of rules, or the old single rule.
+/// Either the list of rules or the old single rule is given.
 pub(super) fn one_form(object: &Value, problems: &mut Vec<Problem>) {
     let spec = &object["spec"];
-    // Clients written in Go send empty lists along.
+    // Clients written in Go send empty lists, too.
     let overriders = spec["overriders"].as_object();
     let changes = overriders.is_some_and(|all| all.values().any(|list| !items(list).is_empty()));
     let has_old = changes || !spec["targetCluster"].is_null();
@@ -20,7 +20,7 @@ pub(super) fn one_form(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Field selectors look at three fields, in two ways.
+/// Field selectors support three fields and two operators.
 pub(super) fn field_selectors(object: &Value, problems: &mut Vec<Problem>) {
     let spec = &object["spec"];
     check_selector("spec.targetCluster", &spec["targetCluster"], problems);
@@ -30,7 +30,7 @@ pub(super) fn field_selectors(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Fields that hold documents, and the documents' language.
+/// Field overriders name fields with documents, and one format of them.
 pub(super) fn field_overriders(object: &Value, problems: &mut Vec<Problem>) {
     for (path, overriders) in overriders(object) {
         for (at, overrider) in items(&overriders["fieldOverrider"]).iter().enumerate() {
@@ -85,7 +85,7 @@ fn starts_with_slash(field: String, path: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Every set of overriders with its path.
+/// All sets of overriders with their paths.
 fn overriders(object: &Value) -> Vec<(String, &Value)> {
     let spec = &object["spec"];
     let rules = items(&spec["overrideRules"]).iter().enumerate();

@@ -1,9 +1,9 @@
-//! The JSON patch (RFC 6902) that leads from one value to another.
+//! The JSON patch (RFC 6902) between two values.
 
 use serde_json::{Value, json};
 
-/// The operations that make `after` of `before`, in order; empty when they are equal. Lists of one length are changed item
-/// by item, others as a whole. O(size of both).
+/// The operations that turn `before` into `after`, in order; empty if they are equal. Lists of one length are changed item by
+/// item, others as a whole. Cost: O(size of both).
 #[must_use]
 pub fn between(before: &Value, after: &Value) -> Vec<Value> {
     let mut operations = Vec::new();

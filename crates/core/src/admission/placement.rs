@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::{Problem, Request, is_label_key, is_unset, items, text};
 
-/// What a field selector can look at.
+/// The fields that a field selector supports.
 const FIELDS: [&str; 3] = ["provider", "region", "zone"];
 
-/// How a field selector can look at it.
+/// The operators that a field selector supports.
 const OPERATORS: [&str; 2] = ["In", "NotIn"];
 
 fn placement(object: &Value) -> &Value {
     &object["spec"]["placement"]
 }
 
-/// Division without a preference is by weight.
+/// Divided replicas without a preference are divided by weight.
 pub(super) fn fill_preference(object: &mut Value, _: &Request<'_>) {
     let Some(scheduling) = object.pointer_mut("/spec/placement/replicaScheduling") else {
         return;
@@ -27,7 +27,7 @@ pub(super) fn fill_preference(object: &mut Value, _: &Request<'_>) {
     }
 }
 
-/// One affinity, or groups of them in order.
+/// Either one affinity or ordered groups of them are given.
 pub(super) fn one_affinity(object: &Value, problems: &mut Vec<Problem>) {
     let placement = placement(object);
     if !placement["clusterAffinity"].is_null() && !placement["clusterAffinities"].is_null() {
@@ -39,7 +39,7 @@ pub(super) fn one_affinity(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Groups of affinities have names of their own; those that one overflows to, among themselves and beside it.
+/// Groups of affinities have unique names; the overflow groups, too, among themselves and beside their group.
 pub(super) fn affinity_names(object: &Value, problems: &mut Vec<Problem>) {
     const PATH: &str = "spec.placement.clusterAffinities";
     let mut seen = BTreeSet::new();
@@ -68,7 +68,7 @@ fn check_name<'a>(path: &str, group: &'a Value, seen: &mut BTreeSet<&'a str>, pr
     }
 }
 
-/// Overflow needs clusters to overflow from, and replicas that can be divided by what clusters have left.
+/// Overflow needs a group of clusters to overflow from, and replicas that can be divided by available resources.
 pub(super) fn overflow(object: &Value, problems: &mut Vec<Problem>) {
     let placement = placement(object);
     let scheduling = &placement["replicaScheduling"];
@@ -101,7 +101,7 @@ pub(super) fn overflow(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Field selectors look at three fields, in two ways.
+/// Field selectors support three fields and two operators.
 pub(super) fn field_selectors(object: &Value, problems: &mut Vec<Problem>) {
     let placement = placement(object);
     check_selector(
@@ -138,7 +138,7 @@ pub(super) fn check_selector(path: &str, affinity: &Value, problems: &mut Vec<Pr
     }
 }
 
-/// Taints of clusters are compared by equality and existence only.
+/// Taints of clusters support only equality and existence.
 pub(super) fn tolerations(object: &Value, problems: &mut Vec<Problem>) {
     for (at, toleration) in items(&placement(object)["clusterTolerations"]).iter().enumerate() {
         let operator = text(&toleration["operator"]);
@@ -152,7 +152,7 @@ pub(super) fn tolerations(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Workloads keep together, or apart, by labels; not both by the same.
+/// Workload affinity and anti-affinity use different label keys.
 pub(super) fn workload_affinity(object: &Value, problems: &mut Vec<Problem>) {
     let affinity = &placement(object)["workloadAffinity"];
     let key = |part: &str| affinity[part].get("groupByLabelKey").map(text);
@@ -177,7 +177,7 @@ pub(super) fn workload_affinity(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Every group with its path: those of `clusterAffinities`, and those that each overflows to.
+/// All groups with their paths: those of `clusterAffinities`, and their overflow groups.
 fn groups(placement: &Value) -> Vec<(String, &Value)> {
     let mut groups = Vec::new();
     for (at, group) in items(&placement["clusterAffinities"]).iter().enumerate() {

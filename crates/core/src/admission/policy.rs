@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use super::{Around, Problem, Request, SELECTORS_PER_POLICY, is_unset, items, items_mut, text};
 use crate::{index::KINDS_PER_NAMESPACE, interpreter, object::Gvk};
 
-/// The group whose services are imported.
+/// The API group of imported services.
 const MULTI_CLUSTER_GROUP: &str = "multicluster.x-k8s.io/";
 
-/// Who schedules where a policy names nobody.
+/// The default scheduler of a policy.
 const SCHEDULER: &str = "default-scheduler";
 
 const IDS: [&str; 2] = [label::PROPAGATION_POLICY_ID, label::CLUSTER_PROPAGATION_POLICY_ID];
 
-/// A selector without a namespace is about the policy's own.
+/// Sets the policy's own namespace in a selector without a namespace.
 pub(super) fn fill_namespaces(object: &mut Value, request: &Request<'_>) {
     for selector in items_mut(object, "/spec/resourceSelectors") {
         if selector.is_object() && is_unset(&selector["namespace"]) {
@@ -25,7 +25,7 @@ pub(super) fn fill_namespaces(object: &mut Value, request: &Request<'_>) {
     }
 }
 
-/// A selector may name the policy's own namespace, and no other.
+/// A selector names no namespace other than the policy's own.
 pub(super) fn own_namespaces(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     for (at, selector) in items(&object["spec"]["resourceSelectors"]).iter().enumerate() {
         let named = text(&selector["namespace"]);
@@ -42,8 +42,8 @@ pub(super) fn own_namespaces(object: &Value, request: &Request<'_>, problems: &m
     }
 }
 
-/// Each object of the namespace is compared with every selector of a policy that names its kind, and again whenever the
-/// policy changes.
+/// Limits the selectors: each object of the namespace is compared with every selector of a policy that names its kind, and again
+/// whenever the policy changes.
 pub(super) fn selectors(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let limit = request
         .settings
@@ -63,15 +63,15 @@ pub(super) fn selectors(object: &Value, request: &Request<'_>, problems: &mut Ve
     }
 }
 
-/// Who names no custom kind that he did not name before puts no kind in use.
+/// A change that names no additional custom kind puts no kind in use.
 pub(super) fn names_more(request: &Request<'_>) -> Option<Around> {
     let before = request.old.map(custom_kinds).unwrap_or_default();
     let named = request.object.map(custom_kinds).unwrap_or_default();
     named.difference(&before).next().map(|_| Around::Namespace)
 }
 
-/// Each kind is looked for on the hub and on every member, so the policies of a namespace may not name any number of them.
-/// The controllers count them too: of two policies that are written at the same time neither sees the other here.
+/// Limits the custom kinds: each is watched on the hub and on every member. The controllers count them too: of two policies
+/// written at the same time neither sees the other here.
 pub(super) fn kinds(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let limit = request
         .settings
@@ -111,7 +111,7 @@ pub(super) fn kinds(object: &Value, request: &Request<'_>, problems: &mut Vec<Pr
     ));
 }
 
-/// The kinds that a policy names and that Kubernetes itself does not know.
+/// The kinds that a policy names and that are outside Kubernetes itself.
 fn custom_kinds(object: &Value) -> BTreeSet<Gvk> {
     items(&object["spec"]["resourceSelectors"])
         .iter()
@@ -120,7 +120,7 @@ fn custom_kinds(object: &Value) -> BTreeSet<Gvk> {
         .collect()
 }
 
-/// An imported service is of no use without what it refers to.
+/// An imported service needs its dependencies.
 pub(super) fn fill_propagate_deps(object: &mut Value, _: &Request<'_>) {
     let imports = items(&object["spec"]["resourceSelectors"])
         .iter()
@@ -133,7 +133,7 @@ pub(super) fn fill_propagate_deps(object: &mut Value, _: &Request<'_>) {
     }
 }
 
-/// The permanent id, once there, comes back when a write leaves it out.
+/// Restores an existing permanent id that a write omits.
 pub(super) fn keep_id(object: &mut Value, request: &Request<'_>) {
     let Some(old) = request.old else { return };
     for key in IDS {
@@ -154,7 +154,7 @@ pub(super) fn keep_id(object: &mut Value, request: &Request<'_>) {
     }
 }
 
-/// The permanent id, once there, does not change.
+/// An existing permanent id does not change.
 pub(super) fn same_id(object: &Value, old: &Value, problems: &mut Vec<Problem>) {
     for key in IDS {
         let (before, after) = (
@@ -189,7 +189,7 @@ pub(super) fn same_scheduler(object: &Value, old: &Value, problems: &mut Vec<Pro
     }
 }
 
-/// Who takes templates from other policies says which ones.
+/// A policy that preempts the claims of other policies names its templates.
 pub(super) fn preemption(object: &Value, problems: &mut Vec<Problem>) {
     if text(&object["spec"]["preemption"]) != "Always" {
         return;
@@ -205,7 +205,7 @@ pub(super) fn preemption(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Everything is suspended, or some clusters are.
+/// Suspends either all clusters or some.
 pub(super) fn suspension(object: &Value, problems: &mut Vec<Problem>) {
     let suspension = &object["spec"]["suspension"];
     let some = items(&suspension["dispatchingOnClusters"]["clusterNames"]);

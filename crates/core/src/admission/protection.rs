@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// An object that says so cannot be deleted. Nothing of the object but the label is looked at, or told.
+/// An object with the protection label cannot be deleted. Only this label of the object is read or reported.
 pub(super) fn protected(old: &Value, problems: &mut Vec<Problem>) {
     if old["metadata"]["labels"][label::DELETION_PROTECTED] == DELETION_PROTECTED_ALWAYS {
         problems.push(Problem::new(

@@ -1,7 +1,7 @@
-//! Objects that decisions go by can be read as what they say they are.
+//! Objects that decisions use can be read as their kind.
 //!
-//! The definitions refuse what cannot; a hub may have definitions of another origin, or of another release. Elsewhere only a
-//! log would tell: what cannot be read is skipped, and what was read of it before goes on to count.
+//! The CRDs refuse those that cannot; a hub may have CRDs of another origin, or of another release. Otherwise only a log would
+//! report it: an unreadable object is skipped, and its earlier state remains in effect.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::{
     simulation::misread::{self, REMEDY},
 };
 
-/// Names the part at fault. Cost: as [`misread::field`].
+/// Names the invalid field. Cost: as [`misread::field`].
 pub(super) fn check(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     let gvk = Gvk::new(&format!("{}/v1alpha1", request.group), request.kind);
     if let Some(field) = misread::field(&gvk, object) {

@@ -1,11 +1,11 @@
-//! Scripts of customizations compile. What they then answer shows when they are asked: `entourage interpret` tries them out.
+//! Scripts of customizations compile. Their results show when they run: `entourage interpret` tries them.
 
 use serde_json::Value;
 
 use super::{Problem, Request};
 use crate::interpreter::operations::Operation;
 
-/// What a script can be given for, as the fields of `spec.customizations` are called.
+/// The operations that can have a script, by their field in `spec.customizations`.
 const FIELDS: &[(&str, Operation)] = &[
     ("retention", Operation::Retain),
     ("replicaResource", Operation::Replicas),
@@ -17,7 +17,7 @@ const FIELDS: &[(&str, Operation)] = &[
     ("dependencyInterpretation", Operation::References),
 ];
 
-/// Each script compiles, if whoever runs the webhook has what compiles them. Source: Karmada reference 6.1.
+/// Each script compiles, if the webhook has an engine. Source: Karmada reference 6.1.
 ///
 /// Cost: O(length of the scripts).
 pub(super) fn compile(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {

@@ -14,7 +14,7 @@ fn constraints(object: &Value) -> impl Iterator<Item = (String, &Value)> {
     constraints.map(|(at, constraint)| (format!("{PATH}[{at}]"), constraint))
 }
 
-/// A constraint that does not say by what it spreads, spreads by cluster; one that does not say how far, to one group.
+/// Sets the defaults of a constraint: spread by cluster, over at least one group.
 pub(super) fn fill(object: &mut Value, _: &Request<'_>) {
     for constraint in items_mut(object, "/spec/placement/spreadConstraints") {
         if !constraint.is_object() {
@@ -29,7 +29,7 @@ pub(super) fn fill(object: &mut Value, _: &Request<'_>) {
     }
 }
 
-/// By a field or by a label.
+/// A constraint spreads by a field or by a label.
 pub(super) fn by_one(object: &Value, problems: &mut Vec<Problem>) {
     for (path, constraint) in constraints(object) {
         if !is_unset(&constraint["spreadByField"]) && !is_unset(&constraint["spreadByLabel"]) {
@@ -42,7 +42,7 @@ pub(super) fn by_one(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Numbers of groups that can be.
+/// Numbers of groups are valid.
 pub(super) fn sizes(object: &Value, problems: &mut Vec<Problem>) {
     for (path, constraint) in constraints(object) {
         let size = |name: &str| constraint[name].as_i64().unwrap_or(0);
@@ -55,7 +55,7 @@ pub(super) fn sizes(object: &Value, problems: &mut Vec<Problem>) {
                 ));
             }
         }
-        // Without a maximum any number of groups will do.
+        // Without a maximum any number of groups is accepted.
         if size("maxGroups") > 0 && size("maxGroups") < size("minGroups") {
             problems.push(Problem::new(
                 format!("{path}.maxGroups"),
@@ -70,7 +70,7 @@ pub(super) fn sizes(object: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Each field and each label is spread by once; without either it is by cluster.
+/// Each field and each label is used once; without either the constraint is by cluster.
 pub(super) fn once(object: &Value, problems: &mut Vec<Problem>) {
     let mut seen = BTreeSet::new();
     for (path, constraint) in constraints(object) {

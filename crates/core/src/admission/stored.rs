@@ -1,10 +1,11 @@
-//! What is stored and has no effect in this version: its author is warned. The condition `Effective` of a policy says so later.
+//! Fields that are stored and have no effect in this version: their author is warned. The condition `Effective` of a policy
+//! reports them later.
 
 use serde_json::Value;
 
 use super::{Problem, items};
 
-/// Bindings are scheduled as they come.
+/// Bindings are scheduled in the order of their arrival.
 pub(super) fn priority(object: &Value, warnings: &mut Vec<Problem>) {
     if object["spec"]["schedulePriority"].is_object() {
         warnings.push(Problem::new(
@@ -26,7 +27,7 @@ pub(super) fn pull(object: &Value, warnings: &mut Vec<Problem>) {
     }
 }
 
-/// Of placements: what cannot select anything whatever clusters there are.
+/// Placements that cannot select any cluster.
 pub(super) fn excluded(object: &Value, warnings: &mut Vec<Problem>) {
     let placement = &object["spec"]["placement"];
     let groups = items(&placement["clusterAffinities"]).iter().enumerate();
@@ -39,7 +40,7 @@ pub(super) fn excluded(object: &Value, warnings: &mut Vec<Problem>) {
     warnings.extend(all.filter_map(|(path, affinity)| selects_none(&path, affinity)));
 }
 
-/// Of override policies: what cannot change anything whatever clusters and objects there are.
+/// Override policies that cannot change any object.
 pub(super) fn override_nothing(object: &Value, warnings: &mut Vec<Problem>) {
     let spec = &object["spec"];
     let says_something = |overriders: &Value| {

@@ -7,7 +7,7 @@ use super::{
     protection, readable, scripts, spread, stored, taints, warnings,
 };
 
-/// A kind that rules are about.
+/// A kind with rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// API group.
@@ -51,10 +51,10 @@ const EXPLORING_WEBHOOK: Kind = kind(
     "resourceexploringwebhookconfigurations",
 );
 const CLUSTER: Kind = kind("cluster.karmada.io", "Cluster", "clusters");
-/// One ConfigMap or Secret in many namespaces; every version of it.
+/// ResourceDistribution, in every version.
 pub(super) const DISTRIBUTION: Kind = kind("apps.kruise.io", "ResourceDistribution", "resourcedistributions");
-/// Every kind with rules of its own. Users write them all: what only the control plane writes, bindings above all, must not
-/// wait for a webhook, not even for one that hangs.
+/// The kinds with rules of their own. Users write all of them: objects that only the control plane writes, bindings above all,
+/// must not wait for a webhook, not even for one that hangs.
 pub const KINDS: &[Kind] = &[
     POLICY,
     CLUSTER_POLICY,
@@ -68,12 +68,12 @@ pub const KINDS: &[Kind] = &[
     CLUSTER,
 ];
 
-/// Which kinds a rule is about.
+/// The kinds of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinds {
     /// These.
     These(&'static [Kind]),
-    /// Whatever there is.
+    /// All kinds.
     All,
 }
 
@@ -90,7 +90,7 @@ const OVERRIDES: Kinds = Kinds::These(&[OVERRIDE, CLUSTER_OVERRIDE]);
 const WEBHOOKS: Kinds = Kinds::These(&[INTERPRETER_WEBHOOK, EXPLORING_WEBHOOK]);
 const DISTRIBUTIONS: Kinds = Kinds::These(&[DISTRIBUTION]);
 
-/// Which other objects of its kind an object is compared with.
+/// The other objects of its kind that an object is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Around {
     /// Those of its namespace.
@@ -99,25 +99,25 @@ pub enum Around {
     Everywhere,
 }
 
-/// What a rule does, and what it looks at.
+/// The action of a rule, and its inputs.
 #[derive(Clone, Copy)]
 pub enum Act {
-    /// Changes an object that is made or changed.
+    /// Changes an object that is created or updated.
     Fill(fn(&mut Value, &Request<'_>)),
-    /// Judges a state.
+    /// Validates a state.
     Check(fn(&Value, &mut Vec<Problem>)),
-    /// Judges a state by where it is, or by what was chosen.
+    /// Validates a state by its request, or by the settings.
     CheckIn(fn(&Value, &Request<'_>, &mut Vec<Problem>)),
-    /// Judges a state among other objects of its kind, if a request asks for any: which ones, and the judgement.
+    /// Validates a state among other objects of its kind, if a request needs any: the objects needed, and the check.
     Compare(
         fn(&Request<'_>) -> Option<Around>,
         fn(&Value, &Request<'_>, &mut Vec<Problem>),
     ),
-    /// Judges a change: the state after it, and the one before.
+    /// Validates a change: the new state and the old one.
     Freeze(fn(&Value, &Value, &mut Vec<Problem>)),
-    /// Judges a deletion.
+    /// Validates a deletion.
     Keep(fn(&Value, &mut Vec<Problem>)),
-    /// Tells the author what may not be meant; it may be all the same.
+    /// Warns the author of a possible mistake; the write is accepted.
     Warn(fn(&Value, &mut Vec<Problem>)),
 }
 
@@ -126,18 +126,18 @@ pub enum Act {
 pub struct Rule {
     /// Its name, also that of its golden cases.
     pub name: &'static str,
-    /// What it is about.
+    /// The kinds it applies to.
     pub on: Kinds,
-    /// What it does.
+    /// Its action.
     pub act: Act,
-    /// What it says, for the documentation.
+    /// Its text, for the documentation.
     pub says: &'static str,
-    /// Why.
+    /// Its reason.
     pub reason: &'static str,
 }
 
 impl Rule {
-    /// Whether a request is of its kinds and its operation.
+    /// True if the rule applies to the kind and operation of a request.
     pub(super) fn is_about(&self, request: &Request<'_>) -> bool {
         let kind = match self.on {
             Kinds::All => true,
@@ -148,7 +148,7 @@ impl Rule {
         kind && matches!(self.act, Act::Keep(_)) == (request.operation == Operation::Delete)
     }
 
-    /// Whether it changes objects.
+    /// True if it changes objects.
     #[must_use]
     pub const fn fills(&self) -> bool {
         matches!(self.act, Act::Fill(_))
@@ -165,7 +165,7 @@ const fn rule(name: &'static str, on: Kinds, act: Act, says: &'static str, reaso
     }
 }
 
-/// Every rule: first what is filled in, in this order, then what is refused, then what is warned about. Source: Karmada reference 6.1, 6.2,
+/// All rules: first the defaults, in this order, then the checks, then the warnings. Source: Karmada reference 6.1, 6.2,
 /// ResourceDistribution reference 2, 6.2, 6.3 and 6.5.
 #[rustfmt::skip]
 pub const RULES: &[Rule] = &[

@@ -11,7 +11,7 @@ fn taints(object: &Value) -> impl Iterator<Item = (String, &Value)> {
     taints.map(|(at, taint)| (format!("spec.taints[{at}]"), taint))
 }
 
-/// Taints that evict are for those who said that they want them.
+/// Taints that evict must be allowed by the settings.
 pub(super) fn no_execute(object: &Value, request: &Request<'_>, problems: &mut Vec<Problem>) {
     if request.settings.allow_no_execute {
         return;
@@ -27,7 +27,7 @@ pub(super) fn no_execute(object: &Value, request: &Request<'_>, problems: &mut V
     }
 }
 
-/// A cluster has a taint once.
+/// A cluster has one taint per key and effect.
 pub(super) fn once(object: &Value, problems: &mut Vec<Problem>) {
     let mut seen = BTreeSet::new();
     for (path, taint) in taints(object) {

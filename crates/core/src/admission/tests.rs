@@ -1,4 +1,4 @@
-//! Laws of the rules as a whole; single rules have golden cases.
+//! Properties of the rules as a whole; single rules have golden cases.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn rules_have_names_of_their_own_and_say_what_and_why() {
             assert!(kinds.iter().all(|kind| KINDS.contains(kind)), "{}", rule.name);
         }
     }
-    // What is filled in comes first in the table, as it does in a request.
+    // Defaults come first in the table, as they do in a request.
     assert!(RULES.is_sorted_by_key(|rule| !rule.fills()));
 }
 
@@ -240,9 +240,9 @@ fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
     for hook in &hooks {
         let passes = text(&hook["failurePolicy"]) == "Ignore";
         let changes = listed(hook, "operations").contains(&"UPDATE".to_owned());
-        // A finalizer that is put on or taken off is a change, whoever makes it.
+        // Adding or removing a finalizer is a change, whoever writes it.
         assert_eq!(passes, changes, "{hook}");
-        // What only the control plane writes waits for nobody.
+        // Objects that only the control plane writes wait for no webhook.
         assert!(
             !listed(hook, "resources")
                 .iter()
@@ -278,14 +278,14 @@ fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
         assert_eq!(listed(hooks[at], "resources"), filled);
     }
     assert_eq!(listed(hooks[2], "resources"), [&filled[..], &judged].concat());
-    // Of what is only warned about, nothing new waits for us either.
+    // A create of a kind that has only warnings does not wait for us either.
     let warned = ["clusters"];
     let mut made_and_changed = [&filled[..], &judged, &warned, &warned].concat();
     let mut listed_in_changes = listed(hooks[3], "resources");
     made_and_changed.sort_unstable();
     listed_in_changes.sort();
     assert_eq!(listed_in_changes, made_and_changed);
-    // A dead webhook must not keep everything from being deleted.
+    // A webhook that is down must not block all deletions.
     assert!(hooks[4]["objectSelector"]["matchLabels"].is_object());
     assert_eq!(hooks[0]["clientConfig"]["service"]["path"], "/mutate");
 }
@@ -301,11 +301,11 @@ fn a_webhook_that_hangs_lets_a_change_pass_before_the_control_plane_gives_it_up(
             .max()
             .unwrap()
     });
-    // One after the other, and twice where the last finalizer goes; the control plane waits five seconds for the hub.
+    // One after the other, and twice if the last finalizer is removed; the control plane waits five seconds for the hub.
     assert!(2 * waits.iter().sum::<i64>() <= 4, "{waits:?}");
 }
 
-/// What the rules of the definitions accept and these refuse: case, rule, and why.
+/// Objects that the CRDs accept and these rules refuse: case, rule, and reason.
 const STRICTER: &[(&str, &str, &str)] = &[
     (
         "groups by one label twice",

@@ -1,5 +1,4 @@
-//! What a ResourceDistribution may say without meaning it: its author is warned. Nothing is said about targets that cannot be
-//! read: they are refused.
+//! Warnings about possible mistakes in a ResourceDistribution. Invalid targets have no warnings: they are refused.
 //!
 //! `kubectl` prints a warning whole only while it is short: each has at most [`LONGEST`] characters. Source:
 //! ResourceDistribution reference 6.2, 6.3 and 6.5; section 2, hole 6.
@@ -10,14 +9,15 @@ use serde_json::Value;
 use super::{Problem, distribution::read_targets};
 use crate::{distribution::targets::Targets, places::is_system};
 
-/// The most characters of a warning that are shown wherever warnings are. Source: Kubernetes, "Admission response warnings".
+/// The maximum length of a warning that is shown in full everywhere, in characters. Source: Kubernetes, "Admission response
+/// warnings".
 #[cfg(test)]
 pub(super) const LONGEST: usize = 256;
 
-/// How many names a warning has.
+/// The maximum number of names in a warning.
 const TOLD: usize = 2;
 
-/// Targets of which nothing, an empty selector or what is excluded is all there is.
+/// Targets that match no namespace: none given, an empty selector, or only exclusions.
 pub(super) fn means_nothing(object: &Value, warnings: &mut Vec<Problem>) {
     let Some((targets, compiled)) = readable(object) else {
         return;
@@ -63,7 +63,7 @@ pub(super) fn flat_selectors(object: &Value, warnings: &mut Vec<Problem>) {
     }
 }
 
-/// Namespaces of the system among those that are named.
+/// Namespaces of the system among the named ones.
 pub(super) fn protected(object: &Value, warnings: &mut Vec<Problem>) {
     let Some((_, compiled)) = readable(object) else {
         return;
@@ -88,7 +88,7 @@ pub(super) fn protected(object: &Value, warnings: &mut Vec<Problem>) {
     ));
 }
 
-/// Objects of others that would be deleted with the distribution.
+/// Objects of other owners that would be deleted with the distribution.
 pub(super) fn taken_over(object: &Value, warnings: &mut Vec<Problem>) {
     let spec = &object["spec"];
     if spec["writePolicy"] == "overwrite" && spec["deletionPolicy"] != "Orphan" {
@@ -100,7 +100,7 @@ pub(super) fn taken_over(object: &Value, warnings: &mut Vec<Problem>) {
     }
 }
 
-/// Targets as written and as they are understood.
+/// The targets as written and as compiled, or `None` if they are invalid.
 fn readable(object: &Value) -> Option<(DistributionTargets, Targets)> {
     let targets = read_targets(object)?;
     let compiled = Targets::compile(&targets).ok()?;

@@ -1,4 +1,4 @@
-//! What a binding should say: the own part from its policy, the required part from its referrers.
+//! The desired binding: the own part from its policy, the required part from its referrers.
 
 use std::collections::BTreeSet;
 
@@ -24,16 +24,16 @@ use crate::{
     scope,
 };
 
-/// What comes after the write of a binding.
+/// What follows the write of a binding.
 #[derive(Default)]
 pub(super) struct Next {
-    /// When it may have to be another one although nothing is observed.
+    /// The time at which the desired binding may change although nothing is observed.
     pub(super) again_at: Option<Time>,
     /// See [`crate::plan::Plan::leaves`].
     pub(super) leaves: BTreeSet<Str>,
 }
 
-/// The binding as it should be, and what comes next.
+/// The desired binding, and what follows its write.
 pub(super) fn desired(
     index: &Index,
     id: &ResourceId,
@@ -73,7 +73,7 @@ pub(super) fn desired(
     (binding, next)
 }
 
-/// A binding that is made again goes on with what the one before it said, and nothing else says.
+/// A binding that is created again keeps the fields of the previous one that have no other source.
 pub(super) fn resume(
     (resource, template): (&ResourceState, &Template),
     own: Option<Own<'_>>,
@@ -90,7 +90,7 @@ pub(super) fn resume(
     }
 }
 
-/// Somebody asks for a fresh choice: a question is never replaced by an earlier one.
+/// A WorkloadRebalancer triggers rescheduling: an earlier trigger never replaces a later one.
 fn ask(index: &Index, id: &ResourceId, spec: &mut ResourceBindingSpec) {
     let Some(asked) = index.rebalancers.asked_at(id) else {
         return;
@@ -101,7 +101,7 @@ fn ask(index: &Index, id: &ResourceId, spec: &mut ResourceBindingSpec) {
     }
 }
 
-/// A binding that was orphaned belongs to the new template of that name.
+/// A binding that was orphaned is adopted by the new template of that name.
 fn adopt(id: &ResourceId, (resource, template): (&ResourceState, &Template), binding: &mut ResourceBinding) {
     let stored = resource.binding.as_ref();
     if stored.is_some_and(|stored| stored.is_adoptable_by(template)) {
@@ -121,9 +121,9 @@ fn owner(id: &ResourceId, template: &Template) -> OwnerReference {
     }
 }
 
-/// `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
-/// generation, or something in its place, an annotation keeps which content that was; without one every resourceVersion
-/// counts as content.
+/// Fills in `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
+/// generation, or a substitute for it, an annotation stores the one of that content; without it every resourceVersion counts as
+/// new content.
 fn describe(id: &ResourceId, template: &Template, binding: &mut ResourceBinding) {
     let spec = &mut binding.spec;
     let content = template
@@ -152,7 +152,7 @@ fn describe(id: &ResourceId, template: &Template, binding: &mut ResourceBinding)
     };
 }
 
-/// What a policy says (karmada reference 1.2).
+/// Fills in the own part by the policy (karmada reference 1.2).
 fn claim(
     index: &Index,
     id: &ResourceId,
@@ -168,7 +168,7 @@ fn claim(
     }
     let spec = &mut binding.spec;
     if let Some(vanished) = &vanished {
-        // Made again: what was chosen stays chosen.
+        // Created again: the scheduling result is kept.
         spec.clusters.clone_from(&vanished.spec.clusters);
         spec.graceful_eviction_tasks
             .clone_from(&vanished.spec.graceful_eviction_tasks);
@@ -198,8 +198,8 @@ fn claim(
     place(decision, &from.placement, binding)
 }
 
-/// How much the template asks for. Replicas or components, as in Karmada, whose readers take what has several components
-/// for something that is not divided; where both are known it is the replicas, which are what is divided here.
+/// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a
+/// workload with several components; if both are known, the replicas, which are divided here.
 fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
     spec.replicas = template.replicas.unwrap_or_default();
     spec.replica_requirements = template.requirements.as_deref().cloned();
@@ -210,7 +210,7 @@ fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
     };
 }
 
-/// What a lazy policy said when it was last applied; its clusters are chosen from what there is now.
+/// Keeps the fields of a lazy policy as they were last applied; clusters are scheduled among the current ones.
 fn hold(
     index: &Index,
     id: &ResourceId,
@@ -232,7 +232,7 @@ fn hold(
     place(decision, &placement, binding)
 }
 
-/// What a policy that is gone left is scheduled no more, but it is evicted.
+/// A binding whose policy is gone is not rescheduled, but it is evicted.
 fn evict(
     index: &Index,
     id: &ResourceId,
@@ -275,8 +275,7 @@ fn evict(
     }
 }
 
-/// The binding that this template had and that somebody deleted: what it says of scheduling goes on when it is made
-/// again.
+/// The earlier binding of this template that a user deleted, or `None`: its scheduling result is kept when it is created again.
 fn vanished(
     index: &Index,
     id: &ResourceId,
@@ -296,8 +295,7 @@ fn vanished(
     Some(object)
 }
 
-/// Takes over what was decided. Without a choice what is stored stays: the clusters, and by which placement they were
-/// chosen.
+/// Applies a scheduling decision. Without one the stored result is kept: the clusters, and the placement they were scheduled by.
 fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Next {
     let Some(decision) = decision else {
         return Next::default();
@@ -317,7 +315,7 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
     }
 }
 
-/// What the referrers of a binding say that no policy made (karmada reference 2.5).
+/// Fills in the fields of a required part that no policy sets (karmada reference 2.5).
 fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.conflict_resolution = merged.conflict_resolution;
     spec.preserve_resources_on_deletion = Some(merged.preserve);
@@ -333,8 +331,8 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.suspension = None;
 }
 
-/// Labels, annotations and finalizers of ours; what others set stays. `claimed`: by which policy, and whether what that
-/// says now applies.
+/// Sets the labels, annotations and finalizers of this control plane; those of other writers are kept. `claimed`: the policy,
+/// and true if its current spec applies.
 fn mark(
     index: &Index,
     (id, resource, template): (&ResourceId, &ResourceState, &Template),
@@ -396,8 +394,8 @@ fn mark(
             annotations.insert(annotation::ACTIVATED.into(), content);
         }
     }
-    // What is only taken along, and is read one day by rules that have no answer, must not shrink what its referrers take
-    // along: what it needs is remembered for it, too.
+    // If the interpretation of a dependency fails one day, its referrers' dependencies must not shrink: so the dependencies of a
+    // dependency are stored, too.
     let remembered = !required.is_empty();
     let listed = if following || remembered {
         dependencies_of(template)
@@ -431,7 +429,7 @@ fn mark(
     keep(finalizer::DEPENDENCIES, following);
 }
 
-/// What a template needs, as it says so: by name, then by label.
+/// The dependencies of a template: by name, then by label.
 fn dependencies_of(template: &Template) -> Vec<DependentObjectReference> {
     let named = template
         .references
@@ -456,7 +454,7 @@ fn dependencies_of(template: &Template) -> Vec<DependentObjectReference> {
     named.chain(selected).collect()
 }
 
-/// Name, owner and permanent id of a binding that is made now.
+/// Sets name, owner and permanent id of a binding that is created now.
 pub(super) fn identity(
     index: &Index,
     id: &ResourceId,

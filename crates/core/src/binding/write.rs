@@ -1,4 +1,4 @@
-//! The writes of a binding: made, replaced, given up, ended.
+//! The writes of a binding: create, replace, remove the claim, remove the finalizers.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use crate::{
     stored_binding::{eviction_from, to_value},
 };
 
-/// A template that is known only from before an outage may never have been on a hub that was restored meanwhile, and what is
-/// made for it there would account for copies that nobody accounts for.
+/// Creates a binding. A template that was last observed before an outage may not exist on a hub that was restored meanwhile, and
+/// a binding created for it would make orphaned copies look managed.
 pub(super) fn create(index: &Index, id: &ResourceId, wanted: &ResourceBinding) -> Plan {
     let proof = SyncRequirement::Templates(id.gvk.clone());
     if !index.has(&proof) {
@@ -54,7 +54,7 @@ pub(super) fn delete(binding: &Binding, why: &str) -> Plan {
     )
 }
 
-/// Drops our finalizers once no place remains. Cost: O(its copies), more where a member refuses the kind.
+/// Removes this control plane's finalizers once no copy remains. Cost: O(its copies), more where a member refuses the kind.
 pub(super) fn finish(index: &Index, id: &ResourceId, resource: &ResourceState, binding: &Binding) -> Plan {
     if let Some((cluster, _)) = resource
         .copies
@@ -66,7 +66,7 @@ pub(super) fn finish(index: &Index, id: &ResourceId, resource: &ResourceState, b
     release(binding, "no copy is left")
 }
 
-/// Takes the claim of a policy off; everything else stays as it is.
+/// Removes the claim of a policy; all other fields stay.
 pub(super) fn disown(binding: &Binding) -> Plan {
     let mut object = (*binding.object).clone();
     if let Some(labels) = &mut object.metadata.labels {
@@ -90,7 +90,7 @@ pub(super) fn release(binding: &Binding, why: &str) -> Plan {
     write(binding, Verb::Replace(to_value(&object)), why)
 }
 
-/// The events of the evictions that a write begins, on the template and on the binding. Cost: O(tasks²).
+/// Returns the events for evictions that a write starts, on the template and on the binding. Cost: O(tasks²).
 pub(super) fn evicted(
     id: &ResourceId,
     template: &Template,
@@ -124,10 +124,9 @@ pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
     )
 }
 
-/// Keeps account, on a binding that is made again or moves, of the clusters where copies may be and that it says nothing of
-/// otherwise: until its status records the copies themselves, or they are gone. A status item alone may only say that the
-/// cluster does not answer, and ends with the reason for it. A crash in between loses none of them.
-/// Cost: O(copies).
+/// Records, on a binding that is created again or rescheduled, the clusters that may have a copy and that no other field names:
+/// until its status records the copies themselves, or they are gone. A status item alone may only say that the cluster does not
+/// respond, and is removed with its cause. No cluster is lost by a crash in between. Cost: O(copies).
 pub(super) fn note_former(
     index: &Index,
     id: &ResourceId,

@@ -1,5 +1,6 @@
 //! The report of objects on a member that carry this hub's ownership metadata and are not managed by it: an annotation of the
-//! Cluster, which the Index reads at a start. It is written on a change, once that has settled, and only when the member's copies are known.
+//! Cluster, which the Index reads at a start. It is written on a change, once that has lasted, and only when the member's copies
+//! are synced.
 
 use entourage_api::keys::annotation;
 use serde_json::{Value, json};
@@ -11,10 +12,10 @@ use crate::{
     plan::{Plan, SyncRequirement},
 };
 
-/// How many objects are named.
+/// The maximum number of objects named.
 const NAMED: usize = 20;
-/// How long a change must have lasted, in milliseconds: a list tells of its items one by one, and a binding may come after
-/// what it accounts for.
+/// The time that a change must last, in milliseconds: a list reports its items one by one, and a binding may be observed after
+/// the copy it manages.
 const SETTLED: i64 = 2_000;
 
 /// Plans the annotation. Cost: O(kinds); O(objects named) when there are any.
@@ -26,7 +27,7 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
     if held.is_none() && count == 0 {
         return Plan::nothing();
     }
-    // Policies and bindings say which kinds are in use, and bindings what is accounted for.
+    // Policies and bindings determine the kinds in use, and bindings the managed copies.
     if !index.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
@@ -55,7 +56,7 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
     )
 }
 
-/// Whether the list of every kind came, or is known not to come.
+/// True if the list of every kind was received, or is known to be impossible.
 fn are_copies_known(index: &Index, name: &Str) -> bool {
     index.answers(name)
         && index.kinds.iter().all(|gvk| {

@@ -1,21 +1,21 @@
-//! Whether a Cluster may use the credentials of a Secret, and where they may be sent.
+//! Decides whether a Cluster may use the credentials of a Secret, and the address they may be sent to.
 //!
-//! Who may write Clusters can often not read Secrets. A Cluster must therefore not be able to have another Cluster's token
-//! used, nor its own token sent to another address: the Secret itself says, in annotations, for which Cluster and for which
-//! address it holds credentials. `entourage join` writes them. A Secret without them is accepted by Karmada's convention, if
-//! it is named like the Cluster; the address at which it is first used is then recorded on it, before it is used.
+//! A user who may write Clusters often may not read Secrets. A Cluster must therefore not be able to use another Cluster's
+//! token, nor to send its own token to another address: annotations of the Secret itself name the Cluster and the address of the
+//! credentials. `entourage join` writes them. A Secret without them is accepted by Karmada's convention, if it is named like the
+//! Cluster; the address of its first use is then recorded on it, before it is used.
 
 use std::collections::BTreeMap;
 
 use entourage_api::keys::{TRUE, annotation, reason};
 
-/// The type of the Secrets that hold credentials of members.
+/// The type of the Secrets that store credentials of members.
 const OPAQUE: &str = "Opaque";
 
-/// How Karmada names the Secret of a Cluster's second identity, which may impersonate every user of the member.
+/// The suffix of the Secret of a Cluster's second identity in Karmada, which may impersonate every user of the member.
 const IMPERSONATOR: &str = "-impersonator";
 
-/// Where a Cluster says that its token is sent.
+/// The address that a Cluster sends its token to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address<'a> {
     /// `spec.apiEndpoint`.
@@ -26,7 +26,7 @@ pub struct Address<'a> {
     pub insecure: bool,
 }
 
-/// What is decided from of a Secret. Nothing of its data.
+/// The fields of a Secret that the decision reads. None of its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecretFacts {
     /// Its namespace.
@@ -41,23 +41,23 @@ pub struct SecretFacts {
     pub owners: Vec<String>,
 }
 
-/// Whether the credentials may be used.
+/// The decision on the use of credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// They may.
+    /// They may be used.
     Use,
-    /// They may once the Secret has these annotations.
+    /// They may be used once the Secret has these annotations.
     Record(BTreeMap<&'static str, String>),
-    /// They may not: no token is sent.
+    /// They may not be used: no token is sent.
     Refuse(Refusal),
 }
 
-/// Why credentials are not used: the reason of the condition Ready, and its message.
+/// The reason of the condition Ready, and its message, for credentials that are not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// CamelCase.
     pub reason: &'static str,
-    /// For the person who must act. Quotes nothing of the proxy's URL, which may hold a password.
+    /// For the user who must act. Quotes nothing of the proxy's URL, which may contain a password.
     pub message: String,
 }
 
@@ -81,7 +81,7 @@ pub fn evaluate(cluster: &str, address: &Address<'_>, secret: &SecretFacts) -> D
     if plain(value(annotation::CREDENTIALS_PROXY)) != plain(address.proxy) {
         changed.push(("proxyURL", annotation::CREDENTIALS_PROXY));
     }
-    // Verifying where it was not asked for sends the token nowhere else.
+    // Verification without being requested sends the token to no other server.
     if address.insecure && value(annotation::CREDENTIALS_INSECURE) != TRUE {
         changed.push(("insecureSkipTLSVerification", annotation::CREDENTIALS_INSECURE));
     }
@@ -94,7 +94,7 @@ pub fn evaluate(cluster: &str, address: &Address<'_>, secret: &SecretFacts) -> D
     })
 }
 
-/// The annotations that say for which Cluster and address a Secret holds credentials. What does not apply is absent.
+/// The annotations that name the Cluster and the address of the credentials in a Secret. Those that do not apply are absent.
 #[must_use]
 pub fn record(cluster: &str, address: &Address<'_>) -> BTreeMap<&'static str, String> {
     let mut all = BTreeMap::from([
@@ -110,8 +110,8 @@ pub fn record(cluster: &str, address: &Address<'_>) -> BTreeMap<&'static str, St
     all
 }
 
-/// A URL as it is compared and recorded: scheme and host in lower case, without user, password and trailing slashes. One that
-/// parsers could read in different ways stays as it is.
+/// A URL as it is compared and recorded: scheme and host in lower case, without user, password and trailing slashes. A URL that
+/// parsers could read in different ways is not changed.
 #[must_use]
 pub fn plain(url: &str) -> String {
     let url = url.trim().trim_end_matches('/');
@@ -128,7 +128,7 @@ pub fn plain(url: &str) -> String {
     format!("{}://{}{path}", scheme.to_lowercase(), host.to_lowercase())
 }
 
-/// Why the Secret is not this Cluster's; `None` if it is.
+/// The reason why the Secret belongs to another Cluster, or `None` if it belongs to this one.
 fn other_cluster(cluster: &str, secret: &SecretFacts) -> Option<String> {
     let SecretFacts { namespace, name, .. } = secret;
     let key = annotation::CREDENTIALS_CLUSTER;

@@ -1,7 +1,7 @@
-//! Which physical cluster a Cluster is: the uid of the namespace kube-system there, held against `spec.id`.
+//! The identity of a member cluster: the uid of the namespace kube-system there, compared with `spec.id`.
 //!
-//! Invariants: nothing is written to or removed from a member unless the cluster that answers is the one that its Cluster
-//! stands for, and no older Cluster stands for it, too. A Cluster without an id gets that of the cluster that answers first.
+//! Invariants: nothing is written to or deleted from a member unless the cluster that responds is the one of its Cluster object,
+//! and no older Cluster object has the same identity. A Cluster without an id gets that of the cluster that responds first.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::{
     plan::{Change, HubObject, Key, Plan, Verb},
 };
 
-/// The plan of a key, unless it would change a member that is not to be used. Cost: as [`objection`].
+/// Returns the plan of a key, unless it would change a member that must not be used. Cost: as [`objection`].
 pub(crate) fn gate(index: &Index, key: &Key, plan: Plan) -> Plan {
     let Server::Member(cluster) = key.server() else {
         return plan;
@@ -27,7 +27,7 @@ pub(crate) fn gate(index: &Index, key: &Key, plan: Plan) -> Plan {
     }
 }
 
-/// Fills in the id of the cluster that answers, where its Cluster has none.
+/// Sets the id of the cluster that responds, if its Cluster has none.
 pub(super) fn fill_in(name: &Str, member: &Member) -> Option<Plan> {
     let seen = member.id.as_ref()?;
     if !member.object.spec.id.is_empty() {

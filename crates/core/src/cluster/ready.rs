@@ -1,8 +1,8 @@
-//! When a member is ready: what its condition Ready says, and after how long.
+//! The condition Ready of a Cluster, and the time after which it changes.
 //!
-//! A member that stops answering is given the failure threshold before Ready turns False, one that answers again the success
-//! threshold before it turns True (Karmada reference 4.1). What does not pass by itself is told at once: another physical
-//! cluster, credentials that are not for this one. Members that stop answering together are another matter: see
+//! A member that stops responding has the failure threshold before Ready turns False, one that responds again the success
+//! threshold before it turns True (Karmada reference 4.1). A cause that does not pass by itself is reported at once: another
+//! physical cluster, credentials of another Cluster. Members that stop responding at the same time are handled by
 //! [`crate::index`].
 
 use entourage_api::{
@@ -21,7 +21,7 @@ use crate::{
     readiness::{is_cut_off, stored_ready},
 };
 
-/// Reasons of Ready that pass by themselves: what ends is given the success threshold.
+/// Reasons of Ready that pass by themselves: the success threshold applies to their end.
 const PASSING: [&str; 3] = [
     reason::CLUSTER_NOT_REACHABLE,
     reason::CLUSTER_NOT_READY,
@@ -59,8 +59,8 @@ pub(super) fn plan(index: &Index, name: &Str, member: &Member, now: Time) -> Pla
     report(index, name, member, cut_off.as_ref().unwrap_or(probe), now)
 }
 
-/// When what a probe found has lasted for long enough to be told; `None`: at once. That is so for a Cluster whose condition was
-/// never told.
+/// The time at which a probe result has lasted long enough to be reported; `None`: at once. That is so for a Cluster without a
+/// stored condition.
 fn turns_at(index: &Index, member: &Member, probe: &Probe) -> Option<Time> {
     let stored = stored_ready(&member.object)?;
     let was_ready = stored.status == "True";
@@ -166,7 +166,7 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
     plan
 }
 
-/// The words of a failing transport differ from try to try: while the reason is the same, so are the words.
+/// The errors of a failing transport differ between attempts: while the reason is the same, the stored message is kept.
 fn same_words(held: Option<&Condition>, (status, reason): (&str, &str), probe: &Probe) -> String {
     let held = held.filter(|held| held.status == status && held.reason == reason);
     match held {
@@ -175,7 +175,7 @@ fn same_words(held: Option<&Condition>, (status, reason): (&str, &str), probe: &
     }
 }
 
-/// Whether a probe was not sent because the Cluster may not use its credentials: it will not come back by itself.
+/// True if a probe was not sent because the Cluster may not use its credentials: that does not pass by itself.
 fn is_refusal(why: &str) -> bool {
     [
         reason::CREDENTIALS_NOT_FOR_CLUSTER,
@@ -184,9 +184,9 @@ fn is_refusal(why: &str) -> bool {
     .contains(&why)
 }
 
-/// Says which kinds a member that answers does not list, when that has lasted; answers when to look again. What never was
-/// granted, and so was never written there, is no news. While it is not known of every kind, what was said before stands: a
-/// restart takes nothing back. Cost: O(kinds); that of [`Index::is_unwritten`] for those that do not list.
+/// Reports the kinds that a member that responds does not list, when that has lasted; returns the time to check again. A kind
+/// that was never granted, and so was never written there, is not reported. While not all kinds are known, the stored report is
+/// kept: a restart takes nothing back. Cost: O(kinds); that of [`Index::is_unwritten`] for those that do not list.
 fn say_what_is_not_watched(
     index: &Index,
     name: &Str,

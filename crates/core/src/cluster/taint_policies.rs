@@ -1,8 +1,9 @@
-//! ClusterTaintPolicies: which taints they put on a Cluster, and which they take away.
+//! ClusterTaintPolicies: the taints that they add to a Cluster, and those that they remove.
 //!
-//! Source: Karmada reference 4.1, and the behaviour of its controller: policies are followed from the oldest to the youngest,
-//! ties by name, and the last word on a taint counts; within one policy, taking away is said last. A taint that is there keeps
-//! its value and its time. A condition that the Cluster does not have matches nothing, neither `In` nor `NotIn`. What a policy put on a Cluster stays when the policy goes.
+//! Source: Karmada reference 4.1, and the behaviour of its controller: policies are applied from the oldest to the youngest,
+//! ties by name, and the last one about a taint counts; within one policy, removals are applied last. An existing taint keeps
+//! its value and its time. A condition that the Cluster does not have matches nothing, neither `In` nor `NotIn`. A taint added
+//! by a policy stays when the policy is deleted.
 
 use entourage_api::policy::{ClusterTaintPolicy, MatchCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -14,19 +15,19 @@ use crate::{
     scheduler::{Candidate, affinity},
 };
 
-/// What policies say of one taint; of all orders about it, the last one counts.
+/// The order of a policy about one taint; of all orders about it, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) key: String,
     pub(crate) effect: String,
-    /// The value to add it with; `None` takes it away.
+    /// The value to add it with; `None` removes it.
     pub(crate) add: Option<String>,
     /// The policy.
     pub(crate) by: Str,
 }
 
-/// What the policies say about a Cluster as it is stored. Nothing before all of them are known: the last word counts. Cost:
-/// O(policies × (their affinity + conditions + taints)).
+/// The orders of all policies about a Cluster as it is stored. Empty before all policies are synced: the last order counts.
+/// Cost: O(policies × (their affinity + conditions + taints)).
 pub(super) fn orders(index: &Index, name: &str, member: &Member) -> Vec<Order> {
     if !index.are_taint_policies_listed() {
         return Vec::new();
@@ -56,7 +57,7 @@ pub(super) fn orders(index: &Index, name: &str, member: &Member) -> Vec<Order> {
         .collect()
 }
 
-/// What one policy says of a Cluster with these conditions.
+/// The orders of one policy for a Cluster with these conditions.
 fn said(name: &Str, policy: &ClusterTaintPolicy, conditions: &[Condition]) -> Vec<Order> {
     let spec = &policy.spec;
     let adds = hold(conditions, &spec.add_on_conditions);
@@ -73,7 +74,7 @@ fn said(name: &Str, policy: &ClusterTaintPolicy, conditions: &[Condition]) -> Ve
     spec.taints.iter().map(order).collect()
 }
 
-/// Whether all of the wanted conditions hold; none are wanted never.
+/// True if all of the wanted conditions are met; false if none are wanted.
 fn hold(conditions: &[Condition], wanted: &[MatchCondition]) -> bool {
     !wanted.is_empty()
         && wanted.iter().all(|wanted| {

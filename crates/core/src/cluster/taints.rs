@@ -1,14 +1,14 @@
 //! The taints of a Cluster that this control plane writes: into `spec.taints`, where other schedulers see them.
 //!
-//! Three kinds, and nothing else in the list is touched, nor its order:
+//! Three kinds, and no other entry of the list is changed, nor its order:
 //!
-//! - Ready is False: `cluster.karmada.io/not-ready:NoSchedule`; Ready is Unknown: `cluster.karmada.io/unreachable:NoSchedule`; else
-//!   neither. With another effect these keys are a user's. They follow from the condition as it is stored, whoever wrote it; a
-//!   Cluster without the condition is left as it is.
-//! - What ClusterTaintPolicies say ([`super::taint_policies`]), but for the two above.
-//! - A NoExecute taint without `timeAdded` gets it: how long it is tolerated counts from there.
+//! - Ready is False: `cluster.karmada.io/not-ready:NoSchedule`; Ready is Unknown: `cluster.karmada.io/unreachable:NoSchedule`;
+//!   else neither. With another effect these keys belong to the user. They follow from the stored condition, of any writer; a
+//!   Cluster without the condition is not changed.
+//! - The orders of ClusterTaintPolicies ([`super::taint_policies`]), except for the two above.
+//! - A NoExecute taint without `timeAdded` gets it: toleration periods count from there.
 //!
-//! While the hub is cut off from a member ([`crate::index`]), its taints stay as they are: nobody knows how it fares.
+//! While the hub is cut off from a member ([`crate::index`]), its taints stay as they are: the state of the member is unknown.
 //! Source: Karmada reference 4.1.
 
 use entourage_api::keys::event;
@@ -31,7 +31,7 @@ use crate::{
 
 const NO_EXECUTE: &str = "NoExecute";
 
-/// Plans the taints; `None` when nothing differs. Cost: O(taints), and that of [`taint_policies::orders`].
+/// Plans the taints; `None` if nothing differs. Cost: O(taints), and that of [`taint_policies::orders`].
 pub(super) fn keep(index: &Index, name: &Str, member: &Member, now: Time) -> Option<Plan> {
     let stored = &member.object.spec.taints;
     let ready = stored_ready(&member.object);
@@ -67,11 +67,11 @@ pub(super) fn keep(index: &Index, name: &Str, member: &Member, now: Time) -> Opt
     Some(plan)
 }
 
-/// What the taints shall be.
+/// The desired taints.
 #[derive(Debug, PartialEq)]
 struct Kept {
     taints: Vec<Taint>,
-    /// What was put on and taken off, and why.
+    /// The additions and removals, with their reasons.
     said: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ fn decide(stored: &[Taint], ready: Option<&Condition>, orders: &[Order], now: Ti
     kept
 }
 
-/// Of all orders about one taint the last; of several that add it in a row the first, whose value it has.
+/// Returns the last order about each taint; of several in a row that add it the first, whose value it has.
 fn last_words(orders: &[Order]) -> Vec<&Order> {
     let mut words: Vec<&Order> = Vec::new();
     for order in orders {
@@ -125,7 +125,7 @@ fn last_words(orders: &[Order]) -> Vec<&Order> {
 }
 
 impl Kept {
-    /// Puts a taint on, unless there is one of its key and effect, or takes those off.
+    /// Adds a taint, unless one with its key and effect exists, or removes those.
     fn set(&mut self, (key, effect): (&str, &str), wanted: Option<Taint>, why: &str) {
         let is_it = |each: &Taint| each.key == key && each.effect == effect;
         let stands = self.taints.iter().any(is_it);

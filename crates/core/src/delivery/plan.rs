@@ -1,7 +1,7 @@
-//! The planner of one copy: deliver it, leave it, release it, or remove it.
+//! The planner of one copy: deliver, keep, release, or delete it.
 //!
-//! A removal needs proof (architecture 2, I1–I3): what the hub and the member hold is known, the binding as stored no
-//! longer places the copy here, nobody needs it, nothing that needs it is still there, and the copy is ours.
+//! A removal needs proof (architecture 2, I1–I3): the hub and the member are synced, the stored binding no longer schedules the
+//! template to this cluster, no object requires the copy, no dependent is left there, and the copy is managed by this hub.
 
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use serde_json::json;
@@ -45,7 +45,7 @@ pub fn plan(index: &Index, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
         return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
     let plan = known(index, id, cluster, (resource, member, state), now);
-    // A delivery that is tried again tells it, too.
+    // A delivery that is retried reports it, too.
     let is_tried_again = || {
         let problem = state.problem.as_ref();
         problem.is_some_and(|problem| problem.trouble == Trouble::Unreachable && now < problem.retry_at)
@@ -58,7 +58,7 @@ pub fn plan(index: &Index, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
     }
 }
 
-/// What the hub and the member hold of it is known.
+/// The hub and the member are synced for this object.
 fn known(
     index: &Index,
     id: &ResourceId,
@@ -94,7 +94,7 @@ fn known(
     }
 }
 
-/// The template exists and its binding stands.
+/// The template and its binding exist.
 fn standing(
     index: &Index,
     id: &ResourceId,
@@ -104,8 +104,8 @@ fn standing(
 ) -> Plan {
     let ending = binding.meta.deleting.is_some();
     if wants(index, id, resource, cluster) {
-        // A binding that ends while it is wanted, or belongs to a former template of this name, is made again: until
-        // then nothing is touched.
+        // A binding that is being deleted while it is required, or belongs to an earlier template of this name, is created
+        // again: until then no copy is changed.
         if ending
             || is_former(binding, template)
             || binding.is_adoptable_by(template)
@@ -124,17 +124,17 @@ fn standing(
     {
         return until.map_or_else(|| Plan::wait(why.clone()), |until| Plan::wait_until(until, &*why));
     }
-    // What is suspended stays as it is: it is not moved away before it may be delivered elsewhere.
+    // While delivery is suspended the copy stays: it is not removed here before it may be delivered elsewhere.
     if !ending && is_held_back_from(&binding.object.spec, cluster) {
         return Plan::wait("delivery is suspended, so nothing is moved");
     }
-    // A user deleted what the copy was made from.
+    // A user deleted the template that the copy was made from.
     let keeps = if is_former(binding, template) {
         dependencies::preserves(index, resource, cluster)
     } else {
         dependencies::referrers_preserve(index, resource, cluster)
     };
-    // A copy that is to stay is released while the binding still says who asked for that.
+    // A copy that is to be preserved is released while the binding still says who asked for that.
     if is_committed(binding, cluster) && !ending && !keeps {
         return Plan::wait("the binding still says that it is wanted");
     }
@@ -151,7 +151,7 @@ fn standing(
         );
         return Plan::wait_for(SyncRequirement::Copies(cluster.clone(), gvk), why);
     }
-    // Not for a copy that a policy placed: that one is moved, and a move never leaves a copy behind.
+    // Not for a copy that a policy scheduled: its template was rescheduled, and that never leaves a copy behind.
     let mode = if keeps {
         RemovalMode::Release
     } else {
@@ -179,8 +179,8 @@ fn template_gone(
 ) -> Plan {
     let deleted = match (&resource.binding, &resource.vanished) {
         (Some(binding), _) => binding.meta.deleting,
-        // This process saw the binding that accounted for it. It may have been released a moment ago, because its
-        // deletion was told before the template's: the grace is the same.
+        // This process observed the binding that managed it. It may have been deleted a moment ago, because its deletion was
+        // reported before the template's: the grace period is the same.
         (None, Some(vanished)) => Some(vanished.meta.deleting.unwrap_or(Time(0))),
         (None, None) => return Plan::wait("orphaned: it is left unchanged"),
     };
@@ -226,7 +226,7 @@ fn template_gone(
     }
 }
 
-/// As [`end`]; a claim that holds data is released, not deleted, and that is told.
+/// As [`end`], but a claim that holds data is released, not deleted, and that is reported.
 fn end_unless_retained(
     index: &Index,
     id: &ResourceId,
@@ -248,7 +248,7 @@ fn end_unless_retained(
     plan
 }
 
-/// Ends a copy; whether an edit explains that is said beside its state.
+/// Removes a copy; the state records whether an edit explains that.
 fn end(
     index: &Index,
     id: &ResourceId,
@@ -264,7 +264,7 @@ fn end(
     {
         return Plan::wait_until(problem.retry_at, problem.message.clone());
     }
-    // Other things may live in a namespace: whether it is deleted is decided when the hub has deleted its own.
+    // A namespace may contain other objects: whether it is deleted is decided when the hub has deleted its own.
     let mode = match mode {
         RemovalMode::Delete if id.gvk.is_namespace() => RemovalMode::HandOver,
         mode => mode,
@@ -298,7 +298,7 @@ fn end(
     }
 }
 
-/// Looks for a copy that may have been written, where nothing else is to be done; if that comes later, the plan says when.
+/// Checks for a copy that may have been written, if nothing else is to be done; the plan says when, if that comes later.
 fn look(id: &ResourceId, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Time) -> Plan {
     match pending.due() {
         Some(due) if now < due => Plan {
@@ -332,7 +332,7 @@ fn deliver(
         return Plan::wait("the copy is being deleted on the member");
     }
     if is_current(index, id, cluster) {
-        // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
+        // Once drift has stopped the copy is read again: it is found up to date, and drift is no longer reported.
         match &state.drift_backoff {
             None => return Plan::nothing(),
             Some(drift_backoff) if now < drift_backoff.over_at() => {
@@ -419,12 +419,12 @@ fn deliver(
     )
 }
 
-/// The first dependency that a workload's first release to a cluster waits for: one that exists on the hub and is being
-/// delivered there (architecture 2.9). Missing, never travelling, or kept out by a foreign object or by an override that
-/// cannot be applied does not hold it. What is taken along waits in the same way for what goes there because of it, but for
-/// what needs it, too.
+/// The first dependency that a workload's first delivery to a cluster waits for: one that exists on the hub and is being
+/// delivered there (architecture 2.9). A dependency that does not exist, is never propagated, or is blocked by an unmanaged
+/// object or by an override that cannot be applied is not waited for. A dependency itself waits in the same way for its own
+/// dependencies that are delivered there for its sake, but not for its dependents.
 ///
-/// Cost: O(references), of what is taken along × their referrers.
+/// Cost: O(references), of a dependency × their referrers.
 fn awaited(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
     let follows = index.is_following(resource);
     if !follows && !is_required_on(index, resource, cluster) {
@@ -451,7 +451,7 @@ fn awaited(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &S
         if !exists {
             return false;
         }
-        // What it needs itself is asked for at this moment.
+        // Its own dependencies are being interpreted at this moment.
         let unasked = needed
             .template
             .as_ref()
@@ -468,13 +468,13 @@ fn awaited(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &S
                 Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
             )
         });
-        // One whose removal was not answered is looked at first.
+        // A copy whose removal got no response is checked first.
         let is_delivered = state.record.is_some() && state.is_lasting() && state.pending.is_none();
         !is_delivered && !kept_out
     })
 }
 
-/// Whether the copy was last written from this source: then what differs was changed on the member.
+/// True if the copy was last written from this source: then any difference was made on the member.
 fn is_from(state: &CopyState, source: &str) -> bool {
     state
         .record
@@ -482,7 +482,7 @@ fn is_from(state: &CopyState, source: &str) -> bool {
         .is_some_and(|record| record.source == source)
 }
 
-/// Whether the copy was written from a former template of this name: what is equal is not written again.
+/// True if the copy was written from an earlier template of this name: an equal copy is not written again.
 fn is_of_former_template(state: &CopyState, template: &Template) -> bool {
     let source = state.record.as_ref().map(|record| record.source.split_once('.'));
     source.is_some_and(|source| source.is_none_or(|(uid, _)| *uid != *template.meta.uid))

@@ -1,7 +1,9 @@
-//! Claims that hold data. A claim that was ever bound on a member is kept there, released, whatever ends it, unless a user
-//! deletes the claim itself on the hub or says so by [`annotation::VOLUME_RETENTION`] (architecture 2.14).
+//! PersistentVolumeClaims that hold data. A claim that was ever bound on a member is released, not deleted, whatever removes it,
+//! unless a user deletes the claim itself on the hub or requests deletion by [`annotation::VOLUME_RETENTION`] (architecture
+//! 2.14).
 //!
-//! What was said is stored on the binding: a claim or a policy that is gone cannot be asked. In doubt a claim is kept.
+//! The requested retention is stored on the binding, because a claim or a policy may be gone. If it is unknown the claim is
+//! kept.
 
 use entourage_api::keys::{VOLUME_RETENTION_DELETE, event};
 
@@ -14,14 +16,14 @@ use crate::{
     scope,
 };
 
-/// The end of a claim's namespace on the hub may be told after the end of the claim: other watches. So long it is waited for,
-/// in milliseconds.
+/// The deletion of a claim's namespace on the hub may be reported after the deletion of the claim, by another watch: the time to
+/// wait for it, in milliseconds.
 const NAMESPACE_NEWS: i64 = 2_000;
 
-/// How many workloads are told of one claim.
+/// The maximum number of workloads that get an Event about one claim.
 const MOST_TOLD: usize = 5;
 
-/// Whether a copy holds data, and nobody said that it shall be deleted all the same. Cost: O(1).
+/// True if a copy holds data, and its deletion was not requested. Cost: O(1).
 pub(super) fn is_retained(resource: &ResourceState, state: &CopyState) -> bool {
     state.live.as_ref().is_some_and(|live| live.holds_data) && !is_deletion_asked(resource)
 }
@@ -35,8 +37,8 @@ fn is_deletion_asked(resource: &ResourceState) -> bool {
     asked.or(stored) == Some(VOLUME_RETENTION_DELETE)
 }
 
-/// What becomes of a claim that holds data when its template is gone: deleted with it if a user deleted that alone, kept if its
-/// namespace went. `Err` until that is known.
+/// True if a claim that holds data is kept because its namespace was deleted, too; false if a user deleted the claim alone.
+/// `Err` until that is known.
 pub(super) fn goes_with_its_namespace(
     index: &Index,
     id: &ResourceId,
@@ -62,7 +64,7 @@ pub(super) fn goes_with_its_namespace(
     Ok(namespace.is_none_or(|meta| meta.deleting.is_some()))
 }
 
-/// Tells the workloads that took the claim along, and whoever looks at the claim. Cost: O(referrers).
+/// Returns Events for the workloads that depend on the claim, and for the claim itself. Cost: O(referrers).
 pub(super) fn told(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
     let mut regarding: Vec<Regarding> = resource
         .referrers

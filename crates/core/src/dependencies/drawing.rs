@@ -1,7 +1,7 @@
-//! The dependency graph as people look at it: what refers to what, what is missing, and where each object is.
+//! A drawing of the dependency graph: references, missing objects, and the clusters of each object.
 //!
-//! - [`Drawing::of`]: from the objects of a hub, or of files after a rehearsal.
-//! - [`text`], [`mermaid`], [`dot`]: how it is drawn. Everything is in order of names, so that two drawings can be compared.
+//! - [`Drawing::of`]: from the objects of a hub, or of files after a simulation.
+//! - [`text`], [`mermaid`], [`dot`]: its formats. All output is sorted by name, so that two drawings can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,30 +24,31 @@ pub mod text;
 /// An object in the drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Whether it exists on the hub.
+    /// True if it exists on the hub.
     pub exists: bool,
-    /// The clusters that it goes to, and whether its copy is there.
+    /// The clusters that it is scheduled to, with true where its copy is applied.
     pub clusters: BTreeMap<String, bool>,
 }
 
-/// What refers to what.
+/// The objects and their references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawing {
-    /// Every object that refers to another, is referred to, or goes somewhere.
+    /// Every object that refers to another, is referred to, or is scheduled.
     pub nodes: BTreeMap<ResourceId, Node>,
-    /// Referrer → what it refers to → whether it can do without.
+    /// Referrer → dependency → true if it is optional.
     pub edges: BTreeMap<ResourceId, BTreeMap<ResourceId, bool>>,
-    /// What is not drawn, and why, for a person: objects of which what they need is not told.
+    /// Remarks for a user about objects that are not drawn because their dependencies are unknown.
     pub remarks: BTreeSet<String>,
 }
 
 impl Drawing {
-    /// From the objects of a hub: templates and bindings, and namespaces where objects name something in another one. An
-    /// object may be metadata alone where its kind refers to nothing. What is needed by its labels is among the objects, or
-    /// not drawn; what lies in a namespace that does not let it be taken along is not drawn either. `interpretation` is what people
-    /// taught us of a kind.
+    /// Builds a drawing from the objects of a hub: templates and bindings, and namespaces where objects refer to another one. An
+    /// object may be metadata alone if its kind has no references. Dependencies by label are drawn only if they are among the
+    /// objects; dependencies in a namespace that does not permit their propagation are not drawn. `interpretation` returns the
+    /// interpretation of a kind.
     ///
-    /// Cost: O(objects + references), for each selector O(objects of its kind in its namespace), and that of what is taught.
+    /// Cost: O(objects + references), for each selector O(objects of its kind in its namespace), and that of the
+    /// interpretations.
     pub fn of<'a>(
         objects: impl Iterator<Item = (&'a ResourceId, &'a Value)> + Clone,
         interpretation: impl Fn(&Gvk) -> Interpretation,
@@ -94,7 +95,7 @@ impl Drawing {
         all
     }
 
-    /// What is named and selected is needed as it is named.
+    /// A dependency by name and by label is as optional as the named one.
     fn edge(&mut self, from: &ResourceId, to: ResourceId, optional: bool) {
         self.nodes.entry(from.clone()).or_default();
         self.nodes.entry(to.clone()).or_default();
@@ -102,7 +103,7 @@ impl Drawing {
         needed.entry(to).or_insert(optional);
     }
 
-    /// A binding says where its template goes.
+    /// Records the clusters that a binding schedules its template to.
     fn place(&mut self, binding: &Value) {
         let Ok(spec) = ResourceBindingSpec::deserialize(&binding["spec"]) else {
             return;
@@ -125,7 +126,7 @@ impl Drawing {
         }
     }
 
-    /// Leaves what fits, everything that this needs, and everything that needs it.
+    /// Keeps the objects that match, their transitive dependencies, and their transitive dependents.
     #[must_use]
     pub fn around(mut self, fits: impl Fn(&ResourceId) -> bool) -> Self {
         let mut back: BTreeMap<&ResourceId, BTreeSet<&ResourceId>> = BTreeMap::new();
@@ -147,7 +148,7 @@ impl Drawing {
         self
     }
 
-    /// Whether `id` is referred to and is not there.
+    /// True if `id` is referred to and does not exist.
     #[must_use]
     pub fn is_missing(&self, id: &ResourceId) -> bool {
         self.nodes.get(id).is_some_and(|node| !node.exists)
@@ -194,7 +195,7 @@ impl Drawing {
     }
 }
 
-/// The kinds of which an object may need some by their labels, and the namespaces that these lie in.
+/// The kinds of dependencies by label of an object, with their namespaces.
 #[must_use]
 pub fn selected_kinds(
     interpretation: &Interpretation,
@@ -208,7 +209,7 @@ pub fn selected_kinds(
         .collect()
 }
 
-/// Whether an object may take along what lies in a namespace, as the controllers decide it.
+/// True if an object may propagate dependencies from a namespace, as the controllers decide it.
 fn may_take(
     known: &BTreeMap<&ResourceId, &Value>,
     referrer: &ResourceId,
@@ -232,7 +233,7 @@ fn may_take(
     referrer.namespace.is_empty() || lets()
 }
 
-/// What names an object in the JSON form: `apps/v1/Deployment/default/web`.
+/// The name of an object in the JSON form: `apps/v1/Deployment/default/web`.
 #[must_use]
 pub fn key(id: &ResourceId) -> String {
     format!(
@@ -256,7 +257,7 @@ fn places(node: &Node) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Everything that can be reached from `begin`, itself included.
+/// All objects reachable from `begin`, including it.
 fn reached<'a>(
     begin: &BTreeSet<&'a ResourceId>,
     next: impl Fn(&'a ResourceId) -> Vec<&'a ResourceId>,

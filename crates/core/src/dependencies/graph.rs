@@ -12,7 +12,7 @@ use crate::{
     object::ResourceId,
 };
 
-/// Referrer → dependency, for everything that a template refers to.
+/// Referrer → dependency, for all references of all templates.
 #[derive(Debug, Default)]
 pub struct DependencyGraph {
     graph: DiGraph<ResourceId, ()>,
@@ -20,7 +20,7 @@ pub struct DependencyGraph {
 }
 
 impl DependencyGraph {
-    /// The graph of everything observed. Cost: O(templates + references).
+    /// Builds the graph of all templates in the index. Cost: O(templates + references).
     #[must_use]
     pub fn of(index: &Index) -> Self {
         let mut all = Self::default();
@@ -38,7 +38,7 @@ impl DependencyGraph {
         self.graph.update_edge(from, to, ());
     }
 
-    /// Everything that must travel with an object, itself left out. Cost: O(what it reaches).
+    /// The transitive dependencies of an object, without the object. Cost: O(their number and references).
     #[must_use]
     pub fn closure(&self, id: &ResourceId) -> BTreeSet<ResourceId> {
         let Some(start) = self.nodes.get(id) else {
@@ -53,7 +53,7 @@ impl DependencyGraph {
         reached
     }
 
-    /// Groups of objects that refer to each other in a circle. Cost: O(graph).
+    /// The groups of objects that refer to each other in a cycle. Cost: O(graph).
     #[must_use]
     pub fn cycles(&self) -> Vec<BTreeSet<ResourceId>> {
         petgraph::algo::tarjan_scc(&self.graph)

@@ -1,4 +1,4 @@
-//! What is to become of claims that hold data, as templates, policies and referrers say it together.
+//! The retention of claims that hold data, by templates, policies and referrers together.
 
 use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation};
 
@@ -7,13 +7,13 @@ use crate::{
     object::{Meta, Str},
 };
 
-/// What an object says of the claims that it concerns.
+/// The retention that an object requests for its claims, or `None`.
 pub(crate) fn wish(meta: &Meta) -> Option<&str> {
     meta.annotation(annotation::VOLUME_RETENTION)
 }
 
-/// What the binding of a template is to say: what the template itself wishes, else its policy, else all who require it
-/// together; where none of them can be asked any more, what was stored. Cost: O(referrers).
+/// The retention for the binding of a template: that of the template itself, else of its policy, else of all its dependents
+/// together; if none of them exists any more, the stored one. Cost: O(referrers).
 pub(crate) fn retention(
     index: &Index,
     resource: &ResourceState,

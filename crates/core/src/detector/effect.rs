@@ -1,4 +1,5 @@
-//! What a policy says without effect: what this version stores and does not do, and what its placement means nothing by.
+//! The parts of a policy without effect: fields that this version stores and does not implement, and parts of its placement that
+//! match no cluster.
 
 use entourage_api::{
     keys::{condition, reason},
@@ -13,11 +14,11 @@ use crate::{
     scheduler::{Candidate, affinity, weight},
 };
 
-/// How many names a sentence has.
+/// The maximum number of names in a sentence.
 const TOLD: usize = 3;
 
-/// The condition `Effective`: False lists what has no effect; absent when everything has. Answers with its message when it
-/// becomes False.
+/// Sets the condition `Effective`: False lists the parts without effect; it is absent if there are none. Returns its message
+/// when it becomes False.
 ///
 /// Cost: O(names in the placement); O(members) more where it excludes, or gives weights.
 pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now: Time) -> Option<String> {
@@ -96,7 +97,7 @@ fn candidates(index: &Index) -> impl Iterator<Item = Candidate<'_>> {
     })
 }
 
-/// Whether nothing but the exclusion is why no cluster is selected.
+/// True if the exclusion alone is the reason why no cluster is selected.
 fn excludes_all(index: &Index, affinity: &ClusterAffinity) -> bool {
     if affinity.exclude.is_empty() {
         return false;
@@ -109,7 +110,7 @@ fn excludes_all(index: &Index, affinity: &ClusterAffinity) -> bool {
         && !candidates(index).any(|each| affinity::selects(affinity, &each))
 }
 
-/// Clusters that are selected and get no replicas, because static weights are given and none is theirs.
+/// The clusters that are selected and get no replicas, because static weights are given and none matches them.
 fn weightless<'a>(
     index: &'a Index,
     placement: &Placement,
@@ -121,7 +122,7 @@ fn weightless<'a>(
     if !is_given || placement.replica_scheduling_type() != ReplicaSchedulingType::Divided {
         return Vec::new();
     }
-    // Where nobody has a weight, everybody weighs the same.
+    // If no cluster has a weight, all weigh the same.
     let selected = |each: &Candidate<'_>| {
         affinities.is_empty()
             || affinities

@@ -1,14 +1,15 @@
-//! Carrying out what is planned for one copy, request by request: each answer decides what is asked next. Whoever sends the
-//! requests decides nothing.
+//! Executes the plan of one copy, request by request: each response determines the next request. The sender of the requests
+//! decides nothing.
 //!
-//! One request where nothing of others stands on the copy: POST when nothing is known to stand there, PUT of exactly the copy
-//! that was written last. Else GET, compare, PUT. Where an update cannot change it, it is deleted with its uid and
-//! resourceVersion as preconditions, and made again. Invariants:
+//! One request if the copy has no metadata of other writers: POST if no object is known to exist, PUT of exactly the copy that
+//! was written last. Else GET, compare, PUT. If an update cannot change it, it is deleted with its uid and resourceVersion as
+//! preconditions, and created again. Invariants:
 //!
-//! - What was read last is what is written over or deleted: every PUT carries its uid and resourceVersion, every DELETE has
-//!   both as preconditions.
-//! - Nothing is written over or deleted that is not of the distribution, but for what nobody controls where it takes over.
-//! - Whatever comes in between costs at most a few looks, then it ends, and the core decides when to try again.
+//! - Only the object that was read last is replaced or deleted: every PUT has its uid and resourceVersion, every DELETE has both
+//!   as preconditions.
+//! - No object is replaced or deleted that does not belong to the distribution, except for one without a controller where the
+//!   distribution adopts it.
+//! - Concurrent changes cost at most a few reads, then the task ends, and the core decides when to retry.
 
 use serde_json::{Value, json};
 
@@ -28,10 +29,10 @@ mod fetched;
 
 pub use fetched::{Content, content, source};
 
-/// How often a copy that changes under us is looked at before giving up for now.
+/// The number of times that a copy under concurrent change is read before the task gives up.
 const ROUNDS: usize = 4;
 
-/// A request about the copy, to the server of its place. No `Debug`: it may hold a Secret.
+/// A request about the copy, to the server of its place. No `Debug`: it may contain a Secret.
 pub enum Request {
     /// GET of the whole object.
     Read,
@@ -39,54 +40,54 @@ pub enum Request {
     Look,
     /// POST.
     Create(Rendered),
-    /// PUT; the object carries uid and resourceVersion.
+    /// PUT; the object has uid and resourceVersion.
     Replace(Rendered),
     /// DELETE with uid and resourceVersion as preconditions.
     Delete(Preconditions),
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub enum Answer<'a> {
     /// The object, or at least its metadata; after a DELETE also a `Status`.
     Object(&'a Value),
-    /// A refusal, or none at all, in words for a person, without any content.
+    /// An error, or no response, with a message for a user that has no content of the object.
     No(No, String),
     /// Nothing was sent, and nothing will be.
     Abandoned,
 }
 
-/// What a refusal means.
+/// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum No {
-    /// 404 that names the object: anything else proves nothing.
+    /// 404 that names the object: any other 404 proves nothing.
     Gone,
     /// 409 because the name is taken.
     Exists,
     /// 409 because the object changed.
     Changed,
-    /// Any other 4xx: only a person can change it.
+    /// Any other 4xx: only a user can fix it.
     Refused,
-    /// Anything else, silence too.
+    /// Any other error, and no response.
     Trouble,
 }
 
-/// What follows an answer.
+/// The consequence of a response.
 pub struct Turn {
-    /// What the answer tells of the object that stands there, to be observed first.
+    /// The object that the response shows, to be observed first.
     pub seen: Option<ObservedObject>,
-    /// What to do.
+    /// The next step.
     pub next: Next,
 }
 
-/// What is done next.
+/// The next step.
 pub enum Next {
-    /// Ask this.
+    /// Send this request.
     Ask(Request),
-    /// It ended so.
+    /// The task has ended with this outcome.
     End(Wrote),
 }
 
-/// How copies of a distribution in a place are recognised when one is taken away.
+/// The render data by which copies of a distribution in a place are recognised when one is removed.
 #[must_use]
 pub fn recipe_to_withdraw(distribution: &Str, uid: &Str, place: &Place, hub: &Str) -> DistributionRenderSpec {
     DistributionRenderSpec {
@@ -98,13 +99,13 @@ pub fn recipe_to_withdraw(distribution: &Str, uid: &Str, place: &Place, hub: &St
     }
 }
 
-/// One copy being brought in line, or taken away.
+/// The task that applies or removes one copy.
 pub struct ApplyTask<'a> {
     task: Task<'a>,
     stage: Stage,
-    /// How many looks are left.
+    /// The number of reads left.
     left: usize,
-    /// Where it differed, if it was deleted to be made again.
+    /// The path at which it differed, if it was deleted to be created again.
     differed: Option<String>,
 }
 
@@ -113,26 +114,26 @@ enum Task<'a> {
     Withdraw(&'a DistributionRenderSpec, &'a Preconditions),
 }
 
-/// What was asked last.
+/// The last request.
 enum Stage {
     /// POST.
     Creating,
-    /// PUT of exactly what was written last.
+    /// PUT of exactly the copy that was written last.
     Updating,
     /// GET, to compare or to release.
     Reading,
-    /// PUT of what was compared, and differed here.
+    /// PUT of the object that was compared, and differed at this path.
     Correcting(String),
     /// DELETE of exactly this object.
     Deleting(Preconditions),
-    /// GET after a DELETE that was answered with a conflict, in these words: is it still that object?
+    /// GET after a DELETE that got a conflict with this message: is it still the same object?
     Checking(Preconditions, String),
-    /// PUT without our marks.
+    /// PUT without the ownership metadata.
     Releasing,
 }
 
 impl<'a> ApplyTask<'a> {
-    /// Brings a copy in line. Begin with the request.
+    /// Returns a task that applies a copy, and its first request.
     #[must_use]
     pub fn bring(order: &'a Order, content: Content<'a>) -> (Self, Request) {
         let mut apply_task = Self {
@@ -150,7 +151,7 @@ impl<'a> ApplyTask<'a> {
         (apply_task, request)
     }
 
-    /// Takes a copy away, or our marks off it. Begin with the request.
+    /// Returns a task that deletes or releases a copy, and its first request.
     #[must_use]
     pub fn withdraw(
         render_spec: &'a DistributionRenderSpec,
@@ -173,7 +174,7 @@ impl<'a> ApplyTask<'a> {
         (apply_task, request)
     }
 
-    /// What follows the answer to the last request. Cost: O(size of the objects).
+    /// Returns what follows the response to the last request. Cost: O(size of the objects).
     #[must_use]
     pub fn answered(&mut self, answer: &Answer<'_>) -> Turn {
         match answer {
@@ -197,7 +198,7 @@ impl<'a> ApplyTask<'a> {
             Stage::Checking(preconditions, _) if object["metadata"]["uid"] != *preconditions.uid => {
                 self.deleted(Some(ObservedObject::of(object)))
             }
-            // Both preconditions hold: something else refuses it, and would again at once.
+            // Both preconditions hold: the refusal has another cause, and a retry would be refused at once.
             Stage::Checking(preconditions, message)
                 if object["metadata"]["resourceVersion"] == *preconditions.resource_version =>
             {
@@ -205,7 +206,7 @@ impl<'a> ApplyTask<'a> {
                 let step = self.step();
                 end(Wrote::Failed { step, message })
             }
-            // It goes, changed, or is nobody's now: planned again from what it is.
+            // It is being deleted, changed, or has no owner now: planned again from its new state.
             Stage::Deleting(_) | Stage::Checking(..) | Stage::Releasing => told(object),
             Stage::Reading => match &self.task {
                 Task::Bring(..) => self.compare(object),
@@ -227,7 +228,7 @@ impl<'a> ApplyTask<'a> {
         let brings = matches!(self.task, Task::Bring(..));
         match (&self.stage, no) {
             (Stage::Creating, No::Exists)
-            // Refused: it may be immutable, or of another type, which only reading it tells.
+            // Refused: it may be immutable, or of another type, which only a read shows.
             | (Stage::Updating, No::Changed | No::Refused)
             | (Stage::Correcting(_) | Stage::Releasing, No::Changed) => self.look_again(|apply_task| {
                 apply_task.stage = Stage::Reading;
@@ -250,7 +251,7 @@ impl<'a> ApplyTask<'a> {
         }
     }
 
-    /// Brings what stands there in line.
+    /// Compares the existing object with the desired one, and replaces it if it differs.
     fn compare(&mut self, live: &Value) -> Turn {
         let Task::Bring(order, content) = &self.task else {
             return end(Wrote::Abandoned);
@@ -310,7 +311,7 @@ impl<'a> ApplyTask<'a> {
 
     fn update(&mut self, preconditions: &Preconditions) -> Request {
         self.stage = Stage::Updating;
-        // Nothing of others stands on it (else the plan says read_first), so its guard stands for it.
+        // No other writer's metadata is on it (else the plan says read_first), so its preconditions are enough.
         let live = json!({"metadata": {"uid": &*preconditions.uid, "resourceVersion": &*preconditions.resource_version}});
         Request::Replace(self.render(Some(&live)))
     }
@@ -318,12 +319,12 @@ impl<'a> ApplyTask<'a> {
     fn render(&self, live: Option<&Value>) -> Rendered {
         match &self.task {
             Task::Bring(order, content) => render::render(&order.render_spec, content.resource(), live),
-            // Only what is brought in line is rendered.
+            // Only an applied copy is rendered.
             Task::Withdraw(..) => Rendered(Value::Null),
         }
     }
 
-    /// One look less, unless none is left.
+    /// Reads once more, unless no read is left.
     fn look_again(&mut self, look: impl FnOnce(&mut Self) -> Request) -> Turn {
         let Some(left) = self.left.checked_sub(1) else {
             return end(Wrote::Failed {
@@ -335,7 +336,7 @@ impl<'a> ApplyTask<'a> {
         ask(look(self))
     }
 
-    /// The object that was to go is gone; another may stand in its place.
+    /// The object to delete is gone; another may have its name.
     fn deleted(&mut self, seen: Option<ObservedObject>) -> Turn {
         let next = match &self.task {
             Task::Bring(order, _) if order.may_write => self.look_again(Self::create).next,
@@ -362,7 +363,8 @@ impl<'a> ApplyTask<'a> {
         }
     }
 
-    /// What did not work, as the conditions name it. A copy that cannot be made again is one that cannot be updated.
+    /// The step that failed, as the conditions name it. A copy that cannot be created again counts as one that cannot be
+    /// updated.
     fn step(&self) -> Step {
         match (&self.task, &self.stage) {
             (Task::Withdraw(..), _) => Step::Delete,
@@ -387,7 +389,7 @@ const fn end(wrote: Wrote) -> Turn {
     }
 }
 
-/// What stands there is told, and everything else follows from it.
+/// Reports the existing object; the planner decides from that.
 fn told(live: &Value) -> Turn {
     Turn {
         seen: Some(ObservedObject::of(live)),

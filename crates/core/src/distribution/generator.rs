@@ -1,8 +1,8 @@
-//! What a ResourceDistributionGenerator makes: a ResourceDistribution around a ConfigMap or Secret that is put together from
+//! The output of a ResourceDistributionGenerator: a ResourceDistribution around a ConfigMap or Secret that is built from
 //! literals, files and env files.
 //!
-//! [`read`] checks the configuration and says which files it wants, the shell loads them, [`generate`] makes the object.
-//! What is wrong is told by its place and never shown: it may be a Secret's. Source: ResourceDistribution reference 7.
+//! [`read`] checks the configuration and lists the files it needs, the shell loads them, [`generate`] builds the object. Errors
+//! name a field or file and never quote its content, which may be a Secret's. Source: ResourceDistribution reference 7.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,21 +20,21 @@ mod targets;
 /// The kind of the configuration.
 pub const KIND: &str = "ResourceDistributionGenerator";
 
-/// The versions of the configuration. What comes out is v1alpha1, the one that is served.
+/// The versions of the configuration. The output is v1alpha1, the one that is served.
 pub const API_VERSIONS: [&str; 2] = ["apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"];
 
-/// What a distribution does where somebody else's object has the name.
+/// The conflict policies of a distribution for an existing object with the same name that it does not own.
 const WRITE_POLICIES: [&str; 3] = ["strict", "overwrite", "ignore"];
 
-/// The type of a Secret that names none.
+/// The type of a Secret that sets none.
 const OPAQUE: &str = "Opaque";
 
-/// Something that keeps the object from being made.
+/// An error in the configuration or in a loaded file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Where in the configuration, such as `targets.includedNamespaces[1]`; empty when it is the configuration itself.
+    /// The field of the configuration, such as `targets.includedNamespaces[1]`; empty for the configuration itself.
     pub field: String,
-    /// Why, and what to do about it. Holds no value of the configuration or of a file.
+    /// The cause, and what to do. Quotes no value of the configuration or of a file.
     pub why: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// A configuration without faults: the object but for its data, and where that comes from.
+/// A valid configuration: the object without its data, and the sources of the data.
 pub struct Generator {
     name: String,
     is_secret: bool,
@@ -60,7 +60,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The files that [`generate`] wants loaded, as the configuration names them.
+    /// The files that [`generate`] needs, as the configuration names them.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.sources.paths()
     }
@@ -72,10 +72,10 @@ impl fmt::Debug for Generator {
     }
 }
 
-/// What the shell read for a [`Generator`]. No Debug: it may be a Secret's content.
+/// The files that the shell loaded for a [`Generator`]. No Debug: they may be a Secret's content.
 #[derive(Default)]
 pub struct Loaded {
-    /// By [path](Generator::paths): the content, or why it cannot be had; the path itself is not in there.
+    /// By [path](Generator::paths): the content, or the error without the path.
     pub files: BTreeMap<String, Result<Vec<u8>, String>>,
     /// The environment, for keys without a value in env files.
     pub environment: BTreeMap<String, Vec<u8>>,
@@ -84,12 +84,12 @@ pub struct Loaded {
 /// Checks a configuration.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors of the configuration.
 pub fn read(config: &Value) -> Result<Generator, Vec<Wrong>> {
     let mut wrong = Vec::new();
     let root = Node::root(config);
     root.check_kind(&mut wrong)?;
-    // `behavior` and a name suffix are kustomize's: the original takes them, and does nothing.
+    // `behavior` and a name suffix belong to kustomize: the original accepts and ignores them.
     let known = [
         "apiVersion",
         "kind",
@@ -147,10 +147,10 @@ pub fn read(config: &Value) -> Result<Generator, Vec<Wrong>> {
     })
 }
 
-/// The ResourceDistribution. Equal inputs give equal objects: keys are sorted, base64 has no line breaks.
+/// Builds the ResourceDistribution. Equal inputs give equal objects: keys are sorted, base64 has no line breaks.
 ///
 /// # Errors
-/// Everything that is wrong with what was loaded, and with the keys.
+/// All errors of the loaded files and of the keys.
 pub fn generate(generator: &Generator, loaded: &Loaded) -> Result<Value, Vec<Wrong>> {
     let data = sources::pairs(&generator.sources, loaded)?;
     let mut resource = generator.resource.clone();
@@ -190,7 +190,7 @@ fn embedded(resource: &Node<'_>, kind: &str, wrong: &mut Vec<Wrong>) -> Map<Stri
         object.insert("immutable".into(), true.into());
     }
     let type_ = resource.at("type").text(wrong).unwrap_or_default();
-    // As in the original, a ConfigMap's type is passed over.
+    // As in the original, a ConfigMap's type is ignored.
     if kind == "Secret" {
         let type_ = if type_.is_empty() { OPAQUE } else { &type_ };
         object.insert("type".into(), type_.into());

@@ -1,7 +1,7 @@
-//! The golden cases in `testdata/distribution`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
+//! The golden cases in `testdata/distribution`: one file per case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
 //!
-//! A case is a resource, and the live object where there is one; it wants what is wrong with the resource, or the copy and
-//! how it compares with the live object. With `release: true` it wants the live object released.
+//! A case is a resource, and a live object if there is one; it expects the errors of the resource, or the copy and its
+//! difference from the live object. With `release: true` it expects the live object released.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

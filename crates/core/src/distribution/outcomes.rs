@@ -1,4 +1,4 @@
-//! What becomes of an attempt to write a copy, and when the next one is made.
+//! The outcome of an attempt to write a copy, and the time of the next one.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn copy() -> Value {
     })
 }
 
-/// A strict distribution to all namespaces, which are a and b, with what stands there.
+/// A strict distribution to all namespaces, which are a and b, with these existing objects.
 fn index(standing: &[Value]) -> Index {
     index_to(&json!({"allNamespaces": true}), standing)
 }
@@ -69,7 +69,7 @@ fn index_to(targets: &Value, standing: &[Value]) -> Index {
     index
 }
 
-/// Somebody's object stands in b.
+/// An unmanaged object exists in b.
 fn shut() -> Index {
     let theirs = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -108,7 +108,7 @@ fn spot(index: &Index) -> &TargetState {
     &index.distributions.held[&name()].spots[&a()]
 }
 
-/// The number of what it holds now.
+/// The current content number of the distribution.
 fn current(index: &Index) -> u64 {
     let held = &index.distributions.held[&name()];
     held.object.spec.as_ref().expect("readable").content
@@ -139,7 +139,7 @@ fn written(index: &Index) -> Wrote {
     }
 }
 
-/// So often put right that it is told.
+/// Corrected often enough that drift is reported.
 fn drift_backoff(index: &mut Index) {
     let first = written(index);
     observe(index, first);
@@ -170,7 +170,7 @@ fn what_was_compared_with_what_is_not_known_of_the_distribution_is_not_read_agai
 #[test]
 fn an_attempt_that_came_to_nothing_is_not_made_again_at_once() {
     is_not_made_again_at_once(index(&[]));
-    // Not meant in a.
+    // Not targeted in a.
     let in_b = json!({"includedNamespaces": {"list": [{"name": "b"}]}});
     is_not_made_again_at_once(index_to(&in_b, &[copy()]));
 }

@@ -1,4 +1,4 @@
-//! What is done to a copy, and to a distribution itself.
+//! The plans of a copy, and of a distribution itself.
 
 use entourage_api::{
     keys::finalizer,
@@ -25,8 +25,8 @@ use crate::{
     plan::{Change, HubObject, Plan, Preconditions, RemovalMode, Verb},
 };
 
-/// After how long it is looked again whether a policy has claimed a distribution that it selects, in milliseconds: its claim is
-/// a write away.
+/// The time, in milliseconds, after which a distribution is planned again if a policy that selects it may claim it: its claim is
+/// one write away.
 const UNTIL_CLAIMED: i64 = 1_000;
 
 /// Plans one copy. Cost: O(log), and that of the selectors.
@@ -57,7 +57,7 @@ pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> 
         | TargetStatus::NoNamespace
         | TargetStatus::Conflict => Plan::nothing(),
     };
-    // A namespace that the last selected workload left is looked at again when its time has come.
+    // A namespace that the last selected workload left is planned again when its grace period is over.
     if let Some(left) = held.left.get(&place.namespace) {
         let until = left.plus(WORKLOAD_GRACE);
         if until > now {
@@ -119,7 +119,7 @@ fn write(
         part.is_some_and(|part| written.is_some_and(|written| written.equal && written.is_of(part)));
     let drift_backoff = spot.and_then(|spot| spot.drift_backoff.as_ref());
     let drift_backoff = drift_backoff.filter(|_| written.is_some_and(|written| written.content == content));
-    // Once a fight is over the copy is read again: it is found as it should be, and no more is said of it.
+    // Once drift has stopped the copy is read again: it is found up to date, and drift is no longer reported.
     let until = drift_backoff.map(|drift_backoff| {
         if is_as_written {
             drift_backoff.told_until()
@@ -224,7 +224,7 @@ fn remove(
     Plan::one(change, "it is no longer targeted")
 }
 
-/// Plans the distribution itself: its finalizer. Cost: O(members), and O(1) without one.
+/// Plans the finalizer of the distribution. Cost: O(members), and O(1) without one.
 #[must_use]
 pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
     let Some(held) = index.distributions.held.get(name) else {
@@ -234,7 +234,7 @@ pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
     let has = meta.has_finalizer(finalizer::DISTRIBUTION);
     let needs = match &held.object.spec {
         Ok(spec) => spec.needs_finalizer() && !held.object.is_claimed(),
-        // What it said before is not known: it keeps what it has.
+        // Its earlier spec is unknown: it keeps its finalizer.
         Err(_) => has,
     };
     let ours: Vec<&Place> = held.spots.keys().collect();
@@ -295,8 +295,8 @@ fn finalizers(held: &DistributionState, name: &Str, with: bool, why: &str) -> Pl
 }
 
 impl Index {
-    /// Whether a policy selects a distribution that none has claimed, or may: then it is carried out on members, and what would be
-    /// written here would stay. Cost: O(candidate policies).
+    /// True if a policy selects a distribution that no policy has claimed, or if that is not synced: then it would be propagated
+    /// to members, and copies written here would be orphaned. Cost: O(candidate policies).
     fn may_be_claimed(&self, name: &Str, held: &DistributionState) -> bool {
         let policies = Watch::ClusterPolicies;
         let is_unknown = !self.watches.is_listed(&policies) && !self.watches.is_unlistable(&policies);
@@ -308,13 +308,12 @@ impl Index {
         is_unknown || is_selected(self, &id, &held.object.meta)
     }
 
-    /// Whether the namespaces of a place's server were listed.
+    /// True if the namespaces of a place's server were listed.
     fn are_namespaces_listed(&self, place: &Place) -> bool {
         self.watches.is_listed(&namespaces_of(place))
     }
 
-    /// Whether everything that could mean a place, and what stands there, is known as it is now: the proof that a removal
-    /// needs.
+    /// True if all inputs that could target a place, and the object there, are synced: the proof that a removal needs.
     fn is_distribution_known(&self, spec: &Spec, at: &DistributionServer, place: &Place) -> bool {
         let of_member = place.cluster.is_none() || self.watches.is_synced(&Watch::Clusters);
         let workloads = spec.targets.workloads().is_none()
@@ -329,15 +328,15 @@ impl Index {
             && workloads
     }
 
-    /// Whether it is known of every server where a copy of a distribution may stand whether one does: of those that it
-    /// means, and of those that its status lists. Cost: O(members).
+    /// True if it is known for every server that may have a copy of a distribution whether it has one: for those that it
+    /// targets, and those that its status lists. Cost: O(members).
     fn is_all_known(&self, name: &Str, held: &DistributionState, spec: &Spec) -> bool {
         let may_hold = |at: &DistributionServer| match (&at.cluster, &spec.clusters) {
             (None, _) => true,
             (Some(cluster), wanted) => {
                 let selected = match wanted {
                     Some(wanted) => self.is_selected(cluster, wanted),
-                    // It meant some before; one that answers tells soon.
+                    // It had targets before; a member that responds will report soon.
                     None => self.answers(cluster),
                 };
                 held.object.reported_on(cluster) || selected

@@ -1,4 +1,4 @@
-//! What holds for any resource and any live object.
+//! Properties for any resource and any live object.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -15,7 +15,7 @@ use super::{
     template::{read, sanitised},
 };
 
-/// Names that rendering looks at, so that made-up JSON reaches them.
+/// Names that rendering reads, so that generated JSON reaches them.
 const FIELDS: &[&str] = &[
     "apiVersion",
     "kind",
@@ -80,7 +80,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object whose outline is right, so that the made-up parts lie where rendering looks.
+/// An object with the correct outline, so that the generated parts are where rendering reads.
 fn any_object() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec!["Secret", "ConfigMap", "Pod"]);
     let parts = (any_json(), any_json(), any_json(), any_json(), any_json());
@@ -120,7 +120,7 @@ fn render_specs() -> [DistributionRenderSpec; 2] {
 
 type Texts = BTreeMap<String, String>;
 
-/// A resource as people write it, and the base64 of its Secrets as tools do.
+/// A resource as users write it, and the base64 of its Secrets as tools do.
 #[derive(Clone, Debug)]
 struct Written {
     is_secret: bool,
@@ -203,7 +203,7 @@ impl Written {
         resource
     }
 
-    /// What a server stores of it, written down without what rendering is made of.
+    /// The object that a server stores of it, written independently of the rendering code.
     fn stored(&self) -> Value {
         let base64 = |text: &String| STANDARD.encode(text);
         let mut object = Map::new();
@@ -254,7 +254,7 @@ fn wrapped(text: &str) -> String {
     lines
 }
 
-/// The live object that a server makes of a copy that was sent to it.
+/// The live object that a server returns for a copy.
 fn served(sent: &Value) -> Value {
     let mut live = sent.clone();
     live["metadata"]["uid"] = json!("uid-of-copy");
@@ -263,7 +263,7 @@ fn served(sent: &Value) -> Value {
     live
 }
 
-/// A copy as OpenKruise writes it, of which the server stores what it means.
+/// A copy as OpenKruise writes it.
 fn by_openkruise(written: &Written, version: &str) -> Value {
     let resource = written.resource();
     let mut live = written.stored();
@@ -414,7 +414,7 @@ proptest! {
     }
 }
 
-/// A Secret or ConfigMap of which everything but group, kind and type holds a canary, right or wrong in many ways.
+/// A Secret or ConfigMap with a canary in all fields except group, kind and type, valid or invalid in many ways.
 fn hostile() -> impl Strategy<Value = Value> {
     let value = || {
         prop::sample::select(vec![

@@ -6,20 +6,20 @@ use crate::{
     object::{Str, Time},
 };
 
-/// How one distribution stands.
+/// The state of one distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The distribution.
     pub name: Str,
-    /// Places that are meant.
+    /// The number of target places.
     pub desired: usize,
-    /// Places that hold it.
+    /// The number of places with an up-to-date copy.
     pub succeeded: usize,
-    /// Places that do not, for a reason that a person must look at.
+    /// The number of places without, for a reason that a user must look at.
     pub failed: usize,
-    /// Those of them where an object of somebody else has the name.
+    /// The number of those where an object not owned by the distribution has the name.
     pub conflicts: usize,
-    /// For how long something has been under way, in milliseconds.
+    /// The time since the oldest pending change, in milliseconds.
     pub lag: i64,
 }
 

@@ -1,9 +1,9 @@
-//! What a distribution reports: counts, six conditions in a fixed order, a sentence, and events on transition.
+//! The status of a distribution: counts, six conditions in a fixed order, a sentence, and events on transition.
 //!
-//! The six conditions are OpenKruise's, in its order, and always there: users and tests index them. A status is written when
-//! nothing is under way any more, and while much is, every [`PROGRESS`]: a thousand namespaces cost one to three writes.
-//! Lists are sorted and end after [`NAMED`] names, or [`NAMED_BYTES`]; the count beside them says how many there are. So a status
-//! without members stays under 64 KiB, whatever fails.
+//! The six conditions are OpenKruise's, in its order, and always present: users and tests index them. A status is written when
+//! nothing is pending any more, and every [`PROGRESS`] while much is: a thousand namespaces cost one to three writes. Lists are
+//! sorted and end after [`NAMED`] names, or [`NAMED_BYTES`]; the count beside them is complete. So a status without members
+//! stays under 64 KiB, whatever fails.
 
 mod members;
 
@@ -25,15 +25,15 @@ use crate::{
     plan::{Change, Event, HubObject, Plan, Regarding, Verb},
 };
 
-/// How many names a list has at most.
+/// The maximum number of names in a list.
 const NAMED: usize = 100;
-/// How many bytes the entries of a list have at most, together.
+/// The maximum total size of the entries of a list, in bytes.
 const NAMED_BYTES: usize = 4 << 10;
-/// How long a status waits while something is under way, in milliseconds.
+/// The time that a status waits while a change is pending, in milliseconds.
 const PROGRESS: i64 = 5_000;
-/// How long what is stored stands after a start, while the copies are looked at, in milliseconds.
+/// The time that the stored status is kept after a start, while the copies are read, in milliseconds.
 const LOOKS: i64 = 300_000;
-/// The least time between two status writes, in milliseconds.
+/// The minimum time between two status writes, in milliseconds.
 const INTERVAL: i64 = 1_000;
 
 /// Plans the status. Cost: O(places that failed, up to a hundred each, + members); O(1) while it waits.
@@ -45,7 +45,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     if held.object.meta.deleting.is_some() {
         return Plan::nothing();
     }
-    // The members report, and what they report is summed up: one writer (`status::template`).
+    // The members report, and `status::template` aggregates their reports: one writer.
     if held.object.is_claimed() {
         return Plan::nothing();
     }
@@ -61,7 +61,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     if is_same(&held.object.status, &wanted) {
         return Plan::nothing();
     }
-    // After a start every copy is looked at. Until then less is known than what is stored tells.
+    // After a start every copy is read. Until then the stored status is more complete than the index.
     let generation = held.object.meta.generation.unwrap_or_default();
     let is_told = !is_first && held.object.observed_generation() == generation;
     let looks_since = held.under_way_since.filter(|_| is_told && !held.settled);
@@ -121,12 +121,12 @@ fn merge(name: &Str, held: &DistributionState, status: &Value) -> Change {
     }
 }
 
-/// The status as it should be; transition times are those of what is stored where the condition stands.
+/// The desired status; a condition that did not change keeps its stored transition time.
 fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Value {
     let (desired, succeeded) = (held.meant(), held.count(TargetStatus::Done));
     let generation = held.object.meta.generation.unwrap_or_default();
     let kept = index.held_back(held);
-    // Stays behind until somebody confirms, so that a restart knows.
+    // Stays at the earlier generation until a user confirms, so that a restart can tell.
     let observed = if kept > 0 {
         held.object.observed_generation()
     } else {
@@ -155,7 +155,7 @@ fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Val
         "conditions": conditions,
         "description": description(held, invalid.as_deref(), desired, succeeded, kept),
     });
-    // What cannot be read is not distributed.
+    // A spec that cannot be read is not distributed.
     if let Ok(spec) = &held.object.spec {
         status[RECORD] = json!({"kind": &*spec.gvk.kind, "name": &*spec.name});
     }
@@ -222,7 +222,7 @@ fn condition(
     condition
 }
 
-/// Why, with the first place of those that are sorted: what, where, cause, remedy.
+/// The reason, with the first place in order: the object, the place, the cause, what to do.
 fn reason(index: &Index, name: &Str, held: &DistributionState, type_: &str, place: &Place) -> String {
     let spot = held.spots.get(place);
     match type_ {
@@ -322,7 +322,7 @@ fn conflicting(index: &Index, name: &Str, held: &DistributionState) -> Vec<Value
     bounded(entries, |entry| entry.to_string().len())
 }
 
-/// The first of a list, as many as it may have.
+/// The first items of a list, up to its limits.
 fn bounded<T>(all: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> Vec<T> {
     let mut left = NAMED_BYTES;
     all.take(NAMED)
@@ -333,14 +333,14 @@ fn bounded<T>(all: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> Vec<T
         .collect()
 }
 
-/// Whether what is stored says the same; fields that are not ours do not count.
+/// True if the stored status is equal; fields of other writers do not count.
 fn is_same(stored: &Value, wanted: &Value) -> bool {
     let map = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let (stored, wanted) = (map(stored), map(wanted));
     let gone = OPTIONAL
         .iter()
         .any(|field| stored.contains_key(*field) && !wanted.contains_key(*field));
-    // The record comes with whatever else is written: a server whose definitions do not know it yet would drop it each time.
+    // The record is written together with other fields: a server whose CRD lacks the field would drop it each time.
     let says = |key: &String, value: &Value| match stored.get(key) {
         None => key == RECORD,
         Some(held) => held == value,
@@ -348,13 +348,13 @@ fn is_same(stored: &Value, wanted: &Value) -> bool {
     !gone && wanted.iter().all(|(key, value)| says(key, value))
 }
 
-/// What is distributed: it never changes.
+/// The field for the distributed object: it never changes.
 const RECORD: &str = "distributed";
 
-/// Fields of the status that are not always there.
+/// The optional fields of the status.
 const OPTIONAL: [&str; 2] = ["conflictingNamespaces", "clusters"];
 
-/// A merge patch from what is stored to what is wanted.
+/// A merge patch from the stored to the desired status.
 fn patch(stored: &Value, wanted: &Value) -> Value {
     let mut patch = wanted.clone();
     for field in OPTIONAL {
@@ -368,7 +368,7 @@ fn patch(stored: &Value, wanted: &Value) -> Value {
     patch
 }
 
-/// What is told: warning or not, reason, words. On transition only: what is stored said otherwise.
+/// The events: true for a warning, reason, message. On transition only: the stored status differs.
 fn events(stored: &Value, wanted: &Value, kept: usize) -> Vec<(bool, &'static str, String)> {
     let turned = |at: usize| {
         let is_true = |status: &Value| status["conditions"][at]["status"] == "True";
@@ -417,8 +417,8 @@ fn events(stored: &Value, wanted: &Value, kept: usize) -> Vec<(bool, &'static st
 }
 
 impl Index {
-    /// Whether the places of a distribution are known: its server's namespaces and the objects of its name were listed, or
-    /// cannot be. Cost: O(members) for one that means members, else O(1).
+    /// True if the places of a distribution are synced: its server's namespaces and the objects of its name were listed, or
+    /// cannot be. Cost: O(members) for one that targets members, else O(1).
     fn are_distributions_judged(&self, name: &Str) -> bool {
         use crate::observation::Watch;
         let known = |watch: &Watch| {
@@ -436,13 +436,13 @@ impl Index {
                 .iter()
                 .all(|at: &DistributionServer| match &at.cluster {
                     None => known(&at.watch()),
-                    // A member that does not answer holds up no report on the others, once that is known of it.
+                    // A member that does not respond does not delay the report on the others, once that is known.
                     Some(cluster) if self.was_probed(cluster) && !self.answers(cluster) => true,
                     Some(cluster) => known(&at.watch()) && known(&Watch::MemberNamespaces(cluster.clone())),
                 })
     }
 
-    /// Why objects of a name cannot be listed.
+    /// The reason why objects of a name cannot be listed, or `None`.
     fn unread(&self, name: &Str, place: &Place) -> Option<String> {
         let at = self.distributions.place_of(name, place)?;
         self.watches.unlistable(&at.watch()).cloned()

@@ -1,4 +1,4 @@
-//! Who carries a distribution out, and writes its status.
+//! The executor of a distribution, and the writer of its status.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn list(index: &mut Index, watch: &Watch, object: Option<&Value>) {
     index.observe(listed, NOW);
 }
 
-/// A distribution with a binding, claimed by a policy or not, and everything known.
+/// A distribution with a binding, claimed by a policy or not, with all lists synced.
 fn index(claimed: bool) -> Index {
     let mut config = Config::new("hub");
     config.distribute = true;
@@ -109,7 +109,7 @@ fn who_carries_a_distribution_out_is_the_one_writer_of_its_status() {
     );
 }
 
-/// Why nothing is written into a namespace yet; `None` when it is. Policies are known, or not yet.
+/// The reason why nothing is written into a namespace yet; `None` when it is. `policies`: synced, or not yet.
 fn waits(policies: Option<&[&str]>) -> Option<String> {
     let mut index = index(false);
     let namespace = json!({"metadata": {"name": "a", "uid": "n", "resourceVersion": "5"}});

@@ -1,8 +1,8 @@
-//! Data that an evicted workload waits for on its new cluster: its claims follow as objects, what is in them does not.
+//! The data that an evicted workload waits for on its new cluster: its claims are propagated as objects, their data is not.
 //!
-//! A policy asks for it by [`annotation::WAIT_FOR_DATA`]. The binding then remembers since when which cluster awaits data, and
-//! the workload is not delivered there until each of its claims says, by [`annotation::DATA_RESTORED_AT`], that its data was
-//! restored later than that: a claim may have been filled for an earlier move.
+//! A policy asks for it by [`annotation::WAIT_FOR_DATA`]. The binding then stores the clusters that await data, each with the
+//! start time, and the workload is not delivered there until each of its claims states, by [`annotation::DATA_RESTORED_AT`],
+//! that its data was restored later than that: a claim may have been filled for an earlier eviction.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::{
     object::{ResourceId, Str, Time},
 };
 
-/// Since when data is awaited, by cluster.
+/// The times since when data is awaited, by cluster.
 pub(crate) type Awaited = BTreeMap<Str, v1::Time>;
 
-/// Whether a policy asks that data be awaited.
+/// True if a policy asks that data be awaited.
 pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
     let annotations = binding.metadata.annotations.as_ref();
     annotations.is_some_and(|all| {
@@ -29,14 +29,15 @@ pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
     })
 }
 
-/// The first claim of a workload whose data is awaited on a cluster. Cost: O(1) where none is awaited, else O(references).
+/// The first claim of a workload whose data is awaited on a cluster, or `None`. Cost: O(1) if none is awaited, else
+/// O(references).
 pub(crate) fn lacking(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
     let since = since(index, resource, cluster)?;
     let mut all = resource.references.iter().map(referred);
     all.find(|claim| lacks(index, claim, cluster, since))
 }
 
-/// Whether a workload awaits the data of a claim on a cluster, and is not there yet. Cost: as [`lacking`].
+/// True if a workload awaits the data of a claim on a cluster, and has no copy there yet. Cost: as [`lacking`].
 pub(crate) fn is_awaited(index: &Index, resource: &ResourceState, claim: &ResourceId, cluster: &Str) -> bool {
     let is_new = |state: &CopyState| state.live.is_none() && state.record.is_none();
     claim.gvk.is_claim()
@@ -44,7 +45,7 @@ pub(crate) fn is_awaited(index: &Index, resource: &ResourceState, claim: &Resour
         && since(index, resource, cluster).is_some_and(|since| lacks(index, claim, cluster, since))
 }
 
-/// Since when data is awaited on a cluster: by the workload's own binding, or by that of whoever takes it along.
+/// The time since when data is awaited on a cluster: by the workload's own binding, or by that of a dependent.
 fn since(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Time> {
     let own = resource.binding.iter().filter(|_| index.is_following(resource));
     let all = own.chain(followers_on(index, resource, cluster));
@@ -55,8 +56,8 @@ fn since(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Time>
     times.map(|time| Time::from_k8s(&time)).max()
 }
 
-/// Whether the data of a claim was not restored on a cluster since then. What stands there and is not ours was put there by
-/// somebody, with its data; a claim that is not on the hub, as is proven, has none.
+/// True if the data of a claim was not restored on a cluster since then. An unmanaged claim there was created with its data by
+/// someone else; a claim that is proven not to exist on the hub has no data.
 fn lacks(index: &Index, claim: &ResourceId, cluster: &Str, since: Time) -> bool {
     let Some(claim) = index.resource(claim).filter(|_| claim.gvk.is_claim()) else {
         return false;
@@ -71,11 +72,11 @@ fn lacks(index: &Index, claim: &ResourceId, cluster: &Str, since: Time) -> bool 
     }
     let live = state.and_then(|state| state.live.as_ref());
     let restored = live.and_then(|live| live.data_restored_at.as_deref());
-    // To the second, as servers and people write times.
+    // To the second, as servers and users write times.
     restored.is_none_or(|restored| restored.0.div_euclid(1_000) < since.0.div_euclid(1_000))
 }
 
-/// Since when data is awaited, by cluster, as stored.
+/// The stored times since when data is awaited, by cluster.
 pub(crate) fn stored(binding: &ResourceBinding) -> Awaited {
     let annotations = binding.metadata.annotations.as_ref();
     let text = annotations.and_then(|all| all.get(annotation::AWAITS_DATA));

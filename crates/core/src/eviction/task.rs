@@ -1,4 +1,4 @@
-//! One eviction task: when it is over, when the old copy may be deleted, and what is told of it.
+//! One eviction task: when it is over, when the old copy may be deleted, and the message about it.
 
 use entourage_api::{
     policy::{Placement, PurgeMode, ReplicaSchedulingType},
@@ -19,18 +19,18 @@ use crate::{
     },
 };
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It goes on.
+    /// It is in progress.
     Open,
-    /// No copy is left there: it is dropped.
+    /// No copy is left on the cluster: it is dropped.
     Over,
-    /// The cluster has recovered before its replacement was healthy: it gets its workload back.
+    /// The cluster recovered before the replacement was healthy: the workload is scheduled to it again.
     Recovered,
 }
 
-/// How far a stored task is. Cost: O(clusters of the binding + taints).
+/// The progress of a stored task. Cost: O(clusters of the binding + taints).
 pub(crate) fn progress(
     index: &Index,
     id: &ResourceId,
@@ -70,12 +70,12 @@ pub(crate) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionT
     task
 }
 
-/// Whether the copy that a task is about may be deleted now; else why not, and when to ask again.
+/// Returns the reason why the copy of a task may be deleted now.
 ///
-/// The last healthy copy is never deleted: where the grace period is over and no new copy is healthy, one that is stays.
+/// The last healthy copy is never deleted: if the grace period is over and no new copy is healthy, a healthy old one is kept.
 ///
 /// # Errors
-/// Why it stays. Cost: O(clusters of the binding).
+/// The reason why it is kept, and when to ask again. Cost: O(clusters of the binding).
 pub(crate) fn may_delete(
     index: &Index,
     id: &ResourceId,
@@ -110,7 +110,7 @@ pub(crate) fn may_delete(
         return Err((unready, Some(until)));
     }
     let is_replaced = |target: &TargetCluster| is_well(index, id, resource, &target.name.as_str().into());
-    // Also where its removal was tried before: that it is about to go is no reason to let it go.
+    // Also if its removal was tried before: a pending removal is no reason to delete it.
     let is_last = is_seen_healthy(index, id, resource, &task.from_cluster.as_str().into())
         && !spec.clusters.iter().any(is_replaced);
     let stands = |target: &TargetCluster| {
@@ -128,8 +128,8 @@ pub(crate) fn may_delete(
     Ok("its grace period is over")
 }
 
-/// Whether all copies that replace an evicted one are verified: written from the template as it is now, and healthy where the
-/// kind tells of that.
+/// True if all copies that replace an evicted one are verified: written from the current template, and healthy where the kind
+/// has a health rule.
 fn verify(
     index: &Index,
     id: &ResourceId,
@@ -148,14 +148,14 @@ fn verify(
     Ok(())
 }
 
-/// Whether a copy is seen, healthy, and lasting: what a member that does not answer held once is no replacement, nor is what is
-/// about to be removed.
+/// True if a copy is observed, healthy, and lasting: the last known copy of a member that does not respond is no replacement,
+/// nor is one that is about to be removed.
 fn is_well(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let state = resource.copies.get(cluster);
     state.is_some_and(CopyState::is_lasting) && is_seen_healthy(index, id, resource, cluster)
 }
 
-/// Whether a copy is seen, is not being deleted, and is healthy.
+/// True if a copy is observed, is not being deleted, and is healthy.
 fn is_seen_healthy(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let live = resource.copies.get(cluster).and_then(|state| state.live.as_ref());
     index.answers(cluster)
@@ -163,12 +163,12 @@ fn is_seen_healthy(index: &Index, id: &ResourceId, resource: &ResourceState, clu
         && live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
 }
 
-/// Whether a copy counts as healthy: a kind that tells nothing of it is.
+/// True if a copy counts as healthy: one of a kind without a health rule does.
 fn is_healthy(health: Option<Health>) -> bool {
     health.is_none_or(|health| health == Health::Healthy)
 }
 
-/// When what is told of the tasks changes although nothing is observed. Cost: O(tasks × clusters).
+/// The time at which the message about the tasks changes although nothing is observed. Cost: O(tasks × clusters).
 pub(crate) fn told_again_at(
     index: &Index,
     id: &ResourceId,
@@ -180,7 +180,7 @@ pub(crate) fn told_again_at(
     waits.filter_map(|(_, until)| until).min()
 }
 
-/// What is told of the tasks of a binding; `None` without any. Cost: O(tasks × clusters).
+/// The message about the tasks of a binding; `None` without any. Cost: O(tasks × clusters).
 pub(crate) fn told(
     index: &Index,
     id: &ResourceId,
@@ -197,7 +197,7 @@ pub(crate) fn told(
                 &task.message
             };
             let what = match may_delete(index, id, (resource, binding), task, now) {
-                // What is there is not known, so a restart must not change what is told.
+                // The state there is unknown, so a restart must not change the message.
                 _ if !index.answers(&task.from_cluster) => {
                     "the copy there is handled when the cluster responds".to_owned()
                 }
@@ -224,7 +224,7 @@ fn is_divided(binding: &Binding) -> bool {
     placement.is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided)
 }
 
-/// Why a copy stays that its eviction task lets go.
+/// The reason why a copy is kept although its eviction task permits its deletion, or `None`.
 fn kept(binding: &Binding, cluster: &str) -> Option<&'static str> {
     let spec = &binding.object.spec;
     if is_required(spec, cluster) {

@@ -1,4 +1,4 @@
-//! How long what is placed on a cluster may stay there, by the cluster's NoExecute taints and what tolerates them.
+//! The time that a copy may stay on a cluster, by the cluster's NoExecute taints and the tolerations.
 //!
 //! Source: the Kubernetes API reference for Toleration, and Karmada reference 4.2.
 
@@ -7,19 +7,19 @@ use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use crate::{object::Time, scheduler::taint};
 
-/// How long a copy may stay.
+/// The time that a copy may stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stay {
-    /// No NoExecute taint, or all of them are tolerated without an end.
+    /// No NoExecute taint, or all of them are tolerated without limit.
     Unlimited,
-    /// Until then, because of this taint.
+    /// Until this time, because of this taint.
     Until(Time, String),
-    /// Not any longer, because of this taint.
+    /// No longer, because of this taint.
     Ends(String),
 }
 
-/// How long a copy may stay on a cluster. The first toleration that matches a taint counts for it. A limited toleration of a
-/// taint without `timeAdded` begins when that is filled in. Cost: O(taints × tolerations).
+/// The time that a copy may stay on a cluster. The first toleration that matches a taint counts for it. A limited toleration of
+/// a taint without `timeAdded` starts when that is set. Cost: O(taints × tolerations).
 pub(crate) fn stay(cluster: &Cluster, tolerations: &[Toleration]) -> Stay {
     let mut until: Option<(Time, String)> = None;
     for each in cluster
@@ -45,7 +45,7 @@ pub(crate) fn stay(cluster: &Cluster, tolerations: &[Toleration]) -> Stay {
     until.map_or(Stay::Unlimited, |(time, taint)| Stay::Until(time, taint))
 }
 
-/// Whether a taint is tolerated without an end. The first toleration that matches it counts. Cost: O(tolerations).
+/// True if a taint is tolerated without limit. The first toleration that matches it counts. Cost: O(tolerations).
 #[must_use]
 pub fn tolerates_without_end(tolerations: &[Toleration], taint: &Taint) -> bool {
     let mut all = tolerations.iter();

@@ -1,4 +1,4 @@
-//! Slots of the eviction budgets, taken for what a binding is to leave.
+//! The eviction slots of a binding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use crate::{
     plan::{Key, Plan},
 };
 
-/// When a binding was planned: takes slots for the clusters that it is to leave, and answers whether any was taken, so that its
-/// plan may be another one now. Where nothing was decided, or nothing can be written yet, it keeps what it has. Cost: O(1) without
-/// budgets, else O(clusters × log evictions).
+/// Takes slots for the clusters that a planned binding is to be evicted from. Returns true if any was taken, so that its plan
+/// may now differ. If nothing was decided, or nothing can be written yet, it keeps its slots. Cost: O(1) without budgets, else
+/// O(clusters × log evictions).
 pub(crate) fn reserve(index: &mut Index, key: &Key, plan: &Plan, now: Time) -> bool {
     let Key::Binding(id) = key else { return false };
     let budget = index.config.eviction_budget;

@@ -1,4 +1,4 @@
-//! Where data is awaited from now on: see [`crate::eviction`].
+//! The clusters where data is awaited from now on: see [`crate::eviction`].
 
 use entourage_api::{policy::Placement, work::ResourceBinding};
 
@@ -9,8 +9,8 @@ use crate::{
     stored_binding::eviction_from,
 };
 
-/// What is awaited from now on: where the workload comes to because it is evicted or goes home, and where it was awaited
-/// before. Not where it is given back to a copy that still stands. Cost: O(tasks × clusters).
+/// The clusters where data is awaited from now on: those that the workload is scheduled to by an eviction or by fail-back, and
+/// those where it was awaited before. Not a recovered cluster whose copy still exists. Cost: O(tasks × clusters).
 pub(super) fn awaited(
     (held, placement): (&ResourceBinding, &Placement),
     exchange: &Exchange<'_>,

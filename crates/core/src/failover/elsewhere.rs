@@ -1,5 +1,5 @@
-//! Bindings whose clusters somebody else chooses: another scheduler, or nobody while scheduling is suspended. Their eviction tasks
-//! are tended, and that they should leave a cluster is told.
+//! Bindings that this control plane does not schedule: another scheduler does, or scheduling is suspended. Their eviction tasks
+//! are maintained, and a required eviction is reported.
 
 use entourage_api::{
     policy::{FailoverBehavior, Placement},
@@ -13,8 +13,8 @@ use crate::{
     object::{ResourceId, Time},
 };
 
-/// The eviction tasks of a binding whose clusters somebody else chooses: they are dated, and dropped when they are over.
-/// Cost: O(tasks × clusters).
+/// The eviction tasks of a binding that another scheduler schedules: they are dated, and dropped when they are over. Cost:
+/// O(tasks × clusters).
 pub(crate) fn tended(
     index: &Index,
     id: &ResourceId,
@@ -29,7 +29,8 @@ pub(crate) fn tended(
     open.map(|task| task::dated(task, now)).collect()
 }
 
-/// When a binding is to leave a cluster that it may stay on until then. Cost: O(its clusters × taints).
+/// The time at which a binding is to be evicted from a cluster whose taint it tolerates until then. Cost: O(its clusters ×
+/// taints).
 pub(crate) fn leaves_at(
     index: &Index,
     resource: &ResourceState,
@@ -47,8 +48,8 @@ pub(crate) fn leaves_at(
     all.min()
 }
 
-/// Why a binding stays where it is to be evicted from although its clusters are not ours to choose; empty where it may stay.
-/// Cost: O(its clusters × taints).
+/// The reason why a binding is not evicted although it should be, because this control plane does not schedule it; empty if no
+/// eviction is due. Cost: O(its clusters × taints).
 pub(crate) fn held_back(
     index: &Index,
     resource: &ResourceState,

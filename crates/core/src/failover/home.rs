@@ -1,10 +1,10 @@
-//! Fail-back: where an evicted workload belongs, and when it goes back there.
+//! Fail-back: the home clusters of an evicted workload, and when it returns to them.
 //!
-//! A policy asks for it by [`annotation::FAIL_BACK`]. The binding then remembers the clusters that taints drove the workload
-//! out of: its home clusters. It is given back to one that has been ready for long enough, as to a cluster that recovers in
-//! time: what took its place is evicted in its turn, when the copy at home is healthy.
+//! A policy asks for it by [`annotation::FAIL_BACK`]. The binding then stores the clusters that the workload was evicted from
+//! because of taints: its home clusters. It is scheduled again to one that has been ready for long enough, as to a cluster that
+//! recovers in time: the replacement is evicted when the copy on the home cluster is healthy.
 //!
-//! Whoever takes the place of a home cluster does not become one. Another placement, or a fresh choice, ends them all.
+//! The replacement of a home cluster does not become one. Another placement, or a rescheduling trigger, drops all of them.
 
 use std::collections::BTreeMap;
 
@@ -30,16 +30,16 @@ use crate::{
     stored_binding::{eviction_from, is_held_back_from},
 };
 
-/// The longest wait, in milliseconds: a year.
+/// The maximum wait, in milliseconds: a year.
 pub(crate) const LONGEST: i64 = 365 * 24 * 3_600_000;
 
-/// What is remembered of a home cluster.
+/// The record of a home cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Home {
-    /// The clusters that took its place.
+    /// The clusters of its replacements.
     #[serde(default)]
     by: Vec<String>,
-    /// How many replicas the workload had there.
+    /// The number of replicas that the workload had there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replicas: Option<i32>,
 }
@@ -47,18 +47,19 @@ pub(super) struct Home {
 /// The home clusters of a binding, by name.
 pub(super) type Homes = BTreeMap<Str, Home>;
 
-/// The home clusters of a workload that it is not on.
+/// The home clusters that a workload is not on.
 #[derive(Default)]
 pub(super) struct Ways {
-    /// Those that it may go back to now, as the tasks of their evictions were: whatever does not stand for them stays.
+    /// Those that it may fail back to now, as the tasks of their evictions were: clusters that are no replacement for them are
+    /// kept.
     pub(super) open: Vec<GracefulEvictionTask>,
     /// Those that it is too early for.
     pub(super) closed: Vec<Str>,
-    /// When that changes although nothing is observed.
+    /// The time at which that changes although nothing is observed.
     pub(super) again_at: Option<Time>,
 }
 
-/// Where a workload may go back to now. Cost: O(home clusters × (taints + kinds that they serve)).
+/// The home clusters that a workload may fail back to now. Cost: O(home clusters × (taints + kinds that they serve)).
 pub(super) fn ways(
     index: &Index,
     id: &ResourceId,
@@ -109,7 +110,7 @@ pub(super) fn ways(
     ways
 }
 
-/// Whether the taints of a cluster let what is placed so in: the scheduler takes what comes home for placed there already.
+/// True if the placement tolerates the taints of a cluster: the scheduler treats a home cluster as already scheduled.
 fn welcomes(cluster: &Cluster, placement: &Placement) -> bool {
     let tolerations = &placement.cluster_tolerations;
     let is_tolerated = |each: &Taint| tolerations.iter().any(|held| taint::tolerates(held, each));
@@ -117,7 +118,7 @@ fn welcomes(cluster: &Cluster, placement: &Placement) -> bool {
     all.all(|each| !taint::keeps_away(each) || is_tolerated(each))
 }
 
-/// The home clusters that are remembered from now on. Cost: O(tasks × home clusters).
+/// The home clusters that are stored from now on. Cost: O(tasks × home clusters).
 pub(super) fn remembered(
     index: &Index,
     held: &ResourceBinding,
@@ -153,12 +154,12 @@ pub(super) fn remembered(
     homes
 }
 
-/// Whether a cluster is one that the workload goes back to. Cost: O(size of what is stored).
+/// True if a cluster is one that the workload fails back to. Cost: O(size of the stored record).
 pub(crate) fn is_home(held: &ResourceBinding, placement: &Placement, cluster: &str, now: Time) -> bool {
     wait(held).is_some() && stored(held, placement, now).contains_key(cluster)
 }
 
-/// For how long a home cluster must have been ready, in milliseconds; `None` where nothing goes back.
+/// The time that a home cluster must have been ready, in milliseconds; `None` if nothing fails back.
 fn wait(held: &ResourceBinding) -> Option<i64> {
     let annotations = held.metadata.annotations.as_ref()?;
     let wait = duration(annotations.get(annotation::FAIL_BACK)?)?;

@@ -1,4 +1,4 @@
-//! The tasks that are made: why, for how long, and what they say.
+//! The eviction tasks that are created: their cause, their grace period, and their message.
 
 use entourage_api::{
     keys::reason,
@@ -12,10 +12,11 @@ use crate::{
     object::{ResourceId, Time},
 };
 
-/// As many bytes an API server takes as the message of a task.
+/// The maximum length of a task's message, in bytes, by the API server.
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// The task of a cluster that is left, and what of the copy's status it hands on. `before`: where the workload was until now.
+/// The task for an eviction from a cluster, with the labels preserved from the copy's status. `before`: the clusters of the
+/// workload until now.
 pub(super) fn new_task(
     id: &ResourceId,
     target: &TargetCluster,
@@ -68,8 +69,8 @@ pub(super) fn new_task(
     }
 }
 
-/// The task of a replacement that is not needed any more, as the evicted cluster recovered: its copy may be the only healthy one
-/// by the time that it can be deleted. It does not return in its turn: two clusters must not take turns.
+/// The task for a replacement that is no longer needed because the evicted cluster recovered: its copy may be the only healthy
+/// one by the time that it can be deleted. The replacement is no home cluster: two clusters must not alternate.
 pub(super) fn surplus(target: &TargetCluster, recovered: &str, now: Time) -> GracefulEvictionTask {
     GracefulEvictionTask {
         from_cluster: target.name.clone(),

@@ -1,4 +1,4 @@
-//! What a binding remembers of failovers beyond its eviction tasks: annotations of ours, each with its reason.
+//! The records of failovers on a binding beyond its eviction tasks: annotations of this control plane.
 
 use std::collections::BTreeMap;
 
@@ -19,28 +19,28 @@ use crate::{
     },
 };
 
-/// What is remembered from now on.
+/// The records from now on.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
-    /// Where the application failed in the version that its template has now.
+    /// The clusters where the application failed in the current version of its template.
     failed: Vec<Str>,
-    /// Where it belongs, and goes back to.
+    /// The home clusters.
     homes: home::Homes,
     /// The labels that replacements get.
     preserved: BTreeMap<Str, Labels>,
-    /// Where it waits for data.
+    /// The clusters where the workload waits for data.
     data: Awaited,
     /// The replicas that clusters keep until a copy is purged.
     shares: Shares,
 }
 
-/// What a decision puts in the place of what.
+/// The evictions of a decision and their replacements.
 pub(super) struct Exchange<'a> {
-    /// The tasks that are made now, in order.
+    /// The tasks that are created now, in order.
     pub(super) made: Vec<&'a GracefulEvictionTask>,
-    /// The clusters that are chosen now.
+    /// The clusters that are scheduled now.
     pub(super) chosen: &'a [TargetCluster],
-    /// Those of them where the workload was not.
+    /// Those of them where the workload was not before.
     pub(super) new: Vec<&'a str>,
 }
 
@@ -59,8 +59,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The cluster that takes the place of the one that a task leaves: one for one, in order. Where there are more or fewer,
-    /// which one it is cannot be told.
+    /// The replacement of the cluster that a task evicts from: one for one, in order. `None` if their numbers differ, because it
+    /// is then ambiguous.
     pub(super) fn place_of(&self, task: &GracefulEvictionTask) -> Option<&'a str> {
         let at = self
             .made
@@ -70,7 +70,7 @@ impl<'a> Exchange<'a> {
         is_one_for_one.then(|| self.new.get(at).copied()).flatten()
     }
 
-    /// The clusters that may take its place.
+    /// The clusters that may be its replacement.
     pub(super) fn instead_of(&self, task: &GracefulEvictionTask) -> Vec<String> {
         match self.place_of(task) {
             Some(name) => vec![name.to_owned()],
@@ -80,8 +80,8 @@ impl<'a> Exchange<'a> {
 }
 
 impl Records {
-    /// By what is stored, the tasks that the binding is to have, and the clusters that are chosen.
-    /// Cost: O(tasks × clusters + size of what is stored).
+    /// Computes the records from the stored ones, the tasks that the binding is to have, and the scheduled clusters. Cost:
+    /// O(tasks × clusters + size of the stored records).
     pub(super) fn of(
         index: &Index,
         (held, placement): (&ResourceBinding, &Placement),
@@ -99,7 +99,8 @@ impl Records {
         }
     }
 
-    /// Stores of them where the application failed: the rest is of clusters that are not chosen after all.
+    /// Stores only the clusters where the application failed: the other records belong to clusters that were not scheduled after
+    /// all.
     pub(crate) fn store_failed(&self, binding: &mut ResourceBinding) {
         let annotations = binding.metadata.annotations.get_or_insert_default();
         if self.failed.is_empty() {
@@ -109,7 +110,7 @@ impl Records {
         }
     }
 
-    /// Stores them on a binding.
+    /// Stores the records on a binding.
     pub(crate) fn store(&self, binding: &mut ResourceBinding) {
         let annotations = binding.metadata.annotations.get_or_insert_default();
         let json = |text: Option<String>, is_empty: bool| text.filter(|_| !is_empty);
@@ -132,7 +133,7 @@ impl Records {
     }
 }
 
-/// Has a binding say what its policy says of failovers.
+/// Copies the failover settings of its policy to a binding.
 pub(crate) fn wish(policy: &Meta, binding: &mut ResourceBinding) {
     let annotations = binding.metadata.annotations.get_or_insert_default();
     for key in WISHES {
@@ -143,7 +144,7 @@ pub(crate) fn wish(policy: &Meta, binding: &mut ResourceBinding) {
     }
 }
 
-/// A binding that is made again says what the one before it said.
+/// Copies the settings and records of an earlier binding to one that is created again.
 pub(crate) fn carry_over(before: &ResourceBinding, binding: &mut ResourceBinding) {
     let keys = WISHES
         .iter()
@@ -159,7 +160,7 @@ pub(crate) fn carry_over(before: &ResourceBinding, binding: &mut ResourceBinding
     }
 }
 
-/// Nothing is remembered where no policy places anything.
+/// Removes the settings and records where no policy schedules the workload.
 pub(crate) fn forget(annotations: &mut BTreeMap<String, String>) {
     for key in WISHES.iter().chain(&RECORDS) {
         annotations.remove(*key);

@@ -1,9 +1,9 @@
-//! What a replacement is told of the copy that it replaces: values of that one's status, which become its labels.
+//! State preservation: values of the old copy's status become labels of its replacement.
 //!
-//! An eviction task ends when the old copy is gone; with purgeMode Directly that is before the new one is written. So what is
-//! handed on is kept on the binding, by cluster, as long as the workload is scheduled there.
+//! An eviction task ends when the old copy is gone; with purgeMode Directly that is before the new one is written. So the labels
+//! are stored on the binding, by cluster, as long as the workload is scheduled there.
 //!
-//! Source: Karmada reference 4.4; what is done otherwise is listed in docs/differences.md.
+//! Source: Karmada reference 4.4; differences are listed in docs/differences.md.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::{
     stored_binding::{Labels, is_label_value, preserved_labels},
 };
 
-/// What of a copy's status is handed on: the labels, and what could not be, in words without values.
+/// Returns the labels preserved from a copy's status, and a message without values about those that could not be.
 ///
-/// `cluster`: the one that is left. What that copy was told itself, and tells nothing of now, is handed on again.
+/// `cluster`: the one evicted from. A label that this copy itself got, and whose value its status lacks now, is preserved again.
 /// Cost: O(rules × size of the status).
 pub(super) fn preserved(
     held: &ResourceBinding,
@@ -73,9 +73,8 @@ fn read(rule: &StatePreservationRule, status: Option<&Value>) -> Result<String, 
     }
 }
 
-/// The labels of the replacements on the clusters that are chosen now: as they were handed on, and by tasks that are made now.
-/// Where clusters do not take each other's place one for one, none of them gets what was another's own.
-/// Cost: O(tasks × clusters).
+/// The labels of the replacements on the clusters that are scheduled now: the stored ones, and those of tasks that are created
+/// now. If the replacements are not one for one, no cluster gets a label specific to another. Cost: O(tasks × clusters).
 pub(super) fn handed_on(held: &ResourceBinding, exchange: &Exchange<'_>) -> BTreeMap<Str, Labels> {
     let mut all = preserved_labels(held);
     all.retain(|cluster, _| exchange.chosen.iter().any(|target| target.name == **cluster));

@@ -1,4 +1,4 @@
-//! What is counted before and after a key is planned, and the pauses that follow.
+//! The counts before and after a key is planned, and the pauses that follow.
 
 use entourage_api::keys::annotation;
 
@@ -16,8 +16,8 @@ use crate::{
     stored_binding::eviction_from,
 };
 
-/// Before a key is planned: whether what is not wanted any more is explained. Cost: O(1) for what is wanted and was not
-/// edited; else that of [`wants`] and [`survey`].
+/// Before a key is planned: records whether the end of its copy's requirement is explained. Cost: O(1) for a copy that is
+/// required and was not edited; else that of [`wants`] and [`survey`].
 pub(crate) fn explain(index: &mut Index, key: &Key, now: Time) {
     if !index.config.brake {
         return;
@@ -51,7 +51,7 @@ fn explain_copy(index: &mut Index, id: &ResourceId, cluster: &Str, now: Time) {
         .as_ref()
         .is_some_and(|template| template.meta.deleting.is_some());
     let wanted = !ends && resource.template.is_some() && wants(index, id, resource, cluster);
-    // What is evicted is limited where that is decided.
+    // Evictions have their own limit.
     let is_evicted = resource
         .binding
         .as_ref()
@@ -90,7 +90,7 @@ fn ends_unexplained(index: &Index, name: &Str, cluster: &Str) -> bool {
         && index.is_base_synced()
 }
 
-/// After a key was planned: counts what will be deleted, and pauses what is too much. Cost: O(log members).
+/// After a key was planned: counts the deletions of its plan, and pauses those beyond the limit. Cost: O(log members).
 pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
     if !index.config.brake {
         return;
@@ -157,8 +157,8 @@ pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
     }
 }
 
-/// Before an unexplained deletion is planned: counts what it is measured by, once a minute for each member. Cost: O(1);
-/// O(entities) when that is due.
+/// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member. Cost:
+/// O(1); O(entities) when that is due.
 fn survey(index: &mut Index, cluster: &Str, now: Time) {
     let brake = index.brakes.members.entry(cluster.clone()).or_default();
     if brake.surveyed.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
@@ -182,7 +182,7 @@ fn survey(index: &mut Index, cluster: &Str, now: Time) {
     brake.surveyed = Some((now, limit, unexplained > LEAST && !standing));
 }
 
-/// A deletion on a member is about to be carried out.
+/// Counts a deletion on a member that is about to be executed.
 fn charge(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
     let brake = index.brakes.members.entry(cluster.clone()).or_default();
     brake.all.add(now);
@@ -191,7 +191,7 @@ fn charge(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
     }
 }
 
-/// A deletion waits for a release: the pause begins, if it has not.
+/// Starts a pause for a deletion that waits for a release, if none has started.
 fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
     let cause = cause(index, cluster, explained, now);
     let release = index
@@ -205,7 +205,7 @@ fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
         return;
     };
     let mut since = Time(now.0 - now.0.rem_euclid(1_000));
-    // What releases an earlier one must not release this one.
+    // The release of an earlier pause must not release this one.
     if release == Some(&*pause_name(since)) || brake.released.is_some_and(|released| since <= released) {
         since = since.plus(1_000);
     }
@@ -230,7 +230,7 @@ fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
     index.brakes.raised.insert(cluster.clone());
 }
 
-/// Counts once how many deletions wait, when most of them are known.
+/// Counts the waiting deletions once, when most of them are known.
 fn count_waiting(index: &mut Index, cluster: &Str, now: Time) {
     let waiting = index.waiting_for(&SyncRequirement::Removals(cluster.clone()));
     let pause = index

@@ -1,4 +1,4 @@
-//! What a Cluster says of deletions that wait.
+//! The messages of a Cluster about deletions that wait.
 
 use entourage_api::keys::annotation;
 
@@ -8,10 +8,10 @@ use crate::{
     object::{Gvk, Str},
 };
 
-/// So many lists that lack are named.
+/// The maximum number of missing lists named.
 const NAMED: usize = 3;
 
-/// Which lists of the hub lack.
+/// The lists of the hub that are missing.
 pub(super) fn lacks(lacking: &[Gvk], name: &Str) -> String {
     let named: Vec<String> = lacking.iter().take(NAMED).map(ToString::to_string).collect();
     let more = match lacking.len().saturating_sub(NAMED) {

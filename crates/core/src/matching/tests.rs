@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{config::Config, reserved::is_skipped_namespace};
 
-/// Name, selectors and priority of each.
+/// The name, selectors and priority of each.
 type Policies<'a> = &'a [(&'a str, &'a Value, i32)];
 
 fn spec(selectors: &Value, priority: i32) -> PropagationSpec {
@@ -51,7 +51,7 @@ fn the_best_matching_selector_counts() {
             json!([{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "other"}]),
             None,
         ),
-        // Every version of a kind shows the same objects.
+        // Every version of a kind has the same objects.
         (
             json!([{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]),
             Some(Specificity::Kind),

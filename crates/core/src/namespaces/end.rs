@@ -1,15 +1,15 @@
-//! A namespace that the hub deleted: it is deleted on a member, too, if we created it there and it holds no content; else it
-//! is released, and an event names what is still in it.
+//! A namespace that the hub deleted: it is deleted on a member, too, if this hub created it there and it is empty; else it is
+//! released, and an event names the objects in it.
 //!
-//! A deletion takes everything along, so it needs more proof than that of a copy. Invariants:
+//! A deletion of a namespace deletes all objects in it, so it needs more proof than that of a copy. Invariants:
 //!
-//! - The namespace says itself that this hub created it on this very cluster, and that it is the very object that was created
+//! - The namespace itself records that this hub created it on this cluster, and that it is the object that was created
 //!   ([`proof`]): annotations are restored and copied with an object, its uid is not. No other hub has a record on it.
-//! - No copy that a binding accounts for may still stand in it: they end in their own order.
-//! - The hub was asked and answered 404, and everything in the namespace was listed after that. A kind that cannot be listed may
-//!   hold anything. That is done again right before the deletion, however long it waited: what comes into the namespace between
-//!   that list and the deletion is the one thing that nothing shows, because it does not change the namespace's version.
-//! - It counts once as a deletion for [`crate::governor`]. So does a release, for which the hub is asked, too: a hub that was
+//! - No copy that a binding manages may still exist in it: copies are removed in their own order.
+//! - The hub returned 404 for it, and all objects in the namespace were listed after that. A kind that cannot be listed may have
+//!   objects. That is done again right before the deletion, however long it waited: an object created in the namespace between
+//!   that list and the deletion cannot be detected, because it does not change the namespace's version.
+//! - It counts once as a deletion for [`crate::governor`]. So does a release, which also checks the hub first: a hub that was
 //!   restored lacks namespaces that are to stay as they are.
 
 use std::collections::BTreeSet;
@@ -26,14 +26,14 @@ use crate::{
     plan::{Change, Event, Plan, Preconditions, Regarding, RemovalMode, SyncRequirement},
 };
 
-/// So often it is looked again whether what leaves has left, or what did not answer does, ever more rarely: some minutes in all.
+/// The number of checks, with back-off, whether remaining objects are gone, or a failed request succeeds: some minutes in all.
 const LOOKS: u32 = 9;
 
-/// Why one stays whose record is about another object, or about none.
+/// The reason why a namespace is kept whose record names another object, or none.
 const UNPROVEN: &str = "it is not certain that it is the one that was created for the hub: it was restored or copied there, or \
                         created by an earlier version";
 
-/// The longest pause between two looks, in milliseconds.
+/// The longest delay between two checks, in milliseconds.
 const LONGEST: i64 = 60_000;
 
 /// Plans a namespace of a member that the hub does not have. Cost: O(kinds in use × log), and O(objects in the namespace).
@@ -161,8 +161,8 @@ fn kept(index: &Index, (name, cluster): (&Str, &Str), why: &str) -> Event {
 }
 
 impl Index {
-    /// What may still stand in a namespace of a member, and a binding accounts for; the namespace itself counts, too.
-    /// Cost: O(kinds in use × log + objects in the namespace).
+    /// An object that may still exist in a namespace of a member and that a binding manages, or `None`; the namespace itself
+    /// counts, too. Cost: O(kinds in use × log + objects in the namespace).
     fn stands_in(&self, cluster: &Str, name: &Str) -> Option<ResourceId> {
         let itself = id_of(name);
         let accounted = |id: &ResourceId| {
@@ -180,8 +180,8 @@ impl Index {
         })
     }
 
-    /// The uids of copies of distributions in a namespace of a member, as they are known now.
-    /// Cost: O(distributions with a copy there × log).
+    /// The uids of copies of distributions in a namespace of a member, as currently observed. Cost: O(distributions with a copy
+    /// there × log).
     fn distributed_into(&self, cluster: &Str, name: &Str) -> BTreeSet<Str> {
         let place = Place {
             cluster: Some(cluster.clone()),

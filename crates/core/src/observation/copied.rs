@@ -1,4 +1,4 @@
-//! What is kept of a copy as a member serves it.
+//! The fields of a copy on a member that are kept.
 
 use entourage_api::keys::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
@@ -23,7 +23,7 @@ pub fn copy(interpretation: &Interpretation, gvk: &Gvk, object: &Value) -> Copy 
     copy
 }
 
-/// What we know of it ourselves.
+/// Projects a copy by its native interpreter.
 fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
     let meta = CopyMeta::of(object);
     match interpreter::native(&gvk.group, &gvk.version, &gvk.kind) {
@@ -44,7 +44,7 @@ fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
             meta,
             ..Copy::default()
         },
-        // Nothing is known of the kind: its status is shown as it is (karmada reference 1.6).
+        // The kind has no native interpreter: its status is reflected as it is (karmada reference 1.6).
         None => Copy {
             meta,
             status: object.get("status").filter(|status| status.is_object()).cloned(),

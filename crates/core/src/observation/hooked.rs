@@ -1,4 +1,4 @@
-//! Hooks as they are configured, and what they are asked about an object before it is read.
+//! Configured hooks, and the questions they are asked about an object before it is projected.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::{
 pub struct Configured {
     /// Its metadata.
     pub meta: Meta,
-    /// In which words they are asked.
+    /// The protocol of the hooks.
     pub contract: Contract,
-    /// The hooks, in its order.
+    /// The hooks, in the order of the configuration.
     pub hooks: Vec<Arc<Hook>>,
 }
 
 impl Configured {
-    /// `None` if it cannot be read.
+    /// Reads a configuration, or returns `None` if it is invalid.
     pub(super) fn of(contract: Contract, object: &Value) -> Option<Self> {
         let hooks = match contract {
             Contract::Interpreter => Hook::interpreters(&read(object)?),
@@ -42,9 +42,10 @@ impl Configured {
     }
 }
 
-/// What hooks are to be asked about an object before it is projected: their answers come [with](Interpretation::with) what is
-/// taught. Asked is only for answers that are `used`, and about nothing that never travels. Components are asked for when
-/// replicas were, and there are none: so this is called again with what was `heard`, until it is empty.
+/// The questions for hooks about an object before it is projected; the interpretation gets the responses by
+/// [`with`](Interpretation::with). Only operations whose results are `used` are asked for, and none for an object that is never
+/// propagated. Components are asked for when replicas were, and there are none: so this is called again with the responses in
+/// `heard`, until it is empty.
 #[must_use]
 pub fn questions<'a>(
     watch: &Watch,
@@ -73,7 +74,8 @@ pub fn questions<'a>(
     all
 }
 
-/// What was said of an object that a watch served, and what was not asked because nobody uses the answer.
+/// Returns the responses of hooks about an object that a watch served, and the operations that were skipped because their
+/// results are not in use.
 #[must_use]
 pub fn heard(
     watch: &Watch,
@@ -99,7 +101,7 @@ pub fn heard(
         })
 }
 
-/// Whether a template has replicas, or whether it has is still to be asked.
+/// True if a template has replicas, or that is still to be asked.
 fn has_replicas(interpretation: &Interpretation, gvk: &Gvk, object: &Value, heard: &HookResponses) -> bool {
     if interpretation.has(Operation::Replicas) && !heard.is_passed(Operation::Replicas) {
         return true;

@@ -1,4 +1,4 @@
-//! What people taught us of a kind, over what we know of it ourselves.
+//! The interpretation of a kind by customizations and hooks, over the native one.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -17,8 +17,8 @@ use crate::{
     object::{Gvk, ResourceId},
 };
 
-/// Replaces in a template's projection what they taught us. Where that has no answer the field is empty, or what is known
-/// without it, and who holds an earlier answer keeps it. Cost: that of their rules.
+/// Replaces the fields of a template's projection by the results of its interpretation. Where it has no result the field is
+/// empty, or has the native value, and a caller that holds an earlier result keeps it. Cost: that of the rules.
 pub(super) fn tell(
     interpretation: &Interpretation,
     id: &ResourceId,
@@ -40,7 +40,7 @@ pub(super) fn tell(
         }
         Some(other) => {
             let unanswered = failed(other, Operation::Replicas);
-            // Where nobody uses the answer, what is known without it will do: the status of a template that is a dependency.
+            // If the result is not in use, the native value is good enough: the status of a template that is a dependency.
             if !unanswered.is_unasked() {
                 (template.replicas, template.completions, template.requirements) = (None, None, None);
             }
@@ -49,7 +49,7 @@ pub(super) fn tell(
         None => {}
     }
     if let Some(answer) = interpretation.answer(Question::Components(object)) {
-        // What we know ourselves does not count, nor whether it could be told.
+        // The native result does not count, nor an error of it.
         template.components = None;
         template
             .unanswered
@@ -78,7 +78,7 @@ pub(super) fn tell(
     unite(template);
 }
 
-/// Each once, sorted; optional only if every mention says so.
+/// Sorts references and removes duplicates; one stays optional only if every mention of it is optional.
 fn unite(template: &mut Template) {
     template.references.sort();
     template.references.dedup_by(|again, kept| {
@@ -95,7 +95,7 @@ fn unite(template: &mut Template) {
     template.selections = selections;
 }
 
-/// Replaces in a copy's projection what they taught us.
+/// Replaces the fields of a copy's projection by the results of its interpretation.
 pub(super) fn tell_copy(interpretation: &Interpretation, object: &Value, copy: &mut Copy) {
     copy.interpretation = interpretation.kept();
     let mut unanswered = Vec::new();
@@ -128,7 +128,7 @@ fn failed(answer: Result<Answer, InterpretError>, operation: Operation) -> Inter
     })
 }
 
-/// What they name, by name and by label; each once, and never the object itself.
+/// The named dependencies, by name and by label; each once, and never the object itself.
 pub(crate) fn named(
     id: &ResourceId,
     all: &[DependentObjectReference],

@@ -1,4 +1,4 @@
-//! What is kept of the metadata of a copy.
+//! The metadata of a copy that is kept.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -13,15 +13,15 @@ use crate::{
     object::{Meta, NamespacedName, Str, Time, revision},
 };
 
-/// What is kept of a copy's metadata. There are as many copies as objects times members, so labels and annotations are
-/// kept as what decisions ask of them.
+/// The metadata of a copy that is kept. There are as many copies as objects times members, so labels and annotations are kept
+/// only as the facts that decisions need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyMeta {
     /// The uid the member gave.
     pub uid: Str,
     /// The resourceVersion as served.
     pub resource_version: Str,
-    /// `metadata.generation`, for kinds that have one, or what stands in for it
+    /// `metadata.generation`, for kinds that have one, or its substitute
     /// ([`content_number`](crate::interpreter::content_number)).
     pub generation: Option<i64>,
     /// `metadata.deletionTimestamp`.
@@ -32,9 +32,9 @@ pub struct CopyMeta {
     pub binding: u64,
     /// [`owner_hash`] of the cluster whose execution namespace its annotations name, without a namespace.
     pub cluster: u64,
-    /// The hash of the labels and annotations that the copy says are set by us; see [`crate::marks`].
+    /// The hash of the labels and annotations that the copy records as set by this hub; see [`crate::marks`].
     pub marks: u64,
-    /// Whether it carries labels, annotations, finalizers or ownerReferences of others.
+    /// True if it has labels, annotations, finalizers or ownerReferences of other writers.
     pub foreign: bool,
 }
 
@@ -63,7 +63,7 @@ impl CopyMeta {
         }
     }
 
-    /// Whether its annotations name the execution namespace of this cluster.
+    /// True if its annotations name the execution namespace of this cluster.
     #[must_use]
     pub fn names_cluster(&self, cluster: &str) -> bool {
         self.cluster == owner_hash("", cluster)
@@ -75,14 +75,14 @@ impl CopyMeta {
         revision(&self.resource_version)
     }
 
-    /// Whether this is the very same version of the very same object.
+    /// True if this is the same version of the same object.
     #[must_use]
     pub fn is_same_version(&self, other: &Self) -> bool {
         self.uid == other.uid && self.resource_version == other.resource_version
     }
 }
 
-/// A binding as copies remember it; held in memory only.
+/// The hash of a binding's name as copies store it; in memory only.
 #[must_use]
 pub fn owner_hash(namespace: &str, name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();

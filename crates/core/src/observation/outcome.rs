@@ -1,50 +1,50 @@
-//! What became of an attempt to write or to end a copy.
+//! The outcomes of requests that write or remove a copy.
 
 use super::Copy;
 use crate::{
     distributed::observed::ObservedObject, interpreter::question::InterpretError, object::Str, places::Step,
 };
 
-/// What became of one attempt to write a copy.
+/// The outcome of one attempt to write a copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delivered {
-    /// Written, or found equal: the copy as it is now, and the source version it was rendered from.
+    /// Written, or found equal: the copy as it is now, and the template version it was rendered from.
     Applied {
-        /// The copy as the member answered.
+        /// The copy as the member returned it.
         copy: Copy,
         /// The version of the template that was rendered, in the form of [`crate::delivery::source_version`].
         source: String,
-        /// Where the copy that was read differed from what was then written, as a path without values; `None` when
-        /// nothing had to be written, or nothing was read before.
+        /// The path, without values, at which the copy that was read differed from the one then written; `None` when no write
+        /// was needed, or the copy was not read before.
         differed: Option<String>,
     },
-    /// An object that is not ours stands there and the policy says Abort.
+    /// An object exists that is not managed by this hub, and the policy says Abort.
     Foreign,
-    /// The source does not exist any more, or must never travel; nothing was written.
+    /// The template no longer exists, or must never be propagated; nothing was written.
     NoSource(String),
-    /// A rule of an override policy cannot be applied to the object: which, why, and what to do. Nothing was written.
+    /// A rule of an override policy cannot be applied to the object: the rule, the cause, and what to do. Nothing was written.
     BadOverride(String),
-    /// What people taught us of the kind does not tell what the copy looks like. Nothing was written.
+    /// The interpretation of the kind failed, so the copy cannot be rendered. Nothing was written.
     Uninterpreted(InterpretError),
-    /// The member refused the object: its answer, without any of the object's content.
+    /// The member refused the object: its message, without any of the object's content.
     Rejected(String),
-    /// The member answered with an error that may pass, such as a webhook of its own that cannot be called: its words,
-    /// without any of the object's content. The outcome is unknown.
+    /// The member returned an error that may pass, such as a webhook of its own that cannot be called: its message, without any
+    /// of the object's content. The outcome is unknown.
     Failed(String),
-    /// The member could not be reached: why, in the words of the transport. The outcome is unknown.
+    /// The member could not be reached: the transport's error. The outcome is unknown.
     Unreachable(String),
-    /// Nothing was sent, for a reason of our own (leadership was lost, we stop): it is planned again.
+    /// Nothing was sent, for a reason of this process (it lost leadership, or stops): the key is planned again.
     Abandoned,
 }
 
-/// What became of one attempt to remove or release a copy.
+/// The outcome of one attempt to remove or release a copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Removed {
-    /// The DELETE was accepted; the copy is gone when the watch says so.
+    /// The DELETE was accepted; the copy is gone when the watch reports it.
     Accepted,
-    /// 404, another uid, or not ours any more: there is nothing of ours left.
+    /// 404, another uid, or no longer managed by this hub: no managed copy is left.
     Gone,
-    /// Our marks were taken off; the object stays.
+    /// The ownership metadata was removed; the object is kept.
     Released,
     /// The member refused.
     Rejected(String),
@@ -52,40 +52,40 @@ pub enum Removed {
     Unreachable(String),
 }
 
-/// What became of one attempt to write a copy of a distribution, or to take one away.
+/// The outcome of one attempt to write or remove a copy of a distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrote {
     /// Written, or found equal.
     Applied {
         /// The copy as it is now.
         part: ObservedObject,
-        /// The number of what it holds; see [`crate::distribution::observed::Spec::content`].
+        /// The hash of its content; see [`crate::distribution::observed::Spec::content`].
         content: u64,
-        /// Where the copy that was read differed from what was then written, as a path without values; `None` when nothing had
-        /// to be written, or nothing was read before.
+        /// The path, without values, at which the copy that was read differed from the one then written; `None` when no write
+        /// was needed, or the copy was not read before.
         differed: Option<String>,
-        /// Whether it was not there before.
+        /// True if it was created.
         created: bool,
     },
-    /// Looked at, and found to be otherwise; it was not to be written.
+    /// Read, and found to differ; it was not to be written.
     Unequal {
         /// The copy as it is.
         part: ObservedObject,
-        /// The number of what it was compared with.
+        /// The hash of the content it was compared with.
         content: u64,
     },
-    /// It did not work.
+    /// The attempt failed.
     Failed {
-        /// What did not.
+        /// The step that failed.
         step: Step,
-        /// For a person, without any content.
+        /// The cause for a user, without any content.
         message: String,
     },
-    /// There is nothing of ours left.
+    /// No copy managed by this hub is left.
     Gone {
-        /// The uid of what was there.
+        /// The uid of the object that was there.
         uid: Str,
     },
-    /// Nothing was sent, or what stands there is told by itself: it is planned again.
+    /// Nothing was sent, or the object at the target is reported by a watch: the key is planned again.
     Abandoned,
 }

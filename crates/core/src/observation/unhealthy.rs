@@ -1,11 +1,11 @@
-//! Why an object is not healthy, in the words of its own status.
+//! The reason why an object is not healthy, from its own status.
 
 use serde_json::Value;
 
 /// The longest reason, in characters.
 const LONGEST: usize = 256;
 
-/// Conditions that tell of trouble, by what they say then; the first that does counts.
+/// Conditions that report a problem, with the status they then have; the first that matches counts.
 const TELLING: &[(&str, &str)] = &[
     ("ReplicaFailure", "True"),
     ("Failed", "True"),
@@ -15,13 +15,13 @@ const TELLING: &[(&str, &str)] = &[
     ("Ready", "False"),
 ];
 
-/// Counters of what there should be and of what is ready, of the kinds that have them.
+/// Pairs of desired and ready counters, of the kinds that have them.
 const COUNTERS: &[(&str, &str)] = &[
     ("/status/desiredNumberScheduled", "/status/numberReady"),
     ("/spec/replicas", "/status/readyReplicas"),
 ];
 
-/// Counts first, then the condition that tells of the trouble, else the phase. Empty when the status says nothing.
+/// Returns the counts first, then the condition that reports the problem, else the phase. Empty if the status has none of them.
 ///
 /// Cost: O(conditions).
 pub(super) fn reason(object: &Value) -> String {

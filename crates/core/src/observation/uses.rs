@@ -1,19 +1,19 @@
-//! Who uses what hooks say of templates: a hook is asked only for an answer that somebody uses.
+//! The consumers of hook responses about templates: a hook is asked only for a result that is in use.
 //!
-//! | operation | asked about | who uses the answer | what waits while there is none |
+//! | operation | asked about | consumer of the result | what waits while there is none |
 //! |---|---|---|---|
-//! | `InterpretDependency` | templates whose dependencies are propagated, and these dependencies | attached bindings | the first placement |
-//! | `InterpretReplica` | templates that a policy claims | the division of replicas; the binding's `replicas` | the first placement, if replicas are divided |
+//! | `InterpretDependency` | templates that propagate dependencies, and these | attached bindings | the first scheduling |
+//! | `InterpretReplica` | templates that a policy claims | the division of replicas; the binding's `replicas` | the first scheduling, if divided |
 //! | `InterpretComponent` | the same, without replicas | the binding's `components` | nothing |
-//! | `Prune` | what is rendered | the copy | that copy |
-//! | `ReviseReplica` | what is rendered with a share of divided replicas | the copy | that copy |
-//! | `Retain` | what is rendered for a copy that exists | the copy | the update of that copy |
+//! | `Prune` | templates that are rendered | the copy | that copy |
+//! | `ReviseReplica` | templates that are rendered with a share of divided replicas | the copy | that copy |
+//! | `Retain` | templates that are rendered for a copy that exists | the copy | the update of that copy |
 //! | `InterpretStatus` | copies | their entry in the binding's status | the status of that entry |
 //! | `InterpretHealth` | copies | the same | the health of that entry |
 //! | `AggregateStatus` | templates with copies | the template's status | the template's status |
 //!
-//! What the Index knows of an object is passed to whoever reads it, one object at a time ([`Use`]). An object that nothing
-//! is known of yet tells by its own metadata whether a policy claims it.
+//! The Index passes the use of an object to the reader, one object at a time ([`Use`]). For an object that the Index does not
+//! have yet, its own metadata shows whether a policy claims it.
 
 use std::collections::BTreeMap;
 
@@ -25,32 +25,32 @@ use crate::{
     scope,
 };
 
-/// Which answers about a template somebody uses.
+/// The interpretation results about a template that are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Whether a policy claims it, or did so when its binding was last written: replicas and components.
+    /// True if a policy claims it, or did when its binding was last written: replicas and components are in use.
     pub own: bool,
-    /// Whether its dependencies are propagated, for itself or because it is a dependency.
+    /// True if its dependencies are propagated, for itself or because it is a dependency.
     pub references: bool,
 }
 
-/// A change of who uses what.
+/// A change of the results in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Of a template.
+    /// Of one template.
     Template {
-        /// Which one.
+        /// The template.
         id: ResourceId,
-        /// Its answers; `None` when nothing is known of it any more.
+        /// Its results in use; `None` when the Index no longer has the template.
         used: Option<Used>,
-        /// Whether it was read without an answer that is used: it is to be read again.
+        /// True if it was read without a result that is in use: it must be read again.
         again: bool,
     },
-    /// Of what a policy claims: whether it propagates dependencies; `None` when the policy is gone.
+    /// Of the templates that a policy claims: true if it propagates dependencies; `None` when the policy is gone.
     Policy(NamespacedName, Option<bool>),
 }
 
-/// What is used, as far as it was told.
+/// The results in use, by the changes received so far.
 #[derive(Clone, Debug, Default)]
 pub struct Uses {
     templates: BTreeMap<ResourceId, Used>,
@@ -59,13 +59,13 @@ pub struct Uses {
 }
 
 impl Used {
-    /// All answers.
+    /// All results.
     pub const ALL: Self = Self {
         own: true,
         references: true,
     };
 
-    /// Whether somebody uses the answer to this operation about a template.
+    /// True if the result of this operation about a template is in use.
     #[must_use]
     pub fn has(self, operation: Operation) -> bool {
         match operation {
@@ -77,7 +77,7 @@ impl Used {
 }
 
 impl Uses {
-    /// Every answer is used, whatever is told: for those who want to see them.
+    /// Uses every result, whatever changes arrive: for commands that show all of them.
     #[must_use]
     pub fn everything() -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Uses {
         }
     }
 
-    /// Takes in a change. Answers the template that is to be read again. Cost: O(log templates of kinds with hooks).
+    /// Applies a change. Returns the template that must be read again. Cost: O(log templates of kinds with hooks).
     pub fn take(&mut self, change: Use) -> Option<ResourceId> {
         match change {
             Use::Template { id, used, again } => {
@@ -107,8 +107,8 @@ impl Uses {
         }
     }
 
-    /// Which answers about an object are used, by what was told and by the claim in its metadata.
-    /// Cost: O(its metadata + log templates of kinds with hooks).
+    /// Returns the results about an object that are in use, by the changes received and by the claim in its metadata. Cost:
+    /// O(its metadata + log templates of kinds with hooks).
     #[must_use]
     pub fn of(&self, id: &ResourceId, object: &Value) -> Used {
         if self.is_everything {

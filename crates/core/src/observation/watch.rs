@@ -1,4 +1,4 @@
-//! What is listed and watched.
+//! The lists and watches.
 
 use std::{
     cmp::Ordering,
@@ -13,8 +13,8 @@ use crate::{
     server::Server,
 };
 
-/// One list-and-watch. The index says which it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches
-/// of two versions of a kind are different ones.
+/// One list-and-watch. The Index returns those it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches of
+/// two versions of a kind differ.
 #[derive(Clone, Debug)]
 pub enum Watch {
     /// PropagationPolicies of the hub, whole objects.
@@ -44,13 +44,13 @@ pub enum Watch {
     /// Templates of a kind on the hub: whole objects for a kind that is interpreted, metadata for the others; token Secrets
     /// excluded.
     Templates(Gvk),
-    /// Our copies of a kind on a member (label `entourage.dev/hub` = our hub's id): metadata for kinds that are known to
-    /// have nothing to report, whole objects for the others.
+    /// Copies of a kind on a member that are managed by this hub (label `entourage.dev/hub` = the hub's id): metadata for kinds
+    /// that have no status to report, whole objects for the others.
     Copies(Str, Gvk),
     /// ResourceDistributions of the hub, whole objects.
     Distributions,
-    /// Objects of a kind and a name in all namespaces, of the hub or of a member, metadata: copies of a distribution, and what
-    /// stands in their way.
+    /// Objects of a kind and a name in all namespaces, of the hub or of a member, metadata: copies of a distribution, and
+    /// unmanaged objects of the same name.
     Distributed(Option<Str>, Gvk, Str),
     /// WorkloadRebalancers of the hub, whole objects.
     Rebalancers,
@@ -83,7 +83,7 @@ impl Hash for Watch {
 }
 
 impl Watch {
-    /// What tells one from another.
+    /// The fields that distinguish one watch from another.
     fn parts(&self) -> (u8, &str, Option<&Gvk>, &str) {
         match self {
             Self::Policies => (0, "", None, ""),

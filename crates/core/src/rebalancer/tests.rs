@@ -1,4 +1,4 @@
-//! What is said of a rebalancer, and when.
+//! The results of a rebalancer, and their times.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 const CREATED: Time = Time(1_700_000_000_000);
-/// When whoever looks has patience for nothing more.
+/// The time at which nothing is waited for any more.
 const LATE: Time = CREATED.plus(PROGRESS).plus(FIRST_LOOK);
 
 fn see(index: &mut Index, watch: &Watch, object: &Value, now: Time) -> Vec<Key> {
@@ -34,7 +34,7 @@ fn list(index: &mut Index, watch: &Watch, objects: &[Value]) -> Vec<Key> {
     index.observe(listed, CREATED)
 }
 
-/// An index that knows the hub, but for these watches.
+/// An index with a synced hub, except for these watches.
 fn knowing(but: &[Watch]) -> Index {
     let mut index = Index::new(Config::new("hub"));
     let demanded: Vec<Watch> = index.demand().iter().cloned().collect();
@@ -77,7 +77,7 @@ fn planned(index: &Index, now: Time) -> Plan {
     plan(index, &"r".into(), now)
 }
 
-/// The status that is written; null where none is.
+/// The status that is written; null if none is.
 fn written(index: &Index, now: Time) -> Value {
     match planned(index, now).changes.as_slice() {
         [
@@ -252,7 +252,7 @@ fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen(
         panic!("it ends");
     };
     assert_eq!(*verb, wanted);
-    // Its spec changes: what failed is asked for once more.
+    // Its spec changes: a failed workload is tried once more.
     see(
         &mut index,
         &Watch::Rebalancers,

@@ -1,4 +1,4 @@
-//! Why a template has a binding of its own: a policy that claims it, now or once.
+//! The reason why a template has a binding of its own: a policy that claims it, or claimed it once.
 
 use crate::{
     index::{
@@ -9,20 +9,20 @@ use crate::{
     observation::Template,
 };
 
-/// Why the binding exists apart from its referrers.
+/// The reason why the binding exists apart from its referrers.
 #[derive(Clone, Copy)]
 pub(crate) enum Own<'a> {
     /// A policy claims the template.
     Claimed(&'a NamespacedName, &'a Policy),
-    /// A policy claims it and waits, lazy for the template's next change, or for an override policy: what the binding says
-    /// stays.
+    /// A policy claims it and waits: it is lazy and waits for the template's next change, or for an override policy. The binding
+    /// stays as it is.
     Held(&'a NamespacedName, &'a Policy),
-    /// The policy that once did is gone: what it said stays.
+    /// The policy that claimed it is gone: the binding stays as it is.
     Orphaned,
 }
 
-/// Why a template has a binding of its own, whatever needs it. `binding` is the stored one, or the one that vanished. Cost:
-/// O(candidate policies).
+/// The reason why a template has a binding of its own, or `None` if only its dependents require it. `binding` is the stored one,
+/// or the one that was deleted. Cost: O(candidate policies).
 pub(crate) fn own_part<'a>(
     index: &'a Index,
     id: &ResourceId,

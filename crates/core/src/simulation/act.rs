@@ -1,4 +1,4 @@
-//! Carrying out plans on the model, one change at a time, as the shell does on real servers.
+//! Execution of plans on the model, one change at a time, as the shell does on real servers.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Simulation {
-    /// Plans a key and carries the plan out; answers with what must be known before that.
+    /// Plans a key and executes the plan; returns the questions to answer before that.
     pub(super) fn work(&mut self, key: &Key) -> Vec<Question> {
         self.plans += 1;
         let plan = self.index.plan(key, self.now);
@@ -47,7 +47,7 @@ impl Simulation {
             self.now = self.now.plus(1);
             match seen {
                 Some(seen) => seen.into_iter().for_each(|each| self.observe(each)),
-                // As the shell does: the rest of the plan is void, and the key is planned again a little later.
+                // As in the shell: the rest of the plan is dropped, and the key is planned again a little later.
                 None => {
                     self.timers.insert(key.clone(), self.now.plus(1_000));
                     break;
@@ -57,7 +57,7 @@ impl Simulation {
         Vec::new()
     }
 
-    /// What must be known of the real servers before a change can be carried out.
+    /// The question about the real servers to answer before a change can be executed, or `None`.
     fn question(&self, change: &Change) -> Option<Question> {
         let question = match change {
             Change::GetTemplate(id) if !self.hub.contains(id) => Question::Template(id.clone()),
@@ -79,7 +79,7 @@ impl Simulation {
         (!self.answered.contains(&question)).then_some(question)
     }
 
-    /// The answer to a change; `None` when it failed.
+    /// Executes a change and returns its observations; `None` if it failed.
     fn carry_out(&mut self, change: Change) -> Option<Vec<Observation>> {
         match change {
             Change::Hub { object, verb } => self.write_hub(&object, verb),
@@ -109,7 +109,7 @@ impl Simulation {
                 self.bring_namespace(&cluster, &name, &labels, &annotations);
                 Some(Vec::new())
             }
-            // Nothing is looked into here: what a namespace holds besides is not part of the model.
+            // The other objects in a namespace are not part of the model.
             Change::LookInto { .. } | Change::EndNamespace { .. } => Some(Vec::new()),
             Change::GetCopy { id, cluster } => {
                 let member = self.members.get(&cluster);
@@ -124,7 +124,7 @@ impl Simulation {
                     },
                 ])
             }
-            // Only a 404 proves that it is gone: the key rests, as the controllers' would.
+            // Only a 404 proves that it is gone: the key waits, as in the controllers.
             Change::GetTemplate(id) if !self.hub.contains(&id) && self.unreadable.contains_key(&id) => {
                 Some(Vec::new())
             }
@@ -208,7 +208,7 @@ impl Simulation {
         Some(Vec::new())
     }
 
-    /// A DELETE on the hub: at once, or when the last finalizer goes.
+    /// A DELETE on the hub: at once, or when the last finalizer is removed.
     pub(super) fn delete_on_hub(&mut self, id: &ResourceId) {
         let Some(held) = self.hub.get(id).cloned() else {
             return;
@@ -224,7 +224,7 @@ impl Simulation {
         }
     }
 
-    /// An object is gone, and with it what it owns.
+    /// Removes an object and the objects that it owns.
     fn forget(&mut self, id: &ResourceId, held: &Value) {
         self.hub.remove(id);
         self.hub_gone(id, held);
@@ -244,7 +244,7 @@ impl Simulation {
     }
 }
 
-/// A write of an object leaves its status as it is.
+/// Keeps the status of an object in a write of it.
 fn with_status_of(mut body: Value, held: &Value) -> Value {
     match held.get("status") {
         Some(status) => body["status"] = status.clone(),

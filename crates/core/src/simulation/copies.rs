@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Simulation {
-    /// Renders a template and brings the copy in line; `blind` when the live copy need not be read before.
+    /// Renders a template and applies the copy; `blind` if the live copy need not be read before.
     pub(super) fn deliver(
         &mut self,
         id: &ResourceId,
@@ -95,7 +95,7 @@ impl Simulation {
         outcome
     }
 
-    /// A copy's namespace is made with it where there is none.
+    /// Creates the namespace of a copy if it does not exist.
     fn make_namespace(&mut self, cluster: &Str, name: &Str) {
         let id = servers::namespace(name);
         let known = self.open.contains(&Watch::MemberNamespaces(cluster.clone()));
@@ -103,13 +103,13 @@ impl Simulation {
             .members
             .get(cluster)
             .is_none_or(|member| member.unreadable.is_some() || member.objects.contains(&id));
-        // Every server has it from the start.
+        // Every server has `default` from the start.
         if known && !there && !name.is_empty() && &**name != "default" {
             self.bring_namespace(cluster, name, &BTreeMap::new(), &BTreeMap::new());
         }
     }
 
-    /// Makes a namespace of a member, or merges into it what it lacks.
+    /// Creates a namespace of a member, or merges missing labels and annotations into it.
     pub(super) fn bring_namespace(
         &mut self,
         cluster: &Str,
@@ -140,7 +140,7 @@ impl Simulation {
         self.copy_changed(cluster, &id, live.as_ref());
     }
 
-    /// Deletes or releases exactly the copy that the plan names; `None` when it has changed.
+    /// Deletes or releases exactly the copy that the plan names; `None` if it has changed.
     pub(super) fn remove(
         &mut self,
         id: &ResourceId,
@@ -182,7 +182,7 @@ impl Simulation {
     }
 }
 
-/// A server does not keep empty labels and annotations.
+/// Removes empty labels and annotations, as a server does.
 fn without_empty(object: &mut Value) {
     if let Some(meta) = object["metadata"].as_object_mut() {
         meta.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));

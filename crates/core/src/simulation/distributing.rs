@@ -1,4 +1,4 @@
-//! Copies of distributions in the model. Which request follows which is the core's own business, as it is for the shell.
+//! Copies of distributions in the model. The core decides the order of requests, as for the shell.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +21,20 @@ use crate::{
     rendered::wipe,
 };
 
-/// What a server says to a request: an object, or what its refusal means.
+/// The response of a server: an object, or the class of its error with the message.
 type Response = Result<Value, (No, String)>;
 
-/// How many namespaces of one cause are told one by one.
+/// The maximum number of namespaces of one cause that are listed one by one.
 const TOLD: usize = 100;
 
 impl Simulation {
-    /// What must be known before a copy is brought in line.
+    /// The question to answer before a copy is applied, or `None`.
     pub(super) fn source_of(&self, order: &Order) -> Option<Question> {
         let source = apply_task::source(order);
         (!self.hub.contains(&source)).then_some(Question::Template(source))
     }
 
-    /// Brings the copy of a distribution in line.
+    /// Applies the copy of a distribution.
     pub(super) fn distribute(&mut self, order: &Order) -> Vec<Observation> {
         let mut seen = Vec::new();
         let wrote = self.bring_in_line(order, &mut seen);
@@ -110,7 +110,7 @@ impl Simulation {
         }
     }
 
-    /// The server of a place.
+    /// Responds as the server of a place.
     fn ask(&mut self, request: &Request, place: &Place, id: &ResourceId) -> Response {
         let live = self.at(place, id).cloned();
         let is_exactly = |live: &Value, wanted: &Value| {
@@ -178,7 +178,7 @@ impl Simulation {
     }
 }
 
-/// The distribution that an object of a server says it is a copy of. On members it must say that it is this hub's, made for this
+/// The distribution that an object of a server claims to be a copy of, or `None`. On members it must name this hub and this
 /// place.
 pub(super) fn from<'a>(server: &Server, hub: &str, object: &'a Value) -> Option<&'a str> {
     let (labels, annotations) = (&object["metadata"]["labels"], &object["metadata"]["annotations"]);
@@ -195,7 +195,7 @@ pub(super) fn from<'a>(server: &Server, hub: &str, object: &'a Value) -> Option<
         .filter(|_| is_here)
 }
 
-/// What becomes of the copies on the hub. Cost: O(objects of the hub + places of the distributions).
+/// The outcomes of the copies on the hub. Cost: O(objects of the hub + places of the distributions).
 pub(super) fn on_hub(simulation: &Simulation) -> BTreeMap<ResourceId, Outcome> {
     let mut all = BTreeMap::new();
     let given = simulation.hub_before.iter().chain(simulation.hub.iter());
@@ -220,7 +220,7 @@ pub(super) fn on_hub(simulation: &Simulation) -> BTreeMap<ResourceId, Outcome> {
     all
 }
 
-/// Why a copy is there, or goes.
+/// The reason why a copy is created or removed.
 pub(super) fn message(
     simulation: &Simulation,
     id: &ResourceId,
@@ -235,7 +235,7 @@ pub(super) fn message(
     }
 }
 
-/// The copies on a server that should be there, or go, and do not.
+/// The copies on a server that should be created or removed, and are blocked.
 pub(super) fn held_up(simulation: &Simulation, cluster: Option<&Str>) -> BTreeMap<ResourceId, Outcome> {
     let server = cluster.map_or(Server::Hub, |name| Server::Member(name.clone()));
     let mut all = BTreeMap::new();
@@ -293,12 +293,12 @@ fn why_not(
     }
 }
 
-/// What is wrong with distributions beside what becomes of each copy.
+/// Notes about distributions in addition to the outcome of each copy.
 pub(super) fn notes(simulation: &Simulation) -> impl Iterator<Item = Note> {
     whole(simulation).chain(kept_out(simulation))
 }
 
-/// Objects of the files that keep copies out: they have lines of their own, so it is told here.
+/// Notes about given objects that block copies: they have outcomes of their own, so the conflict is noted here.
 fn kept_out(simulation: &Simulation) -> impl Iterator<Item = Note> {
     held_up(simulation, None).into_iter().filter_map(|(id, told)| {
         let is_given = simulation.applied.contains(&id) && told.fate == Fate::Refused;
@@ -311,7 +311,7 @@ fn kept_out(simulation: &Simulation) -> impl Iterator<Item = Note> {
     })
 }
 
-/// Distributions that cannot be read, whose source is missing, or whose copies are kept until somebody confirms.
+/// Notes about distributions that cannot be read, whose source is missing, or whose copies are kept until a user confirms.
 fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
     simulation.hub.iter().filter_map(|(id, object)| {
         if id.gvk != distribution::gvk() {
@@ -337,12 +337,12 @@ fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
     })
 }
 
-/// Whether a watch tells of copies of distributions on this member.
+/// The watch of copies of distributions on a member.
 pub(super) fn watch_of(cluster: &Str, id: &ResourceId) -> Watch {
     Watch::Distributed(Some(cluster.clone()), id.gvk.clone(), id.name.clone())
 }
 
-/// The namespaces that distributions name and nobody gave: a plan without a hub takes them to be there.
+/// The namespaces that distributions name and that are not given: a plan without a hub assumes that they exist.
 #[must_use]
 pub fn named_namespaces(objects: &[Value]) -> Vec<Str> {
     let is_given = |name: &str| {

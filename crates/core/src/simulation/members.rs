@@ -1,4 +1,4 @@
-//! The members: who answers, and what is taken to be on one that cannot be read.
+//! The members: those that respond, and the assumed objects of those that cannot be read.
 
 use entourage_api::keys::condition;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Simulation {
-    /// Probes the members that were not: one whose Cluster says nothing of it counts as ready.
+    /// Probes the members that were not probed: one whose Cluster has no Ready condition counts as ready.
     pub(super) fn probe_members(&mut self) {
         let clusters: Vec<(Str, Probe)> = self
             .hub
@@ -27,7 +27,7 @@ impl Simulation {
         }
     }
 
-    /// A member whose APIs are known serves a kind as soon as the definition of it is there.
+    /// A member with known APIs serves a kind as soon as its CustomResourceDefinition exists.
     pub(super) fn define(&mut self, cluster: &Str, definition: &ResourceId) {
         if &*definition.gvk.kind != "CustomResourceDefinition" {
             return;
@@ -68,8 +68,8 @@ impl Simulation {
         self.hub_changed(&id);
     }
 
-    /// Takes the copies of a member that cannot be read to be as the hub recorded them when it wrote them: rendered from
-    /// the templates as they are now, with the recorded uid and version.
+    /// Assumes the copies of a member that cannot be read to be as the hub recorded them when it wrote them: rendered from the
+    /// current templates, with the recorded uid and version.
     pub(super) fn assume(&mut self, cluster: &Str, watch: &Watch, why: &str) {
         let member = self.members.entry(cluster.clone()).or_default();
         member.unreadable.get_or_insert_with(|| why.to_owned());
@@ -87,14 +87,14 @@ impl Simulation {
         }
     }
 
-    /// The copy that the hub's record speaks of; `None` when there is none.
+    /// The copy that the hub recorded; `None` if there is none.
     fn recorded(&self, id: &ResourceId, cluster: &Str) -> Option<Value> {
         let record = self.index.resource(id)?.copies.get(cluster)?.record.clone()?;
         let render_spec = recipe_of(&self.index, id, cluster)?;
         let rendered = render::render(&render_spec, id, cluster, self.hub.get(id)?, None).ok()?;
         let mut copy = kept(rendered.object().clone());
         copy["metadata"]["uid"] = json!(record.uid);
-        // One that was never listed may have any version: it only must be older than what comes.
+        // A copy that was never listed may have any version: it only must be lower than the next ones.
         copy["metadata"]["resourceVersion"] = json!(record.resource_version.as_deref().unwrap_or("1"));
         if let Some(generation) = record.generation {
             copy["metadata"]["generation"] = json!(generation);
@@ -103,7 +103,7 @@ impl Simulation {
     }
 }
 
-/// What a probe of the member would find, by what its Cluster says.
+/// The result that a probe of the member would have, by its Cluster.
 fn probe(cluster: &Value) -> Probe {
     let ready = cluster["status"]["conditions"]
         .as_array()

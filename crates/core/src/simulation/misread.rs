@@ -1,4 +1,4 @@
-//! Objects that cannot be read as what they say they are: nothing that is decided could go by them.
+//! Objects that cannot be read as their kind: no decision can use them.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     observation::{Watch, kind_read_by, project},
 };
 
-/// The kinds that decisions go by and users write.
+/// The kinds that decisions use and users write.
 const OURS: [Watch; 8] = [
     Watch::Customizations,
     Watch::Policies,
@@ -20,11 +20,11 @@ const OURS: [Watch; 8] = [
     Watch::Rebalancers,
 ];
 
-/// How much is tried to find the part at fault, in values looked at: a fraction of a second. Whoever writes an object waits.
+/// The limit for the search of the invalid field, in values visited: a fraction of a second. The author of the object waits.
 const TRIED: usize = 1_000_000;
 
-/// Why an object cannot be read as what it says it is; `None` when it can be, or is not ours to read. It quotes nothing of
-/// a Secret.
+/// The reason why an object cannot be read as its kind; `None` if it can be, or is not of a kind of this control plane. It
+/// quotes nothing of a Secret.
 ///
 /// Cost: O(size of the object), if it can be read.
 #[must_use]
@@ -44,18 +44,18 @@ pub fn why(id: &ResourceId, object: &Value) -> Option<String> {
     Some(format!("{at} is not valid for a {kind}: {REMEDY}"))
 }
 
-/// What to do about an object that cannot be read.
+/// The advice for an object that cannot be read.
 pub(crate) const REMEDY: &str =
     "correct its type (entourage crds prints the definition), or it would have no effect";
 
-/// The part of an object that keeps it from being read as what it says it is; `None` when it can be, or is not ours to read.
+/// The field of an object that cannot be read as its kind; `None` if all can be, or it is not of a kind of this control plane.
 ///
 /// Cost: as [`why`].
 pub(crate) fn field(gvk: &Gvk, object: &Value) -> Option<String> {
     part(OURS.iter().find(|watch| kind_read_by(watch) == *gvk)?, object)
 }
 
-/// The part of an object that keeps a watch from reading it; `None` when nothing does, or users do not write such objects.
+/// The field of an object that keeps a watch from reading it; `None` if there is none, or users do not write such objects.
 ///
 /// Cost: as [`why`].
 #[must_use]
@@ -72,15 +72,15 @@ fn is_map_of_texts(field: &Value) -> bool {
     }
 }
 
-/// What may stand for a part that cannot be left out, to see whether the rest can be read.
+/// The substitutes for a field that cannot be omitted, to test whether the rest can be read.
 fn stand_ins() -> [Value; 4] {
     [json!([]), json!({}), json!(""), json!(0)]
 }
 
-/// The path of the part at fault: the deepest without which, or with another value in its place, the rest can be read; the
-/// object, where that is not found soon.
+/// The path of the invalid field: the deepest without which, or with a substitute, the rest can be read; the object, if that is
+/// not found soon.
 ///
-/// Cost: O(parts × size of the object), for what is refused, and not more than [`TRIED`] says.
+/// Cost: O(fields × size of the object), for an invalid object, limited by [`TRIED`].
 fn worst(watch: &Watch, object: &Value) -> String {
     let mut tries = TRIED / parts(object);
     let Some(pointer) = fault(watch, object, "", &mut tries) else {
@@ -98,7 +98,7 @@ fn worst(watch: &Watch, object: &Value) -> String {
     text
 }
 
-/// How many values there are in a value, with itself.
+/// The number of values in a value, including itself.
 fn parts(value: &Value) -> usize {
     1 + match value {
         Value::Object(map) => map.values().map(parts).sum(),
@@ -107,7 +107,7 @@ fn parts(value: &Value) -> usize {
     }
 }
 
-/// The JSON pointer of the part at fault below another one; `None` when there is none, or all tries are used up.
+/// The JSON pointer of the invalid field below another one; `None` if there is none, or all tries are used up.
 fn fault(watch: &Watch, object: &Value, within: &str, tries: &mut usize) -> Option<String> {
     let parts: Vec<String> = match object.pointer(within)? {
         Value::Object(map) => map
@@ -216,7 +216,7 @@ mod tests {
                 told.starts_with(field) && !told.contains("canary") && !told.contains("7654"),
                 "{told}"
             );
-            // Whoever takes it in all the same must live.
+            // A caller that stores it all the same must not panic.
             drop(super::super::objects::kept(secret(&data, &plain)));
         }
         assert_eq!(of(&secret(&json!({"a": "Yg=="}), &json!({"c": null}))), None);

@@ -1,4 +1,4 @@
-//! What is worth telling beside what becomes of each object: conditions that are not True, and what stays behind.
+//! The notes beside the outcome of each object: conditions that are not True, and objects that are not propagated.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::{
     override_effect as effect, scope,
 };
 
-/// The conditions of bindings and policies that are not True and were not so before, templates that stay behind, and
-/// those of which nothing can be said.
+/// The conditions of bindings and policies that are not True and were not so before, templates that are not propagated, and
+/// templates that cannot be read.
 pub(super) fn notes(simulation: &Simulation) -> Vec<Note> {
     let mut notes = BTreeSet::new();
     for (id, object) in simulation.hub.iter() {
@@ -64,7 +64,7 @@ fn bound(binding: &Value) -> String {
     .to_string()
 }
 
-/// `FullyApplied` says nothing that the copies' outcomes do not say better.
+/// `FullyApplied` is omitted: the copies' outcomes say it better.
 fn troubles(object: &Value) -> impl Iterator<Item = &Value> {
     let all = object["status"]["conditions"].as_array();
     all.into_iter()
@@ -72,7 +72,7 @@ fn troubles(object: &Value) -> impl Iterator<Item = &Value> {
         .filter(|each| each["status"] != "True" && each["type"] != condition::FULLY_APPLIED)
 }
 
-/// The override policies among what is applied that would change no copy: their kinds have no status that says so.
+/// The applied override policies that would change no copy: their kinds have no status that reports it.
 fn without_effect(simulation: &Simulation) -> impl Iterator<Item = Note> {
     simulation.applied.iter().filter_map(|(id, _)| {
         let is_override =
@@ -88,7 +88,7 @@ fn without_effect(simulation: &Simulation) -> impl Iterator<Item = Note> {
     })
 }
 
-/// What decisions asked for and the hub does not show to this account.
+/// The objects that decisions need and this account may not read.
 fn unreadable(simulation: &Simulation) -> impl Iterator<Item = Note> {
     let unknown = simulation.unreadable.iter();
     let unknown = unknown.filter(|(id, _)| !simulation.hub.contains(id));
@@ -103,7 +103,7 @@ fn unreadable(simulation: &Simulation) -> impl Iterator<Item = Note> {
     })
 }
 
-/// What was applied and nothing takes along.
+/// Applied objects that nothing propagates.
 fn stale_dependencies(simulation: &Simulation) -> Vec<Note> {
     let stays = |id: &ResourceId, object: &Value| -> Option<(&str, String)> {
         let has_binding = simulation
@@ -136,7 +136,7 @@ fn stale_dependencies(simulation: &Simulation) -> Vec<Note> {
         .collect()
 }
 
-/// Kinds that configure the hub and are not propagated by themselves.
+/// True for kinds that configure the hub and are not propagated by themselves.
 fn is_ours_to_read(id: &ResourceId) -> bool {
     let group = &*id.gvk.group;
     group.ends_with("karmada.io")

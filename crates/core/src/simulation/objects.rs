@@ -1,4 +1,4 @@
-//! The objects of an API server as the rehearsal models it: identities, versions, merges, finalizers.
+//! The objects of an API server in the simulation: ids, versions, merges, finalizers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     rendered::wipe,
 };
 
-/// What an API server holds. It may hold Secrets: no `Debug`, wiped on drop.
+/// The objects of an API server. They may be Secrets: no `Debug`, wiped on drop.
 #[derive(Default)]
 pub(super) struct Objects(BTreeMap<ResourceId, Value>);
 
@@ -46,7 +46,7 @@ impl Drop for Objects {
     }
 }
 
-/// What gives out uids and resourceVersions: one sequence for all servers, above every version that was seen.
+/// The source of uids and resourceVersions: one sequence for all servers, above every version that was observed.
 #[derive(Default)]
 pub(super) struct Versions {
     last: u64,
@@ -54,7 +54,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// Takes note of a version that a real server gave.
+    /// Records a version of a real server.
     pub(super) fn saw(&mut self, object: &Value) {
         let version = object["metadata"]["resourceVersion"].as_str();
         if let Some(version) = version.and_then(|text| text.parse().ok()) {
@@ -73,7 +73,7 @@ impl Versions {
         self.last
     }
 
-    /// An object as a POST leaves it.
+    /// The object that results from a POST.
     pub(super) fn created(&mut self, id: &ResourceId, mut object: Value, now: Time) -> Value {
         self.uids += 1;
         let uid = format!("00000000-0000-4000-8000-{:012}", self.uids);
@@ -90,7 +90,7 @@ impl Versions {
         object
     }
 
-    /// An object as a PUT of `next` over `held` leaves it: the same when nothing differs.
+    /// The object that results from a PUT of `next` over `held`: the same if nothing differs.
     pub(super) fn replaced(&mut self, id: &ResourceId, held: &Value, mut next: Value) -> Value {
         named(id, &mut next);
         let meta = &held["metadata"];
@@ -134,7 +134,7 @@ const WITHOUT_GENERATION: &[&str] = &[
     "Service",
 ];
 
-/// Says what an object is, where a typed body leaves that out.
+/// Sets the kind and name of an object, which a typed body omits.
 fn named(id: &ResourceId, object: &mut Value) {
     object["apiVersion"] = json!(id.gvk.api_version());
     object["kind"] = json!(&*id.gvk.kind);
@@ -147,7 +147,7 @@ fn named(id: &ResourceId, object: &mut Value) {
     }
 }
 
-/// An object as it is kept: without managedFields, and with a Secret's `stringData` where a server puts it.
+/// An object as it is stored: without managedFields, and with a Secret's `stringData` moved to `data`.
 pub(super) fn kept(mut object: Value) -> Value {
     if let Some(meta) = object["metadata"].as_object_mut() {
         meta.remove("managedFields");
@@ -160,7 +160,7 @@ pub(super) fn kept(mut object: Value) -> Value {
         .as_object_mut()
         .and_then(|map| map.remove("stringData"))
         .unwrap_or_default();
-    // A server refuses data that is no map: there it stays as it is, for whoever checks the object.
+    // A server refuses data that is no map: there it stays as it is, for the validation of the object.
     let takes = object["data"].is_object() || object["data"].is_null();
     for (key, value) in plain.as_object().into_iter().flatten().filter(|_| takes) {
         let bytes = ByteString(value.as_str().unwrap_or_default().as_bytes().to_vec());
@@ -189,7 +189,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Whether a finalizer holds the object.
+/// True if the object has a finalizer.
 pub(super) fn is_held(object: &Value) -> bool {
     object["metadata"]["finalizers"]
         .as_array()

@@ -1,4 +1,4 @@
-//! What came out of a rehearsal: for each object of the hub and each copy what became of it, and what is worth telling.
+//! The result of a simulation: the outcome of each object of the hub and of each copy, and notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::{
     scope,
 };
 
-/// Where an object is.
+/// The server of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// On the hub.
@@ -33,28 +33,28 @@ impl Serialize for Place {
     }
 }
 
-/// What becomes of an object.
+/// The change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fate {
-    /// It is made.
+    /// It is created.
     Created,
-    /// It is there and becomes another.
+    /// It exists and is changed.
     Changed,
     /// It is deleted.
     Removed,
-    /// It stays, without our marks.
+    /// It is kept, without ownership metadata.
     Released,
-    /// It stays as it is.
+    /// It is not changed.
     Unchanged,
-    /// The server refuses it, or what stands there keeps it out.
+    /// The server refuses it, or an existing object blocks it.
     Refused,
-    /// It is to come, and something holds it back.
+    /// It is to be created, and something delays it.
     Waiting,
 }
 
 impl Fate {
-    /// Every one, in the order in which they are counted.
+    /// All variants, in the order in which they are counted.
     pub const ALL: &[Self] = &[
         Self::Created,
         Self::Changed,
@@ -65,7 +65,7 @@ impl Fate {
         Self::Waiting,
     ];
 
-    /// The word for it.
+    /// The word for output.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Fate {
         }
     }
 
-    /// Whether something is written.
+    /// True if something is written.
     #[must_use]
     pub const fn is_change(self) -> bool {
         matches!(
@@ -89,33 +89,33 @@ impl Fate {
     }
 }
 
-/// What becomes of one object. It holds no value of a Secret.
+/// The outcome of one object. It has no value of a Secret.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    /// Where.
+    /// The server.
     pub place: Place,
-    /// Which object.
+    /// The object.
     #[serde(flatten, serialize_with = "parts")]
     pub object: ResourceId,
-    /// What becomes of it.
+    /// Its change.
     #[serde(rename = "outcome")]
     pub fate: Fate,
-    /// Why, for a person; may be empty.
+    /// The reason, for a user; may be empty.
     pub message: String,
-    /// The object before, as it may be shown; for what changes.
+    /// The object before, redacted; only if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The object after, as it may be shown; for what changes.
+    /// The object after, redacted; only if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// A condition worth telling.
+/// A condition to report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
-    /// What it is about: a template or a policy.
+    /// Its subject: a template or a policy.
     pub object: String,
     /// The condition that is not True, such as `Scheduled`.
     pub condition: String,
@@ -125,20 +125,20 @@ pub struct Note {
     pub message: String,
 }
 
-/// What came out.
+/// The result of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// What becomes of each object, the hub's first, then by member.
+    /// The outcome of each object, the hub's first, then by member.
     pub outcomes: Vec<Outcome>,
-    /// Conditions worth telling.
+    /// Conditions to report.
     pub notes: Vec<Note>,
-    /// The members that could not be read, and why: their copies are taken to be as the hub recorded them.
+    /// The members that could not be read, with the reason: their copies are assumed to be as the hub recorded them.
     pub unread: BTreeMap<Str, String>,
 }
 
 impl Report {
-    /// How many objects have each fate.
+    /// The number of objects per fate.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<Fate, usize> {
         let mut counts = BTreeMap::new();
@@ -148,7 +148,7 @@ impl Report {
         counts
     }
 
-    /// Whether anything is written.
+    /// True if anything is written.
     #[must_use]
     pub fn has_changes(&self) -> bool {
         self.outcomes.iter().any(|outcome| outcome.fate.is_change())
@@ -165,7 +165,7 @@ fn parts<S: serde::Serializer>(id: &ResourceId, serializer: S) -> Result<S::Ok, 
     parts.serialize(serializer)
 }
 
-/// Compares the model with what was given. Cost: O(objects of all servers + entities × members).
+/// Compares the model with the given objects. Cost: O(objects of all servers + entities × members).
 pub(super) fn report(simulation: &Simulation) -> Report {
     let mut outcomes = on_hub(simulation);
     for (cluster, member) in &simulation.members {
@@ -226,7 +226,7 @@ fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outc
         let (before, after) = (member.before.get(id), member.objects.get(id));
         let mut outcome = compared(place(), id, before, after);
         let (was, is) = (before.is_some_and(is_ours), after.is_some_and(is_ours));
-        // A namespace that is everywhere carries no mark of ours: it is told when it changes.
+        // A namespace that is created on every member has no ownership metadata: it is reported when it changes.
         let is_namespace = *id == servers::namespace(&id.name) && outcome.fate != Fate::Unchanged;
         if !was && !is && !is_namespace {
             continue;
@@ -283,7 +283,7 @@ pub(super) fn outcome(place: Place, id: &ResourceId, fate: Fate, message: String
     }
 }
 
-/// What became of an object by what it was and is.
+/// The outcome of an object, by its states before and after.
 pub(super) fn compared(
     place: Place,
     id: &ResourceId,
@@ -303,7 +303,7 @@ pub(super) fn compared(
     outcome
 }
 
-/// Who has the copy there: the policy, the workloads that need it.
+/// The reason for the copy: the policy, and the workloads that require it.
 fn because(simulation: &Simulation, id: &ResourceId, cluster: &str) -> String {
     let index = &simulation.index;
     let Some(binding) = index.resource(id).and_then(|resource| resource.binding.as_ref()) else {

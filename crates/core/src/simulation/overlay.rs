@@ -1,7 +1,7 @@
-//! What `kubectl apply` makes of a stored object and a file: a merge of three, without a server.
+//! The result of `kubectl apply` for a stored object and a file: a three-way merge, without a server.
 //!
-//! A server that is asked (a dry run) knows better: it fills in defaults and validates. This is for where there is none,
-//! and for what such a server is sent.
+//! A server (by a dry run) is more exact: it fills in defaults and validates. This is for plans without a server, and for the
+//! body of a dry run.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::object::LAST_APPLIED;
 
-/// The object after an apply of `file` over `live`. What the last apply said and the file no longer says goes; what others
-/// set stays. Lists of named items (containers, volumes, env …) are merged by name where the kind is Kubernetes' own;
-/// all other lists are replaced, as for custom resources.
+/// The object after an apply of `file` over `live`. A field of the last apply that the file no longer has is removed; fields of
+/// other writers stay. Lists of named items (containers, volumes, env …) are merged by name if the kind is Kubernetes' own; all
+/// other lists are replaced, as for custom resources.
 ///
 /// Cost: O(size of the objects).
 #[must_use]
@@ -27,7 +27,8 @@ pub fn overlay(live: Option<&Value>, file: &Value) -> Value {
     let group = group.split_once('/').map_or("", |(group, _)| group);
     let merges_lists = !group.contains('.') || group.ends_with(".k8s.io");
     let mut file = without_status(file);
-    // kubectl always writes an annotation of its own, so that others' are never ended with the last of the file's.
+    // kubectl always writes an annotation of its own, so that the last annotation removed from the file does not remove those of
+    // other writers.
     if file["metadata"]["annotations"].is_null() {
         file["metadata"]["annotations"] = Value::Object(Map::new());
     }
@@ -41,7 +42,7 @@ pub fn overlay(live: Option<&Value>, file: &Value) -> Value {
 
 fn without_status(file: &Value) -> Value {
     let mut file = file.clone();
-    // A Cluster's status in a file is what is known of a member that is not there to be asked.
+    // A Cluster's status in a file describes a member that cannot be probed.
     if file["kind"] != "Cluster"
         && let Some(map) = file.as_object_mut()
     {
@@ -74,7 +75,7 @@ fn three(live: &Value, file: &Value, last: &Value, merges_lists: bool) -> Value 
     }
 }
 
-/// Merges two lists whose items all have names of their own; any other list is replaced.
+/// Merges two lists whose items all have unique names; any other list is replaced.
 fn by_name(live: &[Value], file: &[Value], last: &Value) -> Value {
     let none = Vec::new();
     let last = last.as_array().unwrap_or(&none);

@@ -1,4 +1,4 @@
-//! Which objects a watch covers, and who is told when one changes.
+//! The objects that a watch covers, and the watches that are notified of a change.
 
 use entourage_api::keys::label;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::{
     scope,
 };
 
-/// The kind of a typed object of the hub.
+/// The id of a typed object of the hub.
 pub(super) fn kind_of(object: &HubObject) -> ResourceId {
     let of = |api_version: &str, kind: &str, name: &NamespacedName| {
         ResourceId::new(Gvk::new(api_version, kind), &name.namespace, &name.name)
@@ -28,23 +28,23 @@ pub(super) fn kind_of(object: &HubObject) -> ResourceId {
     }
 }
 
-/// A namespace as an object.
+/// The id of a namespace.
 pub(super) fn namespace(name: &str) -> ResourceId {
     ResourceId::new(Gvk::new("v1", "Namespace"), "", name)
 }
 
-/// Whether an object is one of the control plane's own kinds of binding.
+/// True if an object is a ResourceBinding or a ClusterResourceBinding.
 pub(super) fn is_binding(id: &ResourceId) -> bool {
     &*id.gvk.group == "work.karmada.io"
         && matches!(&*id.gvk.kind, "ResourceBinding" | "ClusterResourceBinding")
 }
 
-/// Whether an object is a member cluster.
+/// True if an object is a Cluster.
 pub(super) fn is_cluster(id: &ResourceId) -> bool {
     id.gvk.api_version() == CLUSTER_API && &*id.gvk.kind == "Cluster"
 }
 
-/// What an object says it is; `None` without a kind or a name.
+/// The id of an object; `None` without a kind or a name.
 #[must_use]
 pub fn identity(object: &Value) -> Option<ResourceId> {
     let meta = &object["metadata"];
@@ -57,7 +57,7 @@ pub fn identity(object: &Value) -> Option<ResourceId> {
     ))
 }
 
-/// What a listed object is; the items of a list may leave their kind out.
+/// The id of a listed object; the items of a list may omit their kind.
 pub(super) fn identity_in(watch: &Watch, object: &Value) -> Option<ResourceId> {
     let meta = &object["metadata"];
     let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
@@ -65,21 +65,21 @@ pub(super) fn identity_in(watch: &Watch, object: &Value) -> Option<ResourceId> {
     Some(ResourceId::new(kind_read_by(watch), namespace, name))
 }
 
-/// Whether a watch tells of an object of its server.
+/// True if a watch covers an object of its server.
 pub(super) fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool {
     id.gvk == kind_read_by(watch)
         && match watch {
             Watch::Templates(_) => !interpreter::never_travels(object),
             Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
             Watch::Distributed(_, _, name) => id.name == *name,
-            // Nobody is asked anything in a rehearsal.
+            // A simulation calls no hooks.
             Watch::Hooks(_) => false,
             _ => true,
         }
 }
 
 impl Simulation {
-    /// Tells the open watches of the hub that an object was created or changed.
+    /// Notifies the open watches of the hub that an object was created or changed.
     pub(super) fn hub_changed(&mut self, id: &ResourceId) {
         let Some(object) = self.hub.get(id) else { return };
         let hub = self.index.config.hub.clone();
@@ -94,7 +94,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the open watches of the hub that an object is gone.
+    /// Notifies the open watches of the hub that an object is gone.
     pub(super) fn hub_gone(&mut self, id: &ResourceId, held: &Value) {
         let hub = self.index.config.hub.clone();
         let watches: Vec<Watch> = self
@@ -108,7 +108,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the watch of a member's copies what became of an object.
+    /// Notifies the watch of a member's copies of a change of an object.
     pub(super) fn copy_changed(&mut self, cluster: &Str, id: &ResourceId, before: Option<&Value>) {
         let copies = Watch::Copies(cluster.clone(), id.gvk.clone());
         let namespaces = Watch::MemberNamespaces(cluster.clone());

@@ -1,4 +1,4 @@
-//! Objects as they may be shown: without what only machines read, and without any value of a Secret.
+//! Objects for output: without fields that only machines read, and without any value of a Secret.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use entourage_api::keys::annotation;
 
 use crate::object::WHOLE_OBJECTS;
 
-/// What stands for a value of a Secret.
+/// The substitute for a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// What stands for a value of a Secret that is another than before.
+/// The substitute for a value of a Secret that differs from the earlier one.
 const REDACTED_CHANGED: &str = "<redacted, changed>";
 
 /// Fields of metadata that only machines read.
@@ -23,7 +23,7 @@ const MACHINES: &[&str] = &[
     "uid",
 ];
 
-/// Annotations of ours that quote uids and versions, or say what the copy itself shows.
+/// Annotations of this control plane that quote uids and versions, or repeat what the copy itself shows.
 const BOOKKEEPING: &[&str] = &[
     annotation::TEMPLATE_UID,
     annotation::TEMPLATE_GENERATION,
@@ -31,14 +31,14 @@ const BOOKKEEPING: &[&str] = &[
     annotation::MANAGED_LABELS,
 ];
 
-/// An object without its status and what only machines read. It still holds a Secret's values: see [`pair`].
+/// An object without its status and fields that only machines read. It still has a Secret's values: see [`pair`].
 #[must_use]
 pub(super) fn clean(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
     }
-    // A binding's reference to its template quotes a uid and a version.
+    // A binding's reference to its template has a uid and a version.
     if let Some(resource) = object
         .pointer_mut("/spec/resource")
         .and_then(Value::as_object_mut)
@@ -67,15 +67,15 @@ pub(super) fn clean(object: &Value) -> Value {
         });
     }
     if let Some(all) = meta.get_mut("labels").and_then(Value::as_object_mut) {
-        // Derived from uids, which a rehearsal cannot foresee.
+        // Derived from uids, which a simulation cannot know.
         all.retain(|key, _| !key.ends_with("/permanent-id") && !key.contains("/depended-by-"));
     }
     meta.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
     object
 }
 
-/// Both as they may be shown. Of a Secret the keys are shown; a value that differs says so and no more. So it is of one that
-/// a ResourceDistribution holds.
+/// Both objects for output. The keys of a Secret are shown; a value is replaced by a word that says whether it changed. The same
+/// holds for a Secret within a ResourceDistribution.
 #[must_use]
 pub fn pair(before: Option<&Value>, after: Option<&Value>) -> (Option<Value>, Option<Value>) {
     let (mut one, mut two) = (before.map(clean), after.map(clean));
@@ -107,7 +107,7 @@ pub fn pair(before: Option<&Value>, after: Option<&Value>) -> (Option<Value>, Op
     (one, two)
 }
 
-/// Where a Secret lies in an object: it is one, or it distributes one.
+/// The JSON pointer of a Secret in an object: it is one, or it distributes one; else `None`.
 fn secret_in(object: &Value) -> Option<&'static str> {
     const INSIDE: &str = "/spec/resource";
     if object["kind"] == "Secret" {
@@ -124,8 +124,8 @@ fn data_of<'a>(object: &'a mut Option<Value>, at: &str, field: &str) -> Option<&
     object.as_mut()?.pointer_mut(at)?.get_mut(field)?.as_object_mut()
 }
 
-/// What tools write on a Secret about itself may quote it: of annotations that look like objects only the key is shown. So it is
-/// of the digest on a copy of a distribution: a value that is easy to guess can be found by it.
+/// Redacts annotations. Tools may quote a Secret in its annotations: of those that look like objects only the key is shown. So
+/// is the digest on a copy of a distribution: a value that is easy to guess could be found by it.
 fn redact_annotations(object: &mut Option<Value>, at: &str) {
     let all = object
         .as_mut()

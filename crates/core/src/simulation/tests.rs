@@ -43,7 +43,7 @@ fn rehearsed_by(config: Config, objects: Vec<Value>) -> Simulation {
     simulation
 }
 
-/// `member1 created ConfigMap default/c`, without what stays as it is.
+/// `member1 created ConfigMap default/c`, without unchanged objects.
 fn lines(report: &Report) -> Vec<String> {
     let changes = report.outcomes.iter().filter(|each| each.fate != Fate::Unchanged);
     changes
@@ -143,7 +143,7 @@ fn what_is_missing_and_what_nobody_selects_is_told() {
     assert!(report.notes[1].message.contains("missing"), "{:?}", report.notes);
 }
 
-/// What a rehearsal left is what another begins with.
+/// The result of one simulation is the input of another.
 fn again(first: &Simulation, unreadable: &[&str], files: &[Value]) -> Report {
     let mut second = Simulation::new(first.index.config.clone(), first.now.plus(60_000));
     for file in files {
@@ -269,7 +269,7 @@ fn what_stands_there_and_is_not_ours_is_told_as_refused() {
         ]
     );
     let refused = report.outcomes.iter().find(|each| each.fate == Fate::Refused);
-    // `entourage get copies` knows a conflict by these words.
+    // `entourage get copies` recognises a conflict by these words.
     assert!(
         refused.is_some_and(|each| each.message.contains("conflictResolution")
             && each.message.contains("is not managed by this hub")),
@@ -384,7 +384,7 @@ fn distributed(targets: &Value) -> Simulation {
     rehearsed_by(config, objects)
 }
 
-/// `hub created ConfigMap a/settings`, of the copies that do not stay as they are.
+/// `hub created ConfigMap a/settings`, of the copies that change.
 fn copies(report: &Report) -> Vec<String> {
     let copies = report
         .outcomes

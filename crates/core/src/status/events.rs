@@ -19,7 +19,7 @@ use crate::{
     render_spec::overrides_of,
 };
 
-/// The events that a new status of a binding makes. Cost: O(conditions).
+/// The events of a new status of a binding. Cost: O(conditions).
 pub(super) fn events(
     id: &ResourceId,
     (stored, template): (&Binding, &Template),
@@ -29,7 +29,7 @@ pub(super) fn events(
     let on_template = on_template(id, template);
     let on_binding = on_binding(stored);
     let mut all = Vec::new();
-    // Success is told on the binding, as users of Karmada know it; what they must act upon on what they wrote.
+    // Success is reported on the binding, as users of Karmada know it; problems on the object that the user wrote.
     for (type_, bad, told, good, regarding) in [
         (
             condition::SCHEDULED,
@@ -87,7 +87,7 @@ pub(super) fn events(
         let (old, new) = (find(before), find(after));
         let Some(new) = new else { continue };
         let turned = old.as_ref().map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
-        // On its way is no news, and what a user held back is told by `Dispatching`.
+        // Delivery in progress is not reported, and a suspension is reported by `Dispatching`.
         let as_asked = type_ == condition::FULLY_APPLIED && new.reason == reason::SUSPEND_DISPATCHING;
         if !turned || new.reason == reason::DELIVERING || as_asked {
             continue;
@@ -102,7 +102,7 @@ pub(super) fn events(
             } else {
                 on_binding.clone()
             },
-            // What a user asked for is no alarm.
+            // A suspension is no warning.
             warning: is_bad && type_ != condition::DISPATCHING,
             reason,
             message: new.message,
@@ -111,9 +111,9 @@ pub(super) fn events(
     all
 }
 
-/// The events about override policies, on the template as users of Karmada know them: one when other rules than before
-/// were applied to a copy, and one when rules began to fail there. `spoiled`: where they fail now. `is_current`: whether the
-/// copy is as it should be.
+/// The events about override policies, on the template as users of Karmada know them: one when other rules than before were
+/// applied to a copy, and one when rules began to fail there. `spoiled`: the clusters where they fail now. `is_current`: true if
+/// the copy is up to date.
 ///
 /// Cost: O(members).
 pub(super) fn overrides(
@@ -141,7 +141,7 @@ pub(super) fn overrides(
             (true, item.applied_message.clone())
         } else {
             let now = rules(item);
-            // Also after they failed: the copy that stands may be from the same rules as before that.
+            // Also after they failed: the existing copy may be from the same rules as before that.
             let failed = is_current(&item.cluster_name)
                 && old.is_some_and(|old| BadOverride::is_told_by(&old.applied_message));
             if now.is_none() || !item.applied || (now == old.and_then(rules) && !failed) {

@@ -1,18 +1,18 @@
-//! Whether the copies of a binding are healthy, in counts and in the words of their own status.
+//! The health of the copies of a binding: counts and the messages of their own status.
 
 use entourage_api::work::{AggregatedStatusItem, ResourceHealth};
 
 use super::places::Place;
 
-/// What is told of it.
+/// The report.
 pub(super) enum Told {
-    /// Nothing is known of some, or the kind tells nothing of its health.
+    /// The health of some copies is unknown, or the kind has no health rule.
     Nothing,
-    /// No member that holds a copy answers, and each holds it as it was when its health was told: that stays.
+    /// No member with a copy responds, and each copy is the one whose health was reported: the report is kept.
     AsBefore,
-    /// All that are wanted are healthy.
+    /// All required copies are healthy.
     Healthy(String),
-    /// Some are not, and why.
+    /// Some are not, with the reason.
     Unhealthy(String),
 }
 
@@ -28,7 +28,7 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told
     };
     let is_out_of_sight = |(place, _): (&Place<'_>, _)| !place.answers && place.state.live.is_none();
     if wanted().next().is_some() && wanted().all(is_out_of_sight) {
-        // Of a copy that is to be another one, or of a place that had none, nobody has seen how it fares (I9).
+        // The health of a copy that is to be changed, or of a cluster that had none, was not observed (I9).
         let is_as_told = |(place, item): (&Place<'_>, &AggregatedStatusItem)| {
             place.applied() && item.health != Some(ResourceHealth::Unknown)
         };

@@ -1,4 +1,4 @@
-//! Whether the dependencies of a workload are where the workload is: the condition `DependenciesReady`.
+//! The presence of a workload's dependencies on its clusters: the condition `DependenciesReady`.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ use crate::{
     rights,
 };
 
-/// How soon an object is asked for again that our account may not get.
+/// The delay before an object is requested again that our account may not get.
 const ASK_AGAIN: i64 = 60_000;
 
-/// What the watch does not show and nobody asked for yet: it may be missing, or a token Secret, which watches exclude.
+/// A dependency that the watch does not show and that was not requested yet: it may be missing, or a token Secret, which watches
+/// exclude.
 pub(super) fn unsure<'a>(
     index: &'a Index,
     resource: &'a ResourceState,
@@ -28,7 +29,7 @@ pub(super) fn unsure<'a>(
         .map(|(id, _)| id)
 }
 
-/// When to ask again for what our account could not get. Cost: O(references).
+/// The time to request objects again that our account could not get. Cost: O(references).
 pub(super) fn ask_again(index: &Index, resource: &ResourceState, now: Time) -> Option<Time> {
     let refused = unknown(index, resource).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
     let due = refused.map(|at| at.plus(ASK_AGAIN)).filter(|at| now < *at);
@@ -51,7 +52,7 @@ fn unknown<'a>(
     })
 }
 
-/// What a member that answers is still to tell of the dependencies at a place. Cost: O(places × references).
+/// A dependency kind that a member that responds has not listed yet. Cost: O(places × references).
 pub(super) fn unlisted_dependencies(
     index: &Index,
     resource: &ResourceState,
@@ -69,7 +70,7 @@ pub(super) fn unlisted_dependencies(
     })
 }
 
-/// Where to look for a reference, if it is not in the template itself. Cost: O(what its references refer to).
+/// A hint to the object that has a reference, if it is not the template itself. Cost: O(references of its references).
 fn named_in(index: &Index, resource: &ResourceState, id: &ResourceId) -> String {
     let names_it = |resource: &ResourceState| resource.direct.iter().any(|each| each.id == *id);
     let mut between = resource.references.iter().map(|each| &each.id);
@@ -81,28 +82,28 @@ fn named_in(index: &Index, resource: &ResourceState, id: &ResourceId) -> String 
 }
 
 pub(super) enum Dependencies {
-    /// The binding takes nothing along.
+    /// The binding does not propagate dependencies.
     NotFollowed,
-    /// All of them are on every target cluster where delivery is not suspended.
+    /// All of them exist on every target cluster where delivery is not suspended.
     Ready {
-        /// How many there are.
+        /// Their number.
         count: usize,
-        /// Whether there is a target cluster where it is.
+        /// True if delivery is suspended on some target cluster.
         suspended: bool,
     },
     Missing(String),
     NotDelivered {
         message: String,
-        /// Something went wrong; else it is merely on its way.
+        /// True if there is a problem; else delivery is in progress.
         trouble: bool,
-        /// Since when the first of them is awaited.
+        /// The time since when the first of them is awaited.
         since: Option<Time>,
-        /// Data is awaited, which may take long: the copies do not come before.
+        /// True if data is awaited, which may take long: the copies are not delivered before.
         data: bool,
     },
 }
 
-/// What is told of dependencies that are all there.
+/// The message when all dependencies exist.
 pub(super) fn all_present(count: usize, suspended: bool) -> String {
     let clusters = match suspended {
         false => "every target cluster",
@@ -124,7 +125,7 @@ pub(super) fn dependencies_ready(
         return Dependencies::NotFollowed;
     }
     let mut missing = Vec::new();
-    // With whether something went wrong with it.
+    // With true if there is a problem with it.
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
     let (mut trouble, mut data_awaited) = (false, false);
     let (mut since, mut count) = (Vec::new(), 0);
@@ -186,7 +187,7 @@ pub(super) fn dependencies_ready(
         })
     };
     if !missing.is_empty() {
-        // What is merely on its way is no news.
+        // Delivery in progress is not reported.
         missing.extend(listed(|is_bad| is_bad));
         return Dependencies::Missing(missing.join("; "));
     }

@@ -1,7 +1,7 @@
-//! What is said of a binding whose template was deleted with `--cascade=orphan`.
+//! The status of a binding whose template was deleted with `--cascade=orphan`.
 //!
-//! Every other condition speaks of a template that is gone: they are taken off. The entries of the members stay as they
-//! are: they record what is where.
+//! Every other condition is about a template that is gone: they are removed. The items of the members stay: they record the
+//! clusters of the copies.
 
 use entourage_api::keys::{condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -61,7 +61,7 @@ pub(super) fn plan(
 }
 
 fn message(index: &Index, id: &ResourceId, resource: &ResourceState) -> String {
-    // What was perhaps sent there, and is not seen, is not told.
+    // A copy that may have been sent and is not observed is not reported.
     let is_known_absent = |cluster: &Str| {
         let state = resource.copies.get(cluster);
         index.copies_known(cluster, &id.gvk) && state.is_some_and(|state| state.live.is_none())

@@ -1,4 +1,4 @@
-//! The places of a binding: what is known of its copy on each member, and what a person is told about it.
+//! The target clusters of a binding: the state of its copy on each member, and the message about it.
 
 use crate::{
     index::{
@@ -10,42 +10,42 @@ use crate::{
     stored_binding::{is_held_back_from, purge},
 };
 
-/// One place of a binding.
+/// One cluster of a binding.
 pub(super) struct Place<'a> {
     pub(super) cluster: &'a Str,
     pub(super) state: &'a CopyState,
     pub(super) wanted: bool,
     pub(super) current: bool,
-    /// Why what the member holds cannot be listed, although it answers. Of a list that worked and is refused since only
-    /// where the copy is not what it should be: nothing can be done about it until there are rights again.
+    /// The reason why the kind cannot be listed on the member, although it responds. If an earlier list succeeded, only where
+    /// the copy is not up to date: nothing can be done about it until the rights are restored.
     pub(super) unlistable: Option<&'a String>,
-    /// The member answers, but what it holds is not listed yet.
+    /// True if the member responds, but its list is not synced yet.
     pub(super) unknown: bool,
     pub(super) answers: bool,
-    /// Why the member is not used although it may answer.
+    /// The reason why the member is not used although it may respond.
     pub(super) objection: Option<String>,
-    /// Nothing may be written here now.
+    /// True if delivery to this cluster is suspended.
     pub(super) suspended: bool,
-    /// What is wrong with the copy. Not what was, where nothing is tried any more: a restart would not find it again.
+    /// The problem of the copy. Not an earlier one that is no longer retried: a restart would not find it again.
     pub(super) problem: Option<&'a Problem>,
-    /// It is not wanted, and stays because nothing may be written here now.
+    /// True if the copy is not required, and is kept because delivery is suspended.
     pub(super) held: bool,
-    /// What it has of its replicas while others are purged elsewhere.
+    /// A message about the replicas that it lacks while others are purged elsewhere.
     pub(super) short: Option<String>,
 }
 
 impl Place<'_> {
-    /// Whether it is applied, with all replicas that it is to have.
+    /// True if it is applied, with all its replicas.
     pub(super) fn is_complete(&self) -> bool {
         self.applied() && self.short.is_none()
     }
 
-    /// Whether what it lacks comes without anybody's doing.
+    /// True if it will be complete without a user's action.
     pub(super) fn is_on_its_way(&self) -> bool {
         self.is_pending() || (self.applied() && self.short.is_some())
     }
 
-    /// Whether an answer is still to come.
+    /// True if a report is still to come.
     pub(super) fn is_pending(&self) -> bool {
         self.wanted
             && self.answers
@@ -55,32 +55,32 @@ impl Place<'_> {
             && !self.suspended
     }
 
-    /// Since when an answer is awaited, where the copy is not in the version that the template has now.
+    /// The time since when a report is awaited, if the copy is not of the current version of the template.
     pub(super) fn pending_since(&self) -> Option<Time> {
         let since = || self.state.outdated_since.or(self.state.wanted_since);
         (self.is_pending() && !self.applied()).then(since).flatten()
     }
 
-    /// Whether it is not there because a user suspended delivery, and for no other reason.
+    /// True if it is not delivered because a user suspended delivery, and for no other reason.
     pub(super) fn is_as_asked(&self) -> bool {
         self.suspended && self.problem.is_none() && self.unlistable.is_none()
     }
 
-    /// Whether an override policy keeps it from being brought in line.
+    /// True if a rule of an override policy cannot be applied to it.
     pub(super) fn is_spoiled(&self) -> bool {
         self.problem
             .is_some_and(|problem| problem.trouble == Trouble::Override)
     }
 
-    /// Whether the copy stands there, in whatever version.
+    /// True if the copy exists, in whatever version.
     pub(super) fn stands(&self) -> bool {
         let is_there = self.state.live.is_some() || !self.answers;
         let is_kept_back = self.unlistable.is_some() && !self.current;
         self.problem.is_none() && self.state.record.is_some() && is_there && !is_kept_back
     }
 
-    /// Whether the copy was written, or seen, in the version that the template has now (I9), whether or not the member
-    /// responds. A change on the member is no other version: it is changed back, or its problem is told.
+    /// True if the copy was written, or observed, in the current version of the template (I9), whether or not the member
+    /// responds. A change on the member is no other version: it is corrected, or its problem is reported.
     pub(super) fn applied(&self) -> bool {
         self.stands() && (!self.wanted || self.state.outdated_since.is_none())
     }
@@ -102,7 +102,7 @@ impl Place<'_> {
     }
 }
 
-/// The places of a binding: where its copy is wanted, and where one may stand. Cost: O(copies).
+/// The clusters of a binding: those where its copy is required, and those where one may exist. Cost: O(copies).
 pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a ResourceState) -> Vec<Place<'a>> {
     resource
         .copies
@@ -140,8 +140,8 @@ pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a Resour
         .collect()
 }
 
-/// Whether there is something to tell of a place that is not wanted: not of what was perhaps sent there and is not seen.
-/// Cost: O(log n).
+/// True if a cluster where the copy is not required is to be reported: not for a copy that may have been sent and is not
+/// observed. Cost: O(log n).
 fn is_known_of(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let state = resource.copies.get(cluster);
     let is_told = |state: &CopyState| {
@@ -150,7 +150,7 @@ fn is_known_of(index: &Index, id: &ResourceId, resource: &ResourceState, cluster
     state.is_some_and(is_told) || !index.copies_known(cluster, &id.gvk)
 }
 
-/// Where delivery is held back, and what is not removed for that reason.
+/// The message about clusters where delivery is suspended, and copies that are kept for that reason; `None` if there are none.
 pub(super) fn suspended(places: &[Place<'_>]) -> Option<String> {
     let names = |which: fn(&Place<'_>) -> bool| {
         let of_it = places.iter().filter(|place| which(place));

@@ -1,15 +1,15 @@
-//! Room: what the places of a binding report of a kind that nothing is known of has any size, and a binding has not.
+//! Size limit: the reflected status of an uninterpreted kind has any size, and a binding does not.
 
 use std::io;
 
 use entourage_api::work::AggregatedStatusItem;
 
-/// How much the statuses of all places may take, in bytes of JSON: a third of what an API server stores of one object, so
-/// that everything else that a binding says always fits.
+/// The maximum total size of the statuses of all clusters, in bytes of JSON: a third of what an API server stores of one object,
+/// so that all other fields of a binding always fit.
 const ROOM: usize = 512 * 1024;
 
-/// Leaves out the statuses that are too large. Each place has an equal share; what the others do not need goes to those
-/// that need more, in their order. Cost: O(size of the statuses).
+/// Omits the statuses that are too large. Each cluster has an equal share; unused shares go to those that need more, in their
+/// order. Cost: O(size of the statuses).
 pub(super) fn share(items: &mut [AggregatedStatusItem]) {
     share_of(ROOM, items);
 }
@@ -51,7 +51,7 @@ fn size(item: &AggregatedStatusItem) -> usize {
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Count(usize);
 
 impl io::Write for Count {
@@ -74,7 +74,7 @@ mod tests {
     fn item(cluster: &str, size: usize) -> AggregatedStatusItem {
         AggregatedStatusItem {
             cluster_name: cluster.into(),
-            // As JSON it has two quotes more.
+            // As JSON it has two more quotes.
             status: Some(json!("x".repeat(size - 2))),
             ..Default::default()
         }

@@ -1,4 +1,4 @@
-//! What the scheduler has to say: the condition `Scheduled`, the group of clusters in use, and when it chose.
+//! The scheduler's part of the status: the condition `Scheduled`, the cluster affinity in use, and the last scheduled time.
 
 use entourage_api::{
     keys::{condition, reason},
@@ -15,15 +15,15 @@ use crate::{
     stored_binding::is_reschedule_asked,
 };
 
-/// Added to why clusters cannot be chosen, when somebody asked for that.
+/// Added to the reason of a failed scheduling, if rescheduling was triggered.
 const PENDING: &str =
     "; the fresh choice that spec.rescheduleTriggeredAt asks for is made as soon as it can be";
 
-/// How many clusters are named in the condition `Scheduled`.
+/// The maximum number of clusters named in the condition `Scheduled`.
 const NAMED: usize = 10;
 
-/// Fills in the scheduler's part of a status. Where another scheduler chooses, or scheduling is suspended, it stays as
-/// it is; so it does when the policy is gone. That an eviction is blocked is told in any case.
+/// Sets the scheduler's part of a status. If another scheduler schedules the binding, scheduling is suspended, or the policy is
+/// gone, it stays as it is. A blocked eviction is reported in any case.
 ///
 /// Cost: that of [`failover::decide`].
 pub(super) fn fill(
@@ -64,7 +64,7 @@ pub(super) fn fill(
             affinity,
             note,
         } => {
-            // Otherwise the spec is about to be written: what it says then is told then.
+            // Otherwise the spec is about to be written: its result is reported then.
             if decided == spec.clusters {
                 status.scheduler_observing_affinity_name = affinity;
                 chosen(resource, stored, status, now);
@@ -103,7 +103,7 @@ pub(super) fn fill(
     status.scheduler_observed_generation = generation.unwrap_or_default();
 }
 
-/// Where a binding is scheduled, with the replicas of each cluster: what its spec says, so that it changes with it alone.
+/// The scheduling result of a binding, with the replicas of each cluster: taken from its spec, so that it changes with it alone.
 fn result(clusters: &[TargetCluster]) -> String {
     if clusters.is_empty() {
         return "Scheduled to no cluster.".to_owned();
@@ -120,7 +120,7 @@ fn result(clusters: &[TargetCluster]) -> String {
     format!("Scheduled to {}{more}.", named.join(", "))
 }
 
-/// That a cluster should be left and is not.
+/// Reports an eviction that is due and blocked.
 fn tell_blocked(stored: &Binding, status: &mut ResourceBindingStatus, blocked: String, now: Time) {
     if blocked.is_empty() {
         return conditions::remove(&mut status.conditions, condition::EVICTION_BLOCKED);
@@ -138,8 +138,8 @@ fn tell_blocked(stored: &Binding, status: &mut ResourceBindingStatus, blocked: S
     );
 }
 
-/// When clusters were last chosen: now if that is not known or if a user asked for it, else when the stored clusters
-/// last changed as this process saw it. An answer to a user is never earlier than the question: clocks differ.
+/// Sets the last scheduled time: now if it is unknown or if a user triggered rescheduling, else when this process observed the
+/// last change of the stored clusters. It is never earlier than the trigger: clocks differ.
 fn chosen(resource: &ResourceState, stored: &Binding, status: &mut ResourceBindingStatus, now: Time) {
     let asked = stored.object.spec.reschedule_triggered_at.clone();
     let time = match (&status.last_scheduled_time, asked) {

@@ -1,4 +1,4 @@
-//! The template's own status: what its copies report, merged.
+//! The template's own status: the merged status of its copies.
 
 use std::{
     collections::BTreeMap,
@@ -40,8 +40,8 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     {
         return Plan::nothing();
     }
-    // A distribution is carried out here or on its members, and who carries it out reports: one writer
-    // (`distribution::status`). Copies may outlast a policy that took it there once.
+    // A distribution is executed here or on its members, and the executor reports its status: one writer
+    // (`distribution::status`). Copies may outlive a policy that propagated it once.
     let is_distribution = index.config.distribute && *id.gvk.kind == *DISTRIBUTION;
     if is_distribution && !is_claimed(&template.meta) {
         return Plan::nothing();
@@ -63,7 +63,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
         .iter()
         .filter(|(cluster, _)| wants(index, id, resource, cluster))
         .collect();
-    // A list that fails is not on its way: the other members must not wait for it.
+    // A list that fails is not pending: the other members must not wait for it.
     let told = |cluster: &Str| {
         let copies = index.copies(cluster, &id.gvk);
         index.watches.is_listed(&copies)
@@ -76,7 +76,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     {
         return Plan::wait("a member is not synced yet");
     }
-    // What a member that cannot be asked reported last is still the best that is known of it.
+    // The last report of a member that does not respond is still the best available.
     let stored = stored
         .object
         .status
@@ -89,7 +89,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
         .iter()
         .map(|(cluster, state)| {
             let live = state.live.as_ref();
-            // Nor does it report nothing because whoever reads it has no answer.
+            // A failed interpretation does not make it empty, either.
             let is_unread = live.is_some_and(|live| live.lacks(Operation::Reflect).is_some());
             let held = reported
                 .get(&***cluster)
@@ -126,7 +126,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     )
 }
 
-/// As [`plan`], by what people taught us of the kind: it looks at the whole template, which is read for it.
+/// As [`plan`], by an interpretation of the kind that needs the whole template, which is read for it.
 fn by_rule(
     index: &Index,
     id: &ResourceId,
@@ -177,13 +177,13 @@ fn ask_for(id: &ResourceId, template: &Template, items: Vec<AggregatedStatusItem
     )
 }
 
-/// What tells one question from another: the version of the template, what is taught, what was reported. Held in memory only.
+/// A hash that identifies a question: the version of the template, the interpretation, the reports. In memory only.
 fn question(template: &Template, items: &[AggregatedStatusItem]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let meta = &template.meta;
     meta.uid.hash(&mut hasher);
     match meta.generation.or(meta.content) {
-        // Not the status: what was just written there would be asked about again, without end if the answer never stays.
+        // Not the status: the status just written would cause another question, without end if the result never stays.
         Some(generation) => (generation, &meta.labels, &meta.annotations).hash(&mut hasher),
         None => meta.resource_version.hash(&mut hasher),
     }
@@ -192,10 +192,10 @@ fn question(template: &Template, items: &[AggregatedStatusItem]) -> u64 {
     hasher.finish()
 }
 
-/// What is to be written of a template's status by what people taught us of the kind; `None` when it is as it should be.
+/// The status of a template to write by the interpretation of the kind; `None` if it is up to date.
 ///
 /// # Errors
-/// [`InterpretError`] when they do not tell.
+/// [`InterpretError`] if the interpretation fails.
 pub fn aggregated(
     template: &Value,
     interpretation: &Interpretation,
@@ -204,7 +204,7 @@ pub fn aggregated(
     let before = template.get("status").filter(|status| status.is_object());
     let after = match interpretation.object(Question::Aggregate { template, items }) {
         Some(answer) => answer?["status"].take(),
-        // A hook that may be passed over has no answer.
+        // A hook was skipped by failurePolicy.
         None => as_known(template, items),
     };
     if !after.is_object() || before == Some(&after) {
@@ -217,7 +217,7 @@ pub fn aggregated(
     }))))
 }
 
-/// The status by what is known of the kind without being taught; null for nothing.
+/// The status by the native interpreter; null for none.
 fn as_known(template: &Value, items: &[AggregatedStatusItem]) -> Value {
     let text = |field: &str| template[field].as_str().unwrap_or_default();
     let gvk = Gvk::new(text("apiVersion"), text("kind"));
@@ -230,7 +230,7 @@ fn as_known(template: &Value, items: &[AggregatedStatusItem]) -> Value {
         .unwrap_or_default()
 }
 
-/// A merge patch that replaces one status by another: what is no longer there becomes null, at any depth of objects.
+/// A merge patch that replaces one status by another: removed fields become null, at any depth of objects.
 fn replacing(before: Option<&Value>, mut after: Value) -> Value {
     if let (Some(Value::Object(before)), Value::Object(after)) = (before, &mut after) {
         for (key, held) in before {

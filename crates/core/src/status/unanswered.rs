@@ -1,4 +1,4 @@
-//! What is said of a binding when scripts, rules or hooks have no answer about its template and copies.
+//! The message of a binding when the interpretation of its template or copies by scripts, rules or hooks fails.
 
 use entourage_api::keys::annotation;
 
@@ -9,8 +9,8 @@ use crate::{
     observation::Template,
 };
 
-/// What is not known of a template and its copies because what people taught us of the kind has no answer, which operation
-/// that is, and what it means. Told is only what somebody uses; of copies one stands for all.
+/// The interpretations of a template and its copies that failed, with operation and consequence. Only results in use are
+/// reported; one copy stands for all.
 pub(super) fn unanswered(
     index: &Index,
     id: &ResourceId,
@@ -56,7 +56,7 @@ pub(super) fn unanswered(
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// Whether somebody waits for what was not answered about a template.
+/// True if the failed result about a template is in use.
 fn is_used(
     index: &Index,
     id: &ResourceId,
@@ -74,7 +74,7 @@ fn is_used(
     }
 }
 
-/// Who does not answer what, why, and what stays as it is because of that. A hook that is down is named once.
+/// The interpreter, the operation, the cause, and the consequence. A hook that does not respond is named once.
 fn grouped<'a>(all: impl Iterator<Item = &'a InterpretError>) -> Vec<String> {
     let mut groups: Vec<(&InterpretError, Vec<&InterpretError>)> = Vec::new();
     for each in all {
@@ -100,7 +100,7 @@ fn grouped<'a>(all: impl Iterator<Item = &'a InterpretError>) -> Vec<String> {
     groups.into_iter().map(text).collect()
 }
 
-/// What an operation is about, of a template or its copies.
+/// The subject of an operation, of a template or its copies.
 const fn subject(operation: Operation) -> &'static str {
     match operation {
         Operation::References => "its dependencies",

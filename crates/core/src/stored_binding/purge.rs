@@ -1,8 +1,8 @@
-//! Copies that are purged directly, and the replicas that start elsewhere when they are gone.
+//! Copies that are purged directly, and the replicas that start on other clusters when they are gone.
 //!
-//! A cluster that is new to the workload gets its copy after that (`crate::eviction::awaits_purge`). One that holds the
-//! workload keeps the share that it had: the binding remembers it ([`annotation::SHARES_BEFORE_PURGE`]), and it counts as long
-//! as the binding has the eviction task. So what is delivered follows from the binding alone, also after a restart.
+//! A cluster that is new to the workload gets its copy after that (`crate::eviction::awaits_purge`). One that has the workload
+//! keeps its earlier share: the binding stores it ([`annotation::SHARES_BEFORE_PURGE`]), and it counts as long as the binding
+//! has the eviction task. So the delivered replicas follow from the binding alone, also after a restart.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use entourage_api::{
 
 use super::eviction_from;
 
-/// The replicas that clusters had, by name.
+/// The earlier replicas of clusters, by name.
 pub(crate) type Shares = BTreeMap<String, i32>;
 
-/// The tasks whose copies are purged directly. What something else needs on a cluster is not. Cost: O(tasks × (clusters + what
+/// The tasks whose copies are purged directly, except for copies that another object requires. Cost: O(tasks × (clusters + what
 /// requires the object)).
 pub(crate) fn purged(spec: &ResourceBindingSpec) -> impl Iterator<Item = &GracefulEvictionTask> {
     spec.graceful_eviction_tasks.iter().filter(|task| {
@@ -28,20 +28,20 @@ pub(crate) fn purged(spec: &ResourceBindingSpec) -> impl Iterator<Item = &Gracef
     })
 }
 
-/// Whether the copy is deleted before others are made.
+/// True if the copy is deleted before its replacements are created.
 pub(crate) fn is_direct(task: &GracefulEvictionTask) -> bool {
     task.purge_mode == Some(PurgeMode::Directly) && task.suppress_deletion != Some(true)
 }
 
-/// Whether something else needs the copy on a cluster. Cost: O(what requires it).
+/// True if another object requires the copy on a cluster. Cost: O(dependents).
 pub(crate) fn is_required(spec: &ResourceBindingSpec, cluster: &str) -> bool {
     let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
     required.any(|target| target.name == cluster)
 }
 
-/// The shares that are remembered from now on: those that the clusters have when a copy begins to be purged. `held` is the
-/// binding as stored; beside it what it is about to say. Cost: O(tasks²) while no copy is purged directly; when one begins to be,
-/// O(clusters²) for the clusters chosen.
+/// The shares that are stored from now on: those that the clusters have when a copy begins to be purged. `held` is the stored
+/// binding; the other arguments are its next tasks and clusters. Cost: O(tasks²) while no copy is purged directly; when one
+/// begins to be, O(clusters²) for the scheduled clusters.
 pub(crate) fn remembered(
     held: &ResourceBinding,
     placement: &Placement,
@@ -59,7 +59,7 @@ pub(crate) fn remembered(
     let share = |target: &TargetCluster| {
         let mut before = spec.clusters.iter();
         let before = before.find(|before| before.name == target.name);
-        // A copy that was about to be evicted from there has replicas, too.
+        // A copy that was being evicted from there has replicas, too.
         let evicted = || eviction_from(spec, &target.name)?.replicas;
         let share = before.map(|before| share(held, before)).or_else(evicted)?;
         Some((target.name.clone(), share))
@@ -74,10 +74,10 @@ fn stored(binding: &ResourceBinding) -> Shares {
         .unwrap_or_default()
 }
 
-/// The replicas that a copy has on one of the clusters of a binding whose replicas are divided: its share; while copies are
-/// purged, only what it had before, and of what it is to grow by as much as makes no more replicas in all than the template asks
-/// for. Cost: O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is purged, plus
-/// O(clusters × log clusters) to read what is remembered.
+/// The replicas of a copy on one of the clusters of a binding with divided replicas: its share; while copies are purged, only
+/// its earlier share, and of its growth only as much as keeps the total within the replicas that the template requests. Cost:
+/// O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is purged, plus O(clusters ×
+/// log clusters) to read the stored shares.
 pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
     let spec = &binding.spec;
     let going = purged(spec).map(|task| i64::from(task.replicas.unwrap_or_default().max(0)));
@@ -96,7 +96,7 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
     let Some(growth) = grows(target) else {
         return target.replicas;
     };
-    // What new clusters are to have does not run: their copies are made when the others are gone.
+    // The shares of new clusters do not run: their copies are created when the others are gone.
     let holders = spec
         .clusters
         .iter()
@@ -110,8 +110,8 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
     i32::try_from(i64::from(*before) + granted).unwrap_or(target.replicas)
 }
 
-/// What a cluster lacks of its share until copies are purged elsewhere; `None` if nothing. Cost: O(1) without eviction tasks, else
-/// O(clusters) and that of [`share`].
+/// A message about the part of its share that a cluster lacks until copies are purged elsewhere; `None` if it lacks nothing.
+/// Cost: O(1) without eviction tasks, else O(clusters) and that of [`share`].
 pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str) -> Option<String> {
     purged(&binding.spec).next()?;
     let mut targets = binding.spec.clusters.iter();
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// What is delivered to each of the clusters of a binding that leaves `m9` with 3 replicas.
+    /// The replicas delivered to each cluster of a binding that is evicted from `m9` with 3 replicas.
     fn delivered(replicas: i32, before: &[(&str, i32)], clusters: &[(&str, i32)]) -> Vec<i32> {
         let before: Shares = before
             .iter()
@@ -250,10 +250,10 @@ mod tests {
         held.spec.clusters = chosen.clone();
         held.spec.graceful_eviction_tasks = vec![task("m9", 3)];
         assert_eq!(shares(&held, &[task("m9", 3)]), first);
-        // Another purge: what runs by now is remembered afresh; `b` still waits for the first one with its 2.
+        // Another purge: the running replicas are stored again; `b` still waits for the first one with its 2.
         let second = shares(&held, &[task("m9", 3), task("m8", 1)]);
         assert_eq!(second, Shares::from([("a".into(), 3), ("b".into(), 2)]));
-        // One that was to be left keeps what it has.
+        // A cluster that was to be evicted from keeps its replicas.
         held.spec.clusters = targets(&[("a", 4)]);
         let leaves_b = GracefulEvictionTask {
             purge_mode: Some(PurgeMode::Gracefully),

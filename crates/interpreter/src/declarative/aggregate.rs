@@ -1,4 +1,4 @@
-//! Aggregation: the template's status, made of the statuses that clusters report.
+//! The object's own status, aggregated from the reports of clusters.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use crate::json::{at, int, remove, same, set, text};
 
-/// How a status is made.
+/// The rule of a status.
 #[derive(Clone, Debug)]
 pub(super) struct Aggregation {
     pub(super) fields: Vec<Field>,
     pub(super) observes: bool,
 }
 
-/// A field and how it is made.
+/// A field and its merge rule.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) names: Vec<String>,
@@ -22,13 +22,13 @@ pub(super) struct Field {
     pub(super) bad_when_true: Vec<String>,
 }
 
-/// Name of a cluster and what it reported.
+/// The name of a cluster and its report.
 type Items<'a> = [(&'a str, Option<&'a Value>)];
 
-/// The most bytes of a merged message: an API server takes 32 KiB, and nobody reads that.
+/// The maximum length of a merged message, in bytes: an API server accepts 32 KiB, which is too long for a user.
 const LONGEST_MESSAGE: usize = 2048;
 
-/// The most types of conditions: controllers know a few, and each is looked for in every report.
+/// The maximum number of condition types: controllers have a few, and each is searched in every report.
 const MOST_TYPES: usize = 64;
 
 enum Next {
@@ -38,7 +38,7 @@ enum Next {
 }
 
 impl Aggregation {
-    /// The next status; `None` when the stored one is it. Fields without a rule stay.
+    /// The next status; `None` if it equals the stored one. Fields without a rule are kept.
     pub(super) fn of(&self, template: &Value, items: &Items<'_>) -> Option<Value> {
         let stored = &template["status"];
         let mut status = Value::Object(stored.as_object().cloned().unwrap_or_default());
@@ -58,7 +58,7 @@ impl Aggregation {
     }
 }
 
-/// As for native kinds: every copy was made from the template's generation and its controller has seen it.
+/// As for native kinds: every copy was made from the template's generation and its controller has observed it.
 fn is_observed_everywhere(generation: i64, items: &Items<'_>) -> bool {
     let count = |item: &Value, name: &str| item[name].as_i64().unwrap_or_default();
     let is_current = |item: &Value| {
@@ -106,7 +106,7 @@ impl Field {
                 or_remove(first.filter(|_| all_same).cloned())
             }
             Merge::Concat => {
-                // By their texts: lists come from members, and may be as long as a member likes.
+                // Compared as text: lists come from members, and have any length.
                 let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
                 for value in values().filter_map(Value::as_array).flatten() {
                     if seen.insert(value.to_string()) {
@@ -122,7 +122,7 @@ impl Field {
         }
     }
 
-    /// Every type that any cluster reports, in the order in which they are met. Cost: O(types × conditions).
+    /// All types that any cluster reports, in the order of their appearance. Cost: O(types × conditions).
     fn conditions(&self, names: &[&str], items: &Items<'_>) -> Vec<Value> {
         let list = |item: &'_ Value| at(item, names).as_array().cloned().unwrap_or_default();
         let reported: Vec<(&str, Option<Vec<Value>>)> = items
@@ -142,7 +142,7 @@ impl Field {
             .collect()
     }
 
-    /// A condition is as bad as in the worst cluster; one that has not reported is not known to be better.
+    /// A condition has the worst status of all clusters; that of a cluster without a report is unknown.
     fn condition(&self, type_: &str, reported: &[(&str, Option<Vec<Value>>)]) -> Value {
         let is_bad_when_true = self.bad_when_true.iter().any(|bad| bad == type_);
         let badness = |status: &str| match status {
@@ -199,7 +199,7 @@ impl Field {
     }
 }
 
-/// What each cluster says, after its name, as much as has room.
+/// The message of each cluster, after its name, up to the maximum length.
 fn message(all: &[(&str, Value)]) -> String {
     let mut message = String::new();
     for (cluster, condition) in all {

@@ -1,4 +1,4 @@
-//! Compilation of rules as they are written.
+//! Compiles declarative rules.
 
 use entourage_api::config::declarative::{
     AggregationRule, DeclarativeRules, DependencyRule, HealthRule, NumberAt, PhaseCheck, PodTemplateRule,
@@ -15,7 +15,7 @@ use super::{
 
 type Result<T> = std::result::Result<T, RuleError>;
 
-/// Compiles every rule; the first that cannot be kept is the error.
+/// Compiles every rule; the first invalid one is the error.
 pub(super) fn compile(rules: &DeclarativeRules) -> Result<Declared> {
     let reflection = rules.status_reflection.clone().unwrap_or_default();
     let retention = all_names(&rules.retention, "retention")?;
@@ -109,7 +109,7 @@ fn dependency(rule: &DependencyRule, field: &str) -> Result<Dependency> {
     })
 }
 
-/// The kinds of v1 that objects name.
+/// The kinds of v1 that objects refer to.
 const CORE: &[&str] = &[
     "ConfigMap",
     "PersistentVolumeClaim",
@@ -218,7 +218,7 @@ fn place(at: &NumberAt, field: &str) -> Result<Place> {
     })
 }
 
-/// What is written of a copy is its content: who it is stays, and so does what only its server writes.
+/// Only the content of a copy is written: its identity is not, nor fields that only its server writes.
 fn content(names: &[String], field: &str) -> Result<()> {
     match names {
         [first, ..] if ["apiVersion", "kind", "metadata", "status"].contains(&first.as_str()) => wrong(
@@ -230,7 +230,7 @@ fn content(names: &[String], field: &str) -> Result<()> {
     }
 }
 
-/// Paths of values that are written: none lies in another.
+/// Paths of values that are written: none is within another.
 fn all_names(texts: &[String], field: &str) -> Result<Vec<Vec<String>>> {
     let all = each(texts, field, |text, field| names(text, field))?;
     for (at, one) in all.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Health by rules.
+//! The health of a copy.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     json::{int, items, text},
 };
 
-/// What has to hold of a healthy copy.
+/// The checks that a healthy copy passes.
 #[derive(Clone, Debug)]
 pub(super) struct Checks {
     pub(super) observes: bool,
@@ -25,7 +25,7 @@ pub(super) struct Condition {
     pub(super) may_be_absent: bool,
 }
 
-/// A text and what it says; an empty list means "all else".
+/// A text and its health; an empty list means "all others".
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub(super) path: Path,
@@ -34,7 +34,7 @@ pub(super) struct Phase {
     pub(super) default: Option<String>,
 }
 
-/// A number that is at least another.
+/// A number that must be at least another.
 #[derive(Clone, Debug)]
 pub(super) struct Compare {
     pub(super) number: Number,
@@ -42,7 +42,7 @@ pub(super) struct Compare {
 }
 
 impl Checks {
-    /// Unhealthy if any check says so, else unknown if any does.
+    /// Unhealthy if any check fails, else unknown if any is unknown.
     pub(super) fn of(&self, live: &Value) -> Health {
         if !live["status"].is_object() {
             return Health::Unknown;

@@ -1,24 +1,24 @@
-//! Paths as people write them for kubectl, `{.status.phase}`: braces around a path that begins with a dot.
+//! Paths in kubectl's syntax, `{.status.phase}`: braces around a path that begins with a dot.
 
 use serde_json::Value;
 
 use super::path::Path;
 
-/// The values that a path leads to, in order; those that are null are none.
+/// The values at a path, in order, without nulls.
 ///
 /// # Errors
-/// Why the text is no path, or none that is known here: no descent to any depth, no slices, no text around the braces.
-/// Cost: O(values on the way).
+/// The reason why the text is no supported path: recursive descent, slices, and text around the braces are not supported. Cost:
+/// O(values on the way).
 pub fn read<'a>(text: &str, value: &'a Value) -> Result<Vec<&'a Value>, String> {
     let mut all = Vec::new();
     parse(text)?.each(value, &mut |found| all.push(found.value));
     Ok(all)
 }
 
-/// Whether a text is a path that [`read`] knows.
+/// Checks that [`read`] supports a path.
 ///
 /// # Errors
-/// Why it is not.
+/// The reason why it does not.
 pub fn check(text: &str) -> Result<(), String> {
     parse(text).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! References by rules: pod templates, containers outside of them, and fields of the kind's own.
+//! The references of an object: by its pod templates, by containers outside of them, and by fields of its own.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     mentions::{DependencyReference, Mentions},
 };
 
-/// Where pod templates are.
+/// The positions of pod templates.
 #[derive(Clone, Debug)]
 pub(super) struct Pods {
     pub(super) paths: Vec<Path>,
@@ -37,18 +37,18 @@ pub(super) struct Dependency {
     pub(super) when: Vec<Test>,
 }
 
-/// Of which kind a named object is.
+/// The kind of a referenced object.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub(super) default_kind: Option<String>,
     pub(super) default_version: Option<String>,
     pub(super) kind_from: Option<Path>,
     pub(super) version_from: Option<Path>,
-    /// Kinds and their group and version. Without any, every kind is known.
+    /// Kinds with their group and version. If empty, every kind is accepted.
     pub(super) known: Vec<(String, String)>,
 }
 
-/// Something that has to be so.
+/// A condition on a field.
 #[derive(Clone, Debug)]
 pub(super) struct Test {
     pub(super) path: Path,
@@ -58,7 +58,7 @@ pub(super) struct Test {
     pub(super) exists: Option<bool>,
 }
 
-/// A number: at a path, or what it is when absent.
+/// A number: at a path, or a default if absent.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
     pub(super) path: Option<Path>,
@@ -68,15 +68,15 @@ pub(super) struct Number {
 /// Pods of one component of an object.
 #[derive(Clone, Debug)]
 pub struct PodsOf<'a> {
-    /// The component's name; not necessarily another than that of the others.
+    /// The component's name; not necessarily unique.
     pub name: &'a str,
-    /// How many there are, where the rules or the object say.
+    /// The number of pods, if the rules or the object define it.
     pub replicas: Option<i64>,
     /// The pod spec.
     pub spec: &'a Value,
 }
 
-/// Everything that the object needs.
+/// All dependencies of the object.
 pub(super) fn references(rules: &Declared, namespace: &str, object: &Value) -> Vec<DependencyReference> {
     let mut mentions = Mentions::default();
     for rule in &rules.pods {
@@ -102,7 +102,7 @@ pub(super) fn references(rules: &Declared, namespace: &str, object: &Value) -> V
     mentions.references()
 }
 
-/// The pods that the object makes.
+/// The pods that the object creates.
 pub(super) fn pods<'a>(rules: &'a Declared, object: &'a Value) -> Vec<PodsOf<'a>> {
     let mut all = Vec::new();
     let only_components = rules.has_components();
@@ -132,8 +132,8 @@ pub(super) fn pods<'a>(rules: &'a Declared, object: &'a Value) -> Vec<PodsOf<'a>
     all
 }
 
-/// Where the containers are of the pods that the object makes, as JSON pointers. `lists`: those in a pod spec. What else
-/// may be a container is one if it has an image.
+/// The positions of the containers of the object's pods, as JSON pointers. `lists`: those in a pod spec. Another possible
+/// container counts if it has an image.
 pub(super) fn containers(rules: &Declared, object: &Value, lists: &[&str]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for path in rules.pods.iter().flat_map(|pods| &pods.paths) {
@@ -164,15 +164,15 @@ pub(super) fn containers(rules: &Declared, object: &Value, lists: &[&str]) -> BT
     all
 }
 
-/// The namespace of what is named: the one that is said, or the object's own. `None` where there is neither, and for a text
-/// with a parameter in it. Whether anything is taken along from there is not decided here: that takes the other namespace's
-/// consent (`Index::may_need` of the core).
+/// The namespace of a reference: its own, or the object's. `None` without either, and for a text with a parameter in it. Whether
+/// the dependency is propagated from there is decided elsewhere: that needs the other namespace's consent (`Index::may_need` of
+/// the core).
 fn target<'a>(own: &'a str, said: Option<&'a str>) -> Option<&'a str> {
     let said = said.filter(|name| !name.is_empty());
     Some(said.unwrap_or(own)).filter(|name| is_name(name))
 }
 
-/// Whether an object can have this name. A text with a parameter in it (`{{name}}`) names nothing yet.
+/// True if an object can have this name. A text with a parameter in it (`{{name}}`) is no name yet.
 fn is_name(text: &str) -> bool {
     const NEVER: &[char] = &['/', '%', '{', '}', '$'];
     !text.is_empty() && text.len() <= 253 && !text.contains(NEVER) && !text.contains(char::is_whitespace)
@@ -187,7 +187,7 @@ fn pod_spec(template: &Value) -> &Value {
 }
 
 impl Pods {
-    /// Whether it is said how many of these pods there are.
+    /// True if the number of these pods is defined.
     pub(super) fn is_component(&self) -> bool {
         self.replicas.is_some()
     }

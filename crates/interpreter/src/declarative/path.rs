@@ -1,21 +1,21 @@
 //! Paths: parsed once, walked over any JSON.
 //!
-//! A subset of RFC 9535: members by name, elements by number, all of them, those that fit a comparison. There is no
-//! descent to any depth and no slice, so that a walk visits each value at most once for each path.
+//! A subset of RFC 9535: members by name, elements by index, all of them, those that match a comparison. There is no recursive
+//! descent and no slice, so that a walk visits each value at most once for each path.
 
 use std::{fmt, ops::ControlFlow};
 
 use serde_json::Value;
 
-/// The longest path, in bytes, and the most steps in one: what no schema needs is refused.
+/// The maximum length of a path, in bytes, and of its steps: longer ones are refused, since no schema needs them.
 const LONGEST: usize = 512;
 const MOST_STEPS: usize = 32;
 
-/// A parsed path. It may lead to any number of values.
+/// A parsed path. It may match any number of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     steps: Vec<Step>,
-    /// Whether it began with `$`: a path beside a value then begins at the whole object.
+    /// True if it began with `$`: a path beside a value then begins at the whole object.
     is_absolute: bool,
 }
 
@@ -27,23 +27,23 @@ enum Step {
     Element(usize),
     /// Every element of a list or member of an object.
     All,
-    /// The elements or members that fit.
+    /// The elements or members that match.
     Fitting(Filter),
 }
 
-/// A comparison of a field with a constant; without one, the field is there.
+/// A comparison of a field with a constant; without one, the field must exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Filter {
     field: Vec<String>,
     test: Option<(bool, Value)>,
 }
 
-/// Why a text is no path.
+/// The reason why a text is no path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathError {
-    /// Where, in characters from 1.
+    /// The position, in characters from 1.
     pub(super) at: usize,
-    /// What is wrong there.
+    /// The problem.
     pub(super) problem: &'static str,
 }
 
@@ -53,14 +53,14 @@ impl fmt::Display for PathError {
     }
 }
 
-/// A value that a path leads to.
+/// A value at a path.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     /// The value.
     pub(super) value: &'a Value,
-    /// The object that holds the last member that the path names.
+    /// The object with the last member that the path names.
     pub(super) holder: &'a Value,
-    /// The key of the last member that was one of all.
+    /// The key of the last member matched by a wildcard.
     pub(super) key: Option<&'a str>,
 }
 
@@ -68,12 +68,12 @@ impl Path {
     /// Parses a path.
     ///
     /// # Errors
-    /// When the text is none, is too long, or uses what is not in the subset.
+    /// If the text is empty, is too long, or is not in the subset.
     pub(super) fn parse(text: &str) -> Result<Self, PathError> {
         Parser { text, rest: text }.path()
     }
 
-    /// The names, for a path that is made of nothing else.
+    /// The names, or `None` for a path that has other steps.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         let name = |step: &'_ Step| match step {
             Step::Members(names) if names.len() == 1 => Some(()),
@@ -98,7 +98,7 @@ impl Path {
         })
     }
 
-    /// Calls `visit` with every value that the path leads to from `start`. Cost: O(values on the way).
+    /// Calls `visit` with every value at the path from `start`. Cost: O(values on the way).
     pub(super) fn each<'a>(&self, start: &'a Value, visit: &mut dyn FnMut(Found<'a>)) {
         let _ = self.until(start, &mut |found| {
             visit(found);
@@ -106,7 +106,7 @@ impl Path {
         });
     }
 
-    /// The same until `visit` breaks off.
+    /// The same until `visit` breaks.
     fn until<'a>(&self, start: &'a Value, visit: Visit<'_, 'a>) -> ControlFlow<()> {
         let found = Found {
             value: start,
@@ -116,7 +116,7 @@ impl Path {
         walk(&self.steps, found, visit)
     }
 
-    /// The same, for a path that stands beside a value: it begins at the value's holder, or at the whole object.
+    /// The same, for a path beside a value: it begins at the value's parent, or at the whole object.
     pub(super) fn each_beside<'a>(
         &self,
         object: &'a Value,
@@ -126,13 +126,12 @@ impl Path {
         self.each(if self.is_absolute { object } else { holder }, visit);
     }
 
-    /// [`Self::each`], with where each value is, as a JSON pointer.
+    /// [`Self::each`], with the JSON pointer of each value.
     pub(super) fn each_pointer(&self, start: &Value, visit: &mut dyn FnMut(&Value, String)) {
         walk_pointers(&self.steps, start, String::new(), visit);
     }
 
-    /// The first value that the path leads to; null if none. Cost: O(values on the way to it): it is looked for beside each
-    /// of many values.
+    /// The first value at the path; null if none. Cost: O(values on the way to it): it is searched beside each of many values.
     pub(super) fn first<'a>(&self, start: &'a Value) -> &'a Value {
         let mut first = &Value::Null;
         let _ = self.until(start, &mut |found| {
@@ -224,7 +223,7 @@ fn each_child<'a>(at: Found<'a>, visit: Visit<'_, 'a>) -> ControlFlow<()> {
 }
 
 impl Step {
-    /// Whether it leads on to a child of a list, which has a number, or of an object.
+    /// True if it matches a child of a list, which has an index, or of an object.
     fn takes(&self, at: Option<usize>, child: &Value) -> bool {
         match self {
             Self::Members(_) => false,
@@ -306,7 +305,7 @@ impl Parser<'_> {
                 let before = self.rest;
                 let name = self.quoted()?;
                 if names.contains(&name) {
-                    // Each step of that sort would double the walk.
+                    // Each repeated step would double the walk.
                     self.rest = before;
                     return self.wrong("the name is repeated");
                 }
@@ -385,7 +384,7 @@ impl Parser<'_> {
         Ok(name.to_owned())
     }
 
-    /// A text in either kind of quotes; a backslash takes the character behind it as it is.
+    /// A text in either kind of quotes; a backslash escapes the next character.
     fn quoted(&mut self) -> Result<String, PathError> {
         let Some(quote) = self.rest.chars().next().filter(|c| ['\'', '"'].contains(c)) else {
             return self.wrong("a quoted name is expected here");

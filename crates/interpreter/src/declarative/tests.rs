@@ -1,4 +1,4 @@
-//! What rules mean, where the files that we ship do not show it; and that no object and no rule makes them panic.
+//! The meaning of rules that the shipped files do not cover; and that no object and no rule causes a panic.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -376,7 +376,7 @@ fn health_is_unknown_without_a_status_and_unhealthy_if_any_check_says_so() {
     }
 }
 
-/// Any JSON, of the names that rules of shipped kinds are about.
+/// Any JSON, with the names in rules of shipped kinds.
 fn any_json() -> impl Strategy<Value = Value> {
     let names = [
         "spec",
@@ -405,7 +405,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Puts `part` in place of one of the values in `object`, the `at`th that is met.
+/// Puts `part` in place of one of the values in `object`, the `at`th in order.
 fn replace(object: &mut Value, at: &mut usize, part: &Value) {
     if *at == 0 {
         *object = part.clone();
@@ -421,7 +421,7 @@ fn replace(object: &mut Value, at: &mut usize, part: &Value) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Golden objects, each with something else in one place: so that made-up JSON stands where rules look.
+    /// Golden objects, each with another value in one place: so that generated JSON is where rules read.
     #[test]
     fn no_object_makes_a_rule_panic_and_the_operations_agree(at in 1_usize..400, part in any_json(), which in any::<prop::sample::Index>()) {
         let kind = *which.get(shipped::all());
@@ -460,7 +460,7 @@ proptest! {
         }
     }
 
-    /// Rules of any texts are compiled or refused, and those that are compiled can be followed.
+    /// Rules of any texts are compiled or refused, and compiled ones can be evaluated.
     #[test]
     fn no_rule_panics(paths in prop::collection::vec("[a-c.$*?@='\\[\\]0-9]{0,12}", 1..4), object in any_json()) {
         let rules = json!({

@@ -1,23 +1,23 @@
-//! Fields that API servers fill in when they are absent. One line a row, so that it reads as a table.
+//! The defaults of API servers. One line a row, so that it reads as a table.
 
 use FilledIn::{AliasOf, ByTheServer, Flag, Number, ObjectOfDefaults, OneOf, Text};
 
-/// Where a row's path starts.
+/// The start of a row's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// At the pod spec of any kind that has one.
     PodSpec,
-    /// At the object, of this kind only, in any version: `Service`, or with a group `Deployment.apps`. It need not be a kind
-    /// that is interpreted.
+    /// At the object, of this kind only, in any version: `Service`, or with a group `Deployment.apps`. It need not be an
+    /// interpreted kind.
     Kind(&'static str),
 }
 
-/// What the absence of a field means.
+/// The value of an absent field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilledIn {
     /// This string.
     Text(&'static str),
-    /// One of these strings; which, the server decides.
+    /// One of these strings; the server decides.
     OneOf(&'static [&'static str]),
     /// This number.
     Number(i64),
@@ -25,28 +25,28 @@ pub enum FilledIn {
     Flag(bool),
     /// An object in which every field is its own default; `{}` too.
     ObjectOfDefaults,
-    /// Whatever the server sets: never compared.
+    /// Any value of the server: never compared.
     ByTheServer,
-    /// The same as the field of this name beside it.
+    /// The same as the adjacent field of this name.
     AliasOf(&'static str),
 }
 
 /// A field that API servers fill in.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultRow {
-    /// Where the path starts.
+    /// The start of the path.
     pub scope: Scope,
-    /// The path; `*` stands for any one segment, `containers[]` for an entry of any list of containers.
+    /// The path; `*` matches any one segment, `containers[]` an entry of any list of containers.
     pub path: &'static str,
-    /// What is filled in.
+    /// The default.
     pub default: FilledIn,
 }
 
-/// Every field that may be there on one side only and still be equal.
+/// All fields that may be present on one side only and still be equal.
 ///
-/// Source: the objects that Kubernetes 1.36 serves for minimal ones, and the defaulting of each kind's version from 1.20
-/// on. Fields are here that some version in that range does not know (`podReplacementPolicy`), that
-/// a version fills in at another time (`procMount`), or that an override may leave out of a list entry it adds.
+/// Source: the objects that Kubernetes 1.36 serves for minimal ones, and the defaulting of each kind's version from 1.20 on. The
+/// table includes fields that some version in that range does not have (`podReplacementPolicy`), that a version sets at another
+/// time (`procMount`), or that an override may omit in a list entry it adds.
 #[rustfmt::skip]
 pub const DEFAULTS: &[DefaultRow] = &[
     pod("containers[].imagePullPolicy", OneOf(&["Always", "IfNotPresent"])),
@@ -245,8 +245,8 @@ pub const DEFAULTS: &[DefaultRow] = &[
     of("ValidatingWebhookConfiguration.admissionregistration.k8s.io", "webhooks[].timeoutSeconds", Number(10)),
 ];
 
-/// Where quantities are; `*` at the end stands for any key, one with dots too. An API server rewrites them ("1024Mi" becomes
-/// "1Gi"), so an override's spelling is not what it serves. A custom resource's server leaves them as they are.
+/// The paths of quantities; `*` at the end matches any key, one with dots too. An API server rewrites them ("1024Mi" becomes
+/// "1Gi"), so an override's spelling differs from the served one. A custom resource's server does not rewrite them.
 #[rustfmt::skip]
 pub const QUANTITIES: &[(Scope, &str)] = &[
     (Scope::PodSpec, "containers[].env[].valueFrom.resourceFieldRef.divisor"),
@@ -290,7 +290,7 @@ pub const QUANTITIES: &[(Scope, &str)] = &[
     (Scope::Kind("StatefulSet.apps"), "spec.volumeClaimTemplates[].spec.resources.requests.*"),
 ];
 
-/// The group that a role, and a subject that is a user or a group, is of.
+/// The API group of roles, and of subjects that are a user or a group.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 const fn pod(path: &'static str, default: FilledIn) -> DefaultRow {

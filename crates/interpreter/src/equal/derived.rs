@@ -1,5 +1,5 @@
-//! Fields that API servers fill in from other fields of the same object. Done on both sides before they are compared: then
-//! it does not matter which of them a server completed already.
+//! The defaults that API servers derive from other fields of the same object. They are derived on both sides before the
+//! comparison, whichever of them a server has completed already.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 
 use crate::json::{at, at_mut, items, set, text};
 
-/// Fills in what is derived.
+/// Sets the derived fields.
 type Complete = fn(&mut Value);
 
-/// The kinds of which something is derived, in the form of [`Scope::Kind`](super::Scope::Kind).
+/// The kinds with derived fields, in the form of [`Scope::Kind`](super::Scope::Kind).
 const DERIVED: &[(&str, Complete)] = &[
     ("HorizontalPodAutoscaler.autoscaling", scaling_rules),
     ("LimitRange", limits),
     ("NetworkPolicy.networking.k8s.io", policy_types),
 ];
 
-/// The object as a server completes it; `kind` is in the form of [`Scope::Kind`](super::Scope::Kind), `pod_spec` is where
-/// its pod spec lies.
+/// The object as a server completes it; `kind` is in the form of [`Scope::Kind`](super::Scope::Kind), `pod_spec` is the path of
+/// its pod spec.
 ///
-/// Cost: O(1) for an object of which nothing is derived, else O(size of the object).
+/// Cost: O(1) for an object without derived fields, else O(size of the object).
 pub(super) fn completed<'a>(kind: &str, object: &'a Value, pod_spec: Option<&[&str]>) -> Cow<'a, Value> {
     let mut object = Cow::Borrowed(object);
     if let Some(path) = pod_spec.filter(|path| at(&object, path)["hostNetwork"] == true) {
@@ -33,8 +33,7 @@ pub(super) fn completed<'a>(kind: &str, object: &'a Value, pod_spec: Option<&[&s
     object
 }
 
-/// A server before 1.28 gives the ports of a pod template on the host's network their own numbers on the host; later ones
-/// do so for pods only.
+/// A server before 1.28 sets hostPort to containerPort in a pod template with hostNetwork; later ones do so for pods only.
 fn host_ports(pod: &mut Value) {
     for list in ["containers", "initContainers"] {
         let containers = pod.get_mut(list).and_then(Value::as_array_mut);
@@ -50,7 +49,7 @@ fn host_ports(pod: &mut Value) {
     }
 }
 
-/// An autoscaler that says how it scales in one direction gets the other one too, and policies in both.
+/// An autoscaler with rules for one direction gets the other direction too, and policies in both.
 fn scaling_rules(autoscaler: &mut Value) {
     const BEHAVIOR: &[&str] = &["spec", "behavior"];
     let Some(behavior) = at_mut(autoscaler, BEHAVIOR).filter(|behavior| behavior.is_object()) else {
@@ -69,8 +68,7 @@ fn scaling_rules(autoscaler: &mut Value) {
     }
 }
 
-/// What a container may have at most is what it has by default, that is what it asks for by default, and if there is none
-/// the least that it must have.
+/// A container's maximum is the default of its limit, that is the default of its request, and without one its minimum is.
 fn limits(range: &mut Value) {
     let all = at_mut(range, &["spec", "limits"]).and_then(Value::as_array_mut);
     for limit in all.into_iter().flatten() {
@@ -82,7 +80,7 @@ fn limits(range: &mut Value) {
     }
 }
 
-/// Gives the map in a field each key of another one that it lacks.
+/// Adds to the map in a field each missing key of another one.
 fn fill(parent: &mut Value, field: &str, from: &str) {
     for (key, value) in parent[from].as_object().cloned().into_iter().flatten() {
         if at(parent, &[field, &key]).is_null() {
@@ -91,7 +89,7 @@ fn fill(parent: &mut Value, field: &str, from: &str) {
     }
 }
 
-/// A policy without types is one for what comes in, and one for what goes out if it has rules for that.
+/// A policy without types has the type Ingress, and Egress if it has egress rules.
 fn policy_types(policy: &mut Value) {
     const TYPES: &[&str] = &["spec", "policyTypes"];
     if policy["spec"].is_object() && items(policy, TYPES).is_empty() {

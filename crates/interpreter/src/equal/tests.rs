@@ -1,4 +1,4 @@
-//! The tables, and what counts as a difference.
+//! The tables, and the differences that count.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn config_map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data})
 }
 
-/// Kinds that are carried without a rule, and have something that servers fill in or rewrite.
+/// Kinds without a rule that have fields which servers fill in or rewrite.
 const WITHOUT_A_RULE: &[&str] = &[
     "ClusterRoleBinding.rbac.authorization.k8s.io",
     "Endpoints",
@@ -292,7 +292,7 @@ fn a_port_on_the_hosts_network_is_the_same_number_there_and_no_other() {
     assert!(differs(&with(false, ours), &with(false, completed)));
 }
 
-/// What an override sends, and what a server makes of it.
+/// The object that an override sends, and the one that a server makes of it.
 fn completed_by_servers() -> Vec<(Value, Value)> {
     let of = |api_version: &str, kind: &str, ours: Value, live: Value| {
         let [mut ours, mut live] = [ours, live];

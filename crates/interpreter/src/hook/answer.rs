@@ -1,7 +1,7 @@
-//! The response of a webhook, checked before it is used: it comes from a server that is not trusted.
+//! Validates the response of a hook: it comes from an untrusted server.
 //!
-//! Source: Karmada reference 3.4 (uid, successful, required fields, dependencies verified) and the proposal's
-//! ExploreResponse. Errors quote nothing but the hook's own message, and nothing at all about a Secret.
+//! Source: Karmada reference 3.4 (uid, successful, required fields, dependencies verified) and the proposal's ExploreResponse.
+//! Errors quote nothing but the hook's own message, and nothing at all about a Secret.
 
 use std::{borrow::Cow, io};
 
@@ -16,28 +16,28 @@ use crate::{
     question::{Answer, Question, check_dependency},
 };
 
-/// The largest answer that is read, and the largest object that a patch makes, in bytes.
+/// The maximum size of a response, and of an object that results from a patch, in bytes.
 pub const LARGEST: usize = 3 << 20;
 
-/// The most dependencies and parts of one object.
+/// The maximum number of dependencies and components of one object.
 const MOST: usize = 1000;
 
-/// The longest message of a hook that is passed on, in characters.
+/// The maximum length of a hook's message that is passed on, in characters.
 const LONGEST: usize = 256;
 
 type Checked<T> = Result<T, Cow<'static, str>>;
 
 impl Hook {
-    /// What the bytes of an answer mean. `uid` is that of the [request](Self::request), `largest` the largest answer and
+    /// Parses a response. `uid` is that of the [request](Self::request), `largest` the maximum size of the response and the
     /// object in bytes, such as [`LARGEST`].
     ///
     /// # Errors
-    /// What is wrong with the answer, and what to do; without anything of the object.
+    /// The error in the response, and what to do; without content of the object.
     pub fn answer(&self, uid: &str, question: Question<'_>, bytes: &[u8], largest: usize) -> Checked<Answer> {
         if bytes.len() > largest {
             return Err(format!("the answer is larger than {largest} bytes").into());
         }
-        // The reader's own words may quote what it reads.
+        // The parser's own message may quote its input.
         let message: Value = serde_json::from_slice(bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             let class = error.classify();
@@ -84,8 +84,8 @@ impl Hook {
         }
     }
 
-    /// The response of a message that is one to the request. Karmada's own framework leaves apiVersion and kind out of
-    /// answers, so they may be missing, and not wrong.
+    /// The response in a message that belongs to the request. Karmada's own framework omits apiVersion and kind, so they may be
+    /// missing, but not wrong.
     fn response<'a>(&self, message: &'a Value, uid: &str) -> Checked<&'a Value> {
         let version = self.call.as_ref().map_or(VERSIONS[0], |call| call.version);
         let version = format!("config.karmada.io/{version}");
@@ -108,7 +108,7 @@ impl Hook {
         Ok(response)
     }
 
-    /// Karmada's contract says whether it went well; in the other one only a word of ours may say that it did not.
+    /// Karmada's contract has a success field; the other one reports a failure by an extension of ours.
     fn check_success(&self, response: &Value, object: &Value) -> Checked<()> {
         match (&response["successful"], self.contract) {
             (Value::Bool(true), _) | (Value::Null, Contract::Explorer) => return Ok(()),
@@ -130,7 +130,7 @@ fn requirements(response: &Value, object: &Value) -> Checked<Option<ReplicaRequi
     let holder = json!({ "replicaRequirements": given });
     let read: Option<ReplicaRequirements> = field(&holder, "replicaRequirements", "replica requirements")?;
     Ok(read.map(|mut read| {
-        // Its quota is used up, and the hook need not say so.
+        // Its quota is used, and the hook may omit it.
         if read.namespace.is_empty() {
             let namespace = object["metadata"]["namespace"].as_str();
             read.namespace = namespace.unwrap_or_default().to_owned();
@@ -159,7 +159,7 @@ fn components(response: &Value) -> Checked<Answer> {
     Ok(Answer::Components(read))
 }
 
-/// Amounts as Kubernetes reads them: numbers are quantities too, as in a manifest.
+/// Parses amounts as Kubernetes does: numbers are quantities too, as in a manifest.
 fn amounts(requirements: &mut Value) -> Checked<()> {
     let Some(amounts) = requirements
         .get_mut("resourceRequest")
@@ -178,7 +178,7 @@ fn amounts(requirements: &mut Value) -> Checked<()> {
     Ok(())
 }
 
-/// Sorted, each once.
+/// The dependencies, sorted, each once.
 fn dependencies(response: &Value) -> Checked<Answer> {
     let wanted = "a list of {apiVersion, kind, namespace, name}";
     let read: Option<Vec<DependentObjectReference>> = field(response, "dependencies", wanted)?;
@@ -187,7 +187,7 @@ fn dependencies(response: &Value) -> Checked<Answer> {
         return Err(format!("the answer has more than {MOST} dependencies").into());
     }
     for (position, each) in found.iter().enumerate() {
-        // Its own words may quote labels of an object.
+        // The validation message may quote labels of an object.
         check_dependency(each).map_err(|_| {
             format!(
                 "dependency {position} of the answer needs an apiVersion, a kind, and a name or a labelSelector"
@@ -199,7 +199,7 @@ fn dependencies(response: &Value) -> Checked<Answer> {
     Ok(Answer::Dependencies(found))
 }
 
-/// The object with the answer's patch applied; without one it is as it was.
+/// The object with the response's patch applied; unchanged without one.
 fn patched(response: &Value, object: &Value, largest: usize) -> Checked<Answer> {
     let text: Option<String> = field(response, "patch", "base64 of a JSON patch")?;
     let kind: Option<String> = field(response, "patchType", "a text")?;
@@ -236,13 +236,13 @@ fn field<T: DeserializeOwned>(holder: &Value, name: &str, wanted: &str) -> Check
         .map_err(|_| format!("the answer's {name} is not {wanted}").into())
 }
 
-/// A message on one line, and not a long one.
+/// A message on one line, truncated.
 fn clean(text: &str) -> String {
     let is_shown = |c: &char| !c.is_control();
     text.chars().filter(is_shown).take(LONGEST).collect()
 }
 
-/// Whether a value is no longer than this as JSON. Cost: O(bytes), at most that many.
+/// True if a value is no longer than this as JSON. Cost: O(bytes), at most that many.
 fn is_within(value: &Value, bytes: usize) -> bool {
     struct Count(usize);
     impl io::Write for Count {

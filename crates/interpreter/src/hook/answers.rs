@@ -1,7 +1,7 @@
-//! Cached responses, valid while their object is at the same version.
+//! The response cache: responses are reused while their object has the same version.
 //!
-//! Only answers to questions that look at nothing but the object are kept, and none about a Secret. The caller asks about
-//! one version of an object always in the same form.
+//! Only responses to questions that depend on nothing but the object are cached, and none about a Secret. The caller must ask
+//! about one version of an object always in the same form.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,16 +14,16 @@ use serde_json::Value;
 use super::{Hook, Operation, Subject};
 use crate::question::{Answer, Question};
 
-/// What an answer is to: uid, resourceVersion, operation, hook and its version.
+/// The key of a response: uid, resourceVersion, operation, hook and its version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(Arc<(String, String, Operation, String, String)>);
 
-/// What there is room for.
+/// The capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Answers.
+    /// The number of responses.
     pub count: usize,
-    /// Bytes of them, as they came.
+    /// Their size in bytes, as received.
     pub bytes: usize,
 }
 
@@ -36,18 +36,18 @@ impl Default for Room {
     }
 }
 
-/// The answers kept; the oldest makes room.
+/// The cached responses; the oldest is evicted first.
 pub struct Answers {
     room: Room,
     kept: BTreeMap<Key, (Answer, usize)>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     order: VecDeque<Key>,
     bytes: usize,
 }
 
 impl Key {
-    /// What an answer to this would be kept by; `None` if it may not be used again: the question looks at more than its
-    /// object, the object has no version, or it is a Secret.
+    /// The key of the response to a question; `None` if it may not be cached: the question depends on more than its object, the
+    /// object has no version, or it is a Secret.
     #[must_use]
     pub fn of(hook: &Hook, subject: &Subject<'_>, question: Question<'_>) -> Option<Self> {
         match question {
@@ -78,7 +78,7 @@ impl Key {
 }
 
 impl Answers {
-    /// None yet.
+    /// Creates an empty cache.
     #[must_use]
     pub const fn new(room: Room) -> Self {
         Self {
@@ -89,13 +89,13 @@ impl Answers {
         }
     }
 
-    /// The answer that was given before. Cost: O(log kept).
+    /// The cached response, or `None`. Cost: O(log entries).
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Answer> {
         self.kept.get(key).map(|(answer, _)| answer.clone())
     }
 
-    /// Keeps an answer that came in so many bytes. Cost: O(log kept) for each that makes room.
+    /// Caches a response of this size. Cost: O(log entries) for each evicted one.
     pub fn keep(&mut self, key: Key, answer: Answer, bytes: usize) {
         if bytes > self.room.bytes || self.room.count == 0 {
             return;
@@ -115,7 +115,7 @@ impl Answers {
         }
     }
 
-    /// How many are kept, and in how many bytes they came.
+    /// The number of entries, and their size in bytes.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.kept.len(), self.bytes)
@@ -128,7 +128,7 @@ impl Default for Answers {
     }
 }
 
-/// Without the answers.
+/// Without the responses.
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answers")

@@ -1,35 +1,36 @@
-//! The circuit breaker of a webhook that does not respond.
+//! The circuit breaker of a hook that does not respond, so that it does not delay other operations.
 
 use entourage_model::object::Time;
 
-/// So many calls in a row without an answer.
+/// The number of calls in a row without a response that opens it.
 const ENOUGH: u32 = 5;
 
-/// How long a hook is left alone, in milliseconds: at first and at most.
+/// The back-off in milliseconds: at first and at most.
 const PAUSE: (i64, i64) = (1_000, 60_000);
 
-/// How long a trial may take, in milliseconds: the longest deadline of a call, and some. One that was given up by its
-/// caller counts for nothing after that.
+/// The time limit of a trial, in milliseconds: the longest timeout of a call, and a margin. A trial that its caller dropped
+/// counts for nothing after that.
 const TRIAL: i64 = 35_000;
 
-/// What is known of one hook's health. Time is passed in.
+/// The state of one hook. Time is an argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breaker {
-    /// Calls in a row without an answer.
+    /// The number of calls in a row without a response.
     failures: u32,
-    /// How often in a row it was left alone.
+    /// The number of back-offs in a row.
     pauses: u32,
-    /// Until when it is left alone; `None`: it is called as usual.
+    /// The end of the back-off; `None`: closed.
     left_until: Option<Time>,
-    /// Since when a trial is under way.
+    /// The start of a running trial.
     trial: Option<Time>,
 }
 
 impl Breaker {
-    /// Whether it may be called now. After a pause a single caller may try; its [`record`](Self::record) decides for all.
+    /// Checks that the hook may be called now. After the back-off a single caller may try; its [`record`](Self::record) decides
+    /// for all.
     ///
     /// # Errors
-    /// Until when it is left alone, at least.
+    /// The earliest end of the back-off.
     pub fn enter(&mut self, now: Time) -> Result<(), Time> {
         let Some(until) = self.left_until else {
             return Ok(());
@@ -46,8 +47,8 @@ impl Breaker {
         }
     }
 
-    /// What came of a call: whether it answered, be it with a refusal. A call that began before a pause, and ends in it,
-    /// prolongs nothing.
+    /// Records a call: whether the hook responded, be it with a refusal. A call that began before a back-off, and ends in it,
+    /// does not extend it.
     pub fn record(&mut self, now: Time, has_answered: bool) {
         if has_answered {
             *self = Self::default();
@@ -62,13 +63,13 @@ impl Breaker {
         }
     }
 
-    /// Whether it is left alone now: nothing that is asked would be sent.
+    /// True during the back-off: no question would be sent.
     #[must_use]
     pub fn is_left_alone(&self, now: Time) -> bool {
         self.left_until.is_some_and(|until| now < until)
     }
 
-    /// Whether it is left alone, or tried after that.
+    /// True if it is in back-off, or on trial after it.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.left_until.is_some()
@@ -79,15 +80,15 @@ impl Breaker {
 mod tests {
     use super::*;
 
-    /// What happens to a breaker at a time in milliseconds.
+    /// An event of a breaker at a time in milliseconds.
     enum Step {
-        /// Somebody wants to call, and may.
+        /// A caller asks, and may call.
         Enters,
-        /// Somebody wants to, and is told to wait until then.
+        /// A caller asks, and must wait until this time.
         Waits(i64),
         /// A call failed.
         Fails,
-        /// A call was answered.
+        /// A call got a response.
         Answers,
     }
 

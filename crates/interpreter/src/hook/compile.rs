@@ -1,7 +1,7 @@
-//! Compilation of webhook configurations.
+//! Compiles configurations to hooks.
 //!
-//! A webhook that cannot be called as it is written becomes a hook that says so whenever it is asked: its kinds stay its
-//! own, and nothing is concluded from an answer that it could not give.
+//! A webhook that cannot be called as it is configured becomes a hook that returns this error for every question: it keeps its
+//! kinds, and nothing is concluded from a response that it could not give.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Address, Call, Contract, Hook, Policy, Rule, VERSIONS};
 
-/// How long a hook has for an answer, in seconds.
+/// The default timeout of a hook, in seconds.
 const TIMEOUT: i32 = 10;
 
-/// The longest URL or path, in bytes.
+/// The maximum length of a URL or path, in bytes.
 const LONGEST: usize = 2048;
 
-/// What is wrong with a field, and what to do.
+/// The error in a field, and what to do.
 struct Wrong {
     field: &'static str,
     why: String,
 }
 
 impl Hook {
-    /// The hooks of a configuration, in its order. None of them is asked to be Ignored: Karmada's contract has no policy.
+    /// The hooks of a configuration, in its order. None of them has the policy Ignore: Karmada's contract has no policy.
     #[must_use]
     pub fn interpreters(configuration: &ResourceInterpreterWebhookConfiguration) -> Vec<Self> {
         let of = configuration.metadata.name.as_deref().unwrap_or_default();
@@ -200,13 +200,13 @@ fn service(reference: &ServiceReference) -> Result<Address, Wrong> {
     })
 }
 
-/// Letters, digits and the marks that stand in a host.
+/// True if all characters are valid in a host.
 fn is_plain(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:[]".contains(c);
     text.chars().all(is_plain)
 }
 
-/// What stands in a path (RFC 3986, section 3.3).
+/// True if all characters are valid in a path (RFC 3986, section 3.3).
 fn is_path(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:@!$&'()*+,;=/%".contains(c);
     text.chars().all(is_plain)
@@ -225,12 +225,12 @@ fn text(configuration: &str, hook: &str, Wrong { field, why }: Wrong) -> String 
     format!("webhook {configuration}/{hook} cannot be called: {field}: {why}")
 }
 
-/// As [`version`], of what may change its answers: a certificate that is renewed does not.
+/// As [`version`], of the fields that may change its responses: a renewed certificate does not.
 fn meaning(rules: &impl Serialize, client: &WebhookClientConfig) -> String {
     version(&(rules, &client.url, &client.service))
 }
 
-/// Ten digits that change whenever anything of an entry does.
+/// Ten hex digits that change whenever the entry does.
 fn version(entry: &impl Serialize) -> String {
     let bytes = serde_json::to_vec(entry).unwrap_or_default();
     let hash = Sha256::digest(bytes);

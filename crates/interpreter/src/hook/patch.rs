@@ -1,21 +1,21 @@
-//! A JSON patch (RFC 6902) from a webhook, applied within bounds: its author is not trusted.
+//! Applies a JSON patch (RFC 6902) of an untrusted server, within limits.
 //!
-//! Messages say which operation is wrong and why, and quote nothing of it: a patch holds what the object holds.
+//! Errors name the operation and the cause, and quote nothing of it: a patch has content of the object.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most operations of a patch.
+/// The maximum number of operations of a patch.
 const MOST: usize = 1000;
 
-/// The most steps of a pointer, and the deepest value that is put at its end: what is made stays readable for parsers that
-/// give up at a depth of 128, and comes apart again without exhausting the stack.
+/// The maximum number of steps of a pointer, and the maximum depth of a value that is added: the result stays readable for
+/// parsers with a maximum depth of 128, and is dropped without exhausting the stack.
 const DEEPEST: usize = 60;
 
-/// The longest pointer, in bytes.
+/// The maximum length of a pointer, in bytes.
 const LONGEST: usize = 4096;
 
-/// Values that are copied are bounded as a whole, in nodes: copying what was copied doubles it each time.
+/// The maximum total size of copied values, in nodes: copies of copies double it each time.
 const COPIED: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct Step {
     op: String,
     path: String,
     from: Option<String>,
-    /// `null` is a value; left out there is none.
+    /// `null` is a value; if absent there is none.
     #[serde(default, deserialize_with = "present")]
     value: Option<Value>,
 }
@@ -32,12 +32,12 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
-/// The document with the patch applied, all of it or nothing.
+/// Returns the document with the patch applied, all of it or nothing.
 ///
-/// Cost: O(operations × depth), and what is compared, copied and moved in lists.
+/// Cost: O(operations × depth), and that of the values compared, copied and moved in lists.
 ///
 /// # Errors
-/// Which operation is wrong, counted from 0, and why; without content.
+/// The number of the invalid operation, counted from 0, and the cause; without content.
 pub(super) fn apply(document: &Value, patch: &[u8]) -> Result<Value, String> {
     let steps: Vec<Value> =
         serde_json::from_slice(patch).map_err(|_| "the patch is not a list of operations".to_owned())?;
@@ -163,7 +163,7 @@ fn pointer(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(rest.split('/').map(step).collect())
 }
 
-/// A position in a list of `len` places, written without a sign or leading zeros (RFC 6901, section 4).
+/// An index in a list of length `len`, written without a sign or leading zeros (RFC 6901, section 4).
 fn index(step: &str, len: usize) -> Result<usize, &'static str> {
     let number = step
         .parse()
@@ -193,7 +193,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// How much a value holds: its parts, and 64 bytes of text for one.
+/// The size of a value: its nodes, with 64 bytes of text counted as one.
 fn nodes(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
@@ -218,7 +218,7 @@ mod tests {
         apply(document, patch.to_string().as_bytes())
     }
 
-    /// Document, patch and what comes of it; a text is a part of the error.
+    /// Document, patch and result; a text is a part of the error.
     #[rustfmt::skip]
     fn table() -> Vec<(Value, Value, Value)> {
         let of = |document: Value, patch: Value, wanted: Value| (document, patch, wanted);
@@ -251,7 +251,7 @@ mod tests {
             of(json!({"/": 9, "~1": 10}), json!([{"op": "test", "path": "/~01", "value": 10}]), json!({"/": 9, "~1": 10})),
             of(json!({"/": 9, "~1": 10}), json!([{"op": "test", "path": "/~01", "value": "10"}]), json!("test fails")),
             of(json!({"foo": ["bar"]}), json!([{"op": "add", "path": "/foo/-", "value": ["abc"]}]), json!({"foo": ["bar", ["abc"]]})),
-            // And what it leaves to be said.
+            // And cases that it does not cover.
             of(json!({"a": {"b": [1]}}), json!([{"op": "copy", "from": "/a/b", "path": "/c"}]), json!({"a": {"b": [1]}, "c": [1]})),
             of(json!({"a": 1}), json!([{"op": "add", "path": "/b", "value": null}]), json!({"a": 1, "b": null})),
             of(json!({"a": 1}), json!([{"op": "add", "path": "/b"}]), json!("no value")),
@@ -305,7 +305,7 @@ mod tests {
             .collect();
         let error = outcome(&json!({"a": "x".repeat(1000)}), &json!(wide)).unwrap_err();
         assert!(error.contains("copied"), "{error}");
-        // Each move puts what there is one level deeper.
+        // Each move puts the value one level deeper.
         let deeper: Vec<_> = (0..300)
             .flat_map(|_| {
                 [

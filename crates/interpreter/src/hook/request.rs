@@ -1,7 +1,7 @@
-//! The request to a webhook, as JSON.
+//! The request to a hook, as JSON.
 //!
-//! Source: Karmada reference 3.4 (`replicas` stands in every request) and the proposal's ExploreRequest. An addition of
-//! ours to the latter: `observedObject` for `ExploreRetaining`, without which a hook could retain nothing.
+//! Source: Karmada reference 3.4 (`replicas` is in every request) and the proposal's ExploreRequest. An extension of ours to the
+//! latter: `observedObject` for `ExploreRetaining`, without which a hook could retain nothing.
 
 use entourage_api::work::AggregatedStatusItem;
 use serde_json::{Value, json};
@@ -10,10 +10,9 @@ use super::{Contract, Hook, Subject, VERSIONS};
 use crate::question::Question;
 
 impl Hook {
-    /// The message that asks this; `uid` comes back in its answer. `None` if the contract has no word for it.
+    /// The request for a question; its response repeats `uid`. `None` if the contract does not have the operation.
     ///
-    /// The object is sent as it stands in the question: the caller has made sure that the hook [is about
-    /// it](Self::is_about).
+    /// The object is sent as it is in the question: the caller has checked that the hook [matches it](Self::is_about).
     #[must_use]
     pub fn request(&self, uid: &str, subject: &Subject<'_>, question: Question<'_>) -> Option<Value> {
         let word = self.contract.word(question.operation())?;
@@ -49,7 +48,7 @@ impl Hook {
         }))
     }
 
-    /// What a cluster reported, without what only we write there; `health` came after the proposal.
+    /// The report of a cluster, without the fields that only we write; `health` came after the proposal.
     fn item(&self, item: &AggregatedStatusItem) -> Value {
         let mut item = serde_json::to_value(item).unwrap_or_default();
         if let Some(fields) = item.as_object_mut() {

@@ -1,13 +1,12 @@
-//! The address of the Service that a webhook names. Source: Karmada reference 3.4 (ClusterIP, ExternalName, headless
-//! refused).
+//! The address of a Service reference. Source: Karmada reference 3.4 (ClusterIP, ExternalName, headless refused).
 
 use serde_json::Value;
 
-/// The host that is connected to for a Service of the hub; the port is the reference's. The name that the certificate
-/// must be for stays the Service's own.
+/// The host to connect to for a Service of the hub; the port is the reference's. The certificate must be for the Service's own
+/// name.
 ///
 /// # Errors
-/// Why it leads nowhere, and what to do.
+/// The reason why it has no address, and what to do.
 pub fn host(service: &Value, port: u16) -> Result<&str, String> {
     let spec = &service["spec"];
     let text = |field: &str| spec[field].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Hooks as people configure them, what they are asked, and what is made of what they answer.
+//! Hooks as users configure them, their requests, and the meaning of their responses.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ const NODE: Subject<'_> = Subject {
     is_namespaced: false,
 };
 
-/// Hooks of a configuration, with what every entry needs filled in.
+/// The hooks of a configuration, with the required fields of every entry filled in.
 fn hooks(contract: Contract, name: &str, entries: Value) -> Vec<Hook> {
     let mut entries = entries;
     for entry in entries.as_array_mut().unwrap() {
@@ -457,7 +457,7 @@ fn an_entry_that_cannot_be_called_keeps_its_kinds_and_names_itself_and_the_field
     }
 }
 
-/// What is asked about an object: the operation's word in Karmada's contract, and what it looks at.
+/// A question about an object: the operation's name in Karmada's contract, and its inputs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Case {
@@ -512,7 +512,7 @@ impl Case {
     }
 }
 
-/// An answer as JSON, for people to read.
+/// An answer as JSON, readable.
 fn shown(answer: Result<Answer, Cow<'static, str>>) -> Value {
     match answer {
         Ok(Answer::Replicas {
@@ -539,7 +539,7 @@ fn message(contract: Contract, uid: &str, response: &Value) -> Value {
     json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": contract.message(), "response": response})
 }
 
-/// The cases in `testdata/interpreter-hooks`: what is asked in both contracts, and what is made of answers.
+/// The cases in `testdata/interpreter-hooks`: the requests in both contracts, and the meaning of the responses.
 #[test]
 fn questions_and_answers_have_the_wire_forms_of_both_contracts() {
     let seen = std::cell::RefCell::new(BTreeSet::new());
@@ -588,7 +588,7 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
         message.pointer_mut(parent).unwrap()[field] = value;
         message
     };
-    // Frameworks of Karmada's days leave them out.
+    // Frameworks for Karmada omit them.
     let mut bare = with("/apiVersion", json!(null));
     bare.as_object_mut().unwrap().remove("kind");
     assert!(asked(Question::Health(&object), &bare) == Ok(Answer::Healthy(true)));
@@ -855,7 +855,7 @@ fn what_looks_at_more_than_the_object_and_what_is_secret_is_not_kept() {
     }
 }
 
-/// JSON that looks like an answer, so that made-up ones get far.
+/// JSON that looks like a response, so that generated ones reach the validation.
 fn responses() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),

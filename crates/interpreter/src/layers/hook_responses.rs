@@ -1,4 +1,4 @@
-//! The responses of webhooks about one object, as the shell passes them on.
+//! The responses of hooks about one object, as the shell passes them on.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,31 +8,31 @@ use crate::{
     question::{Answer, InterpretError, Until},
 };
 
-/// What hooks said of one object. Cheap to clone.
+/// The responses of hooks about one object. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct HookResponses(pub(super) Arc<BTreeMap<Operation, HookResult>>);
 
-/// What a hook said to one question.
+/// The response of a hook to one question.
 #[derive(Clone)]
 pub enum HookResult {
-    /// An answer, or why there is none although nothing may go on without it.
+    /// A result, or the error that blocks the operation.
     Told(Result<Answer, InterpretError>),
-    /// There is no answer, and the next layer is to be asked as if there were no hook.
+    /// The hook failed and is skipped by failurePolicy: the next layer answers as if there were no hook.
     Ignored(InterpretError),
-    /// No hook is about it after all: the next layer answers.
+    /// No hook matches after all: the next layer answers.
     Nobody,
-    /// It was not asked, because nobody uses the answer.
+    /// No call was made, because the result is not in use.
     Unused,
 }
 
 impl HookResponses {
-    /// What was said, by operation.
+    /// Builds responses by operation.
     #[must_use]
     pub fn of(said: impl IntoIterator<Item = (Operation, HookResult)>) -> Self {
         Self(Arc::new(said.into_iter().collect()))
     }
 
-    /// And this. Cost: O(what was said before).
+    /// Adds a response. Cost: O(earlier responses).
     #[must_use]
     pub fn and(&self, operation: Operation, said: HookResult) -> Self {
         let mut all = (*self.0).clone();
@@ -40,13 +40,13 @@ impl HookResponses {
         Self(Arc::new(all))
     }
 
-    /// Whether this was asked, or need not be.
+    /// True if this operation was asked about, or need not be.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
         self.0.contains_key(&operation)
     }
 
-    /// Whether the next layer answers this, because the hook was asked and does not.
+    /// True if the next layer answers this operation, because the hook was skipped or does not match.
     #[must_use]
     pub fn is_passed(&self, operation: Operation) -> bool {
         matches!(
@@ -55,7 +55,7 @@ impl HookResponses {
         )
     }
 
-    /// Whether somebody has no answer, and may have one when asked again.
+    /// True if a hook failed, and may respond to a retry.
     #[must_use]
     pub fn lacks(&self) -> bool {
         self.0
@@ -65,7 +65,7 @@ impl HookResponses {
 }
 
 impl HookResult {
-    /// Who was passed over.
+    /// The error of a skipped hook, or `None`.
     #[must_use]
     pub const fn ignored(&self) -> Option<&InterpretError> {
         match self {
@@ -74,7 +74,7 @@ impl HookResult {
         }
     }
 
-    /// What a hook's answer means by its policy.
+    /// The response by the hook's policy.
     #[must_use]
     pub fn by(policy: Policy, answer: Result<Answer, InterpretError>) -> Self {
         match (answer, policy) {

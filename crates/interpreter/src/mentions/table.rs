@@ -15,7 +15,7 @@ const INGRESS: Within = Object("networking.k8s.io", "Ingress");
 const ACCOUNT: Within = Object("", "ServiceAccount");
 const SERVICE_IMPORT: Within = Object("multicluster.x-k8s.io", "ServiceImport");
 
-/// Every path that makes an object travel with the object that names it.
+/// The paths of all dependencies by name.
 ///
 /// Source: Karmada reference 3.1, and the PodSpec of Kubernetes 1.36. Different from Karmada: `optional` is
 /// kept, and the deprecated `serviceAccount` counts (an API server serves it equal to `serviceAccountName`).
@@ -48,7 +48,7 @@ pub const REFERENCES: &[ReferenceRow] = &[
     ReferenceRow { prefix: "derived-", ..required(SERVICE_IMPORT, "metadata.name", SERVICE, "the local Service that stands for the imported one") },
 ];
 
-/// Every other field of a pod spec, an Ingress or a ServiceAccount that names something, and why that does not travel.
+/// All other fields of a pod spec, an Ingress or a ServiceAccount that name an object, with the reason why it is not propagated.
 ///
 /// Source: Karmada reference 3.1 "Ignored", and the PodSpec, Ingress and ServiceAccount of Kubernetes 1.36.
 #[rustfmt::skip]
@@ -110,20 +110,20 @@ pub const NON_REFERENCES: &[NonReference] = &[
     not(PodSpec, "volumes[].vsphereVolume", "a disk of a data centre, not an object"),
 ];
 
-/// An object that exists in every namespace of every cluster, made there by the cluster's own controllers.
+/// An object that exists in every namespace of every cluster, created there by the cluster's own controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct Everywhere {
     /// Group, version and kind of the object.
     pub gvk: NativeGvk<'static>,
     /// Its name in every namespace.
     pub name: &'static str,
-    /// Who makes it, and why ours must not replace it.
+    /// Its creator, and the reason why the hub's must not replace it.
     pub reason: &'static str,
 }
 
-/// Objects that are never taken along, because each cluster has its own.
+/// Objects that are never propagated as dependencies, because each cluster has its own.
 ///
-/// Source: `default` is Karmada reference 3.1. The others are ours: an API server with the ServiceAccount
+/// Source: `default` is Karmada reference 3.1. The others are additions: an API server with the ServiceAccount
 /// admission plug-in adds a volume with its CA to every Pod, and the hub's CA must not reach a member.
 #[rustfmt::skip]
 pub const EVERYWHERE: &[Everywhere] = &[

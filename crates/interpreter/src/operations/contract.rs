@@ -1,17 +1,17 @@
-//! The two contracts of interpreter webhooks, and the name that each gives to the operations.
+//! The two contracts, and their names of the operations.
 
 use super::Operation;
 
-/// In which words a hook is asked.
+/// The protocol of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Contract {
-    /// `ResourceInterpreterContext`, as Karmada speaks it.
+    /// `ResourceInterpreterContext`, Karmada's protocol.
     Interpreter,
-    /// `ExploreReview`, as in the proposal of the hooks.
+    /// `ExploreReview`, the protocol in the proposal of the hooks.
     Explorer,
 }
 
-/// What is asked, in the words of both contracts. A contract without a word for an operation is not asked.
+/// The operations, with their names in both contracts. A contract without a name for an operation does not have it.
 const WORDS: &[(Operation, Option<&str>, Option<&str>)] = &[
     (
         Operation::References,
@@ -41,7 +41,7 @@ const WORDS: &[(Operation, Option<&str>, Option<&str>)] = &[
 ];
 
 impl Contract {
-    /// What it calls an operation.
+    /// The name of an operation, or `None`.
     #[must_use]
     pub fn word(self, operation: Operation) -> Option<&'static str> {
         let row = WORDS.iter().find(|(each, ..)| *each == operation)?;
@@ -51,7 +51,7 @@ impl Contract {
         }
     }
 
-    /// The operation that a word stands for.
+    /// The operation with this name, or `None`.
     #[must_use]
     pub fn operation(self, word: &str) -> Option<Operation> {
         let row = WORDS.iter().find(|(_, interpreter, explorer)| {
@@ -64,13 +64,13 @@ impl Contract {
         Some(row.0)
     }
 
-    /// Whether `*` does not mean an operation: hooks of Karmada's users were never asked to prune, and many were written before
-    /// there were components.
+    /// True if `*` does not match an operation: hooks of Karmada's users were never called to prune, and many were written
+    /// before there were components.
     pub(crate) const fn is_named_only(operation: Operation) -> bool {
         matches!(operation, Operation::Prune | Operation::Components)
     }
 
-    /// What may be asked because a rule says this word, or `*`. See [`Self::is_named_only`].
+    /// The operations that a rule with this name, or `*`, may match. See [`Self::is_named_only`].
     pub(crate) fn operations(self, word: &str) -> impl Iterator<Item = Operation> {
         WORDS.iter().map(|row| row.0).filter(move |operation| {
             let own = self.word(*operation);

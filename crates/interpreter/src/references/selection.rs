@@ -1,4 +1,4 @@
-//! Dependencies that a template selects by labels: the table, and its evaluation.
+//! Dependencies of a template by label instead of by name: the table, and its evaluation.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use crate::{
     mentions::{Within, is_of, owned, walk},
 };
 
-/// Every object of a kind and namespace whose labels match. Those that do are needed where the template is, as if it
-/// named them; that none does is no trouble.
+/// All objects of a kind and namespace whose labels match. They are required where the template is, as if it named them; an
+/// empty selection is no problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DependencySelection {
     /// Group, version and kind of the objects.
     pub gvk: Gvk,
     /// Namespace of the objects.
     pub namespace: Str,
-    /// Which of them.
+    /// Their labels.
     pub selector: LabelSelector,
 }
 
 impl DependencySelection {
-    /// Whether it means this object, with these labels. Cost: O(requirements).
+    /// True if it selects this object, with these labels. Cost: O(requirements).
     #[must_use]
     pub fn selects(&self, id: &ResourceId, labels: &BTreeMap<Str, Str>) -> bool {
         self.gvk == id.gvk && self.namespace == id.namespace && selector::matches(&self.selector, labels)
     }
 }
 
-/// A path that holds the value of a label, and the objects of the same namespace that carry it.
+/// A path to the value of a label, and the objects of the same namespace that have it.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectionRow {
-    /// Where the path starts.
+    /// The start of the path.
     pub within: Within,
     /// The path, as in [`ReferenceRow::path`](super::ReferenceRow::path).
     pub path: &'static str,
@@ -47,15 +47,15 @@ pub struct SelectionRow {
     pub gvk: NativeGvk<'static>,
     /// The key of the label.
     pub label: &'static str,
-    /// What stands before the value at the path in the label's value; usually nothing.
+    /// The prefix of the label's value before the value at the path; usually empty.
     pub prefix: &'static str,
-    /// What uses the objects, in a few words.
+    /// The use of the objects, in a few words.
     pub summary: &'static str,
-    /// Where the rule comes from.
+    /// The source of the rule.
     pub source: &'static str,
 }
 
-/// Every path that makes objects travel by their labels.
+/// The paths of all dependencies by label.
 pub const SELECTIONS: &[SelectionRow] = &[SelectionRow {
     within: Within::Object("multicluster.x-k8s.io", "ServiceImport"),
     path: "metadata.name",
@@ -70,7 +70,7 @@ pub const SELECTIONS: &[SelectionRow] = &[SelectionRow {
     source: "Karmada reference 3.1",
 }];
 
-/// Everything that an object of this kind needs by label, in the order of the table.
+/// All dependencies by label of an object of this kind, in the order of the table.
 ///
 /// Cost: O(rows), for kinds that have any O(size of the object).
 #[must_use]

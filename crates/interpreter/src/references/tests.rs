@@ -1,4 +1,4 @@
-//! The tables against the schema of a pod spec, and the reading of made-up pod specs.
+//! The tables against the schema of a pod spec, and the evaluation of generated pod specs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ fn schema_paths<T: schemars::JsonSchema>() -> BTreeMap<String, BTreeSet<String>>
     found
 }
 
-/// Whether the last segment of a path is spelled like the name of something, like a holder of one, or like the type of a
+/// True if the last segment of a path is spelled like the name of an object, like a reference to one, or like the type of a
 /// volume.
 fn looks_like_a_reference(path: &str) -> bool {
     const ENDS: &[&str] = &[
@@ -106,7 +106,7 @@ fn lies_under(path: &str, top: &str) -> bool {
 const ACCOUNT: Within = Within::Object("", "ServiceAccount");
 const INGRESS: Within = Within::Object("networking.k8s.io", "Ingress");
 
-/// Whether a path starts in a pod spec, or with `Some` at the objects of a kind.
+/// True if a path starts in a pod spec, or with `Some` at the objects of a kind.
 fn starts_at(within: Within, object: Option<Within>) -> bool {
     match object {
         Some(object) => within == object,
@@ -131,7 +131,7 @@ fn rows_of(object: Option<Within>) -> Vec<(String, &'static ReferenceRow)> {
         .collect()
 }
 
-/// Those of pod specs.
+/// The non-references of pod specs.
 fn all_non_references() -> Vec<String> {
     non_references_of(None)
 }

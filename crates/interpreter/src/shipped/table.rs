@@ -1,4 +1,4 @@
-//! The files. `build` has no part in it: a file that is not listed here fails a test.
+//! The files. They are listed here, not by `build`; a file that is not listed fails a test.
 
 /// A file of rules: its path below `shipped/` without the ending, and its text.
 macro_rules! files {
@@ -7,7 +7,7 @@ macro_rules! files {
     };
 }
 
-/// Every file, sorted by path.
+/// All files, sorted by path.
 pub const FILES: &[(&str, &str)] = files![
     "apps.kruise.io/AdvancedCronJob",
     "apps.kruise.io/BroadcastJob",

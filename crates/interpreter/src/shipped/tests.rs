@@ -1,4 +1,4 @@
-//! The files as a table, and against the golden cases: every path of every rule has to be seen at work.
+//! The files as a table, and against the golden cases: every path of every rule must have an effect in one.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -29,7 +29,7 @@ fn objects(file: &File) -> Vec<Value> {
         .collect()
 }
 
-/// What rules find in an object by its own namespace.
+/// The matches of rules in an object within its own namespace.
 fn found(rules: &DeclarativeRules, object: &Value) -> bool {
     let rules = Declared::compile(rules).unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Layers of small kinds, and that who is named is who answers.
+//! The layers of small kinds, and that a listed layer is the one that answers.
 
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn a_shipped_kind_has_the_operations_of_its_rules() {
     }
 }
 
-/// Of the native kinds' golden cases.
+/// For the native kinds' golden cases.
 #[test]
 fn who_is_named_is_who_answers() {
     let mut asked = 0;
@@ -138,7 +138,7 @@ fn who_is_named_is_who_answers() {
                 let named = who(&subject, question.operation(), &[], &[]);
                 let answered = ask::ask_known(&of_object, question).map(|(layer, _)| layer);
                 let named = named.first().map(|layer| &*layer.name);
-                // An object need not have what its kind may have.
+                // An object need not have all that its kind may have.
                 let may_lack = answered.is_none() && question.operation() == Operation::Replicas;
                 assert!(
                     named == answered || may_lack,

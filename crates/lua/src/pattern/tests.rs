@@ -1,4 +1,4 @@
-//! Our pattern functions against the virtual machine's own: the same answers, and errors where it has errors.
+//! Our pattern functions against the virtual machine's own: the same results, and errors where it has errors.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::{limits::Limits, sandbox::Sandbox};
 
-/// What a call does, as text: its results with their types, or that it failed.
+/// The result of a call, as text: its values with their types, or that it failed.
 const REPORT: &str = "
   local call = ...
   local function report(ok, ...)
@@ -79,7 +79,7 @@ fn outcomes(
         .collect()
 }
 
-/// The virtual machine's own library, and ours with time enough.
+/// The virtual machine's own library, and ours with enough time.
 fn both() -> [(Lua, Table); 2] {
     let own = Lua::new_with(StdLib::TABLE | StdLib::STRING, LuaOptions::new()).unwrap();
     let limits = Limits {
@@ -187,7 +187,7 @@ fn known_patterns_do_what_the_virtual_machine_does() {
     }
 }
 
-/// Few letters, so that much matches; a NUL is left out of patterns, where Lua 5.1 takes it for their end.
+/// Few letters, so that many match; a NUL is excluded from patterns, where Lua 5.1 takes it for their end.
 fn pattern() -> impl Strategy<Value = Vec<u8>> {
     let part = prop::sample::select(vec![
         "a", "b", "c", ".", "%a", "%w", "%s", "%d", "%S", "[ab]", "[^a]", "[a-c]", "[%w_]", "(", ")", "()",

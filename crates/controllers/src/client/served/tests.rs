@@ -1,4 +1,5 @@
-//! What a server serves of a kind, over scripted servers: what proves that there are no objects of it, and what does not.
+//! The served versions of a kind, over scripted servers: the responses that prove that there are no objects of it, and those
+//! that do not.
 
 use entourage_core::observation::Server;
 use serde_json::json;
@@ -40,7 +41,7 @@ fn definitions(names: &[&str]) -> Reply {
 
 const DEFINITIONS: &str = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=500";
 
-/// What is found out of `shop.example.com/v1 Mouse` on a server that answers so, and else with a bare 404.
+/// The result for `shop.example.com/v1 Mouse` on a server with these replies, and else a bare 404.
 async fn served(replies: Vec<(&'static str, Reply)>) -> Result<Served, Failure> {
     let (api, _) = api(Server::Hub, move |asked| {
         let found = replies.iter().find(|(line, _)| *line == asked.line);
@@ -65,7 +66,7 @@ async fn the_version_that_is_asked_for_goes_before_the_preferred_one() {
         (v2, resources(&["Mouse"])),
     ]);
     assert_eq!(one.await.ok(), Some(Served::In("v2".into())));
-    // A version that is listed and not found says nothing, and keeps no other one from saying it.
+    // A version that is listed and not found proves nothing, and does not hide another one.
     let begins = served(vec![("GET /apis", group), (v2, resources(&["Mouse"]))]);
     assert_eq!(begins.await.ok(), Some(Served::In("v2".into())));
 }
@@ -104,7 +105,7 @@ async fn a_kind_is_served_nowhere_when_neither_its_group_nor_its_definition_is_t
 #[tokio::test]
 async fn a_kind_whose_definition_stands_or_may_stand_is_withheld() {
     let none = groups(&[("apps", &["v1"])]);
-    // Nobody has learnt its plural, which is not the regular one.
+    // Its plural is unknown, and not the regular one.
     let mouse = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/mice.shop.example.com";
     let of_mice = Reply::Json(200, json!({"spec": {"names": {"kind": "Mouse"}}}));
     let stands = served(vec![

@@ -1,4 +1,4 @@
-//! Ending a namespace of a member that the hub deleted, or seeing what keeps it.
+//! Removes a namespace of a member that the hub deleted, or reports what keeps it.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Executor {
-    /// Asks the hub whether it has a namespace, then lists what a member has in it. Cost: a request for each version of each API
+    /// Asks the hub whether it has a namespace, then lists its objects on a member. Cost: a request for each version of each API
     /// group of the member, one for its definitions, and one for each kind and page.
     pub(in crate::execute) async fn look_into(
         &self,
@@ -37,12 +37,12 @@ impl Executor {
         }
     }
 
-    /// Deletes exactly this namespace if there is nothing in it at this moment and the hub has none, or takes our records off.
-    /// Answers whether these were taken off, too.
+    /// Deletes exactly this namespace if it is empty at this moment and the hub has none, or removes this hub's records. Returns
+    /// true if the records were removed.
     ///
-    /// The hub may have got the namespace while it was looked into, and copies may have come into it. So it is asked again in
-    /// the end, when no delivery into the namespace is under way and none can begin: what was delivered before, the hub had by
-    /// then; what is delivered after, makes the namespace anew.
+    /// The namespace may have been created on the hub while it was listed here, and copies may have been delivered into it. So
+    /// the hub is asked again at the end, when no delivery into the namespace is running and none can begin: for an earlier
+    /// delivery, the hub had the namespace by then; a later one creates the namespace again.
     pub(in crate::execute) async fn end_namespace(
         &self,
         member: &Member,
@@ -84,12 +84,13 @@ impl Executor {
         };
         let released = mode != RemovalMode::Delete && answer.is_ok();
         let now = match answer {
-            // It was changed meanwhile, or is another one: what it is now is told, so that the next plan is about that.
+            // It was changed meanwhile, or is another object: its current state is observed, so that the next plan is about
+            // that.
             Err(failure) if failure.class() == Class::Conflict => api.get(&path, Form::Whole).await,
             answer => answer,
         };
         match now {
-            // It is held until it is empty, and comes as it is; or it is gone.
+            // It is kept until it is empty, and is returned; or it is gone.
             Ok(object) if object["metadata"]["uid"].is_string() => {
                 let watch = Watch::MemberNamespaces(cluster.clone());
                 if let Some(subject) = observation::project(&watch, &Default::default(), &object) {
@@ -117,7 +118,7 @@ impl Executor {
         }
     }
 
-    /// Only a 404 about the namespace proves that it is not there.
+    /// True if the hub has the namespace. Only a 404 about the namespace proves that it does not.
     async fn is_on_hub(&self, name: &str) -> Result<bool, Failure> {
         match self.hub.get(&Path::namespace(Some(name)), Form::Metadata).await {
             Ok(_) => Ok(true),

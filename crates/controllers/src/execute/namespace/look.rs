@@ -1,7 +1,7 @@
-//! Looking into a namespace of a member that the hub deleted.
+//! Lists the content of a namespace of a member that the hub deleted.
 //!
-//! Every kind that a deletion of the namespace would take along is listed, as metadata: whatever is served in any version of any
-//! group, has a namespace and can be deleted. What cannot be listed may be anything.
+//! Every kind that a deletion of the namespace would delete is listed, as metadata: every namespaced kind that is served in any
+//! version of any group and can be deleted. A kind that cannot be listed may have any objects.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,35 +18,36 @@ use crate::{
     metrics::Verb,
 };
 
-/// Objects of one page: few, as more than can be named end the look, and several namespaces may be looked into at a time.
+/// The objects of one page: few, since the listing ends when there are more than can be named, and several namespaces may be
+/// listed at a time.
 const PAGE: &str = "100";
 
-/// Requests at a time: what comes into a namespace between its list and the deletion is not seen.
+/// The number of concurrent requests: an object created in a namespace between its list and the deletion is not detected.
 pub(super) const AT_A_TIME: usize = 8;
 
-/// So often a page is asked for, and a list begun that takes longer than the server keeps its state.
+/// The number of attempts for a page, and for a list that takes longer than the server keeps its state.
 const TRIES: u32 = 5;
 
-/// The pause before it is asked again, and the longest one, in milliseconds: it doubles.
+/// The delay before a retry, and the longest one, in milliseconds: it doubles.
 const FIRST_PAUSE: u64 = 50;
 const LONGEST_PAUSE: u64 = 1_000;
 
-/// The server cannot answer now.
+/// The server cannot respond now.
 const UNAVAILABLE: u16 = 503;
 
-/// Why a look does not tell everything.
+/// The reason why a listing is incomplete.
 #[derive(Debug)]
 pub(super) enum Blind {
-    /// Nothing that was asked is told: the member, or the way to it.
+    /// No request succeeded: the cause is the member, or the connection to it.
     Failed(Failure),
-    /// A kind may not be listed: a person must do something first.
+    /// A kind may not be listed: a user must act first.
     Refused(String),
-    /// A kind is not listed this time.
+    /// A kind could not be listed this time.
     NoResponse(String),
 }
 
-/// What a namespace holds. What was found is told before what was not: it keeps the namespace in any case.
-/// Cost: a request for each kind and page, until more is found than can be named; [`AT_A_TIME`] pages in memory.
+/// The content of a namespace. Found objects are returned rather than an error: they keep the namespace in any case. Cost: a
+/// request for each kind and page, until more is found than can be named; [`AT_A_TIME`] pages in memory.
 pub(super) async fn look(
     api: &Api,
     (hub, copies): (&str, &BTreeSet<Str>),
@@ -89,7 +90,7 @@ pub(super) async fn look(
     }
 }
 
-/// Every page of a resource's objects. A list that outlasts what the server keeps is begun again.
+/// Lists all pages of a resource's objects. A list that outlasts the server's continue token is started again.
 async fn list<'a>(
     api: &Api,
     (hub, copies): (&'a str, &'a BTreeSet<Str>),
@@ -119,7 +120,7 @@ async fn list<'a>(
         };
         let page = read::list(&bytes, &mut |item| look.add((group, kind), &item))
             .ok()
-            // Anything may answer with an object: a list says which version it is of.
+            // Any server may return an object: a list has a resourceVersion.
             .filter(|page| !page.resource_version.is_empty())
             .ok_or_else(|| Blind::NoResponse(format!("{}: the answer is not a list", what())))?;
         next = page.next;
@@ -141,8 +142,8 @@ pub(super) async fn page(api: &Api, path: &Path) -> Result<bytes::Bytes, Failure
     api.bytes(call).await
 }
 
-/// Asks until there is an answer, for about a second. A look asks for everything there is: a server that fails now and then must
-/// not make it begin again each time. Who did not answer in time is not asked again now: the next look gives it more.
+/// Retries a request for about a second. A listing sends requests for all kinds: a server that fails now and then must not make
+/// it start again each time. A request that timed out is not retried now: the next listing gives it more time.
 pub(super) async fn tried<T, F>(ask: impl Fn() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
@@ -167,8 +168,8 @@ fn may_pass(failure: &Failure) -> bool {
     matches!(failure, Failure::Transport(_)) || failure.class() == Class::Busy
 }
 
-/// What it means that something did not answer that is about every kind. Who cannot answer for a moment did not; else the member,
-/// or the way to it, is at fault.
+/// The consequence of a failed request that is about every kind. A server that is unavailable for a moment gives no response;
+/// else the member, or the connection to it, is at fault.
 pub(super) fn blind_for_all(failure: Failure, what: &str) -> Blind {
     let is_moment = failure.code() == UNAVAILABLE || matches!(failure, Failure::Garbled(_));
     match failure.class() {
@@ -177,8 +178,8 @@ pub(super) fn blind_for_all(failure: Failure, what: &str) -> Blind {
     }
 }
 
-/// What it means that a kind, or the kinds of a group, did not answer. A refusal is for a person, and so is in the end what does
-/// not answer for long: one kind must not have all others asked again without end.
+/// The consequence of a failed request for a kind, or for the kinds of a group. A refusal is reported to a user, and so is a
+/// lasting failure in the end: one kind must not repeat all other requests without end.
 pub(super) fn blind_for_one(failure: Failure, what: &str) -> Blind {
     let words = format!("{what}: {}", failure.text(&Gvk::new("v1", "Namespace")));
     match failure.class() {

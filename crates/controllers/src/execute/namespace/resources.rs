@@ -1,7 +1,7 @@
-//! Which kinds of objects may be in a namespace of a member.
+//! The kinds of objects that may exist in a namespace of a member.
 //!
-//! What the server says that it serves, and what its CustomResourceDefinitions say beside: objects of a kind that is not served
-//! are stored, and go with their namespace. What this cannot tell is what an aggregated API stored whose APIService is gone.
+//! They are the kinds that the server serves, and those of its CustomResourceDefinitions: objects of a kind that is not served
+//! are stored, and are deleted with their namespace. Objects of an aggregated API whose APIService is gone are not detected.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use crate::{
     error::Class,
 };
 
-/// Every API server has it, and it is what must not be missed: an answer without it is no list of what is served.
+/// Every API server has it, and it must not be missed: a discovery result without it is invalid.
 const CLAIMS: &str = "persistentvolumeclaims";
 
 /// The root of the core group.
 const CORE: &str = "/api/v1";
 
-/// A resource that objects in a namespace may be of.
+/// A resource whose objects may be in a namespace.
 #[derive(Debug)]
 pub(super) struct Resource {
     pub(super) group: String,
@@ -30,11 +30,11 @@ pub(super) struct Resource {
     pub(super) root: String,
 }
 
-/// Group and plural of what is served.
+/// Group and plural of the served resources.
 type Served = BTreeSet<(String, String)>;
 
-/// Every resource that has a namespace and can be deleted, each in the version that its group prefers, or in one of those that
-/// have it. Cost: a request for each group version, and one for each page of the definitions and each that is not served.
+/// All namespaced resources that can be deleted, each in the preferred version of its group, or in one of those that have it.
+/// Cost: a request for each group version, and one for each page of the definitions and each that is not served.
 pub(super) async fn resources(api: &Api) -> Vec<Result<Resource, Blind>> {
     let mut roots = vec![(String::new(), CORE.to_owned())];
     let path = Path::raw("/apis", "discovery");
@@ -108,7 +108,7 @@ pub(super) async fn resources(api: &Api) -> Vec<Result<Resource, Blind>> {
     all
 }
 
-/// What is defined for objects in namespaces, and not served: such objects may be stored.
+/// The namespaced kinds that are defined and not served: objects of them may be stored.
 async fn withheld(api: &Api, served: &Served) -> Vec<Blind> {
     let names = match definitions(api).await {
         Ok(names) => names,
@@ -124,7 +124,7 @@ async fn withheld(api: &Api, served: &Served) -> Vec<Blind> {
             match tried(|| api.get(&path, Form::Whole)).await {
                 Ok(definition) if definition["spec"]["scope"] == "Cluster" => None,
                 Ok(_) => Some(Blind::NoResponse(format!("{name} is defined and not served"))),
-                // It went since the names were listed.
+                // It was deleted since the names were listed.
                 Err(failure) if failure.class() == Class::Missing && failure.is_about(&path.resource) => None,
                 Err(failure) => Some(blind_for_one(
                     failure,

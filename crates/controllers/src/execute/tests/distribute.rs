@@ -1,5 +1,4 @@
-//! Copies of distributions against scripted servers: which requests go out, with which preconditions, and what the brain is
-//! told.
+//! Copies of distributions against scripted servers: the requests, their preconditions, and the messages to the control loop.
 
 use entourage_core::{
     distribution::{
@@ -16,7 +15,7 @@ const READ: &str = "GET /api/v1/namespaces/ns/secrets/a";
 const POST: &str = "POST /api/v1/namespaces/ns/secrets";
 const PUT: &str = "PUT /api/v1/namespaces/ns/secrets/a";
 const DELETE: &str = "DELETE /api/v1/namespaces/ns/secrets/a";
-/// What no error, no Debug output and no observation may hold, as it is and as base64.
+/// Values that no error, no Debug output and no observation may contain, as they are and as base64.
 const CANARIES: [&str; 2] = ["canary", "Y2FuYXJ5"];
 
 fn resource() -> Value {
@@ -54,7 +53,7 @@ fn order() -> Order {
     }
 }
 
-/// An order for a copy that is known to stand there.
+/// An order for a copy that is known to exist.
 fn standing(read_first: bool) -> Order {
     Order {
         live: Some(preconditions("7")),
@@ -63,7 +62,7 @@ fn standing(read_first: bool) -> Order {
     }
 }
 
-/// A copy of the distribution as it stands on the hub.
+/// A copy of the distribution as stored on the hub.
 fn copy(version: &str) -> Value {
     let made = render(&order().render_spec, &resource(), None);
     let mut copy = made.object().clone();
@@ -72,14 +71,14 @@ fn copy(version: &str) -> Value {
     copy
 }
 
-/// A copy whose data somebody edited.
+/// A copy whose data a user edited.
 fn drifted(version: &str) -> Value {
     let mut copy = copy(version);
     copy["data"]["k"] = json!("ZHJpZnQ=");
     copy
 }
 
-/// What the secret of somebody else looks like, with the data of ours.
+/// A Secret that the distribution does not own, with the same data.
 fn theirs() -> Value {
     let mut object = resource();
     object["metadata"] = json!({"namespace": "ns", "name": "a", "uid": "theirs", "resourceVersion": "3"});
@@ -101,14 +100,14 @@ fn distributed() -> (&'static str, Reply) {
     (RD, ok(distribution()))
 }
 
-/// The requests about a copy on the hub, beginning with that for the distribution.
+/// The requests about a copy on the hub, starting with that for the distribution.
 fn hub(replies: Vec<(&'static str, Reply)>) -> Bench {
     let mut script = vec![distributed()];
     script.extend(replies);
     bench(script, vec![])
 }
 
-/// The requests that went to the hub, without that for the distribution.
+/// The requests to the hub, without that for the distribution.
 fn asked(bench: &Bench) -> Vec<String> {
     let lines = bench.hub.lines();
     assert_eq!(lines[0], RD);
@@ -132,7 +131,7 @@ async fn told(bench: &mut Bench, change: Change) -> (Vec<Subject>, Wrote) {
     (seen.collect(), wrote)
 }
 
-/// What is seen of the object that stands there, and the outcome.
+/// The observations of the existing object, and the outcome.
 async fn bring(bench: &mut Bench, order: Order) -> (Vec<Subject>, Wrote) {
     let (mut seen, wrote) = told(bench, Change::Distribute(Box::new(order))).await;
     assert!(
@@ -161,7 +160,7 @@ fn failed(wrote: &Wrote) -> (Step, &str) {
     }
 }
 
-/// The resourceVersion of the copy that was applied, what differed, and whether it was made.
+/// The resourceVersion of the applied copy, the difference, and whether it was created.
 fn applied(wrote: &Wrote) -> (&str, Option<&str>, bool) {
     match wrote {
         Wrote::Applied {
@@ -326,7 +325,7 @@ async fn what_may_not_be_made_again_is_left_and_the_reason_is_said() {
     assert_eq!(step, Step::Update);
     assert!(words.starts_with("it is immutable, and"), "{words}");
     assert_eq!(asked(&bench), [READ]);
-    // The server does not let it go: it cannot be updated.
+    // The server refuses its deletion: it cannot be updated.
     let mut denied = hub(vec![(READ, ok(immutable)), (DELETE, status(403, "Forbidden"))]);
     let (_, wrote) = bring(&mut denied, standing(true)).await;
     assert_eq!(failed(&wrote), (Step::Update, "403 Forbidden"));
@@ -580,7 +579,7 @@ async fn a_removal_ends_as_the_answers_prove() {
         (vec![(DELETE, ok(copy("7")))], 0, gone()),
         (vec![(DELETE, ok(leaving("8")))], 1, Wrote::Abandoned),
         (vec![changed(), (READ, ok(copy("9")))], 1, Wrote::Abandoned),
-        // What stands there is what was to go: a webhook says so.
+        // The existing object is the one to delete: a webhook refuses it.
         (vec![changed(), (READ, ok(copy("7")))], 0, failed("409 Conflict")),
         (vec![changed(), (READ, ok(theirs()))], 1, gone()),
         (vec![changed(), (READ, no_secret())], 0, gone()),

@@ -1,11 +1,11 @@
-//! Deliveries of kinds that hooks are about: each is asked once on the way to a copy, and nothing is written without it.
+//! Deliveries of kinds with hooks: each is called once for a copy, and nothing is written without its response.
 
 use super::*;
 use crate::hooks::client::HookClient;
 
 const BOTH: [&str; 2] = ["ReviseReplica", "Retain"];
 
-/// A bench whose hook is asked, and the order for three replicas.
+/// A bench with a hook, and the order for three replicas.
 async fn hooked(operations: &[&str], member: Vec<(&'static str, Reply)>) -> (Bench, HookClient) {
     let hook_client = HookClient::open("ConfigMap", operations).await;
     let mut bench = bench(vec![(SOURCE, ok(template()))], member);
@@ -34,7 +34,7 @@ async fn deliver(bench: &mut Bench, hook_client: &HookClient, live: Option<Preco
     }
 }
 
-/// The copy with what only the member says.
+/// The copy with a field that only the member sets.
 fn with_till(version: &str) -> Value {
     let mut copy = live(version, "old");
     copy["data"]["till"] = json!("7");

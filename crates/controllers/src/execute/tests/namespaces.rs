@@ -1,4 +1,4 @@
-//! Looking into namespaces of a member, and ending them: what is listed, and what is deleted then.
+//! Listing and removing namespaces of a member: the lists, and the deletions.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -30,7 +30,7 @@ fn items(names: &[&str]) -> Reply {
     ok(json!({"kind": "List", "metadata": {"resourceVersion": "9"}, "items": items}))
 }
 
-/// A member that serves CronJobs only in the version that their group does not prefer, and has nothing in its namespace.
+/// A member that serves CronJobs only in the version that their group does not prefer, with an empty namespace.
 fn member(line: &str) -> Reply {
     const ALL: &[&str] = &["list", "delete"];
     let path = line.split_once(' ').expect("method and path").1;
@@ -120,7 +120,7 @@ fn kept() -> Event {
     }
 }
 
-/// The lines that are no reads.
+/// The requests that are no reads.
 fn writes(log: &Log) -> Vec<String> {
     let all = log.all().into_iter().map(|asked| asked.line);
     all.filter(|line| !line.starts_with("GET")).collect()
@@ -405,7 +405,7 @@ async fn a_server_that_fails_now_and_then_is_asked_again_after_a_pause() {
     assert_eq!(began.elapsed().as_millis(), 750);
 }
 
-/// A hub that has no namespace shop until it was asked this often.
+/// A hub that has no namespace shop until it was asked this many times.
 fn hub_that_gets_it(after: usize) -> (Api, Log) {
     let asked = AtomicUsize::new(0);
     api(Server::Hub, move |_| {
@@ -434,7 +434,7 @@ async fn what_the_hub_gets_while_it_is_looked_into_is_not_deleted() {
 
 #[tokio::test]
 async fn a_deletion_waits_for_a_delivery_that_is_under_way_and_asks_the_hub_after_it() {
-    // The hub gets the namespace while the member is looked into, and a copy is delivered.
+    // The namespace is created on the hub while the member's is listed, and a copy is delivered.
     let on_member = api(Server::Member("m1".into()), |asked| member(&asked.line));
     let mut bench = bench_of(hub_that_gets_it(1), on_member);
     let gate = bench.member.namespaces.gate(&"shop".into());
@@ -478,7 +478,7 @@ async fn that_a_namespace_stays_is_told_only_when_it_was_released() {
         let (events, recorded) = events::recorder(bench.hands.hub.clone());
         bench.hands.events = events;
         ended(&mut bench, RemovalMode::Release).await;
-        // The last handle goes, so the recorder ends when it is done.
+        // The last handle is dropped, so the recorder ends when it is done.
         bench.hands.events = events::recorder(bench.hands.hub.clone()).0;
         recorded.await;
         let lines = bench.hub.lines();

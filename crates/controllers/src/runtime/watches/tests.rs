@@ -1,4 +1,4 @@
-//! What kinds cost that nobody serves, and how one that begins to be served is found.
+//! The cost of kinds that no server serves, and the discovery of one that starts to be served.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use tokio::time::{Instant, advance, timeout};
 use super::*;
 use crate::client::tests::{Asked, Log, Reply, api, status};
 
-/// A server that serves Shops, from some time on Dreams too, and nothing else.
+/// A server that serves Shops, from some time on Dreams too, and no other kind.
 fn server(dreams: Arc<AtomicBool>) -> (Api, Log) {
     api(Server::Hub, move |asked: &Asked| {
         let dreams = dreams.load(Ordering::Relaxed);
@@ -30,7 +30,7 @@ fn server(dreams: Arc<AtomicBool>) -> (Api, Log) {
                     {"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": resources}]}]}),
             ),
             _ if line.contains("watch=true") && line.contains("customresourcedefinitions") => {
-                // The definition comes a moment after it is watched.
+                // The definition is created a moment after the watch begins.
                 Reply::Lines(if dreams { vec![event()] } else { Vec::new() }, true)
             }
             _ if line.contains("watch=true") => Reply::Lines(Vec::new(), true),
@@ -64,7 +64,7 @@ fn templates(kind: &str) -> Watch {
     Watch::Templates(Gvk::new("example.com/v1", kind))
 }
 
-/// Takes in what the scout tells until it says nothing for a while; what is to be observed is answered.
+/// Applies the results of the scout until there are none for a while; returns the resulting observations.
 async fn take_in(
     watches: &mut Watches,
     inbox: &mut mpsc::Receiver<Message>,
@@ -90,7 +90,7 @@ async fn a_thousand_kinds_that_nobody_serves_cost_one_look_a_minute_and_one_task
         let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
         let before = tasks();
         let mut demand: BTreeSet<Watch> = BTreeSet::new();
-        // They come one by one, as a tenant would name them.
+        // They appear one by one, as a tenant would name them.
         for kind in 0..kinds {
             demand.insert(templates(&format!("Dream{kind}")));
             watches.demand(kind, &demand, |_| Some(api.clone()));
@@ -129,7 +129,7 @@ async fn a_thousand_kinds_that_nobody_serves_cost_one_look_a_minute_and_one_task
             !lines.iter().any(|line| line.contains("dream")),
             "no request for a kind"
         );
-        // Nobody names them any more: nothing is asked.
+        // No policy names them any more: no request is sent.
         watches.demand(kinds, &BTreeSet::new(), |_| Some(api.clone()));
         advance(Duration::from_secs(300)).await;
         let ended = log.lines().len();

@@ -1,20 +1,20 @@
-//! Watches of kinds that hooks are about, over a scripted server and a hook that is held, shut and opened.
+//! Watches of kinds with hooks, over a scripted server and a hook that is held, shut and opened.
 
 use super::*;
 use crate::hooks::client::HookClient;
 use entourage_core::observation::{Use, Used, Uses};
 
-/// How long a test waits for what must become true.
+/// The time that a test waits for a condition.
 const ENDS: Duration = Duration::from_secs(20);
 
-/// Longer than the pause after an attempt that helped, so that another one would show.
+/// Longer than the pause after an attempt that helped, so that another one would be noticed.
 const LONGER: Duration = Duration::from_secs(4);
 
 fn gvk() -> Gvk {
     Gvk::new(GVK.0, GVK.1)
 }
 
-/// As [`start`], with a hook that is asked for the dependencies of what is read.
+/// As [`start`], with a hook for the dependencies of the objects.
 fn hooked(
     hook_client: &HookClient,
     watch: Watch,
@@ -37,7 +37,7 @@ fn in_order(replies: Vec<Reply>) -> impl Fn(&str) -> Reply + Send + Sync + 'stat
     }
 }
 
-/// The next templates, each with its name and version and whether it lacks an answer, and `listed`.
+/// The next templates, each with its name and version and whether an interpretation failed, and `listed`.
 async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> {
     let mut told = Vec::new();
     while told.len() < count {
@@ -68,7 +68,7 @@ async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
     told
 }
 
-/// Waits until a desk is as wanted.
+/// Waits until the hook is in this state.
 async fn until(what: &str, hook_client: &HookClient, is_so: impl Fn(&HookClient) -> bool) {
     let ends = Instant::now() + ENDS;
     while !is_so(hook_client) {
@@ -256,7 +256,7 @@ async fn what_is_gone_is_not_asked_about_again() {
             list(10, "", &[item("a", 3), item("b", 3)])
         }
     });
-    // What is left is read again twice.
+    // The remaining objects are read again twice.
     assert_eq!(
         told(&mut inbox, 5).await,
         [
@@ -285,7 +285,7 @@ async fn a_slow_hook_does_not_keep_other_kinds_from_being_listed() {
             _ => list(10, "", &[]),
         }
     });
-    // As many as a server is listed for at a time wait for the hook.
+    // The maximum number of concurrent lists of a server wait for the hook.
     let (brain, mut second) = mpsc::channel(100);
     let watcher = Watcher::new(api.clone(), templates(), 1, &"hub".into(), brain);
     let watcher = watcher.interpreting(hook_client.interpreters.clone(), hook_client.of(&gvk()));

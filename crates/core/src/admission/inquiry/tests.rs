@@ -1,4 +1,4 @@
-//! What is asked about which write, and what is made of the answers.
+//! The checks of each write, and the consequences of the responses.
 
 use serde_json::json;
 
@@ -105,7 +105,7 @@ fn what_does_not_change_the_spec_is_nobodys_question() {
     new["metadata"]["finalizers"] = json!(["f"]);
     new["status"] = json!({"desired": 3});
     assert!(asked(&new, Some(&old)).is_none());
-    // Other targets: the rights, but not the object, which was tried before.
+    // Other targets: the rights are checked, but not the object, which was tried before.
     new["spec"]["targets"] = json!({"namespaces": [{"name": "a"}]});
     let inquiry = asked(&new, Some(&old)).unwrap();
     assert!(!inquiry.rights.are_none() && inquiry.trial.is_none());

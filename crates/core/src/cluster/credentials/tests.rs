@@ -1,4 +1,4 @@
-//! Who may use which credentials where, as a table.
+//! The table of decisions: Cluster, Secret and address.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn secret(name: &str, annotations: &[(&str, &str)]) -> SecretFacts {
     }
 }
 
-/// The Secret as `join` leaves it, for m1 at an address.
+/// The Secret as `join` writes it, for m1 at an address.
 fn joined(address: &Address<'_>) -> SecretFacts {
     let record = record("m1", address);
     let all: Vec<(&str, &str)> = record.iter().map(|(key, value)| (*key, &**value)).collect();
@@ -45,7 +45,7 @@ fn what_join_writes_is_used_and_nothing_more_is_recorded() {
         assert_eq!(evaluate("m1", &address, &secret), Decision::Use);
         assert!(!format!("{secret:?}").contains("canary"), "{secret:?}");
     }
-    // The same address in other words.
+    // The same address, spelled differently.
     let spelled = Address {
         endpoint: "HTTPS://M1:6443/",
         ..HERE
@@ -88,10 +88,10 @@ fn a_change_of_where_the_token_is_sent_needs_the_secret_to_say_the_same() {
             "{message}"
         );
         assert!(!message.contains("canary"), "{message}");
-        // Said by the Secret too, it is meant.
+        // If the Secret has it too, it is intended.
         assert_eq!(evaluate("m1", &address, &joined(&address)), Decision::Use);
     }
-    // A proxy that is left out is a change; a certificate that is verified after all is none.
+    // A removed proxy is a change; a certificate that is verified after all is none.
     assert!(matches!(
         evaluate("m1", &HERE, &joined(&proxied)),
         Decision::Refuse(_)
@@ -107,7 +107,7 @@ fn a_cluster_does_not_get_the_secret_of_another() {
         assert!(refusal.message.contains("entourage join"), "{}", refusal.message);
     };
     refused("m2", &joined(&HERE));
-    // Its name alone says nothing when the annotation names another one.
+    // Its name alone counts for nothing if the annotation names another one.
     refused("m1", &secret("m1", &[(annotation::CREDENTIALS_CLUSTER, "m2")]));
     refused("m2", &secret("m1", &[]));
     refused("m1-impersonator", &secret("m1-impersonator", &[]));

@@ -1,4 +1,4 @@
-//! Golden cases: a Cluster as it is stored and policies, and the taints that are written. Then what a table cannot show.
+//! Golden cases: a stored Cluster and policies, and the taints that are written. Then tests that a table cannot express.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     observation::{ObjectRef, Observation, Subject, Watch},
 };
 
-/// A case. Policies have a name, the year in which they were made, and a spec.
+/// A case. Policies have a name, the year of their creation, and a spec.
 #[derive(Deserialize)]
 struct Case {
     #[serde(default)]
@@ -31,7 +31,7 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-/// A hub with one Cluster and these policies, all of them listed.
+/// A hub with one Cluster and these policies, all of them synced.
 fn index(case: &Case) -> Index {
     let mut index = Index::new(Config::new("hub"));
     for policy in &case.policies {
@@ -72,7 +72,7 @@ fn index(case: &Case) -> Index {
     index
 }
 
-/// The list that is written and the words of the event; `nothing`.
+/// The list that is written and the message of the event; or `nothing`.
 fn outcome(case: &Case) -> Value {
     let index = index(case);
     let Some(plan) = keep(&index, &"m1".into(), &index.members["m1"], NOW) else {

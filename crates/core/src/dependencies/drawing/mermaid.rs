@@ -39,7 +39,7 @@ pub fn draw(drawing: &Drawing) -> String {
     text
 }
 
-/// Text within a quoted label: what has a meaning there, in Markdown or in HTML, becomes an entity code.
+/// Text within a quoted label: characters with a meaning in Markdown or HTML become entity codes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Drawings of small graphs, and of names that nobody should give.
+//! Drawings of small graphs, and of unusual names.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -171,7 +171,7 @@ ServiceImport shop/web       goes nowhere
     assert_eq!(kinds, ["EndpointSlice shop"]);
 }
 
-/// Answers with what stands in `spec.names`; a script without text does not compile.
+/// Returns the names in `spec.names`; a script without text does not compile.
 #[derive(Debug)]
 struct Names;
 
@@ -193,7 +193,7 @@ impl Rule for Names {
     }
 }
 
-/// What a script teaches of Shops.
+/// The interpretation of Shops by a script.
 fn shops(script: &str) -> impl Fn(&Gvk) -> Interpretation {
     let object = json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
         "metadata": {"name": "shops"}, "spec": {"target": {"apiVersion": "example.com/v1", "kind": "Shop"},
@@ -202,7 +202,7 @@ fn shops(script: &str) -> impl Fn(&Gvk) -> Interpretation {
     move |gvk: &Gvk| ask::interpretation(gvk, std::slice::from_ref(&customization), Some(&Names))
 }
 
-/// Names a ConfigMap in each namespace.
+/// Refers to a ConfigMap in each namespace.
 fn shop(namespaces: &[&str]) -> Value {
     let names: Vec<Value> = namespaces
         .iter()
@@ -289,7 +289,7 @@ fn json_names_both_ends_of_every_edge() {
     assert_eq!(json["edges"][1]["missing"], true);
 }
 
-/// The text between the quotes that begin and end a label; fails when a quote stands in between.
+/// The text between the quotes of a label; fails if there is a quote in between.
 fn inside_quotes(line: &str, escapes: bool) -> bool {
     let mut letters = line.chars();
     let mut quotes = 0;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{Drawing, places};
 use crate::object::ResourceId;
 
-/// A tree for each object that nothing refers to; what several refer to stands below each of them. Lines of a circle that
-/// came before are not followed again.
+/// A tree for each object without referrers; an object with several referrers is drawn below each of them. A cycle is not
+/// followed twice.
 #[must_use]
 pub fn draw(drawing: &Drawing) -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
@@ -16,7 +16,7 @@ pub fn draw(drawing: &Drawing) -> String {
     for root in roots {
         tree(drawing, root, &mut drawn, &mut rows);
     }
-    // What is left refers to each other in circles.
+    // The remaining objects refer to each other in cycles.
     for id in drawing.nodes.keys() {
         if !drawn.contains(id) {
             tree(drawing, id, &mut drawn, &mut rows);
@@ -84,7 +84,7 @@ fn below<'a>(
     }
 }
 
-/// Where it is, or that it is missing.
+/// The clusters of an object, or that it is missing.
 fn state(drawing: &Drawing, id: &ResourceId, optional: bool) -> String {
     let Some(node) = drawing.nodes.get(id) else {
         return String::new();

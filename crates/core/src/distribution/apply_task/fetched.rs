@@ -1,4 +1,4 @@
-//! What is distributed, as it is fetched when a copy is to be brought in line.
+//! The source object of a distribution, as fetched when a copy is applied.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
     rendered::Rendered,
 };
 
-/// What is distributed, as it was fetched for one order. No `Debug`: it may hold a Secret.
+/// The source object, as fetched for one order. No `Debug`: it may contain a Secret.
 pub struct Content<'a> {
     resource: Resource<'a>,
     pub(super) number: u64,
@@ -24,7 +24,7 @@ enum Resource<'a> {
     Bare(Rendered),
 }
 
-/// What is to be fetched for an order: the distribution itself, or what it names.
+/// The object to fetch for an order: the distribution itself, or the object it names.
 #[must_use]
 pub fn source(order: &Order) -> ResourceId {
     order.source.clone().unwrap_or_else(|| ResourceId {
@@ -34,10 +34,11 @@ pub fn source(order: &Order) -> ResourceId {
     })
 }
 
-/// Reads what was fetched as [`source`] says: what it tells, and what copies are made of, or how the order ends without.
+/// Reads the object fetched by [`source`]: the observation it makes, and the content for copies, or the outcome that ends the
+/// order without one.
 ///
-/// The order was planned for what was known then. If the distribution ends meanwhile, is another one, or names something
-/// else, nothing is written: it is planned again. Cost: O(size of the object).
+/// The order was planned by the index at that time. If the distribution is being deleted meanwhile, is another object, or names
+/// another source, nothing is written: it is planned again. Cost: O(size of the object).
 pub fn content<'a>(order: &Order, fetched: &'a Value) -> (Subject, Result<Content<'a>, Wrote>) {
     let failed = |message| Wrote::Failed {
         step: Step::Get,
@@ -46,7 +47,8 @@ pub fn content<'a>(order: &Order, fetched: &'a Value) -> (Subject, Result<Conten
     let Some(id) = &order.source else {
         let seen = Distribution::of(fetched);
         let content = match &seen.spec {
-            // Its copies may be seen to go before it is seen to end: made again, they would be collected once more.
+            // Its copies may be observed as deleted before its own deletion is: created again, they would be garbage-collected
+            // once more.
             _ if seen.meta.deleting.is_some() || seen.meta.uid != order.render_spec.uid => {
                 Err(Wrote::Abandoned)
             }
@@ -69,14 +71,14 @@ pub fn content<'a>(order: &Order, fetched: &'a Value) -> (Subject, Result<Conten
     };
     let part = ObservedObject::of(fetched);
     let number = part.version();
-    // Only what travels, so that touching the source changes no copy.
+    // Only propagated fields count, so that touching the source changes no copy.
     let bare = Rendered(template::sanitised(fetched));
     let content = if !part.consents_to(&order.distribution) {
         Err(failed(format!(
             "the owner of {id} does not permit its distribution"
         )))
     } else {
-        // By the same rules as what stands in a distribution: a token Secret and the like are refused.
+        // By the same rules as for an embedded object: a token Secret and the like are refused.
         match template::read(&bare.0) {
             Ok(_) => Ok(Content {
                 resource: Resource::Bare(bare),

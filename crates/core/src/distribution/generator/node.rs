@@ -1,14 +1,14 @@
-//! A place in a configuration: reading it says what is wrong there by its name, not by what it holds.
+//! A node of a configuration: errors name its field, and never quote its value.
 
 use serde_json::{Map, Value};
 
 use super::{API_VERSIONS, KIND, Wrong};
 use crate::selector;
 
-/// The longest name of a namespace.
+/// The maximum length of a namespace's name.
 const LONGEST_LABEL: usize = 63;
 
-/// A value and the way to it.
+/// A value and its field path.
 pub(super) struct Node<'a> {
     field: String,
     value: &'a Value,
@@ -22,7 +22,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What stands under a key; nothing where there is no such key.
+    /// The node under a key; a null node if there is no such key.
     pub(super) fn at(&self, key: &str) -> Self {
         let field = match self.field.as_str() {
             "" => key.to_owned(),
@@ -42,7 +42,7 @@ impl<'a> Node<'a> {
         !self.value.is_null()
     }
 
-    /// Whether there is nothing, or a list of nothing.
+    /// True if it is null or an empty list.
     pub(super) fn is_empty(&self) -> bool {
         self.value.is_null() || self.value.as_array().is_some_and(Vec::is_empty)
     }
@@ -54,8 +54,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its text; empty when nothing is given. A number or truth value counts as it is written, as it does for the original.
-    /// None: it is not a string, which is told.
+    /// Its text; empty if it is null. A number or boolean counts as it is written, as in the original. `None` if it is not a
+    /// string, which is reported.
     pub(super) fn text(&self, wrong: &mut Vec<Wrong>) -> Option<String> {
         match self.value {
             Value::Null => Some(String::new()),
@@ -69,7 +69,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A truth value; false when nothing is given.
+    /// A boolean; false if it is null.
     pub(super) fn flag(&self, wrong: &mut Vec<Wrong>) -> bool {
         if self.is_given() && !self.value.is_boolean() {
             wrong.push(self.wrong("must be true or false"));
@@ -77,7 +77,7 @@ impl<'a> Node<'a> {
         self.value == true
     }
 
-    /// The name of an object, which must be given.
+    /// The name of an object; required.
     pub(super) fn name(&self, wrong: &mut Vec<Wrong>) -> String {
         let Some(name) = self.text(wrong) else {
             return String::new();
@@ -109,7 +109,7 @@ impl<'a> Node<'a> {
         name
     }
 
-    /// The items of a list; none when nothing is given.
+    /// The items of a list; empty if it is null.
     pub(super) fn items(&self, wrong: &mut Vec<Wrong>) -> Vec<Self> {
         let items = match self.value {
             Value::Null => &[],
@@ -126,7 +126,7 @@ impl<'a> Node<'a> {
         items.iter().enumerate().map(at).collect()
     }
 
-    /// The entries of a map in the order of their keys; none when nothing is given.
+    /// The entries of a map in the order of their keys; empty if it is null.
     pub(super) fn entries(&self, wrong: &mut Vec<Wrong>) -> Vec<(&'a str, Self)> {
         let Some(map) = self.map(wrong) else {
             return Vec::new();
@@ -135,8 +135,8 @@ impl<'a> Node<'a> {
         entries.collect()
     }
 
-    /// Tells every key but these: a mistyped `excludedNamespaces` would put a Secret where it must not be.
-    /// False: it is not a map, which is told.
+    /// Reports every key except these: a mistyped `excludedNamespaces` would put a Secret where it must not be. False if it is
+    /// not a map, which is reported.
     pub(super) fn only(&self, known: &[&str], wrong: &mut Vec<Wrong>) -> bool {
         let Some(map) = self.map(wrong) else {
             return !self.is_given();
@@ -148,7 +148,7 @@ impl<'a> Node<'a> {
         true
     }
 
-    /// Whether it is a configuration of this generator at all; if not, nothing else is worth telling.
+    /// Checks that it is a configuration of this generator at all; if not, no other error is worth reporting.
     pub(super) fn check_kind(&self, wrong: &mut Vec<Wrong>) -> Result<(), Vec<Wrong>> {
         let is =
             |key: &str, known: &[&str]| self.value[key].as_str().is_some_and(|text| known.contains(&text));

@@ -1,23 +1,23 @@
-//! Where the data comes from: literals, files and env files, read as kustomize reads them.
+//! The sources of the data: literals, files and env files, read as kustomize reads them.
 //!
-//! What does not parse may be a key that somebody pasted into the wrong place. So no error shows any of it: it names the
-//! entry, and of an env file the line.
+//! Text that does not parse may be a credential pasted into the wrong place. So no error quotes it: errors name the entry, and
+//! the line of an env file.
 
 use std::collections::BTreeMap;
 
 use super::{Loaded, Wrong, node::Node};
 
-/// The longest key of a ConfigMap or Secret.
+/// The maximum length of a key of a ConfigMap or Secret.
 const LONGEST_KEY: usize = 253;
 
-/// What some editors begin a file with.
+/// The bytes that some editors begin a file with.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Source: the Kubernetes API reference, `data` of a ConfigMap.
 const NO_KEY: &str =
     "has no valid key: 1 to 253 letters, digits, '-', '_' and '.', neither . alone nor .. at the beginning";
 
-/// The entries of a configuration, each with its place there.
+/// The entries of a configuration, each with its field.
 #[derive(Default)]
 pub(super) struct Sources {
     env_files: Vec<EnvFile>,
@@ -49,7 +49,7 @@ impl Sources {
     }
 }
 
-/// The entries of `literals`, `files`, `envs` and the older `env`.
+/// Reads the entries of `literals`, `files`, `envs` and the older `env`.
 pub(super) fn read(resource: &Node<'_>, wrong: &mut Vec<Wrong>) -> Sources {
     let mut sources = Sources::default();
     for node in resource.at("literals").items(wrong) {
@@ -94,7 +94,7 @@ pub(super) fn read(resource: &Node<'_>, wrong: &mut Vec<Wrong>) -> Sources {
 /// Every key with its value: those of env files, then literals, then files.
 ///
 /// # Errors
-/// Files that cannot be had, lines that cannot be read, keys that are none or are given twice.
+/// Files that cannot be loaded, lines that cannot be parsed, keys that are invalid or given twice.
 pub(super) fn pairs(sources: &Sources, loaded: &Loaded) -> Result<BTreeMap<String, Vec<u8>>, Vec<Wrong>> {
     let mut pairs = Pairs::default();
     for EnvFile { field, path } in &sources.env_files {
@@ -108,7 +108,7 @@ pub(super) fn pairs(sources: &Sources, loaded: &Loaded) -> Result<BTreeMap<Strin
                     key,
                     value: Some(value),
                 }) => pairs.put(place, key, value.into()),
-                // An unset variable is an empty value, as it is for the original.
+                // An unset variable is an empty value, as in the original.
                 Ok(Line { key, value: None }) => {
                     pairs.put(
                         place,
@@ -134,18 +134,18 @@ pub(super) fn pairs(sources: &Sources, loaded: &Loaded) -> Result<BTreeMap<Strin
     Ok(pairs.values)
 }
 
-/// Where a pair comes from.
+/// The source of a pair.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     field: &'a str,
-    /// Of an env file, from 1; 0 for anything else.
+    /// The line of an env file, from 1; 0 for other sources.
     line: usize,
 }
 
 #[derive(Default)]
 struct Pairs<'a> {
     values: BTreeMap<String, Vec<u8>>,
-    /// Where each key came from.
+    /// The source of each key.
     places: BTreeMap<String, Place<'a>>,
     wrong: Vec<Wrong>,
 }
@@ -195,12 +195,12 @@ impl<'a> Pairs<'a> {
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     key: &'a str,
-    /// None: whatever the environment says.
+    /// `None`: the value of the environment.
     value: Option<&'a str>,
 }
 
-/// The lines that are neither blank nor comments, with their numbers. Blanks before a key do not count, blanks after a
-/// value do.
+/// The lines that are neither blank nor comments, with their numbers. Spaces before a key are ignored, spaces after a value are
+/// kept.
 fn env_lines(content: &[u8]) -> impl Iterator<Item = (usize, Result<Line<'_>, &'static str>)> {
     let content = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content);
     let lines = content.split(|byte| *byte == b'\n').enumerate();
@@ -224,14 +224,14 @@ fn env_lines(content: &[u8]) -> impl Iterator<Item = (usize, Result<Line<'_>, &'
     })
 }
 
-/// Key and value of a literal. Quotes around the whole value do not count.
+/// Key and value of a literal. Quotes around the whole value are removed.
 fn literal(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
     let within = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
     Some((key, within('"').or_else(|| within('\'')).unwrap_or(value)))
 }
 
-/// Key and path of a file. Without a key it is the last part of the path.
+/// Key and path of a file. Without a key the last part of the path is the key.
 fn file(text: &str) -> Option<(&str, &str)> {
     let (key, path) = match text.split_once('=') {
         Some(pair) => pair,
@@ -240,7 +240,7 @@ fn file(text: &str) -> Option<(&str, &str)> {
     (!key.is_empty() && !path.is_empty() && !path.contains('=')).then_some((key, path))
 }
 
-/// Whether a text can be a key of a ConfigMap or Secret.
+/// True if a text is a valid key of a ConfigMap or Secret.
 fn is_key(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=LONGEST_KEY).contains(&text.len())

@@ -1,13 +1,13 @@
-//! Which namespaces a configuration means. Names are plain texts there, and objects in what comes out.
+//! The target namespaces of a configuration. Names are plain strings in it, and objects in the output.
 //!
-//! `namespaces`, `all` and `workloadLabelSelector`, which the original does not have, keep the form in which they are given.
+//! `namespaces`, `all` and `workloadLabelSelector`, which the original does not have, are copied as they are given.
 
 use serde_json::{Map, Value, json};
 
 use super::{Wrong, node::Node};
 use crate::selector;
 
-/// Of these, one must be there; the first four are the original's.
+/// The fields that select namespaces; one is required. The first four are the original's.
 const CHOOSING: [&str; 7] = [
     "allNamespaces",
     "includedNamespaces",
@@ -18,10 +18,10 @@ const CHOOSING: [&str; 7] = [
     "workloadLabelSelector",
 ];
 
-/// Narrows where, and chooses no namespace.
+/// The field that limits the clusters, and selects no namespace.
 const CLUSTERS: &str = "clusters";
 
-/// The targets of the distribution.
+/// Reads the targets of the distribution.
 pub(super) fn read(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Value {
     let faults = wrong.len();
     let mut known = CHOOSING.to_vec();
@@ -53,7 +53,7 @@ pub(super) fn read(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Value {
         ("namespaceLabelSelector", namespaces),
         ("workloadLabelSelector", workloads),
     ] {
-        // An empty selector chooses nothing.
+        // An empty selector selects nothing.
         if !selector.is_empty() {
             targets.insert(key.into(), selector.into());
         }
@@ -73,7 +73,7 @@ pub(super) fn read(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Value {
     targets.into()
 }
 
-/// Labels, checked as a server would.
+/// Labels, validated as a server would.
 pub(super) fn labels(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Map<String, Value> {
     let mut labels = Map::new();
     for (key, node) in node.entries(wrong) {
@@ -86,7 +86,7 @@ pub(super) fn labels(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Map<String, Val
     labels
 }
 
-/// A list of objects that hold one name each.
+/// A list of objects with one name each.
 fn named(list: &Node<'_>, key: &str, wrong: &mut Vec<Wrong>) -> Value {
     let entries = list.items(wrong).into_iter().filter_map(|entry| {
         let is_map = entry.only(&[key], wrong);
@@ -95,7 +95,7 @@ fn named(list: &Node<'_>, key: &str, wrong: &mut Vec<Wrong>) -> Value {
     entries.collect()
 }
 
-/// `matchLabels` and `matchExpressions`, sorted: the same selector is always written in the same way.
+/// `matchLabels` and `matchExpressions`, sorted: equal selectors have equal output.
 fn selector_of(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Map<String, Value> {
     let mut selector = Map::new();
     let labels = labels(&node.at("matchLabels"), wrong);
@@ -160,7 +160,7 @@ fn requirement(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> (String, Value) {
 
 /// The labels of workloads: a flat map, or a label selector.
 fn workloads(node: &Node<'_>, wrong: &mut Vec<Wrong>) -> Map<String, Value> {
-    // So a label of one of these names takes a selector.
+    // So a label with one of these names needs a selector.
     let parts = ["matchLabels", "matchExpressions"];
     if !parts.iter().any(|part| node.at(part).is_given()) {
         return labels(node, wrong);

@@ -1,10 +1,10 @@
-//! Laws of the generator; what single configurations come to is in the golden cases of the command.
+//! Properties of the generator; single configurations are in the golden cases of the command.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A configuration with these entries that is right otherwise.
+/// A configuration with these entries that is valid otherwise.
 fn config(kind: &str, sources: &Value) -> Value {
     let mut resource = sources.clone();
     resource["resourceKind"] = kind.into();
@@ -101,7 +101,7 @@ fn a_type_that_is_not_the_expected_one_is_told_without_its_content() {
             let mut config = config("Secret", &json!({}));
             config["resource"][field] = value.clone();
             let Err(wrong) = read(&config) else { continue };
-            // A key of a map is told, what stands under it is not.
+            // A key of a map is quoted, its value is not.
             let text: String = wrong.iter().map(ToString::to_string).collect();
             assert!(!text.contains("canary") || value.is_object(), "{field}: {text}");
             assert!(
@@ -112,7 +112,7 @@ fn a_type_that_is_not_the_expected_one_is_told_without_its_content() {
     }
 }
 
-/// Texts made of what means something to the parsers.
+/// Texts with characters that have a meaning in the parsers.
 fn source() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("="),
@@ -131,7 +131,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Neither a literal nor a line of an env file is ever shown, whatever is wrong with it.
+    /// Neither a literal nor a line of an env file is ever quoted in an error.
     #[test]
     fn errors_show_nothing_of_literals_and_env_files(
         literals in proptest::collection::vec(source(), 0..3),
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// What goes in comes out: a Secret's bytes are those of the file, whatever they are.
+    /// A Secret's bytes are those of the file, whatever they are.
     #[test]
     fn the_bytes_of_a_file_come_out_as_they_are(content in proptest::collection::vec(any::<u8>(), 0..200)) {
         let secret = resource("Secret", &json!({"files": ["f"]}), &files(&[("f", &content)])).unwrap();
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(STANDARD.decode(text).unwrap(), content);
     }
 
-    /// No bytes of an env file make the parser panic, and every pair of it has a key that a server takes.
+    /// No bytes of an env file make the parser panic, and every pair of it has a valid key.
     #[test]
     fn any_bytes_are_an_env_file_or_an_error(content in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(secret) = resource("Secret", &json!({"env": "e"}), &files(&[("e", &content)])) {

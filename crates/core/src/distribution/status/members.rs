@@ -1,4 +1,4 @@
-//! The members that a status lists: where copies are meant, stand, or may stand.
+//! The members that a status lists: targets, and members that have or may have a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{
     plan::Plan,
 };
 
-/// The members where a copy is about to be written, and that the stored status does not list. Cost: O(such places).
+/// The members that a copy is about to be written to, and that the stored status does not list. Cost: O(such places).
 pub(super) fn unlisted(held: &DistributionState) -> BTreeSet<&Str> {
     let written = [
         TargetStatus::Pending,
@@ -29,7 +29,7 @@ pub(super) fn unlisted(held: &DistributionState) -> BTreeSet<&Str> {
         .collect()
 }
 
-/// Lists members before the first copy is written there: whatever happens then, it is known where one may stand.
+/// Lists members before the first copy is written there, so that members that may have a copy are always recorded.
 pub(super) fn list(name: &Str, held: &DistributionState, unlisted: &BTreeSet<&Str>) -> Plan {
     let mut all = held.object.status["clusters"]
         .as_array()
@@ -46,8 +46,8 @@ pub(super) fn list(name: &Str, held: &DistributionState, unlisted: &BTreeSet<&St
     )
 }
 
-/// One entry a member that is meant, where a copy stands, or where one may stand: a member of an earlier report is kept as
-/// long as it cannot be asked, so that a restart knows where to look. Cost: O(members + places on members).
+/// One entry for each member that is targeted, or that has or may have a copy: a member of an earlier report is kept as long as
+/// it does not respond, so that it is recorded over restarts. Cost: O(members + places on members).
 pub(super) fn clusters(index: &Index, name: &Str, held: &DistributionState) -> Vec<Value> {
     let mut all: BTreeMap<&Str, (i64, i64, Option<String>)> = BTreeMap::new();
     for (place, spot) in &held.spots {
@@ -57,7 +57,7 @@ pub(super) fn clusters(index: &Index, name: &Str, held: &DistributionState) -> V
         let (desired, succeeded, reason) = all.entry(cluster).or_default();
         *desired += i64::from(target_status.is_meant());
         *succeeded += i64::from(target_status == TargetStatus::Done);
-        // An attempt that failed and does not matter any more is no reason.
+        // An attempt that failed and is no longer relevant is no reason.
         if let (None, TargetStatus::Failed(_), Some(why)) = (&reason, target_status, spot.why_failed()) {
             *reason = Some(format!("namespace {}: {why}", place.namespace));
         }

@@ -1,4 +1,4 @@
-//! What a report waits for, and how large it can be.
+//! The requirements of a report, and its maximum size.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn listed(index: &mut Index, watch: &Watch, objects: &[Value]) {
     index.observe(listed, Time(0));
 }
 
-/// A distribution into a namespace of a member, right after a start: whether there are members is not known.
+/// A distribution into a namespace of a member, right after a start: whether there are members is unknown.
 fn started() -> Index {
     let mut config = Config::new("hub");
     config.distribute = true;
@@ -47,7 +47,7 @@ fn started() -> Index {
     index
 }
 
-/// Those of its name.
+/// The objects of its name.
 fn objects(cluster: Option<&str>) -> Watch {
     Watch::Distributed(cluster.map(Into::into), Gvk::new("v1", "ConfigMap"), "c".into())
 }
@@ -69,7 +69,7 @@ fn probed(index: &mut Index, healthy: bool) -> Vec<Key> {
     index.observe(Observation::Probed(MEMBER.into(), probe), Time(0))
 }
 
-/// Whether something is reported, however long it was under way.
+/// True if a status is reported, however long a change was pending.
 fn reports(index: &Index) -> bool {
     let late = Time(0).plus(PROGRESS).plus(PROGRESS);
     !plan(index, &"d".into(), late).changes.is_empty()
